@@ -1,0 +1,42 @@
+# One interface target holds language level and warnings; every room links it privately.
+add_library(halfstep_options INTERFACE)
+target_compile_features(halfstep_options INTERFACE cxx_std_20)
+target_include_directories(halfstep_options INTERFACE "${PROJECT_SOURCE_DIR}/lib")
+target_compile_options(halfstep_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  # IEEE results that do not depend on whether the compiler fuses a multiply and an add.
+  -ffp-contract=off
+  # GCC 12 reports overlaps in std::string that are not there.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<BOOL:${HALFSTEP_WERROR}>:-Werror>)
+if(HALFSTEP_SANITIZE)
+  target_compile_options(halfstep_options INTERFACE
+    -fsanitize=${HALFSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(halfstep_options INTERFACE -fsanitize=${HALFSTEP_SANITIZE})
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+# halfstep_room(name DEPS rooms... LIBS third-party...): the library of one folder of lib/.
+# Sources are this folder's *.cc; leaf folders listed in LEAVES are added the same way.
+function(halfstep_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;LEAVES;EXCLUDE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  foreach(leaf IN LISTS ARG_LEAVES)
+    file(GLOB leaf_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${leaf}/*.cc")
+    list(APPEND sources ${leaf_sources})
+  endforeach()
+  foreach(file IN LISTS ARG_EXCLUDE)
+    list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+  endforeach()
+  if(NOT sources)
+    file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/empty.cc" "")
+    set(sources "${CMAKE_CURRENT_BINARY_DIR}/empty.cc")
+  endif()
+  add_library(halfstep_${name} STATIC ${sources})
+  target_link_libraries(halfstep_${name} PUBLIC halfstep_options PRIVATE ${ARG_LIBS})
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(halfstep_${name} PUBLIC halfstep_${dep})
+  endforeach()
+endfunction()

@@ -1,0 +1,39 @@
+#pragma once
+// The config as a tree of text with positions. The only room that knows yaml-cpp.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace halfstep::config {
+
+/// A YAML value that remembers where it stands. Scalars stay text: their type comes from the field
+/// that reads them, not from YAML's guess.
+struct Node {
+  enum class Kind { null, scalar, sequence, map };
+  struct Entry;
+
+  Kind kind = Kind::null;
+  std::string text;         ///< of a scalar
+  bool quoted = false;      ///< the scalar stood in quotes, so `null` is a word
+  std::vector<Node> items;  ///< of a sequence
+  std::vector<Entry> entries;  ///< of a map, in file order, keys unique
+  Where where;              ///< file:line:column and config path of the value
+
+  /// The value of a key of a map, or nullptr.
+  const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
+
+  static Node scalar(std::string text, Where where = {});
+};
+
+struct Node::Entry {
+  std::string key;
+  Where where;  ///< of the key
+  Node value;
+};
+
+}  // namespace halfstep::config

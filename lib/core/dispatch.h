@@ -1,0 +1,62 @@
+#pragma once
+// From a DType to a C++ type: dispatch_floating(dtype, [&]<class T>(Type<T>) { ... }).
+
+#include <cstdint>
+
+#include "core/error.h"
+#include "core/half.h"
+
+namespace halfstep {
+
+/// A type passed as a value.
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// Calls `f` with the storage type of a floating dtype (float, double, float16, bfloat16).
+/// Errors: InternalError for any other dtype.
+template <class F>
+decltype(auto) dispatch_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::float32: return f(Type<float>{});
+    case DType::float64: return f(Type<double>{});
+    case DType::float16: return f(Type<float16>{});
+    case DType::bfloat16: return f(Type<bfloat16>{});
+    default: break;
+  }
+  throw InternalError(fmt::format("{} is not a floating dtype", name(dtype)),
+                      std::source_location::current());
+}
+
+/// Calls `f` with the storage type of any dtype halfstep computes with.
+/// Errors: InternalError for any other dtype.
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::int32: return f(Type<std::int32_t>{});
+    case DType::int64: return f(Type<std::int64_t>{});
+    case DType::uint8: return f(Type<std::uint8_t>{});
+    case DType::boolean: return f(Type<bool>{});
+    default: return dispatch_floating(dtype, f);
+  }
+}
+
+/// The type that arithmetic on T is done in: double for double, float for the other floating ones,
+/// T itself otherwise.
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<float16> {
+  using type = float;
+};
+template <>
+struct ComputeType<bfloat16> {
+  using type = float;
+};
+template <class T>
+using Compute = typename ComputeType<T>::type;
+
+}  // namespace halfstep

@@ -1,0 +1,91 @@
+#include "core/error.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace halfstep {
+namespace {
+
+std::string describe(const Problem& problem) {
+  std::string text = to_string(problem.where);
+  if (!text.empty()) text += ": ";
+  text += "error: " + problem.message;
+  if (!problem.hint.empty()) text += " (" + problem.hint + ")";
+  return text;
+}
+
+std::string describe(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += describe(problem);
+  }
+  return text;
+}
+
+/// Optimal string alignment distance: insertions, deletions, substitutions, neighbour swaps.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t cost = a[i - 1] == b[j - 1] ? 0 : 1;
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + cost});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.size()];
+}
+
+}  // namespace
+
+std::string to_string(const Where& where) {
+  std::string text = where.file;
+  if (where.line > 0) text += fmt::format(":{}", where.line);
+  if (where.line > 0 && where.column > 0) text += fmt::format(":{}", where.column);
+  if (!where.path.empty()) text += (text.empty() ? "" : ": ") + where.path;
+  return text;
+}
+
+UserError::UserError(ErrorKind kind, Where where, std::string message, std::string hint)
+    : UserError(kind, {Problem{std::move(where), std::move(message), std::move(hint)}}) {}
+
+UserError::UserError(ErrorKind kind, std::vector<Problem> problems)
+    : std::runtime_error(describe(problems)), kind_(kind), problems_(std::move(problems)) {}
+
+InternalError::InternalError(const std::string& message, const std::source_location& location)
+    : std::logic_error(fmt::format("{}:{}: {}", location.file_name(), location.line(), message)) {}
+
+void Diagnostics::error(Where where, std::string message, std::string hint) {
+  problems_.push_back({std::move(where), std::move(message), std::move(hint)});
+}
+
+void Diagnostics::throw_if_any(ErrorKind kind) const {
+  if (!problems_.empty()) throw UserError(kind, problems_);
+}
+
+std::string nearest(std::string_view given, const std::vector<std::string>& known) {
+  const std::size_t limit = std::max<std::size_t>(2, given.size() / 3);
+  std::string best;
+  std::size_t best_distance = limit + 1;
+  for (const std::string& word : known) {
+    const std::size_t distance = edit_distance(given, word);
+    if (distance < best_distance && distance < word.size()) {
+      best = word;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view given, const std::vector<std::string>& known) {
+  const std::string word = nearest(given, known);
+  return word.empty() ? "" : fmt::format("did you mean '{}'?", word);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,104 @@
+#pragma once
+// The two kinds of error of halfstep: UserError (the config, the data or the command is wrong) and
+// InternalError (halfstep is wrong). Both are thrown where found and caught once, in app/.
+
+#include <fmt/core.h>
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace halfstep {
+
+/// A place in a user's file: "file:line:column: config.path". Every part may be absent.
+struct Where {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string path;
+
+  bool operator==(const Where&) const = default;
+};
+
+/// Printed as `file:line:column: path`, leaving out what is absent.
+std::string to_string(const Where& where);
+
+/// What went wrong for the user; the value is the process exit code.
+enum class ErrorKind {
+  config = 2,       ///< command line or config
+  data = 3,         ///< data set, checkpoint or another file
+  numerics = 4,     ///< diverged, or the loss scale is stuck
+  target = 5,       ///< a target or gate was not met
+  unavailable = 6,  ///< the device or precision cannot be had here
+  memory = 7,       ///< out of memory
+};
+
+/// One thing that is wrong, and where. `hint` is an optional suggestion ("did you mean 'units'?").
+struct Problem {
+  Where where;
+  std::string message;
+  std::string hint;
+};
+
+/// One or more problems of the user's input. what() has a line for each.
+class UserError : public std::runtime_error {
+ public:
+  UserError(ErrorKind kind, Where where, std::string message, std::string hint = {});
+  UserError(ErrorKind kind, std::vector<Problem> problems);
+
+  ErrorKind kind() const { return kind_; }
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  ErrorKind kind_;
+  std::vector<Problem> problems_;
+};
+
+/// A broken promise inside halfstep; carries the source position of the check.
+class InternalError : public std::logic_error {
+ public:
+  InternalError(const std::string& message, const std::source_location& location);
+};
+
+/// Collects problems so that all of them are reported at once.
+class Diagnostics {
+ public:
+  void error(Where where, std::string message, std::string hint = {});
+  bool empty() const { return problems_.empty(); }
+  const std::vector<Problem>& problems() const { return problems_; }
+  /// Throws UserError of `kind` with everything collected, if anything was.
+  void throw_if_any(ErrorKind kind = ErrorKind::config) const;
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// A format string that remembers where it was written.
+template <class... Args>
+struct LocatedFormat {
+  fmt::format_string<Args...> text;
+  std::source_location location;
+
+  template <class S>
+  consteval LocatedFormat(const S& s, std::source_location l = std::source_location::current())
+      : text(s), location(l) {}
+};
+
+/// Throws InternalError with the formatted text unless `condition` holds.
+template <class... Args>
+void require(bool condition, LocatedFormat<std::type_identity_t<Args>...> text, Args&&... args) {
+  if (!condition) {
+    throw InternalError(fmt::format(text.text, std::forward<Args>(args)...), text.location);
+  }
+}
+
+/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough.
+std::string nearest(std::string_view given, const std::vector<std::string>& known);
+
+/// "did you mean 'x'?" for the nearest known word, or "".
+std::string did_you_mean(std::string_view given, const std::vector<std::string>& known);
+
+}  // namespace halfstep

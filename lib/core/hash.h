@@ -1,0 +1,33 @@
+#pragma once
+// XXH3-128 for tensors (fast), SHA-256 for files (what published checksums use).
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace halfstep {
+
+/// Incremental XXH3-128.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  Hasher& add(std::span<const std::byte> bytes);
+  Hasher& add(std::string_view text);
+  /// 32 lower-case hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// 64 lower-case hexadecimal digits (FIPS 180-4).
+std::string sha256_hex(std::span<const std::byte> bytes);
+
+}  // namespace halfstep

@@ -1,0 +1,45 @@
+#pragma once
+// The one door to threads: OpenMP in the normal build, std::thread under ThreadSanitizer.
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace halfstep {
+
+/// A reference to a callable that outlives the call; costs two pointers.
+template <class Signature>
+class FunctionRef;
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+  FunctionRef(F&& f)  // NOLINT: implicit on purpose, a parameter type
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, Args... args) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
+        }) {}
+  R operator()(Args... args) const { return call_(object_, args...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+/// Threads that parallel_for may use; at least 1.
+int thread_count();
+
+/// Sets thread_count(), and the size of the pool oneDNN shares. Errors: InternalError if n < 1.
+void set_thread_count(int n);
+
+/// Processors this process may use: affinity mask, capped by the cgroup's CPU quota; at least 1.
+int available_processors();
+
+/// Calls body(begin, end) on disjoint ranges that cover [0, n). The cut depends on n, grain and
+/// thread_count() alone; ranges hold at least `grain` elements, so small work stays on one thread.
+/// The body must not throw.
+void parallel_for(std::int64_t n, std::int64_t grain,
+                  FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
+
+}  // namespace halfstep

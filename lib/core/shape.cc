@@ -1,0 +1,58 @@
+#include "core/shape.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace halfstep {
+
+Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
+  require(dims.size() <= k_max_rank, "rank {} is above {}", dims.size(), k_max_rank);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    require(dims[i] >= 0, "extent {} of a shape is {}", i, dims[i]);
+    dims_[i] = dims[i];
+  }
+}
+
+std::int64_t Shape::elements() const { return elements(0, rank_); }
+
+std::int64_t Shape::elements(std::size_t first, std::size_t last) const {
+  std::int64_t product = 1;
+  for (std::size_t i = first; i < last; ++i) product *= dims_[i];
+  return product;
+}
+
+Shape Shape::with(std::size_t i, std::int64_t extent) const {
+  require(i < rank_, "extent {} of rank {}", i, rank_);
+  Shape shape = *this;
+  shape.dims_[i] = extent;
+  return shape;
+}
+
+bool Shape::operator==(const Shape& other) const {
+  return std::equal(begin(), end(), other.begin(), other.end());
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  std::array<std::int64_t, Shape::k_max_rank> dims{};
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t from_end = rank - i;
+    const std::int64_t x = from_end <= a.rank() ? a[a.rank() - from_end] : 1;
+    const std::int64_t y = from_end <= b.rank() ? b[b.rank() - from_end] : 1;
+    if (x != y && x != 1 && y != 1) return std::nullopt;
+    dims[i] = x == 1 ? y : x;
+  }
+  return Shape(std::span<const std::int64_t>(dims.data(), rank));
+}
+
+}  // namespace halfstep

@@ -1,0 +1,55 @@
+#include "core/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "core/dispatch.h"
+#include "core/error.h"
+
+namespace halfstep {
+
+void AlignedBuffer::Free::operator()(std::byte* p) const { std::free(p); }
+
+AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
+  const std::size_t rounded = (bytes + k_alignment - 1) / k_alignment * k_alignment;
+  if (rounded == 0) return;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(k_alignment, rounded)));
+  if (!data_) {
+    throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
+  }
+  std::memset(data_.get(), 0, rounded);
+}
+
+Tensor::Tensor(DType dtype, const Shape& shape)
+    : buffer_(static_cast<std::size_t>(shape.elements()) * size_bytes(dtype)),
+      view_{dtype, shape, buffer_.data()} {}
+
+Tensor Tensor::clone() const {
+  Tensor copy(dtype(), shape());
+  if (bytes() > 0) std::memcpy(copy.view_.data, view_.data, bytes());
+  return copy;
+}
+
+double element_as_double(const TensorView& view, std::int64_t i) {
+  return dispatch(view.dtype, [&]<class T>(Type<T>) {
+    return static_cast<double>(static_cast<Compute<T>>(view.as<T>()[i]));
+  });
+}
+
+void convert(const TensorView& from, const TensorView& to) {
+  require(from.elements() == to.elements(), "convert {} to {}", to_string(from.shape),
+          to_string(to.shape));
+  const std::int64_t n = from.elements();
+  dispatch(from.dtype, [&]<class From>(Type<From>) {
+    dispatch(to.dtype, [&]<class To>(Type<To>) {
+      const From* x = from.as<From>();
+      To* y = to.as<To>();
+      for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(x[i])));
+      }
+    });
+  });
+}
+
+}  // namespace halfstep
