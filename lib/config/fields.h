@@ -29,6 +29,8 @@ struct About {
   double max = std::numeric_limits<double>::infinity();
   std::optional<double> above;
   std::optional<double> below;
+  /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
+  std::string_view bare;
 };
 
 /// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.
@@ -49,6 +51,14 @@ struct Typed {
   bool operator==(const Typed& other) const { return type == other.type; }
 };
 
+/// The extents of one named value: an entry of `inputs: {image: [28, 28, 1]}`.
+struct NamedExtents {
+  std::string name;
+  std::vector<std::int64_t> extents;
+
+  bool operator==(const NamedExtents&) const = default;
+};
+
 /// One or two extents: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
 
@@ -67,6 +77,8 @@ class Fields {
   virtual void field(std::string_view name, std::vector<double>& value, const About& about) = 0;
   /// A single name stands for a list of one.
   virtual void field(std::string_view name, std::vector<std::string>& value, const About& a) = 0;
+  /// A map from names to extents; its order is kept.
+  virtual void field(std::string_view name, std::vector<NamedExtents>& value, const About& a) = 0;
   /// Optional fields: `null` or absence means no value.
   virtual void field(std::string_view name, std::optional<bool>& value, const About& a) = 0;
   virtual void field(std::string_view name, std::optional<std::int64_t>& v, const About& a) = 0;
@@ -86,7 +98,9 @@ class Fields {
 
   /// One word out of an enum's name table.
   template <class E, std::size_t N>
-  void choice(std::string_view name, E& value, const std::array<Named<E>, N>& table,
+  void choice(std::string_view name,
+              E& value,
+              const std::array<Named<E>, N>& table,
               const About& about) {
     std::array<std::string_view, N> names;
     std::size_t index = 0;
@@ -98,10 +112,42 @@ class Fields {
     value = table[index].value;
   }
 
+  /// No word, or one out of an enum's name table.
+  template <class E, std::size_t N>
+  void choice(std::string_view name,
+              std::optional<E>& value,
+              const std::array<Named<E>, N>& table,
+              const About& about) {
+    std::array<std::string_view, N> names;
+    std::optional<std::size_t> index;
+    for (std::size_t i = 0; i < N; ++i) {
+      names[i] = table[i].name;
+      if (value && table[i].value == *value) index = i;
+    }
+    optional_word(name, index, names, about);
+    value = index ? std::optional<E>(table[*index].value) : std::nullopt;
+  }
+
+  /// One of the words of a table that another room owns.
+  void one_of(std::string_view name,
+              std::string& value,
+              std::span<const std::string_view> words,
+              const About& about);
+
   /// A nested struct with fields of its own, written as a map.
   template <class S>
   void section(std::string_view name, S& value, const About& about) {
     if (begin_section(name, about)) value.fields(*this);
+    end_section();
+  }
+
+  /// A nested struct that may be absent or `null`.
+  template <class S>
+  void section(std::string_view name, std::optional<S>& value, const About& about) {
+    if (begin_optional_section(name, value.has_value(), about)) {
+      if (!value) value.emplace();
+      value->fields(*this);
+    }
     end_section();
   }
 
@@ -123,8 +169,14 @@ class Fields {
                     std::size_t& index,
                     std::span<const std::string_view> names,
                     const About& about) = 0;
+  virtual void optional_word(std::string_view name,
+                             std::optional<std::size_t>& index,
+                             std::span<const std::string_view> names,
+                             const About& about) = 0;
   /// False when the section is not to be visited (it is absent and has nothing required).
   virtual bool begin_section(std::string_view name, const About& about) = 0;
+  /// The same for a section that may be absent; `present` says whether the struct has a value now.
+  virtual bool begin_optional_section(std::string_view name, bool present, const About& about) = 0;
   virtual void end_section() = 0;
   /// Returns how many elements to visit; a schema writer returns 1.
   virtual std::size_t begin_list(std::string_view name, std::size_t size, const About& about) = 0;
@@ -139,7 +191,9 @@ class Fields {
 class Reader;
 
 template <class S>
-void read(const Node& node, S& value, Diagnostics& diagnostics,
+void read(const Node& node,
+          S& value,
+          Diagnostics& diagnostics,
           std::span<const std::string_view> ignored = {});
 
 }  // namespace halfstep::config

@@ -17,11 +17,11 @@ struct Node {
   struct Entry;
 
   Kind kind = Kind::null;
-  std::string text;         ///< of a scalar
-  bool quoted = false;      ///< the scalar stood in quotes, so `null` is a word
-  std::vector<Node> items;  ///< of a sequence
+  std::string text;            ///< of a scalar
+  bool quoted = false;         ///< the scalar stood in quotes, so `null` is a word
+  std::vector<Node> items;     ///< of a sequence
   std::vector<Entry> entries;  ///< of a map, in file order, keys unique
-  Where where;              ///< file:line:column and config path of the value
+  Where where;                 ///< file:line:column and config path of the value
 
   /// The value of a key of a map, or nullptr.
   const Node* find(std::string_view key) const;

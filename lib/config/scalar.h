@@ -1,0 +1,38 @@
+#pragma once
+// What the text of a scalar means once a field has said which type it wants. YAML's own guesses
+// (`no` is false, `010` is eight, `1e3` is text) play no part.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/node.h"
+
+namespace halfstep::config {
+
+/// A value, or what was wanted and what stood there instead ("must be true or false, got 'yes'").
+template <class T>
+struct Parsed {
+  std::optional<T> value;
+  std::string wrong;
+};
+
+/// `5`, `-3`, `1e3`, `12.0`: any decimal number that is whole and fits in 64 bits.
+Parsed<std::int64_t> to_integer(const Node& node);
+
+/// A finite decimal number or a fraction of two: `1e-5`, `.5`, `1/255`.
+Parsed<double> to_number(const Node& node);
+
+/// `true` or `false`, nothing else.
+Parsed<bool> to_bool(const Node& node);
+
+/// Any scalar, with or without quotes.
+Parsed<std::string> to_text(const Node& node);
+
+/// What stands at a node, for messages: "null", "a list", "'yes'", "the string \"5\"".
+std::string describe(const Node& node);
+
+/// The shortest text that to_number reads back as the same value: "0.1", "1e-07", "32768".
+std::string shortest(double value);
+
+}  // namespace halfstep::config
