@@ -1,0 +1,107 @@
+#pragma once
+// Data sets in memory: what a set is, how one is asked for, and what is checked before training.
+// Bytes stay bytes here; scaling to floats happens when a batch is put together (loader.h).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace halfstep::data {
+
+/// Samples and their labels; row i of one belongs to row i of the other.
+/// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or float32 [N] or [N, k].
+struct Split {
+  Tensor images;
+  Tensor labels;
+
+  /// N; 0 for a split that is not there.
+  std::int64_t samples() const { return images.shape().rank() == 0 ? 0 : images.shape()[0]; }
+};
+
+/// Rows of a split that somebody else owns.
+struct SplitView {
+  TensorView images;
+  TensorView labels;
+
+  std::int64_t samples() const { return images.shape.rank() == 0 ? 0 : images.shape[0]; }
+};
+
+/// One file a data set was read from.
+struct SourceFile {
+  std::string path;
+  std::string sha256;  ///< of the file as it lies on disk; empty unless it was asked for
+};
+
+/// A data set. `test` may have no samples; `train` always has some.
+struct Dataset {
+  std::string name;  ///< "mnist", or the format for a set given by path
+  Split train;
+  Split test;
+  std::int64_t classes = 0;              ///< 0 when the labels are floats [N]
+  std::vector<std::string> class_names;  ///< empty when not known
+  Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
+  double scale = 1;                      ///< what pixels are multiplied by for training
+  std::string source;                    ///< folder or file; "generated" for synthetic sets
+  std::vector<SourceFile> files;
+  std::string sha256;  ///< see DataOptions::sha256; empty unless it was asked for
+};
+
+/// What to load. Either `name`, or `format` with `path`.
+struct DataOptions {
+  std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
+                       ///< synthetic_digits
+  std::string format;  ///< idx, npz, cifar10, cifar100, synth
+  std::string path;    ///< a file for npz; the folder of the files for idx and cifar
+  /// Checked when given: of the one file, or of all files one after the other in the order of
+  /// Dataset::files (`cat FILES | sha256sum`).
+  std::string sha256;
+  std::optional<double> scale;  ///< default: 1/255 for uint8 images, 1 for floats
+  std::uint64_t seed = 0;       ///< of generated data
+  /// Keep only the first samples; for generated sets, how many to make.
+  std::optional<std::int64_t> train_samples;
+  std::optional<std::int64_t> test_samples;
+  bool allow_nonfinite = false;  ///< accept NaN and infinity in float data
+  bool verify = false;           ///< hash all files and compare with the published checksums
+  /// Folders that may hold `<name>/` or `<name>.npz`, best first.
+  std::vector<std::string> search_paths;
+  Where where;  ///< of the data section, for messages
+};
+
+/// Loads and checks a data set.
+/// Errors: UserError(config) for names and options that do not exist; UserError(data) for a set
+/// that is not found (lists the places), broken files, labels out of range, counts that differ,
+/// NaN, empty sets, a wrong sha256.
+Dataset load_dataset(const DataOptions& options);
+
+/// All names load_dataset knows, alphabetically.
+std::vector<std::string> dataset_names();
+
+/// All formats load_dataset knows, alphabetically.
+std::vector<std::string> dataset_formats();
+
+SplitView view(const Split& split);
+
+/// Rows [first, last).
+SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last);
+
+/// Where Keras cuts: floor(samples * (1 - fraction)); rows before train, rows from there validate.
+/// A fraction of 0 gives `samples`.
+/// Errors: UserError(config) when either part would be empty or fraction is not in [0, 1).
+std::int64_t validation_split_at(std::int64_t samples, double fraction, const Where& where = {});
+
+/// Errors: UserError(config) when a batch is larger than the samples, or not positive.
+void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where& where = {});
+
+/// Every integer label must be in [0, classes); float labels pass.
+/// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
+void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
+
+/// XXH3-128 over shapes, dtypes and elements of both splits, to tell data sets apart in reports.
+std::string content_hash(const Dataset& dataset);
+
+}  // namespace halfstep::data

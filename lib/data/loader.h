@@ -1,0 +1,90 @@
+#pragma once
+// Batches by ordinal: which samples batch k has is a pure function of (samples, batch size, seed,
+// shuffle, k), so a resumed or retried run sees what the first one saw.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+#include "data/dataset.h"
+
+namespace halfstep::data {
+
+/// One batch, counted from the start of training. The last one of an epoch may be smaller.
+struct Batch {
+  std::int64_t ordinal = 0;  ///< counted over all epochs, from 0
+  std::int64_t epoch = 0;    ///< from 0
+  std::int64_t index = 0;    ///< in its epoch, from 0
+  std::vector<std::int32_t> samples;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(samples.size()); }
+};
+
+struct BatchOptions {
+  std::int64_t batch_size = 32;
+  std::uint64_t seed = 0;
+  bool shuffle = true;  ///< a new permutation each epoch; otherwise file order
+};
+
+/// The order in which samples are visited.
+class BatchOrder {
+ public:
+  /// Errors: InternalError unless samples and batch size are positive; a batch larger than the
+  /// samples gives one batch an epoch (see check_batch_size).
+  BatchOrder(std::int64_t samples, const BatchOptions& options);
+
+  std::int64_t samples() const { return samples_; }
+  const BatchOptions& options() const { return options_; }
+  /// ceil(samples / batch size)
+  std::int64_t steps_per_epoch() const { return steps_; }
+  /// Samples of the batch, without making it.
+  std::int64_t batch_samples(std::int64_t ordinal) const;
+
+  /// Any ordinal >= 0, in any order; cheap within one epoch.
+  Batch batch_at(std::int64_t ordinal);
+
+ private:
+  void prepare_epoch(std::int64_t epoch);
+
+  std::int64_t samples_;
+  BatchOptions options_;
+  std::int64_t steps_;
+  std::int64_t epoch_ = -1;  ///< whose permutation is in order_
+  std::vector<std::int32_t> order_;
+};
+
+/// XXH3-128 over the sample indices (int32, little-endian) of batches [0, batches).
+std::string batch_order_hash(std::int64_t samples,
+                             const BatchOptions& options,
+                             std::int64_t batches);
+
+/// BatchOrder together with the data. Copies share the data, which must outlive them.
+class Loader {
+ public:
+  /// `scale` multiplies images that are asked for as floats.
+  Loader(const SplitView& data, const BatchOptions& options, double scale = 1);
+
+  const SplitView& data() const { return data_; }
+  std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
+  std::int64_t batch_size() const { return order_.options().batch_size; }
+  std::int64_t batch_samples(std::int64_t ordinal) const { return order_.batch_samples(ordinal); }
+  Batch batch_at(std::int64_t ordinal) { return order_.batch_at(ordinal); }
+
+  /// Copies the batch's rows to the first rows of `images` and `labels`.
+  /// Shapes: images [>= size, ...] with as many elements a row as the data; labels likewise.
+  /// Dtypes: images as stored (bytes are copied), or float32 (x * scale); labels as stored.
+  /// `parallel` spreads large batches over the threads; leave it off on a thread of one's own.
+  /// Errors: InternalError when a destination does not fit.
+  void fill(const Batch& batch,
+            const TensorView& images,
+            const TensorView& labels,
+            bool parallel = true) const;
+
+ private:
+  SplitView data_;
+  BatchOrder order_;
+  double scale_;
+  std::vector<float> scaled_bytes_;  ///< scale * 0..255 for uint8 images
+};
+
+}  // namespace halfstep::data
