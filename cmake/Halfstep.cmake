@@ -40,3 +40,18 @@ function(halfstep_room name)
     target_link_libraries(halfstep_${name} PUBLIC halfstep_${dep})
   endforeach()
 endfunction()
+
+# halfstep_check_headers(folder): the target check_headers, outside of `all`, which compiles every
+# header of the folder alone.
+function(halfstep_check_headers folder)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${folder}" "${folder}/*.h")
+  set(sources)
+  foreach(header IN LISTS headers)
+    string(REPLACE "/" "_" source "${header}")
+    set(source "${PROJECT_BINARY_DIR}/check_headers/${source}.cc")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n")
+    list(APPEND sources "${source}")
+  endforeach()
+  add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(check_headers PRIVATE halfstep_options fmt::fmt)
+endfunction()

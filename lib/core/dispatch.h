@@ -19,11 +19,16 @@ struct Type {
 template <class F>
 decltype(auto) dispatch_floating(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::float32: return f(Type<float>{});
-    case DType::float64: return f(Type<double>{});
-    case DType::float16: return f(Type<float16>{});
-    case DType::bfloat16: return f(Type<bfloat16>{});
-    default: break;
+    case DType::float32:
+      return f(Type<float>{});
+    case DType::float64:
+      return f(Type<double>{});
+    case DType::float16:
+      return f(Type<float16>{});
+    case DType::bfloat16:
+      return f(Type<bfloat16>{});
+    default:
+      break;
   }
   throw InternalError(fmt::format("{} is not a floating dtype", name(dtype)),
                       std::source_location::current());
@@ -34,11 +39,16 @@ decltype(auto) dispatch_floating(DType dtype, F&& f) {
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::int32: return f(Type<std::int32_t>{});
-    case DType::int64: return f(Type<std::int64_t>{});
-    case DType::uint8: return f(Type<std::uint8_t>{});
-    case DType::boolean: return f(Type<bool>{});
-    default: return dispatch_floating(dtype, f);
+    case DType::int32:
+      return f(Type<std::int32_t>{});
+    case DType::int64:
+      return f(Type<std::int64_t>{});
+    case DType::uint8:
+      return f(Type<std::uint8_t>{});
+    case DType::boolean:
+      return f(Type<bool>{});
+    default:
+      return dispatch_floating(dtype, f);
   }
 }
 

@@ -27,7 +27,8 @@ struct float16 {
     const std::uint32_t x = std::bit_cast<std::uint32_t>(f);
     const std::uint32_t sign = (x >> 16) & 0x8000U;
     const std::uint32_t mag = x & 0x7fffffffU;
-    if (mag > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U | ((mag >> 13) & 0x3ffU));
+    if (mag > 0x7f800000U)
+      return static_cast<std::uint16_t>(sign | 0x7e00U | ((mag >> 13) & 0x3ffU));
     if (mag >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // >= 65520
     if (mag < 0x38800000U) {  // below 2^-14: subnormal or zero
       const std::uint32_t exponent = mag >> 23;
@@ -49,7 +50,8 @@ struct float16 {
     const std::uint32_t exponent = (h >> 10) & 0x1fU;
     const std::uint32_t mantissa = h & 0x3ffU;
     if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
-    if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+    if (exponent != 0)
+      return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
     return sign != 0 ? -magnitude : magnitude;
   }
@@ -81,20 +83,36 @@ struct bfloat16 {
 template <class T>
 constexpr DType dtype_of();
 template <>
-constexpr DType dtype_of<float>() { return DType::float32; }
+constexpr DType dtype_of<float>() {
+  return DType::float32;
+}
 template <>
-constexpr DType dtype_of<double>() { return DType::float64; }
+constexpr DType dtype_of<double>() {
+  return DType::float64;
+}
 template <>
-constexpr DType dtype_of<float16>() { return DType::float16; }
+constexpr DType dtype_of<float16>() {
+  return DType::float16;
+}
 template <>
-constexpr DType dtype_of<bfloat16>() { return DType::bfloat16; }
+constexpr DType dtype_of<bfloat16>() {
+  return DType::bfloat16;
+}
 template <>
-constexpr DType dtype_of<std::int32_t>() { return DType::int32; }
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::int32;
+}
 template <>
-constexpr DType dtype_of<std::int64_t>() { return DType::int64; }
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::int64;
+}
 template <>
-constexpr DType dtype_of<std::uint8_t>() { return DType::uint8; }
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::uint8;
+}
 template <>
-constexpr DType dtype_of<bool>() { return DType::boolean; }
+constexpr DType dtype_of<bool>() {
+  return DType::boolean;
+}
 
 }  // namespace halfstep

@@ -69,8 +69,14 @@ void sha256_block(std::array<std::uint32_t, 8>& h, const std::byte* block) {
 }  // namespace
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
-  std::array<std::uint32_t, 8> h{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::uint32_t, 8> h{0x6a09e667,
+                                 0xbb67ae85,
+                                 0x3c6ef372,
+                                 0xa54ff53a,
+                                 0x510e527f,
+                                 0x9b05688c,
+                                 0x1f83d9ab,
+                                 0x5be0cd19};
   const std::size_t whole = bytes.size() / 64;
   for (std::size_t i = 0; i < whole; ++i) sha256_block(h, bytes.data() + 64 * i);
   std::array<std::byte, 128> tail{};

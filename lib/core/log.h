@@ -32,7 +32,8 @@ void log_info(fmt::format_string<Args...> text, Args&&... args) {
 }
 template <class... Args>
 void log_debug(fmt::format_string<Args...> text, Args&&... args) {
-  if (log_level() >= LogLevel::debug) log(LogLevel::debug, fmt::format(text, std::forward<Args>(args)...));
+  if (log_level() >= LogLevel::debug)
+    log(LogLevel::debug, fmt::format(text, std::forward<Args>(args)...));
 }
 
 }  // namespace halfstep

@@ -14,8 +14,8 @@ template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT: implicit on purpose, a parameter type
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& f)  // NOLINT: implicit on purpose, a parameter type
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
@@ -39,7 +39,8 @@ int available_processors();
 /// Calls body(begin, end) on disjoint ranges that cover [0, n). The cut depends on n, grain and
 /// thread_count() alone; ranges hold at least `grain` elements, so small work stays on one thread.
 /// The body must not throw.
-void parallel_for(std::int64_t n, std::int64_t grain,
+void parallel_for(std::int64_t n,
+                  std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
 }  // namespace halfstep

@@ -15,7 +15,8 @@ void set_thread_count(int n) {
   omp_set_num_threads(n);
 }
 
-void parallel_for(std::int64_t n, std::int64_t grain,
+void parallel_for(std::int64_t n,
+                  std::int64_t grain,
                   FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (n <= 0) return;
   const std::int64_t parts =
@@ -24,7 +25,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
     body(0, n);
     return;
   }
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast<int>(parts))
+#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(parts))
   for (std::int64_t part = 0; part < parts; ++part) {
     body(n * part / parts, n * (part + 1) / parts);
   }

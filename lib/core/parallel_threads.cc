@@ -23,7 +23,8 @@ void set_thread_count(int n) {
   g_thread_count.store(n);
 }
 
-void parallel_for(std::int64_t n, std::int64_t grain,
+void parallel_for(std::int64_t n,
+                  std::int64_t grain,
                   FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (n <= 0) return;
   const std::int64_t parts =

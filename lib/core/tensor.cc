@@ -38,7 +38,9 @@ double element_as_double(const TensorView& view, std::int64_t i) {
 }
 
 void convert(const TensorView& from, const TensorView& to) {
-  require(from.elements() == to.elements(), "convert {} to {}", to_string(from.shape),
+  require(from.elements() == to.elements(),
+          "convert {} to {}",
+          to_string(from.shape),
           to_string(to.shape));
   const std::int64_t n = from.elements();
   dispatch(from.dtype, [&]<class From>(Type<From>) {

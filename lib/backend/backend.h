@@ -1,0 +1,30 @@
+#pragma once
+// A device's kernels, best first, and its capabilities.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace halfstep::backend {
+
+struct Backend {
+  std::string name;  ///< "cpu"
+  Capabilities capabilities;
+  std::span<const Kernel> kernels;  ///< of all ops; of one op the best first
+};
+
+/// Which row runs a node, and why rows before it did not.
+struct Choice {
+  const Kernel* kernel = nullptr;
+  std::vector<std::pair<std::string_view, std::string>> refused;
+};
+Choice choose(const Backend& backend, const NodeView& node);
+
+/// The CPU of this machine, with no more than `max_isa`.
+Backend cpu(int threads, Isa max_isa = Isa::amx);
+/// The CPU with the plain reference kernels alone, the truth the others are tested against.
+Backend cpu_reference();
+
+}  // namespace halfstep::backend

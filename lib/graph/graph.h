@@ -1,0 +1,103 @@
+#pragma once
+// The graph of one training step: nodes in execution order and the variables they read and update.
+// A Graph is data; Builder makes nodes, verify() says what is legal, text prints and parses.
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/error.h"
+#include "graph/op_def.h"
+
+namespace halfstep::graph {
+
+/// Which part of a step a node belongs to.
+enum class Phase { input, forward, loss, backward, unscale, clip, update, metrics };
+
+std::string_view name(Phase phase);
+
+/// Where a node came from; kept through every pass.
+struct Origin {
+  std::string layer;  ///< path of the layer, "" outside layers
+  Phase phase = Phase::forward;
+  std::string reason;  ///< why the node computes in its dtype
+  Where where;         ///< the config line that asked for it
+};
+
+struct Node {
+  std::string name;
+  std::string op;
+  const OpDef* def = nullptr;  ///< nullptr for an op that no table knows (foreign graphs only)
+  std::vector<Value> inputs;
+  std::vector<int> control;  ///< nodes that run before this one
+  Attrs attrs;
+  std::vector<TensorType> outputs;  ///< shapes are unknown in foreign graphs
+  std::string device;
+  bool preserve = false;  ///< a fetch, feed or keep-op: the rewrite leaves its dtypes alone
+  Origin origin;
+};
+
+/// What a variable is for. `derived` ones are rebuilt on load and never saved.
+enum class Role { weight, statistic, slot, counter, loss_scale, derived };
+
+std::string_view name(Role role);
+
+/// How a variable starts: fully determined by (run seed, variable name).
+struct Initializer {
+  enum class Kind { constant, uniform, normal, truncated_normal };
+  Kind kind = Kind::constant;
+  double a = 0;            ///< constant: the value; uniform: low; normal: mean
+  double b = 0;            ///< uniform: high; normal: standard deviation; truncated at 2 of them
+  std::uint64_t seed = 0;  ///< added to the run's seed when the config gives one
+
+  bool operator==(const Initializer&) const = default;
+};
+
+struct Variable {
+  std::string name;  ///< "dense_1/kernel"
+  TensorType type;
+  Role role = Role::weight;
+  bool trainable = true;
+  Initializer initializer;
+  std::string layer;
+};
+
+class Graph {
+ public:
+  Node& node(int id) { return nodes_[static_cast<std::size_t>(id)]; }
+  const Node& node(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+  const TensorType& type(Value value) const {
+    return node(value.node).outputs[static_cast<std::size_t>(value.port)];
+  }
+
+  /// Appends a node. References to nodes stay valid. Errors: InternalError for a name in use.
+  int add(Node node);
+  /// The node of a name, or -1.
+  int find(std::string_view name) const;
+  /// `wanted`, or wanted_1, wanted_2, ... when it is taken.
+  std::string unique_name(std::string_view wanted) const;
+  void rename(int id, std::string name);
+
+  std::vector<Variable>& variables() { return variables_; }
+  const std::vector<Variable>& variables() const { return variables_; }
+  const Variable* variable(std::string_view name) const;
+
+  /// Named results of the step ("loss", "ok", ...), which keep their producers alive.
+  std::vector<std::pair<std::string, Value>>& fetches() { return fetches_; }
+  const std::vector<std::pair<std::string, Value>>& fetches() const { return fetches_; }
+  /// The value of a fetch. Errors: InternalError when there is none.
+  Value fetch(std::string_view name) const;
+  bool has_fetch(std::string_view name) const;
+
+ private:
+  std::deque<Node> nodes_;
+  std::unordered_map<std::string, int> by_name_;
+  mutable std::unordered_map<std::string, int> next_suffix_;
+  std::vector<Variable> variables_;
+  std::vector<std::pair<std::string, Value>> fetches_;
+};
+
+}  // namespace halfstep::graph

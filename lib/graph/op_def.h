@@ -1,0 +1,161 @@
+#pragma once
+// What an op is: its ports with type attributes, its other attributes, shape rule and gradient.
+// Rows are written as signatures in the manner of TensorFlow's op registry:
+//
+//   define("MatMul", "a: T, b: T -> product: T",
+//          "T: {bfloat16, half, float, double}, transpose_a: bool = false",
+//          {.infer = infer_matmul, .gradient = gradient_matmul})
+//
+// Ports:  `x: T` typed by attribute T; `x: float` fixed dtype; `values: N*T` N ports of type T;
+//         `args: Tin` where Tin is a list(type) attribute: one port per element;
+//         a trailing `?` after the name marks an optional last input; `ref: Ref(T)` a ref input.
+// Attributes: `T: type`, `T: {half, float}`, `T: numbertype` (also realnumbertype, floattype,
+//         halffloat = {half, bfloat16, float}), with `= float` a default; `Tin: list(type)`;
+//         `N: int`, `axis: int = -1`, `keep_dims: bool = false`, `f: float = 0.5`, `s: string`,
+//         `shape: shape`, `strides: list(int) = [1, 1]`, `v: list(float)`.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "graph/attr.h"
+
+namespace halfstep::graph {
+
+struct Node;
+class Builder;
+class Graph;
+
+/// Output `port` of node `node`.
+struct Value {
+  int node = -1;
+  int port = 0;
+
+  bool valid() const { return node >= 0; }
+  auto operator<=>(const Value&) const = default;
+};
+
+/// dtype and shape of a value.
+struct TensorType {
+  DType dtype = DType::float32;
+  Shape shape;
+
+  bool operator==(const TensorType&) const = default;
+};
+
+/// A type attribute of an op and what it may be.
+struct TypeAttr {
+  std::string name;
+  DTypeSet allowed;
+  std::optional<DType> default_dtype;
+  bool is_list = false;
+};
+
+/// An input or output argument, which stands for one or more ports.
+struct Port {
+  std::string name;
+  std::string type_attr;       ///< empty when fixed
+  std::optional<DType> fixed;  ///< hard-wired dtype
+  std::string count_attr;      ///< "N" of `N*T`, else empty
+  bool optional = false;
+  bool ref = false;
+};
+
+enum class AttrKind { boolean, integer, real, text, shape, integers, reals };
+
+/// An attribute that is not a type.
+struct AttrDef {
+  std::string name;
+  AttrKind kind = AttrKind::integer;
+  std::optional<AttrValue> default_value;
+};
+
+/// Thrown by shape rules; the builder turns it into a UserError at the node's place in the config.
+class ShapeError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a shape rule sees.
+struct InferContext {
+  const Graph& graph;
+  const Node& node;
+
+  const TensorType& input(std::size_t i) const;
+  std::size_t inputs() const;
+  /// The integers of input `i` when it is a Const. Errors: ShapeError when it is not.
+  std::vector<std::int64_t> constant(std::size_t i) const;
+};
+
+/// Shapes of the outputs. Errors: ShapeError, saying what was wanted and what was given.
+using InferShapes = std::vector<Shape> (*)(const InferContext& context);
+
+/// What a gradient rule sees; it adds nodes to the graph of `builder`.
+struct GradientContext {
+  Builder& b;
+  const Node& node;
+  int id;
+  std::span<const Value> dy;  ///< per output; invalid where nothing flows back
+
+  Value input(std::size_t i) const;
+  Value output(std::size_t i) const { return {id, static_cast<int>(i)}; }
+};
+
+/// Gradients of the inputs, one per input; an invalid Value where there is none.
+using Gradient = std::vector<Value> (*)(const GradientContext& context);
+
+/// `tf` ops are TensorFlow's (or stand unlisted beside them) and are what the automatic rewrite
+/// sees; `lowered` ops come from fusion after it.
+enum class Stage { tf, lowered };
+
+/// The rest of a row. Without `infer` halfstep cannot execute the op, only study graphs with it.
+struct OpTraits {
+  InferShapes infer = nullptr;
+  Gradient gradient = nullptr;
+  bool stateful = false;
+  Stage stage = Stage::tf;
+};
+
+struct OpDef {
+  std::string name;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<TypeAttr> types;
+  std::vector<AttrDef> attrs;
+  InferShapes infer = nullptr;
+  Gradient gradient = nullptr;
+  bool stateful = false;
+  Stage stage = Stage::tf;
+
+  const TypeAttr* type_attr(std::string_view attr) const;
+  const AttrDef* attr(std::string_view attr) const;
+};
+
+/// Reads a row. Errors: InternalError for a malformed signature.
+OpDef define(std::string_view name,
+             std::string_view ports,
+             std::string_view attrs,
+             OpTraits traits = {});
+
+/// Ops by name.
+class OpTable {
+ public:
+  explicit OpTable(std::vector<OpDef> ops);
+  /// nullptr when no op has that name.
+  const OpDef* find(std::string_view name) const;
+  std::span<const OpDef> all() const { return ops_; }
+
+ private:
+  std::vector<OpDef> ops_;  // sorted by name
+};
+
+/// The dtype of every input port of a node, from its attributes: as many as the op's signature
+/// asks for. Nothing when a type or count attribute is missing.
+std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs);
+std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs);
+
+}  // namespace halfstep::graph

@@ -1,0 +1,53 @@
+#pragma once
+// The op table, and builder calls for what ops and layers need often. One file per op family;
+// each hands its rows to table.cc.
+
+#include <optional>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace halfstep::graph {
+
+/// Every op halfstep knows, executable or not.
+const OpTable& op_table();
+
+namespace ops {
+
+// Rows of each family, concatenated by table.cc.
+std::vector<OpDef> activation_ops();
+std::vector<OpDef> array_ops();
+std::vector<OpDef> binary_ops();
+std::vector<OpDef> conv_ops();
+std::vector<OpDef> foreign_ops();
+std::vector<OpDef> image_ops();
+std::vector<OpDef> matmul_ops();
+std::vector<OpDef> norm_ops();
+std::vector<OpDef> pool_ops();
+std::vector<OpDef> random_ops();
+std::vector<OpDef> reduce_ops();
+std::vector<OpDef> scaling_ops();
+std::vector<OpDef> softmax_ops();
+std::vector<OpDef> state_ops();
+std::vector<OpDef> unary_ops();
+std::vector<OpDef> update_ops();
+
+/// Sum, Mean, Max, ... over `axes` (all of them when absent).
+Value reduce(Builder& b,
+             std::string_view op,
+             Value x,
+             std::optional<std::vector<std::int64_t>> axes = {},
+             bool keep_dims = false);
+
+/// `x` with another shape of as many elements; `x` itself when it has that shape.
+Value reshape(Builder& b, Value x, const Shape& shape);
+
+/// The gradient of a broadcast: `dy` summed over the axes along which `shape` was stretched, then
+/// reshaped to `shape`. TensorFlow's own gradients do the same with Sum and Reshape.
+Value unbroadcast(Builder& b, Value dy, const Shape& shape);
+
+/// The sum of gradients that meet at one value: the value itself, AddV2 of two or AddN.
+Value accumulate(Builder& b, const std::vector<Value>& parts);
+
+}  // namespace ops
+}  // namespace halfstep::graph

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Compares the sources with the house plan: who includes whom, who may use which library, what a
+file may contain and how long it may be, and that every leaf file has its row in a table.
+
+Prints one line per finding, `file:line: what is wrong`; exit status 1 when there is any.
+`--list` prints the rooms and what each may include.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# What a room may include besides itself; with it come the rooms those stand on.
+FLOORS = {
+    "core": [],
+    "config": ["core"],
+    "graph": ["core"],
+    "comm": ["core"],
+    "passes": ["graph"],
+    "precision": ["graph", "config"],
+    "backend": ["graph", "comm"],
+    "data": ["graph", "config"],
+    "nn": ["passes", "precision", "graph", "config"],
+    "plan": ["passes", "precision", "backend", "graph"],
+    "train": ["nn", "plan", "data"],
+    "report": ["train"],
+    "study": ["train"],
+    "app": ["report", "study"],
+}
+
+# A folder that the rest of its own room must not include: its table is passed as an argument.
+SEALED = {"graph": "graph/ops/"}
+
+# First part of an include of a library -> the places (path prefixes) that may use it.
+LIBRARIES = {
+    "yaml-cpp/": ["lib/config/"],
+    "CLI/": ["app/"],
+    "nlohmann/": ["lib/report/", "lib/study/", "lib/train/checkpoint", "lib/data/",
+                  "lib/config/schema.cc"],
+    "dnnl": ["lib/backend/cpu/onednn/"],
+    "oneapi/": ["lib/backend/cpu/onednn/"],
+    "zlib.h": ["lib/data/"],
+    "xxhash.h": ["lib/core/hash.cc"],
+    "omp.h": ["lib/core/parallel_openmp.cc"],
+    "fmt/": ["lib/", "app/"],
+    # Intrinsics live where the build sets the flags for them.
+    "immintrin.h": ["lib/backend/cpu/"],
+    "x86intrin.h": ["lib/backend/cpu/"],
+    "cpuid.h": ["lib/backend/cpu/", "lib/core/"],
+    "iostream": ["app/"],
+}
+
+# Folder of one file per thing -> the file that names each of them.
+TABLES = {
+    "lib/nn/layers": "lib/nn/layers/table.cc",
+    "lib/nn/losses": "lib/nn/losses/table.cc",
+    "lib/nn/optim": "lib/nn/optim/table.cc",
+    "lib/graph/ops": "lib/graph/ops/table.cc",
+    "lib/data/formats": "lib/data/table.cc",
+}
+
+HEADER_LINES = 180
+SOURCE_LINES = 450
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+DIRECTIVE = re.compile(r"^\s*#\s*(if|ifdef|ifndef|define)\b")
+ENVIRONMENT = re.compile(r"\b(getenv|secure_getenv|environ|setenv|putenv)\b")
+DEFINITION = re.compile(r"^(?:extern |constinit |constexpr |const )+[\w:<>]+ (\w+)\s*[{=]", re.M)
+
+findings = []
+
+
+def report(path, line, message):
+    findings.append(f"{path.relative_to(ROOT)}:{line}: {message}")
+
+
+def reachable(room):
+    """The rooms that `room` may include, itself and everything they stand on among them."""
+    seen = {room}
+    waiting = [room]
+    while waiting:
+        for below in FLOORS[waiting.pop()]:
+            if below not in seen:
+                seen.add(below)
+                waiting.append(below)
+    return seen
+
+
+def without_comments_and_strings(text):
+    """The code alone, with every line in its place."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+    def blank(match):
+        text = match.group(0)
+        return "\n" * text.count("\n") if text.startswith("/") else '""'
+
+    return pattern.sub(blank, text)
+
+
+def check_include(path, line, room, quote, target):
+    where = str(path.relative_to(ROOT))
+    for prefix, places in LIBRARIES.items():
+        if target.startswith(prefix) and not any(where.startswith(p) for p in places):
+            report(path, line, f"<{target}> may be included only in {', '.join(places)}")
+    if path.suffix == ".h" and target == "regex":
+        report(path, line, "<regex> is too heavy for a header")
+    if path.suffix == ".h" and target == "nlohmann/json.hpp":
+        report(path, line, "a header takes <nlohmann/json_fwd.hpp>")
+    if quote == "<":
+        if (ROOT / "lib" / target).is_file():
+            report(path, line, f'<{target}> is our own: write "{target}"')
+        return
+    if not (ROOT / "lib" / target).is_file():
+        report(path, line, f'"{target}" is not a file of lib/ (includes are written from lib/)')
+        return
+    other = target.split("/")[0]
+    if other not in reachable(room):
+        report(path, line, f'{room} may not include {other} ("{target}")')
+    sealed = SEALED.get(room)
+    if sealed and target.startswith(sealed) and not where.startswith("lib/" + sealed):
+        report(path, line, f'{room} may not include {sealed} ("{target}")')
+
+
+def check_file(path, room):
+    text = path.read_text()
+    lines = text.splitlines()
+    code = without_comments_and_strings(text).splitlines()
+    header = path.suffix == ".h"
+
+    limit = HEADER_LINES if header else SOURCE_LINES
+    if len(lines) > limit:
+        report(path, limit, f"{len(lines)} lines; a {'header' if header else 'source'} has at most"
+               f" {limit}")
+    if header and (not lines or lines[0].strip() != "#pragma once"):
+        report(path, 1, "a header begins with #pragma once")
+
+    includes = []
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match:
+            includes.append(match.group(2))
+            check_include(path, number, room, *match.groups())
+    own = path.with_suffix(".h")
+    if not header and own.is_file() and (not includes or ROOT / "lib" / includes[0] != own):
+        report(path, 1, f"the first include is the file's own header {own.name}")
+
+    for number, line in enumerate(code, 1):
+        if re.search(r"\busing\s+namespace\b", line):
+            report(path, number, "using namespace")
+        if DIRECTIVE.match(line):
+            report(path, number, "no macros and no conditional compilation: let the build choose")
+        if room != "app" and ENVIRONMENT.search(line):
+            report(path, number, "only app/ reads the environment")
+        if room != "app" and re.search(r"\bstd::(cout|cerr)\b|\bprintf\s*\(|\bputs\s*\(", line):
+            report(path, number, "only app/ and core/log write to the terminal")
+
+
+def check_tables():
+    for folder, table in TABLES.items():
+        table_path = ROOT / table
+        leaves = sorted((ROOT / folder).glob("*.cc"))
+        if not leaves or not table_path.is_file():
+            continue
+        table_code = without_comments_and_strings(table_path.read_text())
+        named = set(re.findall(r"\w+", table_code))
+        for leaf in leaves:
+            # A file with a header of its own is a helper, used by that name.
+            if leaf == table_path or leaf.with_suffix(".h").is_file():
+                continue
+            defined = set(DEFINITION.findall(without_comments_and_strings(leaf.read_text())))
+            if not defined & named and not any(leaf.stem in word for word in named):
+                report(leaf, 1, f"no row of {table} names anything of this file")
+
+
+def main():
+    if "--list" in sys.argv[1:]:
+        for room in FLOORS:
+            print(f"{room}: {' '.join(sorted(reachable(room) - {room})) or '-'}")
+        return 0
+    for folder in ("lib", "app"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".h", ".cc"):
+                continue
+            room = "app" if folder == "app" else path.relative_to(ROOT / "lib").parts[0]
+            if room not in FLOORS:
+                report(path, 1, f"lib/{room} is not in the floor table of scripts/check_floors.py")
+                continue
+            check_file(path, room)
+    for path in sorted((ROOT / "tests").rglob("*")):
+        if path.suffix in (".h", ".cc"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.match(r"\s*using\s+namespace\b", line):
+                    report(path, number, "using namespace")
+    check_tables()
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# What the scripts share: the Debian packages halfstep needs, and how to get the missing ones.
+# Sourced from the root of the checkout.
+# shellcheck disable=SC2034  # the lists are used by the scripts that source this file
+
+# To build and to test.
+build_packages=(
+  g++ cmake ninja-build ccache
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev doctest-dev libdnnl-dev zlib1g-dev
+  libxxhash-dev
+  dataset-fashion-mnist python3-jsonschema python3-numpy jq
+)
+# To check style as well, and to build with the second compiler.
+check_packages=(clang-format-14 shellcheck python3 clang-19 clang-tidy-19)
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "error: $*"
+  exit 1
+}
+
+# Processors this process may use.
+processors() { nproc; }
+
+# install_missing PACKAGE...: installs what is not there yet, with apt, as root or through sudo.
+# Touches neither the network nor apt when nothing is missing.
+install_missing() {
+  local package missing=()
+  if ! command -v dpkg-query >/dev/null; then
+    say "not a Debian system: make sure that these are installed: $*"
+    return 0
+  fi
+  for package in "$@"; do
+    dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+      missing+=("$package")
+  done
+  ((${#missing[@]} > 0)) || return 0
+
+  local as_root=()
+  if (($(id -u) != 0)); then
+    command -v sudo >/dev/null ||
+      die "missing packages, and neither root nor sudo to install them: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing with apt: ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+  # A foreign package source that fails to update must not stop an install that does not need it.
+  "${apt[@]}" update >&2 || say "warning: apt-get update failed; trying with the lists at hand"
+  "${apt[@]}" install --no-install-recommends "${missing[@]}" >&2 ||
+    die "apt could not install: ${missing[*]}"
+}
+
+# configure_preset PRESET [CMAKE ARGUMENT...]: configures build/PRESET, through ccache when it is
+# there. Objects compiled in another checkout of the same sources are found again.
+configure_preset() {
+  local preset=$1
+  shift
+  local launcher=()
+  if command -v ccache >/dev/null; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "$@" >&2
+}
+
+# build_preset PRESET [TARGET...]: builds targets of build/PRESET, everything by default.
+build_preset() {
+  local preset=$1
+  shift
+  local targets=()
+  (($# == 0)) || targets=(--target "$@")
+  cmake --build "build/$preset" --parallel "$(processors)" "${targets[@]}" >&2
+}
