@@ -61,7 +61,11 @@ configure_preset() {
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "$@" >&2
+  local log
+  if ! log=$(cmake --preset "$preset" "${launcher[@]}" "$@" 2>&1); then
+    say "$log"
+    return 1
+  fi
 }
 
 # build_preset PRESET [TARGET...]: builds targets of build/PRESET, everything by default.

@@ -83,6 +83,7 @@ struct LocatedFormat {
   std::source_location location;
 
   template <class S>
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit on purpose, a parameter type
   consteval LocatedFormat(const S& s, std::source_location l = std::source_location::current())
       : text(s), location(l) {}
 };
