@@ -1,0 +1,42 @@
+#pragma once
+// The section `data`: which samples, and how they are prepared.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/fields.h"
+
+namespace halfstep::config {
+
+enum class DataFormat { npz, idx, cifar10, cifar100, synthetic_digits };
+
+inline constexpr std::array k_data_formats{
+    Named{DataFormat::npz, "npz"},
+    Named{DataFormat::idx, "idx"},
+    Named{DataFormat::cifar10, "cifar10"},
+    Named{DataFormat::cifar100, "cifar100"},
+    Named{DataFormat::synthetic_digits, "synthetic_digits"},
+};
+
+/// Either `name` (a known data set) or `format` with `path` is given, never both.
+struct DataSpec {
+  std::optional<std::string> name;
+  std::optional<DataFormat> format;
+  std::optional<std::string> path;  ///< as written; see located_path
+  std::string base;                 ///< the directory that a relative path starts from; no field
+  std::optional<std::string> sha256;
+  double validation_split = 0;  ///< the last fraction of the training samples
+  double scale = 1.0 / 255.0;   ///< what stored values are multiplied by
+  bool shuffle = true;
+  std::int64_t prefetch = 2;                  ///< batches prepared ahead; 0: none
+  std::optional<std::int64_t> train_samples;  ///< of synthetic data
+  std::optional<std::int64_t> test_samples;
+
+  /// `path`, a relative one starting from the directory of the config file that gave it.
+  std::optional<std::string> located_path() const;
+  void fields(Fields& f);
+};
+
+}  // namespace halfstep::config

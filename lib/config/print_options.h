@@ -1,0 +1,12 @@
+#pragma once
+
+namespace halfstep::config {
+
+/// How a config is printed.
+struct PrintOptions {
+  bool minimal = false;         ///< leave out what equals its default
+  bool origins = false;         ///< add `  # file:line` or `  # default` to each line
+  bool absolute_paths = false;  ///< so that the text can be read back from another directory
+};
+
+}  // namespace halfstep::config

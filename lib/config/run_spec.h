@@ -1,0 +1,59 @@
+#pragma once
+// Everything one run is asked to do: the config as checked structs.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/data_spec.h"
+#include "config/fields.h"
+#include "config/model_spec.h"
+#include "config/precision_spec.h"
+#include "config/print_options.h"
+#include "config/training_spec.h"
+
+namespace halfstep::config {
+
+/// Something that is allowed and probably not meant.
+struct Warning {
+  std::string code;  ///< "W101"; stable
+  Where where;
+  std::string message;
+};
+
+struct RunSpec {
+  std::int64_t version = 1;
+  std::string name = "run";
+  std::int64_t seed = 0;
+  DataSpec data;
+  ModelSpec model;
+  PrecisionSpec precision;
+  Typed loss;       ///< its type is not checked here
+  Typed optimizer;  ///< its type is not checked here
+  std::vector<std::string> metrics{"accuracy"};
+  TrainingSpec training;
+  ReportSpec report;
+  DeviceSpec device;
+  SlurmSpec slurm;
+
+  Node source;                    ///< what was given, merged; no field
+  std::vector<Warning> warnings;  ///< no field
+
+  /// Where the value at a config path (`training.epochs`) was given. A value that is left to its
+  /// default has no file; its path is filled in always.
+  Where where(std::string_view path) const;
+  void fields(Fields& f);
+};
+
+/// Reads and checks a merged config. Problems go to `diagnostics`; the result then holds what could
+/// be read.
+RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics);
+
+/// The config as YAML that reads back to the same RunSpec.
+std::string print(const RunSpec& spec, const PrintOptions& options = {});
+
+/// SHA-256 of the printed config with all defaults: equal for two configs that ask for the same.
+std::string config_hash(const RunSpec& spec);
+
+}  // namespace halfstep::config

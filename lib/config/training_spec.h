@@ -1,0 +1,103 @@
+#pragma once
+// The sections `training`, `report`, `device` and `slurm`.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace halfstep::config {
+
+/// When to write a checkpoint; whichever comes first. Nothing given: at the end only.
+struct CheckpointEvery {
+  std::optional<std::int64_t> steps;
+  std::optional<double> minutes;
+  std::optional<std::int64_t> epochs;
+
+  void fields(Fields& f);
+};
+
+/// Ends training when `monitor` has not improved by `min_delta` for more than `patience` epochs.
+struct EarlyStopping {
+  std::string monitor = "val_loss";
+  std::int64_t patience = 0;
+  double min_delta = 0;
+  bool restore_best = false;
+
+  void fields(Fields& f);
+};
+
+/// A metric and the value it is to reach.
+struct Target {
+  std::string metric;
+  double value = 0;
+  bool at_most = false;  ///< smaller is better (losses and errors)
+
+  bool reached(double now) const { return at_most ? now <= value : now >= value; }
+};
+
+/// Reads `val_accuracy=0.97` (or `>=`, `<=`); a metric of losses or errors is to go below its
+/// value. Errors: nothing when the text is not of this form.
+std::optional<Target> parse_target(std::string_view text);
+
+/// Whether smaller values of a metric are better: `loss`, `val_loss`, `error`, ...
+bool smaller_is_better(std::string_view metric);
+
+struct TrainingSpec {
+  std::int64_t epochs = 1;
+  std::optional<std::int64_t> max_steps;
+  std::int64_t batch_size = 32;
+  std::optional<std::int64_t> validation_batch_size;  ///< absent: batch_size
+  CheckpointEvery checkpoint_every;
+  std::int64_t keep = 3;  ///< checkpoints
+  bool deterministic = true;
+  std::optional<EarlyStopping> early_stopping;
+  std::optional<std::string> keep_best;  ///< the metric by which the best checkpoint is kept
+  std::optional<std::string> target;     ///< parse_target accepts it
+  bool stop_at_target = true;
+
+  void fields(Fields& f);
+};
+
+enum class NumericsMode { none, sample, full };
+
+struct NumericsSpec {
+  NumericsMode mode = NumericsMode::none;
+  std::int64_t every = 100;  ///< steps
+
+  void fields(Fields& f);
+};
+
+struct ReportSpec {
+  std::int64_t warmup_steps = 20;
+  std::vector<std::string> formats{"json"};
+  bool tensorboard = false;
+  NumericsSpec numerics;
+
+  void fields(Fields& f);
+};
+
+enum class DeviceKind { automatic, cpu, cuda };
+
+struct DeviceSpec {
+  DeviceKind kind = DeviceKind::automatic;
+  std::int64_t index = 0;               ///< of several CUDA devices: `cuda:1`
+  std::optional<std::int64_t> threads;  ///< absent: what affinity and cgroup leave
+
+  void fields(Fields& f);
+};
+
+enum class SlurmSignal { usr1, usr2, term };
+enum class SlurmRequeue { exit, self };
+
+struct SlurmSpec {
+  SlurmSignal signal = SlurmSignal::usr1;
+  SlurmRequeue requeue = SlurmRequeue::exit;
+
+  void fields(Fields& f);
+};
+
+}  // namespace halfstep::config
