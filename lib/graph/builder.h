@@ -57,8 +57,11 @@ class Builder {
   std::string& prefix() { return prefix_; }
 
  private:
+  Value constant(DType dtype, const Shape& shape, AttrValue value);
+
   Graph& graph_;
   const OpTable& ops_;
+  std::vector<Value> constants_;
   Origin origin_;
   std::string prefix_;
 };

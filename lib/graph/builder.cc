@@ -1,0 +1,185 @@
+#include "graph/builder.h"
+
+#include <algorithm>
+
+namespace halfstep::graph {
+namespace {
+
+/// Sets a type or count attribute, which two inputs must not contradict.
+void bind(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue value) {
+  const AttrValue* have = attrs.find(name);
+  require(
+      have == nullptr || *have == value, "{}: inputs disagree on attribute '{}'", op.name, name);
+  attrs.set(name, std::move(value));
+}
+
+/// Fills type and count attributes from the inputs. A port list with one variable-length port is
+/// unambiguous: it takes what the others leave.
+void bind_inputs(const Graph& graph,
+                 const OpDef& op,
+                 const std::vector<Value>& inputs,
+                 Attrs& attrs) {
+  std::size_t fixed = 0;
+  bool variadic = false;
+  for (const Port& p : op.inputs) {
+    const bool many =
+        !p.count_attr.empty() || (!p.type_attr.empty() && op.type_attr(p.type_attr)->is_list);
+    variadic = variadic || many;
+    fixed += many || p.optional ? 0 : 1;
+  }
+  require(inputs.size() >= fixed && (variadic || inputs.size() <= op.inputs.size()),
+          "{} takes {} inputs, got {}",
+          op.name,
+          op.inputs.size(),
+          inputs.size());
+  std::size_t at = 0;
+  for (const Port& p : op.inputs) {
+    const bool list = !p.type_attr.empty() && op.type_attr(p.type_attr)->is_list;
+    if (!list && p.count_attr.empty()) {
+      if (at == inputs.size() && p.optional) break;
+      const DType dtype = graph.type(inputs[at]).dtype;
+      if (p.fixed) {
+        require(dtype == *p.fixed,
+                "{}: input '{}' must be {}, got {}",
+                op.name,
+                p.name,
+                halfstep::name(*p.fixed),
+                halfstep::name(dtype));
+      } else {
+        bind(attrs, op, p.type_attr, dtype);
+      }
+      ++at;
+      continue;
+    }
+    const std::size_t count = inputs.size() - fixed;
+    if (list) {
+      std::vector<DType> dtypes;
+      for (std::size_t i = 0; i < count; ++i) dtypes.push_back(graph.type(inputs[at + i]).dtype);
+      bind(attrs, op, p.type_attr, std::move(dtypes));
+    } else {
+      bind(attrs, op, p.count_attr, static_cast<std::int64_t>(count));
+      for (std::size_t i = 0; i < count && !p.type_attr.empty(); ++i) {
+        bind(attrs, op, p.type_attr, graph.type(inputs[at + i]).dtype);
+      }
+    }
+    at += count;
+  }
+}
+
+void fill_defaults(const OpDef& op, Attrs& attrs) {
+  for (const TypeAttr& t : op.types) {
+    if (attrs.find(t.name) == nullptr && t.default_dtype) attrs.set(t.name, *t.default_dtype);
+    const AttrValue* value = attrs.find(t.name);
+    require(value != nullptr, "{}: type attribute '{}' is missing", op.name, t.name);
+    if (const auto* dtype = std::get_if<DType>(value)) {
+      require(t.allowed.contains(*dtype),
+              "{}: {} may not be {}",
+              op.name,
+              t.name,
+              halfstep::name(*dtype));
+    }
+  }
+  for (const AttrDef& a : op.attrs) {
+    if (attrs.find(a.name) == nullptr && a.default_value) attrs.set(a.name, *a.default_value);
+  }
+}
+
+}  // namespace
+
+int Builder::add_node(std::string_view op_name,
+                      std::vector<Value> inputs,
+                      Attrs attrs,
+                      std::string_view node_name) {
+  const OpDef* op = ops_.find(op_name);
+  require(op != nullptr && op->infer != nullptr, "op '{}' cannot be executed", op_name);
+  bind_inputs(graph_, *op, inputs, attrs);
+  fill_defaults(*op, attrs);
+
+  Node node;
+  const std::string_view base = node_name.empty() ? op_name : node_name;
+  node.name =
+      graph_.unique_name(prefix_.empty() ? std::string(base) : fmt::format("{}/{}", prefix_, base));
+  node.op = op_name;
+  node.def = op;
+  node.inputs = std::move(inputs);
+  node.attrs = std::move(attrs);
+  node.origin = origin_;
+
+  const std::optional<std::vector<DType>> dtypes = output_dtypes(*op, node.attrs);
+  require(dtypes.has_value(), "{}: output types cannot be told", op_name);
+  std::vector<Shape> shapes;
+  try {
+    shapes = op->infer({graph_, node});
+  } catch (const ShapeError& error) {
+    throw UserError(ErrorKind::config,
+                    origin_.where,
+                    error.what(),
+                    origin_.layer.empty() ? "" : fmt::format("in layer '{}'", origin_.layer));
+  }
+  require(shapes.size() == dtypes->size(),
+          "{}: shape rule gives {} outputs, wanted {}",
+          op_name,
+          shapes.size(),
+          dtypes->size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) node.outputs.push_back({(*dtypes)[i], shapes[i]});
+  return graph_.add(std::move(node));
+}
+
+Value Builder::add(std::string_view op,
+                   std::vector<Value> inputs,
+                   Attrs attrs,
+                   std::string_view name) {
+  return {add_node(op, std::move(inputs), std::move(attrs), name), 0};
+}
+
+Value Builder::scalar(DType dtype, double value) { return fill(dtype, {}, value); }
+
+Value Builder::fill(DType dtype, const Shape& shape, double value) {
+  return constant(dtype, shape, std::vector<double>{value});
+}
+
+Value Builder::ints(std::vector<std::int64_t> values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  return constant(DType::int32, shape, std::move(values));
+}
+
+Value Builder::constant(DType dtype, const Shape& shape, AttrValue value) {
+  Attrs attrs{{"dtype", dtype}, {"shape", shape}, {"value", std::move(value)}};
+  for (const Value& have : constants_) {
+    if (graph_.node(have.node).attrs == attrs) return have;
+  }
+  constants_.push_back(add("Const", {}, std::move(attrs), "Const"));
+  return constants_.back();
+}
+
+Value Builder::cast(Value x, DType dtype) {
+  if (type(x).dtype == dtype) return x;
+  return add("Cast", {x}, {{"DstT", dtype}});
+}
+
+Value Builder::placeholder(std::string_view name, DType dtype, const Shape& shape) {
+  return add("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
+}
+
+Value Builder::variable(Variable variable) {
+  require(graph_.variable(variable.name) == nullptr, "variable '{}' exists", variable.name);
+  const Value handle = add("VarHandleOp",
+                           {},
+                           {{"dtype", variable.type.dtype},
+                            {"shape", variable.type.shape},
+                            {"shared_name", variable.name}},
+                           "handle");
+  graph_.rename(handle.node, graph_.unique_name(variable.name));
+  graph_.variables().push_back(std::move(variable));
+  return handle;
+}
+
+Value Builder::read(Value handle) {
+  const Node& from = graph_.node(handle.node);
+  const DType dtype = from.attrs.get<DType>("dtype");
+  const Value value = add("ReadVariableOp", {handle}, {{"dtype", dtype}}, "ReadVariableOp");
+  graph_.rename(value.node, graph_.unique_name(from.name + "/read"));
+  return value;
+}
+
+}  // namespace halfstep::graph

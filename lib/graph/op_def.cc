@@ -1,0 +1,335 @@
+#include "graph/op_def.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "core/error.h"
+#include "graph/graph.h"
+
+namespace halfstep::graph {
+namespace {
+
+constexpr DTypeSet k_real{DType::float32,
+                          DType::float64,
+                          DType::int32,
+                          DType::uint8,
+                          DType::int16,
+                          DType::int8,
+                          DType::int64,
+                          DType::bfloat16,
+                          DType::uint16,
+                          DType::float16,
+                          DType::uint32,
+                          DType::uint64};
+constexpr DTypeSet k_number =
+    k_real |
+    DTypeSet{DType::complex64, DType::complex128, DType::qint8, DType::quint8, DType::qint32};
+constexpr DTypeSet k_float{DType::bfloat16, DType::float16, DType::float32, DType::float64};
+constexpr DTypeSet k_half_float{DType::bfloat16, DType::float16, DType::float32};
+
+DTypeSet every_type() {
+  DTypeSet set;
+  for (DType d : all_dtypes()) set.insert(d);
+  return set;
+}
+
+/// Reads a signature left to right.
+class Scanner {
+ public:
+  Scanner(std::string_view text, std::string_view op) : text_(text), op_(op) {}
+
+  bool done() {
+    skip();
+    return at_ == text_.size();
+  }
+  bool take(std::string_view token) {
+    skip();
+    if (text_.substr(at_).substr(0, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  void expect(std::string_view token) {
+    require(take(token), "{}: expected '{}' at '{}'", op_, token, text_.substr(at_));
+  }
+  std::string word() {
+    skip();
+    const std::size_t start = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    require(at_ > start, "{}: expected a name at '{}'", op_, text_.substr(start));
+    return std::string(text_.substr(start, at_ - start));
+  }
+  std::string quoted() {
+    const char quote = take("'") ? '\'' : '"';
+    if (quote == '"') expect("\"");
+    const std::size_t end = text_.find(quote, at_);
+    require(end != std::string_view::npos, "{}: open string", op_);
+    std::string result(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return result;
+  }
+  template <class T>
+  T number() {
+    skip();
+    T value{};
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    require(error == std::errc(), "{}: expected a number at '{}'", op_, text_.substr(at_));
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return value;
+  }
+  template <class T>
+  std::vector<T> numbers() {
+    std::vector<T> values;
+    expect("[");
+    while (!take("]")) {
+      values.push_back(number<T>());
+      take(",");
+    }
+    return values;
+  }
+  std::string_view op() const { return op_; }
+
+ private:
+  static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+
+  std::string_view text_;
+  std::string_view op_;
+  std::size_t at_ = 0;
+};
+
+DType dtype_word(Scanner& in) {
+  const std::string word = in.word();
+  const std::optional<DType> dtype = dtype_named(word);
+  require(dtype.has_value(), "{}: '{}' is not a dtype", in.op(), word);
+  return *dtype;
+}
+
+/// `x: T`, `x: float`, `xs: N*T`, `x: Ref(T)`, `x?: T`.
+Port port(Scanner& in, const OpDef& op) {
+  Port p;
+  p.name = in.word();
+  p.optional = in.take("?");
+  in.expect(":");
+  std::string type = in.word();
+  if (type == "Ref") {
+    p.ref = true;
+    in.expect("(");
+    type = in.word();
+    in.expect(")");
+  } else if (in.take("*")) {
+    p.count_attr = type;
+    type = in.word();
+  }
+  if (op.type_attr(type) != nullptr) {
+    p.type_attr = type;
+  } else {
+    p.fixed = dtype_named(type);
+    require(p.fixed.has_value(), "{}: port '{}' has no type '{}'", in.op(), p.name, type);
+  }
+  return p;
+}
+
+DTypeSet type_set(Scanner& in) {
+  if (!in.take("{")) {
+    static const std::map<std::string, DTypeSet, std::less<>> k_named{
+        {"type", every_type()},
+        {"numbertype", k_number},
+        {"realnumbertype", k_real},
+        {"floattype", k_float},
+        {"halffloat", k_half_float},
+    };
+    const std::string word = in.word();
+    const auto it = k_named.find(word);
+    require(it != k_named.end(), "{}: unknown type set '{}'", in.op(), word);
+    return it->second;
+  }
+  DTypeSet set;
+  while (!in.take("}")) {
+    set.insert(dtype_word(in));
+    in.take(",");
+  }
+  return set;
+}
+
+void plain_attr(Scanner& in, const std::string& name, OpDef& op) {
+  AttrDef attr;
+  attr.name = name;
+  if (in.take("list(int)")) {
+    attr.kind = AttrKind::integers;
+    if (in.take("=")) attr.default_value = in.numbers<std::int64_t>();
+  } else if (in.take("list(float)")) {
+    attr.kind = AttrKind::reals;
+    if (in.take("=")) attr.default_value = in.numbers<double>();
+  } else if (in.take("int")) {
+    attr.kind = AttrKind::integer;
+    if (in.take("=")) attr.default_value = in.number<std::int64_t>();
+  } else if (in.take("float")) {
+    attr.kind = AttrKind::real;
+    if (in.take("=")) attr.default_value = in.number<double>();
+  } else if (in.take("bool")) {
+    attr.kind = AttrKind::boolean;
+    if (in.take("=")) attr.default_value = in.word() == "true";
+  } else if (in.take("string")) {
+    attr.kind = AttrKind::text;
+    if (in.take("=")) attr.default_value = in.quoted();
+  } else {
+    in.expect("shape");
+    attr.kind = AttrKind::shape;
+  }
+  op.attrs.push_back(std::move(attr));
+}
+
+/// True when a type set follows; consumes nothing.
+bool is_type_set(Scanner in) {
+  if (in.take("{")) return true;
+  static constexpr std::array<std::string_view, 5> k_sets{
+      "type", "numbertype", "realnumbertype", "floattype", "halffloat"};
+  const std::string word = in.word();
+  return std::find(k_sets.begin(), k_sets.end(), word) != k_sets.end();
+}
+
+void read_attrs(Scanner& in, OpDef& op) {
+  while (!in.done()) {
+    const std::string name = in.word();
+    in.expect(":");
+    if (in.take("list(type)")) {
+      op.types.push_back({name, every_type(), std::nullopt, true});
+    } else if (in.take("list({")) {
+      TypeAttr type{name, {}, std::nullopt, true};
+      while (!in.take("})")) {
+        type.allowed.insert(dtype_word(in));
+        in.take(",");
+      }
+      op.types.push_back(std::move(type));
+    } else if (is_type_set(in)) {
+      TypeAttr type{name, type_set(in), std::nullopt, false};
+      if (in.take("=")) type.default_dtype = dtype_word(in);
+      op.types.push_back(std::move(type));
+    } else {
+      plain_attr(in, name, op);
+    }
+    in.take(",");
+  }
+}
+
+std::optional<std::int64_t> count_of(const Port& port, const Attrs& attrs) {
+  if (port.count_attr.empty()) return 1;
+  const AttrValue* n = attrs.find(port.count_attr);
+  if (n == nullptr || !std::holds_alternative<std::int64_t>(*n)) return std::nullopt;
+  return std::get<std::int64_t>(*n);
+}
+
+std::optional<std::vector<DType>> port_dtypes(const std::vector<Port>& ports,
+                                              const OpDef& op,
+                                              const Attrs& attrs) {
+  std::vector<DType> dtypes;
+  for (const Port& p : ports) {
+    const std::optional<std::int64_t> count = count_of(p, attrs);
+    if (!count) return std::nullopt;
+    if (p.fixed) {
+      dtypes.insert(dtypes.end(), static_cast<std::size_t>(*count), *p.fixed);
+      continue;
+    }
+    const AttrValue* value = attrs.find(p.type_attr);
+    if (value == nullptr) return std::nullopt;
+    if (op.type_attr(p.type_attr)->is_list) {
+      const auto* list = std::get_if<std::vector<DType>>(value);
+      if (list == nullptr) return std::nullopt;
+      dtypes.insert(dtypes.end(), list->begin(), list->end());
+    } else {
+      const auto* dtype = std::get_if<DType>(value);
+      if (dtype == nullptr) return std::nullopt;
+      dtypes.insert(dtypes.end(), static_cast<std::size_t>(*count), *dtype);
+    }
+  }
+  return dtypes;
+}
+
+}  // namespace
+
+const TypeAttr* OpDef::type_attr(std::string_view attr) const {
+  for (const TypeAttr& t : types) {
+    if (t.name == attr) return &t;
+  }
+  return nullptr;
+}
+
+const AttrDef* OpDef::attr(std::string_view attr) const {
+  for (const AttrDef& a : attrs) {
+    if (a.name == attr) return &a;
+  }
+  return nullptr;
+}
+
+OpDef define(std::string_view name,
+             std::string_view ports,
+             std::string_view attrs,
+             OpTraits traits) {
+  OpDef op;
+  op.name = name;
+  op.infer = traits.infer;
+  op.gradient = traits.gradient;
+  op.stateful = traits.stateful;
+  op.stage = traits.stage;
+  Scanner attr_text(attrs, name);
+  read_attrs(attr_text, op);
+  Scanner port_text(ports, name);
+  bool outputs = false;
+  while (!port_text.done()) {
+    if (port_text.take("->")) {
+      outputs = true;
+      continue;
+    }
+    (outputs ? op.outputs : op.inputs).push_back(port(port_text, op));
+    port_text.take(",");
+  }
+  return op;
+}
+
+OpTable::OpTable(std::vector<OpDef> ops) : ops_(std::move(ops)) {
+  std::sort(
+      ops_.begin(), ops_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+  for (std::size_t i = 1; i < ops_.size(); ++i) {
+    require(ops_[i - 1].name != ops_[i].name, "op '{}' is defined twice", ops_[i].name);
+  }
+}
+
+const OpDef* OpTable::find(std::string_view name) const {
+  const auto it =
+      std::lower_bound(ops_.begin(), ops_.end(), name, [](const OpDef& op, std::string_view n) {
+        return op.name < n;
+      });
+  return it != ops_.end() && it->name == name ? &*it : nullptr;
+}
+
+std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs) {
+  return port_dtypes(op.inputs, op, attrs);
+}
+
+std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs) {
+  return port_dtypes(op.outputs, op, attrs);
+}
+
+const TensorType& InferContext::input(std::size_t i) const { return graph.type(node.inputs[i]); }
+std::size_t InferContext::inputs() const { return node.inputs.size(); }
+
+std::vector<std::int64_t> InferContext::constant(std::size_t i) const {
+  const Node& from = graph.node(node.inputs[i].node);
+  const AttrValue* value = from.op == "Const" ? from.attrs.find("value") : nullptr;
+  const auto* integers = value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
+  if (integers == nullptr) {
+    throw ShapeError(fmt::format("input {} of {} must be a constant", i, node.op));
+  }
+  return *integers;
+}
+
+Value GradientContext::input(std::size_t i) const { return node.inputs[i]; }
+
+}  // namespace halfstep::graph
