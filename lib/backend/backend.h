@@ -22,8 +22,9 @@ struct Choice {
 };
 Choice choose(const Backend& backend, const NodeView& node);
 
-/// The CPU of this machine, with no more than `max_isa`.
-Backend cpu(int threads, Isa max_isa = Isa::amx);
+/// The CPU of this machine, with no more than `max_isa`; sets the process's thread count. The limit
+/// of oneDNN's own kernels is the first call's, for oneDNN takes none after its first primitive.
+Backend cpu_backend(int threads, Isa max_isa = Isa::amx);
 /// The CPU with the plain reference kernels alone, the truth the others are tested against.
 Backend cpu_reference();
 

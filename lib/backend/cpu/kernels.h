@@ -15,5 +15,7 @@ std::span<const Kernel> reference_kernels();
 std::span<const Kernel> vector_kernels();
 /// oneDNN primitives.
 std::span<const Kernel> onednn_kernels();
+/// Of each op oneDNN first, then vector, then reference.
+std::span<const Kernel> all_kernels();
 
 }  // namespace halfstep::backend::cpu
