@@ -1,0 +1,31 @@
+#pragma once
+// Keras's initializers: a name or a map (`{type: truncated_normal, stddev: 0.05}`).
+
+#include "config/fields.h"
+#include "graph/graph.h"
+
+namespace halfstep::nn {
+
+/// An initializer before the shape of its variable is known.
+struct InitializerSpec {
+  config::Typed typed;
+
+  explicit InitializerSpec(std::string type) { typed.type = std::move(type); }
+};
+
+/// Names: zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal,
+/// lecun_uniform, lecun_normal, random_uniform, random_normal, truncated_normal, variance_scaling.
+std::span<const std::string_view> initializer_names();
+
+/// The distribution for a variable of `shape`, with Keras's fans: [in, out] for matrices,
+/// receptive field times channels for filters [h, w, in, out].
+/// Errors: UserError(config) for unknown fields.
+graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape);
+
+/// Declares an initializer field of a layer.
+void initializer_field(config::Fields& f,
+                       std::string_view name,
+                       InitializerSpec& spec,
+                       std::string_view doc);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,56 @@
+#pragma once
+// From the `model` section of a config to layers, and from layers to the nodes of a forward pass.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/run_spec.h"
+#include "nn/layers/layer.h"
+
+namespace halfstep::nn {
+
+/// One layer of the model: its own struct plus what all layers have.
+struct ModelNode {
+  std::string name;
+  std::string type;
+  Where where;
+  std::unique_ptr<Layer> layer;
+  precision::Resolved precision;
+  bool trainable = true;
+  std::vector<int> from;  ///< indices of nodes, or -1-i for model input i
+};
+
+/// A checked model: nodes in an order in which inputs come first.
+struct Model {
+  struct Input {
+    std::string name;
+    Shape shape;  ///< of one sample
+  };
+  std::vector<Input> inputs;
+  std::vector<ModelNode> nodes;
+  std::vector<int> outputs;
+};
+
+/// Reads `layers` or `inputs/nodes/outputs`. All problems (unknown layer types and fields,
+/// dangling or duplicate names, cycles, wrong number of inputs, two matching overrides) go to
+/// `diagnostics` with their place.
+Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics);
+
+/// The values a forward pass ends in.
+struct Forward {
+  std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
+  ModelRecord record;
+};
+
+/// Emits the forward pass on `inputs` ([batch, ...sample shape]); casts floating inputs of each
+/// layer to its compute dtype. Variables are named `<layer>/<weight>`.
+/// Errors: UserError(config) at the layer whose shapes do not fit.
+Forward build_forward(graph::Builder& b,
+                      const Model& model,
+                      std::vector<graph::Value> inputs,
+                      graph::Value ordinal,
+                      std::uint64_t seed,
+                      bool training);
+
+}  // namespace halfstep::nn

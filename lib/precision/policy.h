@@ -1,0 +1,54 @@
+#pragma once
+// Keras's dtype policies: what a layer computes in and what its variables are stored in.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace halfstep::precision {
+
+struct Policy {
+  std::string_view name;
+  DType compute = DType::float32;
+  DType variable = DType::float32;
+
+  bool mixed() const { return compute != variable; }
+  bool operator==(const Policy&) const = default;
+};
+
+/// float32, mixed_float16, mixed_bfloat16, float16, bfloat16.
+std::span<const Policy> all_policies();
+const Policy* policy_named(std::string_view name);
+
+/// `match` is a layer's path, or "re:" and a regular expression that must match the whole path.
+struct Override {
+  std::string match;
+  std::string policy;
+  Where where;
+};
+
+/// Which policy a layer has and why ("policy mixed_float16", "override 're:^n.*'", ...).
+struct Resolved {
+  Policy policy;
+  std::string reason;
+};
+
+/// The rule of Keras's DTypePolicyMap: an exact name wins, else the one expression that matches,
+/// else the default. Errors: UserError(config) naming both when two expressions match.
+class PolicyMap {
+ public:
+  PolicyMap(Policy default_policy, std::vector<Override> overrides);
+  Resolved resolve(std::string_view layer_path) const;
+  const Policy& default_policy() const { return default_; }
+
+ private:
+  Policy default_;
+  std::vector<Override> overrides_;
+};
+
+}  // namespace halfstep::precision
