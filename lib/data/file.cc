@@ -1,0 +1,102 @@
+#include "data/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace halfstep::data {
+namespace {
+
+// Linux moves at most 2 GiB a call.
+constexpr std::size_t k_largest_transfer = std::size_t{1} << 30;
+
+std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+InputFile::InputFile(const std::string& path) : path_(path), descriptor_(-1), size_(0) {
+  // Not blocking, so that a FIFO is refused below instead of waited for.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) throw file_error(path, "cannot be opened: {}", reason());
+  struct stat info {};
+  const bool known = ::fstat(descriptor_, &info) == 0;
+  if (!known || !S_ISREG(info.st_mode)) {
+    ::close(descriptor_);
+    throw file_error(path,
+                     "{}",
+                     known && S_ISDIR(info.st_mode) ? "is a folder; a file was expected"
+                                                    : "is not a regular file");
+  }
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t got = ::pread(descriptor_,
+                                to.data(),
+                                std::min(to.size(), k_largest_transfer),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw file_error(path_, "cannot be read: {}", reason());
+    if (got == 0) throw file_error(path_, "ends at byte {}, {} bytes early", offset, to.size());
+    to = to.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+std::vector<std::byte> read_file(const std::string& path) {
+  const InputFile file(path);
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
+  return bytes;
+}
+
+OutputFile::OutputFile(const std::string& path)
+    : path_(path), partial_(path + ".partial"), descriptor_(-1) {
+  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw file_error(path, "cannot be written: {}", reason());
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(partial_.c_str());
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::write(descriptor_, bytes.data(), std::min(bytes.size(), k_largest_transfer));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw file_error(path_, "cannot be written: {}", reason());
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+void OutputFile::commit() {
+  if (::fsync(descriptor_) != 0) throw file_error(path_, "cannot be written: {}", reason());
+  // From here on the destructor has nothing to close; a failed close or rename cleans up itself.
+  const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
+  if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) {
+    const std::string why = reason();
+    ::unlink(partial_.c_str());
+    throw file_error(path_, "cannot be written: {}", why);
+  }
+}
+
+}  // namespace halfstep::data
