@@ -1,0 +1,94 @@
+// Batch normalization over all axes but the last, per channel c:
+//   training:  m = mean(x), v = mean((x - m)^2), y = (x - m) / sqrt(v + epsilon) * scale + offset
+//   inference: the same with the given mean and variance
+// batch_variance carries Bessel's correction n / (n - 1), reserve_space_2 is v itself.
+
+#include <fmt/core.h>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+Shape checked_channels(const InferContext& c, const Shape& x) {
+  const std::string layout = c.node.attrs.get_or<std::string>("data_format", "NHWC");
+  if (layout != "NHWC" || x.rank() != 4) {
+    throw ShapeError(
+        fmt::format("batch normalization takes [batch, height, width, channels], got {} {}",
+                    layout,
+                    to_string(x)));
+  }
+  return {x.back()};
+}
+
+void expect_channels(const InferContext& c, std::size_t i, const Shape& channels) {
+  if (c.input(i).shape == channels) return;
+  throw ShapeError(fmt::format("input '{}' must have shape {}, got {}",
+                               c.node.def->inputs[i].name,
+                               to_string(channels),
+                               to_string(c.input(i).shape)));
+}
+
+std::vector<Shape> infer_norm(const InferContext& c) {
+  const Shape& x = c.input(0).shape;
+  const Shape channels = checked_channels(c, x);
+  const bool training = c.node.attrs.get<bool>("is_training");
+  const bool replaces = training && c.node.attrs.get<double>("exponential_avg_factor") == 1.0;
+  for (std::size_t i = 1; i < 5; ++i) {
+    // Old statistics that nobody reads may be empty, as in TensorFlow.
+    const bool unused = i >= 3 && replaces && c.input(i).shape.elements() == 0;
+    if (!unused) expect_channels(c, i, channels);
+  }
+  return {x, channels, channels, channels, channels, Shape{}};
+}
+
+std::vector<Shape> infer_norm_grad(const InferContext& c) {
+  const Shape& x = c.input(1).shape;
+  const Shape channels = checked_channels(c, x);
+  if (c.input(0).shape != x) {
+    throw ShapeError(fmt::format(
+        "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
+  }
+  for (std::size_t i = 2; i < 5; ++i) expect_channels(c, i, channels);
+  return {x, channels, channels, Shape{0}, Shape{0}};
+}
+
+/// Uses the saved batch statistics in training and the given ones in inference; the gradient with
+/// respect to given statistics is not defined, as in TensorFlow.
+std::vector<Value> gradient_norm(const GradientContext& c) {
+  if (!c.dy[0].valid()) return std::vector<Value>(5);
+  const bool training = c.node.attrs.get<bool>("is_training");
+  const Value mean = training ? c.output(3) : c.input(3);
+  const Value variance = training ? c.output(4) : c.input(4);
+  const Value scale = c.b.cast(c.input(1), DType::float32);
+  const int node = c.b.add_node("FusedBatchNormGradV3",
+                                {c.dy[0], c.input(0), scale, mean, variance, c.output(5)},
+                                {{"epsilon", c.node.attrs.get<double>("epsilon")},
+                                 {"data_format", c.node.attrs.get<std::string>("data_format")},
+                                 {"is_training", training}});
+  return {{node, 0}, {node, 1}, {node, 2}, Value{}, Value{}};
+}
+
+}  // namespace
+
+std::vector<OpDef> norm_ops() {
+  // TensorFlow allows no double; halfstep's reference kernels do.
+  return {
+      define("FusedBatchNormV3",
+             "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, "
+             "batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
+             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, "
+             "epsilon: float = 0.0001, exponential_avg_factor: float = 1.0, "
+             "data_format: string = 'NHWC', is_training: bool = true",
+             {.infer = infer_norm, .gradient = gradient_norm}),
+      define("FusedBatchNormGradV3",
+             "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
+             "reserve_space_3: U -> x_backprop: T, scale_backprop: U, offset_backprop: U, "
+             "reserve_space_4: U, reserve_space_5: U",
+             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, "
+             "epsilon: float = 0.0001, data_format: string = 'NHWC', is_training: bool = true",
+             {.infer = infer_norm_grad}),
+  };
+}
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,30 @@
+// Random tensors that are a function of (seed, stream, ordinal): the same batch gives the same
+// numbers whenever and on however many threads it is computed.
+//   y[i] = to_uniform(word i % 4 of random_words(seed, mix(stream, ordinal), i / 4))
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+std::vector<Shape> infer_random(const InferContext& c) {
+  if (c.input(0).shape.elements() != 1) {
+    throw ShapeError("the ordinal must be one number, got shape " + to_string(c.input(0).shape));
+  }
+  return {c.node.attrs.get<Shape>("shape")};
+}
+
+std::vector<Value> gradient_random(const GradientContext&) { return {Value{}}; }
+
+}  // namespace
+
+std::vector<OpDef> random_ops() {
+  return {
+      define("RandomUniformFromOrdinal",
+             "ordinal: int64 -> y: float",
+             "shape: shape, seed: int = 0, stream: int = 0",
+             {.infer = infer_random, .gradient = gradient_random}),
+  };
+}
+
+}  // namespace halfstep::graph::ops

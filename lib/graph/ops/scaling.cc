@@ -1,0 +1,114 @@
+// The finite check, the loss scale that follows from it, and the learning rate.
+//
+// UpdateLossScale, with good = good_steps before the step:
+//   ok:  if good + 1 >= growth_steps (== with grow_on_equal): scale *= growth_factor, good = 0 and
+//        hysteresis_left = hysteresis; otherwise good += 1. With `guard` a growth that overflows
+//        float32 or passes max_scale (0: no limit) keeps the scale, and still resets the counters.
+//   not: good = 0 and hysteresis_left -= 1; when that reaches 0, scale = max(scale *
+//        backoff_factor, min_scale) and hysteresis_left = hysteresis.
+// So the scale falls on every `hysteresis`-th bad step since it last changed or could have grown.
+// min_scale is a floor that also lifts a scale below it; 0 means none.
+//
+// LearningRate, at `step` updates done, with t = step - warmup_steps from the end of the warm-up
+// on:
+//   warm-up                   warmup_start + (warmup_target - warmup_start) * step / warmup_steps
+//   constant                  base
+//   piecewise_constant        values[i] for the first i with t <= boundaries[i], else the last one
+//   exponential_decay         base * decay_rate^p,  p = t / decay_steps (floored if staircase)
+//   inverse_time_decay        base / (1 + decay_rate * p)
+//   cosine_decay              base * ((1 - alpha) * (1 + cos(pi * min(p, 1))) / 2 + alpha)
+//   polynomial_decay          (base - end) * (1 - min(p, 1))^power + end; with `cycle` decay_steps
+//   is
+//                             stretched to its next multiple instead of capping p
+// Source: Keras 3, keras.optimizers.schedules. Keras's CosineDecay with warmup_target has
+// warmup_start = its initial_learning_rate and base = warmup_target.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+void expect_scalar(const InferContext& c, std::size_t i) {
+  if (c.input(i).shape.elements() == 1) return;
+  throw ShapeError(fmt::format("input {} of {} must be one number, got shape {}",
+                               i,
+                               c.node.op,
+                               to_string(c.input(i).shape)));
+}
+
+std::vector<Shape> infer_all_finite(const InferContext&) { return {Shape{}}; }
+
+std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
+  constexpr std::array k_wanted{DType::float32, DType::int32, DType::int32};
+  for (std::size_t i = 0; i < k_wanted.size(); ++i) {
+    const Attrs& handle = c.graph.node(c.node.inputs[i].node).attrs;
+    const DType dtype = handle.get<DType>("dtype");
+    if (dtype != k_wanted[i] || handle.get<Shape>("shape").elements() != 1) {
+      throw ShapeError(fmt::format("'{}' must be one {}, got {} {}",
+                                   c.node.def->inputs[i].name,
+                                   name(k_wanted[i]),
+                                   name(dtype),
+                                   to_string(handle.get<Shape>("shape"))));
+    }
+  }
+  expect_scalar(c, 3);
+  return {};
+}
+
+std::vector<Shape> infer_learning_rate(const InferContext& c) {
+  constexpr std::array<std::string_view, 6> k_kinds{"constant",
+                                                    "piecewise_constant",
+                                                    "exponential_decay",
+                                                    "cosine_decay",
+                                                    "inverse_time_decay",
+                                                    "polynomial_decay"};
+  expect_scalar(c, 0);
+  const Attrs& attrs = c.node.attrs;
+  const std::string& kind = attrs.get<std::string>("kind");
+  if (std::find(k_kinds.begin(), k_kinds.end(), kind) == k_kinds.end()) {
+    throw ShapeError(fmt::format("there is no learning rate schedule '{}'", kind));
+  }
+  const auto& boundaries = attrs.get<std::vector<std::int64_t>>("boundaries");
+  const auto& values = attrs.get<std::vector<double>>("values");
+  if (kind == "piecewise_constant" && values.size() != boundaries.size() + 1) {
+    throw ShapeError(
+        fmt::format("{} boundaries separate {} values", boundaries.size(), values.size()));
+  }
+  const bool decays = kind != "constant" && kind != "piecewise_constant";
+  if (decays && attrs.get<std::int64_t>("decay_steps") < 1) {
+    throw ShapeError("decay_steps must be at least 1");
+  }
+  return {Shape{}};
+}
+
+}  // namespace
+
+std::vector<OpDef> scaling_ops() {
+  return {
+      define("AllFinite",
+             "values: Tin -> ok: bool",
+             "Tin: list(type)",
+             {.infer = infer_all_finite, .stage = Stage::lowered}),
+      define("UpdateLossScale",
+             "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool",
+             "growth_factor: float = 2.0, backoff_factor: float = 0.5, growth_steps: int = 2000, "
+             "min_scale: float = 1.0, max_scale: float = 0.0, hysteresis: int = 1, "
+             "grow_on_equal: bool = false, guard: bool = true",
+             {.infer = infer_update_loss_scale, .stateful = true}),
+      define("LearningRate",
+             "step: int64 -> lr: float",
+             "kind: string = 'constant', base: float = 0.0, boundaries: list(int) = [], "
+             "values: list(float) = [], decay_steps: int = 0, decay_rate: float = 0.0, "
+             "staircase: bool = false, alpha: float = 0.0, end: float = 0.0001, "
+             "power: float = 1.0, cycle: bool = false, warmup_steps: int = 0, "
+             "warmup_start: float = 0.0, warmup_target: float = 0.0",
+             {.infer = infer_learning_rate}),
+  };
+}
+
+}  // namespace halfstep::graph::ops
