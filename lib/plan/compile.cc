@@ -1,0 +1,266 @@
+#include <cstring>
+
+#include "graph/ops/ops.h"
+#include "graph/verify.h"
+#include "passes/fuse_finite.h"
+#include "passes/prune.h"
+#include "plan/memory.h"
+#include "plan/plan_impl.h"
+
+namespace halfstep::plan {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// A pass and why it stands where it stands.
+struct Pass {
+  std::string_view name;
+  Graph (*run)(const Graph&);
+};
+
+constexpr std::array k_passes{
+    // What no fetch or update needs would cost time and memory in all that follows.
+    Pass{"prune", passes::prune},
+    // The finite check reads every gradient once instead of writing flags.
+    Pass{"fuse_finite", [](const Graph& g) { return passes::fuse_finite(g, graph::op_table()); }},
+};
+
+Graph lower(const Graph& graph) {
+  graph::verify(graph, "building the step");
+  Graph lowered = graph;
+  for (const Pass& pass : k_passes) {
+    lowered = pass.run(lowered);
+    graph::verify(lowered, pass.name);
+  }
+  return lowered;
+}
+
+/// Fills an int or float constant from the node's `value`: one element for all, or one each.
+void fill_constant(const Node& node, const TensorView& view) {
+  const graph::AttrValue* value = node.attrs.find("value");
+  require(value != nullptr, "{} has no value", node.name);
+  std::vector<double> numbers;
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(value)) {
+    numbers.assign(integers->begin(), integers->end());
+  } else if (const auto* reals = std::get_if<std::vector<double>>(value)) {
+    numbers = *reals;
+  }
+  const std::int64_t n = view.elements();
+  require(numbers.size() == 1 || static_cast<std::int64_t>(numbers.size()) == n,
+          "{} has {} values for {} elements",
+          node.name,
+          numbers.size(),
+          n);
+  Tensor source(DType::float64, view.shape);
+  for (std::int64_t i = 0; i < n; ++i) {
+    source.as<double>()[i] =
+        numbers.size() == 1 ? numbers[0] : numbers[static_cast<std::size_t>(i)];
+  }
+  convert(source.view(), view);
+}
+
+/// Compilation in progress.
+class Compiler {
+ public:
+  Compiler(Graph graph, const backend::Backend& backend) : backend_(backend) {
+    impl_->graph = std::move(graph);
+    find_last_uses();
+  }
+
+  std::unique_ptr<Plan::Impl> finish() {
+    for (int id = 0; id < impl_->graph.size(); ++id) add(id);
+    make_constants();
+    lay_out();
+    return std::move(impl_);
+  }
+
+ private:
+  static constexpr int k_forever = 1 << 30;
+
+  void find_last_uses() {
+    const Graph& graph = impl_->graph;
+    for (int id = 0; id < graph.size(); ++id) {
+      for (const Value& input : graph.node(id).inputs) last_use_[input] = id;
+    }
+    for (const auto& [name, value] : graph.fetches()) last_use_[value] = k_forever;
+  }
+
+  std::size_t new_slot(Slot slot, int first) {
+    impl_->slots.push_back(std::move(slot));
+    block_of_slot_.push_back(blocks_.size());
+    blocks_.push_back({first, first, 0});
+    return impl_->slots.size() - 1;
+  }
+
+  /// A second view of the memory of `slot`.
+  std::size_t new_alias(std::size_t slot, const graph::TensorType& type) {
+    Slot alias = impl_->slots[slot];
+    alias.view = {type.dtype, type.shape, nullptr};
+    impl_->slots.push_back(std::move(alias));
+    block_of_slot_.push_back(block_of_slot_[slot]);
+    root_of_slot_.push_back({impl_->slots.size() - 1, slot});
+    return impl_->slots.size() - 1;
+  }
+
+  void assign(Value value, std::size_t slot) {
+    impl_->slot_of[value] = slot;
+    const auto it = last_use_.find(value);
+    Lifetime& block = blocks_[block_of_slot_[slot]];
+    block.last = std::max(block.last, it == last_use_.end() ? value.node : it->second);
+  }
+
+  bool special(int id) {
+    const Node& node = impl_->graph.node(id);
+    const Value value{id, 0};
+    if (node.op == "VarHandleOp") {
+      const std::string& variable = node.attrs.get<std::string>("shared_name");
+      Slot slot{Slot::Home::variable,
+                {node.attrs.get<DType>("dtype"), node.attrs.get<Shape>("shape"), nullptr},
+                0,
+                variable};
+      assign(value, new_slot(std::move(slot), id));
+    } else if (node.op == "ReadVariableOp") {
+      impl_->slot_of[value] = impl_->slot_of.at(node.inputs[0]);
+    } else if (node.op == "Const") {
+      Slot slot{
+          Slot::Home::constant, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
+      assign(value, new_slot(std::move(slot), id));
+      constants_.push_back(id);
+    } else if (node.op == "Placeholder") {
+      Slot slot{Slot::Home::arena, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
+      const std::size_t index = new_slot(std::move(slot), -1);
+      blocks_[block_of_slot_[index]].bytes = impl_->slots[index].view.bytes();
+      last_use_[value] = k_forever;  // the host may look at what it wrote
+      assign(value, index);
+    } else {
+      return false;
+    }
+    impl_->kernels.push_back({id, "", {}});
+    return true;
+  }
+
+  /// The input whose memory output 0 may take over, or -1.
+  int takes_over(const backend::Kernel& kernel, int id) {
+    const Node& node = impl_->graph.node(id);
+    for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+      if (((kernel.inplace >> i) & 1U) == 0 || node.outputs.empty()) continue;
+      const std::size_t slot = impl_->slot_of.at(node.inputs[i]);
+      const Slot& memory = impl_->slots[slot];
+      const TensorView out{node.outputs[0].dtype, node.outputs[0].shape, nullptr};
+      if (memory.home != Slot::Home::arena || memory.view.shape != out.shape ||
+          memory.view.bytes() != out.bytes()) {
+        continue;
+      }
+      if (blocks_[block_of_slot_[slot]].last == id && !used_twice(node, i))
+        return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  /// Another input that shares the block of input `i` through a view of another shape.
+  bool used_twice(const Node& node, std::size_t i) {
+    const std::size_t block = block_of_slot_[impl_->slot_of.at(node.inputs[i])];
+    for (std::size_t j = 0; j < node.inputs.size(); ++j) {
+      const std::size_t slot = impl_->slot_of.at(node.inputs[j]);
+      if (j != i && block_of_slot_[slot] == block && node.inputs[j] != node.inputs[i]) return true;
+    }
+    return false;
+  }
+
+  void add(int id) {
+    if (special(id)) return;
+    const Node& node = impl_->graph.node(id);
+    const backend::NodeView view{impl_->graph, node};
+    const backend::Choice choice = backend::choose(backend_, view);
+    if (choice.kernel == nullptr) {
+      std::string reasons;
+      for (const auto& [kernel, why] : choice.refused)
+        reasons += fmt::format(" {}: {};", kernel, why);
+      require(false, "no kernel of {} runs {} ({}):{}", backend_.name, node.op, node.name, reasons);
+    }
+    const backend::Kernel& kernel = *choice.kernel;
+    KernelChoice record{id, kernel.alias ? "" : std::string(kernel.name), {}};
+    for (const auto& [other, why] : choice.refused) record.refused.emplace_back(other, why);
+    impl_->kernels.push_back(std::move(record));
+
+    if (kernel.alias) {
+      assign({id, 0}, new_alias(impl_->slot_of.at(node.inputs[0]), node.outputs[0]));
+      return;
+    }
+
+    Step step;
+    step.node = id;
+    const int source = takes_over(kernel, id);
+    for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
+      const graph::TensorType& type = node.outputs[static_cast<std::size_t>(port)];
+      std::size_t slot = 0;
+      if (port == 0 && source >= 0) {
+        slot = new_alias(impl_->slot_of.at(node.inputs[static_cast<std::size_t>(source)]), type);
+      } else {
+        slot = new_slot({Slot::Home::arena, {type.dtype, type.shape, nullptr}, 0, ""}, id);
+        blocks_[block_of_slot_[slot]].bytes = impl_->slots[slot].view.bytes();
+      }
+      assign({id, port}, slot);
+      step.out_slots.push_back(slot);
+    }
+    for (const Value& input : node.inputs) step.in_slots.push_back(impl_->slot_of.at(input));
+    for (std::size_t s : step.in_slots) step.in.push_back(impl_->slots[s].view);
+    for (std::size_t s : step.out_slots) step.out.push_back(impl_->slots[s].view);
+
+    backend::Prepared prepared = kernel.prepare(view, backend_.capabilities);
+    step.launch = std::move(prepared.launch);
+    workspaces_.push_back(blocks_.size());
+    blocks_.push_back({id, id, prepared.workspace_bytes});
+    impl_->steps.push_back(std::move(step));
+  }
+
+  void make_constants() {
+    std::size_t bytes = 0;
+    for (int id : constants_) {
+      Slot& slot = impl_->slots[impl_->slot_of.at({id, 0})];
+      slot.offset = bytes;
+      bytes += (slot.view.bytes() + 63) / 64 * 64;
+    }
+    impl_->constants = AlignedBuffer(bytes);
+    for (int id : constants_) {
+      const Slot& slot = impl_->slots[impl_->slot_of.at({id, 0})];
+      TensorView view = slot.view;
+      view.data = impl_->constants.data() + slot.offset;
+      fill_constant(impl_->graph.node(id), view);
+    }
+    // Aliases of constants were made before their offsets were known.
+    for (const auto& [alias, root] : root_of_slot_)
+      impl_->slots[alias].offset = impl_->slots[root].offset;
+  }
+
+  void lay_out() {
+    const Layout layout = place(blocks_);
+    impl_->arena_bytes = layout.bytes;
+    for (std::size_t i = 0; i < impl_->slots.size(); ++i) {
+      if (impl_->slots[i].home != Slot::Home::arena) continue;
+      impl_->slots[i].offset = layout.offsets[block_of_slot_[i]];
+    }
+    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
+      impl_->steps[i].workspace_offset = layout.offsets[workspaces_[i]];
+    }
+  }
+
+  const backend::Backend& backend_;
+  std::unique_ptr<Plan::Impl> impl_ = std::make_unique<Plan::Impl>();
+  std::map<Value, int> last_use_;
+  std::vector<Lifetime> blocks_;
+  std::vector<std::size_t> block_of_slot_;
+  std::vector<std::pair<std::size_t, std::size_t>> root_of_slot_;
+  std::vector<std::size_t> workspaces_;  // per step
+  std::vector<int> constants_;
+};
+
+}  // namespace
+
+Plan compile(const graph::Graph& graph, const backend::Backend& backend) {
+  return Plan(Compiler(lower(graph), backend).finish());
+}
+
+}  // namespace halfstep::plan

@@ -1,0 +1,26 @@
+#pragma once
+// One arena for all values of a step, laid out by their lifetimes before the first step.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace halfstep::plan {
+
+/// A block needed from step `first` to step `last`, both included.
+struct Lifetime {
+  int first = 0;
+  int last = 0;
+  std::size_t bytes = 0;
+};
+
+struct Layout {
+  std::vector<std::size_t> offsets;  ///< per block, multiples of 64
+  std::size_t bytes = 0;             ///< of the arena
+};
+
+/// Places blocks so that two that live at the same time never overlap: largest first, each at the
+/// lowest offset that fits. `Layout::bytes` is at least the peak of live bytes.
+Layout place(std::span<const Lifetime> blocks);
+
+}  // namespace halfstep::plan

@@ -1,0 +1,99 @@
+#include "plan/plan.h"
+
+#include <chrono>
+
+#include "plan/plan_impl.h"
+
+namespace halfstep::plan {
+
+void Arena::reserve(std::size_t bytes) {
+  if (bytes > buffer_.bytes()) {
+    buffer_ = AlignedBuffer();
+    buffer_ = AlignedBuffer(bytes);
+  }
+}
+
+Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+Plan::~Plan() = default;
+
+const graph::Graph& Plan::graph() const { return impl_->graph; }
+std::span<const KernelChoice> Plan::kernels() const { return impl_->kernels; }
+std::size_t Plan::arena_bytes() const { return impl_->arena_bytes; }
+std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
+
+void Plan::bind(const State& state, const Arena& arena) {
+  require(arena.bytes() >= impl_->arena_bytes,
+          "an arena of {} bytes for a plan of {}",
+          arena.bytes(),
+          impl_->arena_bytes);
+  for (Slot& slot : impl_->slots) {
+    switch (slot.home) {
+      case Slot::Home::arena:
+        slot.view.data = arena.data() + slot.offset;
+        break;
+      case Slot::Home::constant:
+        slot.view.data = impl_->constants.data() + slot.offset;
+        break;
+      case Slot::Home::variable: {
+        const Tensor& tensor = state.tensor(slot.variable);
+        require(tensor.dtype() == slot.view.dtype && tensor.elements() == slot.view.elements(),
+                "variable '{}' is {} {}, the plan wants {} {}",
+                slot.variable,
+                name(tensor.dtype()),
+                to_string(tensor.shape()),
+                name(slot.view.dtype),
+                to_string(slot.view.shape));
+        slot.view.data = tensor.view().data;
+        break;
+      }
+    }
+  }
+  for (Step& step : impl_->steps) {
+    for (std::size_t i = 0; i < step.in_slots.size(); ++i) {
+      step.in[i].data = impl_->slots[step.in_slots[i]].view.data;
+    }
+    for (std::size_t i = 0; i < step.out_slots.size(); ++i) {
+      step.out[i].data = impl_->slots[step.out_slots[i]].view.data;
+    }
+    step.workspace = arena.data() + step.workspace_offset;
+  }
+}
+
+TensorView Plan::input(std::string_view name) const {
+  const int id = impl_->graph.find(name);
+  require(id >= 0, "the plan has no input '{}'", name);
+  return impl_->view({id, 0});
+}
+
+bool Plan::has_input(std::string_view name) const { return impl_->graph.find(name) >= 0; }
+
+TensorView Plan::fetch(std::string_view name) const {
+  return impl_->view(impl_->graph.fetch(name));
+}
+
+void Plan::run() {
+  for (Step& step : impl_->steps) step.launch->run({step.in, step.out, step.workspace});
+}
+
+void Plan::trace(const Observer& observer) {
+  for (Step& step : impl_->steps) {
+    const graph::Node& node = impl_->graph.node(step.node);
+    if (node.origin.phase == graph::Phase::update) continue;
+    step.launch->run({step.in, step.out, step.workspace});
+    observer(node, step.out);
+  }
+}
+
+void Plan::profile(std::span<double> seconds) {
+  using Clock = std::chrono::steady_clock;
+  for (Step& step : impl_->steps) {
+    const Clock::time_point start = Clock::now();
+    step.launch->run({step.in, step.out, step.workspace});
+    seconds[static_cast<std::size_t>(step.node)] +=
+        std::chrono::duration<double>(Clock::now() - start).count();
+  }
+}
+
+}  // namespace halfstep::plan

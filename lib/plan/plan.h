@@ -1,0 +1,81 @@
+#pragma once
+// A graph made ready to run: launches in a fixed order over one arena. Nothing is decided,
+// allocated or looked up while it runs.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "graph/graph.h"
+#include "plan/state.h"
+
+namespace halfstep::plan {
+
+/// Sees the outputs of each launch as it is done.
+using Observer = std::function<void(const graph::Node& node, std::span<const TensorView> outputs)>;
+
+/// Which kernel a node got, and why better ones passed.
+struct KernelChoice {
+  int node = -1;
+  std::string kernel;  ///< "" for nodes without a launch
+  std::vector<std::pair<std::string, std::string>> refused;
+};
+
+/// The memory all plans of a run share; grows to the largest one's need before the first step.
+class Arena {
+ public:
+  void reserve(std::size_t bytes);
+  std::byte* data() const { return buffer_.data(); }
+  std::size_t bytes() const { return buffer_.bytes(); }
+
+ private:
+  AlignedBuffer buffer_;
+};
+
+class Plan {
+ public:
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  ~Plan();
+
+  const graph::Graph& graph() const;
+  std::span<const KernelChoice> kernels() const;
+  /// Bytes of the arena this plan needs, workspaces included.
+  std::size_t arena_bytes() const;
+  /// Bytes of constants it holds itself.
+  std::size_t constant_bytes() const;
+
+  /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
+  /// before run() and again when the arena has grown.
+  /// Errors: InternalError when the state lacks a variable or has it with another type.
+  void bind(const State& state, const Arena& arena);
+
+  /// The memory of an input slot (Placeholder) and of a fetch; valid after bind().
+  TensorView input(std::string_view name) const;
+  bool has_input(std::string_view name) const;
+  TensorView fetch(std::string_view name) const;
+
+  /// One step.
+  void run();
+  /// The same launches with a look at each one's outputs; launches of `Phase::update` are left
+  /// out, so that the state stays as it is.
+  void trace(const Observer& observer);
+  /// One step with the seconds of each launch added to `seconds` (one per node).
+  void profile(std::span<double> seconds);
+
+  struct Impl;
+  explicit Plan(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Lowers `graph` by the visible list of passes, picks a kernel for each node and lays out memory.
+/// Errors: InternalError when a pass breaks the graph or no kernel takes a node.
+Plan compile(const graph::Graph& graph, const backend::Backend& backend);
+
+}  // namespace halfstep::plan

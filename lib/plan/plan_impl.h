@@ -1,0 +1,48 @@
+#pragma once
+// What a Plan holds; shared by compile.cc, which fills it, and plan.cc, which runs it.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "plan/plan.h"
+
+namespace halfstep::plan {
+
+/// A piece of memory with the type it is seen as; several values may share one (aliases).
+struct Slot {
+  enum class Home { arena, constant, variable };
+  Home home = Home::arena;
+  TensorView view;
+  std::size_t offset = 0;
+  std::string variable;
+};
+
+struct Step {
+  int node = -1;
+  std::unique_ptr<backend::Launch> launch;
+  std::vector<std::size_t> in_slots, out_slots;
+  std::vector<TensorView> in, out;
+  std::size_t workspace_offset = 0;
+  std::byte* workspace = nullptr;
+};
+
+struct Plan::Impl {
+  graph::Graph graph;
+  std::vector<KernelChoice> kernels;
+  std::vector<Slot> slots;
+  std::map<graph::Value, std::size_t> slot_of;
+  std::vector<Step> steps;
+  AlignedBuffer constants;
+  std::size_t arena_bytes = 0;
+
+  TensorView view(graph::Value value) const {
+    const auto it = slot_of.find(value);
+    require(it != slot_of.end(), "a value of {} has no memory", graph.node(value.node).name);
+    return slots[it->second].view;
+  }
+};
+
+}  // namespace halfstep::plan

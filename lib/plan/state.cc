@@ -1,0 +1,102 @@
+#include "plan/state.h"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/philox.h"
+
+namespace halfstep::plan {
+namespace {
+
+/// A standard normal by the Box-Muller transform.
+double normal(RandomStream& random) {
+  const double u = (static_cast<double>(random.next()) + 0.5) * 0x1p-32;
+  const double v = static_cast<double>(random.next()) * 0x1p-32;
+  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+}
+
+}  // namespace
+
+void initialize(const Tensor& tensor,
+                const graph::Initializer& init,
+                std::uint64_t seed,
+                std::string_view name) {
+  using Kind = graph::Initializer::Kind;
+  Tensor values(DType::float32, tensor.shape());
+  RandomStream random(mix(seed, init.seed), name_key(name.data(), name.size()));
+  for (float& x : values.span<float>()) {
+    double value = init.a;
+    if (init.kind == Kind::uniform) {
+      value = init.a + (init.b - init.a) * static_cast<double>(random.next()) * 0x1p-32;
+    } else if (init.kind != Kind::constant) {
+      double z = normal(random);
+      while (init.kind == Kind::truncated_normal && std::abs(z) > 2) z = normal(random);
+      value = init.a + init.b * z;
+    }
+    x = static_cast<float>(value);
+  }
+  convert(values.view(), tensor.view());
+}
+
+State::State(const graph::Graph& graph, std::uint64_t seed) {
+  for (const graph::Variable& variable : graph.variables()) {
+    Tensor tensor(variable.type.dtype, variable.type.shape);
+    initialize(tensor, variable.initializer, seed, variable.name);
+    index_.emplace(variable.name, entries_.size());
+    entries_.push_back({variable, std::move(tensor)});
+  }
+}
+
+const Tensor& State::tensor(std::string_view name) const {
+  const auto it = index_.find(name);
+  require(it != index_.end(), "no variable '{}'", name);
+  return entries_[it->second].tensor;
+}
+
+bool State::contains(std::string_view name) const { return index_.contains(name); }
+
+std::size_t State::bytes() const {
+  std::size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.tensor.bytes();
+  return bytes;
+}
+
+std::string State::hash(bool all) const {
+  Hasher hasher;
+  for (const auto& [name, index] : index_) {
+    const Entry& entry = entries_[index];
+    const graph::Role role = entry.variable.role;
+    if (!all && role != graph::Role::weight && role != graph::Role::statistic) continue;
+    hasher.add(name).add(to_string(entry.tensor.shape()));
+    if (is_floating(entry.tensor.dtype())) {
+      Tensor canonical(DType::float32, entry.tensor.shape());
+      convert(entry.tensor.view(), canonical.view());
+      hasher.add(std::as_bytes(canonical.span<float>()));
+    } else {
+      hasher.add({static_cast<const std::byte*>(entry.tensor.view().data), entry.tensor.bytes()});
+    }
+  }
+  return hasher.hex();
+}
+
+std::string State::weights_hash() const { return hash(false); }
+std::string State::full_hash() const { return hash(true); }
+
+std::vector<Tensor> State::snapshot() const {
+  std::vector<Tensor> copies;
+  for (const Entry& entry : entries_) copies.push_back(entry.tensor.clone());
+  return copies;
+}
+
+void State::restore(const std::vector<Tensor>& snapshot) {
+  require(snapshot.size() == entries_.size(), "a snapshot of another state");
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].tensor.bytes() == 0) continue;
+    std::memcpy(entries_[i].tensor.view().data, snapshot[i].view().data, snapshot[i].bytes());
+  }
+}
+
+}  // namespace halfstep::plan
