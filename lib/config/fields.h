@@ -8,59 +8,17 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/about.h"
 #include "config/node.h"
 #include "core/dtype.h"
 
 namespace halfstep::config {
-
-/// What is said about one field besides its type. Bounds are inclusive unless `above`/`below` are
-/// given, which exclude their value. Lists: bounds hold for each element.
-struct About {
-  std::string_view doc;
-  bool required = false;
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  std::optional<double> above;
-  std::optional<double> below;
-  /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
-  std::string_view bare;
-};
-
-/// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.
-template <class E>
-struct Named {
-  E value;
-  std::string_view name;
-};
-
-/// A value that is either a bare name or a map with `type` and the fields of that type:
-/// `optimizer: sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields stay unread here; the
-/// room that owns the type reads them from `node` (a map; the key `type` is taken out).
-struct Typed {
-  std::string type;
-  Node node;
-  Where where;  ///< of the name
-
-  bool operator==(const Typed& other) const { return type == other.type; }
-};
-
-/// The extents of one named value: an entry of `inputs: {image: [28, 28, 1]}`.
-struct NamedExtents {
-  std::string name;
-  std::vector<std::int64_t> extents;
-
-  bool operator==(const NamedExtents&) const = default;
-};
-
-/// One or two extents: `3` means [3, 3].
-using Pair = std::array<std::int64_t, 2>;
 
 class Fields {
  public:
@@ -84,7 +42,8 @@ class Fields {
   virtual void field(std::string_view name, std::optional<std::int64_t>& v, const About& a) = 0;
   virtual void field(std::string_view name, std::optional<double>& value, const About& a) = 0;
   virtual void field(std::string_view name, std::optional<std::string>& value, const About& a) = 0;
-  /// One of `types` with its own fields; see Typed.
+  /// One of `types` with its own fields; see Typed. Without `types` any name will do: its owner
+  /// checks it.
   virtual void field(std::string_view name,
                      Typed& value,
                      std::span<const std::string_view> types,

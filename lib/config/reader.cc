@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
+#include "config/read_value.h"
 #include "config/scalar.h"
 
 namespace halfstep::config {
@@ -19,163 +19,6 @@ struct Reader::Level {
 namespace {
 
 constexpr std::size_t k_longest_key_list = 100;
-
-/// "must be at least 1, got 0", or nothing when the value is within its bounds.
-std::string out_of_range(double value, const About& about, const Node& node) {
-  const auto message = [&](std::string_view relation, double bound) {
-    return fmt::format("must be {} {}, got {}", relation, shortest(bound), describe(node));
-  };
-  if (about.above && !(value > *about.above)) return message("above", *about.above);
-  if (value < about.min) return message("at least", about.min);
-  if (about.below && !(value < *about.below)) return message("below", *about.below);
-  if (value > about.max) return message("at most", about.max);
-  return {};
-}
-
-Parsed<DType> to_dtype(const Node& node) {
-  Parsed<std::string> text = to_text(node);
-  if (!text.value) return {{}, fmt::format("must be the name of a dtype, got {}", describe(node))};
-  const std::optional<DType> dtype = dtype_named(*text.value);
-  if (dtype) return {dtype, {}};
-  return {{}, fmt::format("unknown dtype {}", describe(node))};
-}
-
-Parsed<bool> parse(const Node& node, const bool*) { return to_bool(node); }
-Parsed<std::string> parse(const Node& node, const std::string*) { return to_text(node); }
-Parsed<DType> parse(const Node& node, const DType*) { return to_dtype(node); }
-Parsed<std::int64_t> parse(const Node& node, const std::int64_t*) { return to_integer(node); }
-Parsed<double> parse(const Node& node, const double*) { return to_number(node); }
-
-std::string hint_for(const Node& node, const std::string& message, const DType*) {
-  if (node.kind != Node::Kind::scalar || message.empty()) return {};
-  std::vector<std::string> names;
-  for (const DType dtype : all_dtypes()) names.emplace_back(name(dtype));
-  return did_you_mean(node.text, names);
-}
-template <class T>
-std::string hint_for(const Node& node, const std::string&, const T*) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    Node plain = node;
-    plain.quoted = false;
-    if (node.quoted && parse(plain, static_cast<const T*>(nullptr)).value) {
-      return "leave out the quotes";
-    }
-  }
-  return {};
-}
-
-/// Reads one scalar into `value`; on an error `value` stays as it is.
-template <class T>
-bool read_scalar(const Node& node, T& value, const About& about, Diagnostics& diagnostics) {
-  Parsed<T> parsed = parse(node, static_cast<const T*>(nullptr));
-  if (parsed.value) {
-    if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>) {
-      parsed.wrong = out_of_range(static_cast<double>(*parsed.value), about, node);
-    }
-  }
-  if (!parsed.wrong.empty()) {
-    diagnostics.error(
-        node.where, parsed.wrong, hint_for(node, parsed.wrong, static_cast<const T*>(nullptr)));
-    return false;
-  }
-  value = std::move(*parsed.value);
-  return true;
-}
-
-std::string_view plural(const std::int64_t*) { return "whole numbers"; }
-std::string_view plural(const double*) { return "numbers"; }
-std::string_view plural(const std::string*) { return "names"; }
-
-template <class T>
-void read_list(const Node& node, std::vector<T>& value, const About& about, Diagnostics& out) {
-  constexpr bool k_names = std::is_same_v<T, std::string>;
-  if (k_names && node.kind == Node::Kind::scalar) {
-    T single{};
-    if (read_scalar(node, single, about, out)) value = {std::move(single)};
-    return;
-  }
-  if (node.kind != Node::Kind::sequence) {
-    out.error(node.where,
-              fmt::format("must be a list of {}, got {}",
-                          plural(static_cast<const T*>(nullptr)),
-                          describe(node)));
-    return;
-  }
-  std::vector<T> items;
-  items.reserve(node.items.size());
-  for (const Node& item : node.items) {
-    T element{};
-    if (read_scalar(item, element, about, out)) items.push_back(std::move(element));
-  }
-  if (items.size() == node.items.size()) value = std::move(items);
-}
-
-std::string join(std::span<const std::string_view> words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::vector<std::string> copies(std::span<const std::string_view> words) {
-  return {words.begin(), words.end()};
-}
-
-/// The index of the word at `node`, or nothing and an error.
-std::optional<std::size_t> read_word(const Node& node,
-                                     std::span<const std::string_view> names,
-                                     Diagnostics& diagnostics) {
-  if (node.kind == Node::Kind::scalar) {
-    const auto found = std::find(names.begin(), names.end(), node.text);
-    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  }
-  diagnostics.error(
-      node.where,
-      fmt::format(
-          "must be {}{}, got {}", names.size() > 1 ? "one of " : "", join(names), describe(node)),
-      node.kind == Node::Kind::scalar ? did_you_mean(node.text, copies(names)) : std::string());
-  return std::nullopt;
-}
-
-void check_type(const Node& name,
-                std::span<const std::string_view> types,
-                Diagnostics& diagnostics) {
-  if (std::find(types.begin(), types.end(), name.text) != types.end()) return;
-  const std::string near = did_you_mean(name.text, copies(types));
-  const std::string all = join(types);
-  const bool list_all = near.empty() && all.size() <= 3 * k_longest_key_list;
-  diagnostics.error(name.where,
-                    fmt::format("unknown type {}", describe(name)),
-                    list_all ? "known: " + all : near);
-}
-
-std::optional<Typed> read_typed(const Node& node,
-                                std::span<const std::string_view> types,
-                                Diagnostics& diagnostics) {
-  Typed typed;
-  if (node.kind == Node::Kind::scalar) {
-    typed.type = node.text;
-    typed.where = node.where;
-    typed.node.kind = Node::Kind::map;
-    typed.node.where = node.where;
-    check_type(node, types, diagnostics);
-    return typed;
-  }
-  if (node.kind != Node::Kind::map) {
-    diagnostics.error(
-        node.where,
-        fmt::format("must be a name or a map with the key 'type', got {}", describe(node)));
-    return std::nullopt;
-  }
-  const Node* type = node.find("type");
-  if (type == nullptr) {
-    diagnostics.error(node.where, "missing required key 'type'");
-    return std::nullopt;
-  }
-  if (!read_scalar(*type, typed.type, {}, diagnostics)) return std::nullopt;
-  check_type(*type, types, diagnostics);
-  typed.where = type->where;
-  typed.node = node;
-  std::erase_if(typed.node.entries, [](const Node::Entry& entry) { return entry.key == "type"; });
-  return typed;
-}
 
 void report_unknown(const Node& map,
                     const std::vector<std::string>& known,
@@ -204,7 +47,7 @@ Reader::Reader(const Node& node,
                std::span<const std::string_view> ignored)
     : diagnostics_(diagnostics) {
   Level level;
-  level.known = copies(ignored);
+  level.known.assign(ignored.begin(), ignored.end());
   if (node.kind == Node::Kind::map || node.kind == Node::Kind::null) {
     level.node = &node;
   } else {
@@ -232,98 +75,64 @@ const Node* Reader::take(std::string_view name, const About& about) {
 }
 
 template <class T>
-void Reader::scalar(std::string_view name, T& value, const About& about) {
-  if (const Node* found = take(name, about)) read_scalar(*found, value, about, diagnostics_);
+void Reader::read_field(std::string_view name, T& value, const About& about) {
+  if (const Node* found = take(name, about)) read_value(*found, value, about, diagnostics_);
 }
 
 template <class T>
-void Reader::optional_scalar(std::string_view name, std::optional<T>& value, const About& about) {
+void Reader::read_optional(std::string_view name, std::optional<T>& value, const About& about) {
   const Node* found = take(name, about);
   if (found == nullptr) return;
-  if (found->kind == Node::Kind::null) {
-    value.reset();
-    return;
-  }
+  value.reset();
   T present{};
-  if (read_scalar(*found, present, about, diagnostics_)) value = std::move(present);
-}
-
-template <class T>
-void Reader::list(std::string_view name, std::vector<T>& value, const About& about) {
-  if (const Node* found = take(name, about)) read_list(*found, value, about, diagnostics_);
+  if (found->kind != Node::Kind::null && read_value(*found, present, about, diagnostics_)) {
+    value = std::move(present);
+  }
 }
 
 void Reader::field(std::string_view name, bool& value, const About& about) {
-  scalar(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::int64_t& value, const About& about) {
-  scalar(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, double& value, const About& about) {
-  scalar(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::string& value, const About& about) {
-  scalar(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, DType& value, const About& about) {
-  scalar(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::vector<std::int64_t>& value, const About& about) {
-  list(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::vector<double>& value, const About& about) {
-  list(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::vector<std::string>& value, const About& about) {
-  list(name, value, about);
+  read_field(name, value, about);
 }
 void Reader::field(std::string_view name, std::optional<bool>& value, const About& about) {
-  optional_scalar(name, value, about);
+  read_optional(name, value, about);
 }
 void Reader::field(std::string_view name, std::optional<std::int64_t>& value, const About& about) {
-  optional_scalar(name, value, about);
+  read_optional(name, value, about);
 }
 void Reader::field(std::string_view name, std::optional<double>& value, const About& about) {
-  optional_scalar(name, value, about);
+  read_optional(name, value, about);
 }
 void Reader::field(std::string_view name, std::optional<std::string>& value, const About& about) {
-  optional_scalar(name, value, about);
+  read_optional(name, value, about);
 }
 
 void Reader::field(std::string_view name, Pair& value, const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  if (found->kind == Node::Kind::sequence && found->items.size() == 2) {
-    Pair both = value;
-    const bool first = read_scalar(found->items[0], both[0], about, diagnostics_);
-    const bool second = read_scalar(found->items[1], both[1], about, diagnostics_);
-    if (first && second) value = both;
-  } else if (found->kind == Node::Kind::scalar) {
-    std::int64_t one = 0;
-    if (read_scalar(*found, one, about, diagnostics_)) value = {one, one};
-  } else {
-    const std::string got = found->kind == Node::Kind::sequence
-                                ? fmt::format("a list of {}", found->items.size())
-                                : describe(*found);
-    diagnostics_.error(found->where,
-                       fmt::format("must be a whole number or a list of two, got {}", got));
-  }
+  read_field(name, value, about);
 }
 
 void Reader::field(std::string_view name, std::vector<NamedExtents>& value, const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  if (found->kind != Node::Kind::map) {
-    diagnostics_.error(found->where,
-                       fmt::format("must be a map from names to lists of whole numbers, got {}",
-                                   describe(*found)));
-    return;
-  }
-  value.clear();
-  for (const Node::Entry& entry : found->entries) {
-    value.push_back({entry.key, {}});
-    read_list(entry.value, value.back().extents, about, diagnostics_);
-  }
+  read_field(name, value, about);
 }
 
 void Reader::field(std::string_view name,

@@ -66,11 +66,9 @@ class Reader final : public Fields {
   /// The node of a key of the innermost map, or nullptr; marks the key as known.
   const Node* take(std::string_view name, const About& about);
   template <class T>
-  void scalar(std::string_view name, T& value, const About& about);
+  void read_field(std::string_view name, T& value, const About& about);
   template <class T>
-  void optional_scalar(std::string_view name, std::optional<T>& value, const About& about);
-  template <class T>
-  void list(std::string_view name, std::vector<T>& value, const About& about);
+  void read_optional(std::string_view name, std::optional<T>& value, const About& about);
 
   Diagnostics& diagnostics_;
   std::vector<Level> levels_;

@@ -1,0 +1,58 @@
+#pragma once
+// What a field says about itself, and the field types that are not plain C++ types.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/node.h"
+
+namespace halfstep::config {
+
+/// What is said about one field besides its type. Bounds are inclusive unless `above`/`below` are
+/// given, which exclude their value. Lists: bounds hold for each element.
+struct About {
+  std::string_view doc;
+  bool required = false;
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  std::optional<double> above;
+  std::optional<double> below;
+  /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
+  std::string_view bare;
+};
+
+/// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.
+template <class E>
+struct Named {
+  E value;
+  std::string_view name;
+};
+
+/// A value that is either a bare name or a map with `type` and the fields of that type:
+/// `optimizer: sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields stay unread here; the
+/// room that owns the type reads them from `node` (a map; the key `type` is taken out).
+struct Typed {
+  std::string type;
+  Node node;
+  Where where;  ///< of the name
+
+  bool operator==(const Typed& other) const { return type == other.type; }
+};
+
+/// The extents of one named value: an entry of `inputs: {image: [28, 28, 1]}`.
+struct NamedExtents {
+  std::string name;
+  std::vector<std::int64_t> extents;
+
+  bool operator==(const NamedExtents&) const = default;
+};
+
+/// One or two extents: `3` means [3, 3].
+using Pair = std::array<std::int64_t, 2>;
+
+}  // namespace halfstep::config

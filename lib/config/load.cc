@@ -1,0 +1,145 @@
+#include "config/load.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "config/path.h"
+#include "config/yaml_events.h"
+
+namespace halfstep::config {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+[[noreturn]] void fail(Where where, std::string message, std::string hint = {}) {
+  throw UserError(ErrorKind::config, std::move(where), std::move(message), std::move(hint));
+}
+
+std::string read_bytes(const std::string& path, std::size_t max_bytes) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    fail({path, 0, 0, {}}, "is a directory, not a config file");
+  }
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (!file) fail({path, 0, 0, {}}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text;
+  char block[16384];
+  while (const std::size_t count = std::fread(block, 1, sizeof block, file.get())) {
+    text.append(block, count);
+    if (text.size() > max_bytes) {
+      fail({path, 0, 0, {}}, fmt::format("is larger than {} bytes: not a config", max_bytes));
+    }
+  }
+  if (std::ferror(file.get()) != 0) {
+    fail({path, 0, 0, {}}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
+  return text;
+}
+
+/// Bytes of the UTF-8 character that `text` starts with; 0 when it starts with none.
+std::size_t character_size(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xED && byte(1) > 0x9F;
+  const bool beyond = first == 0xF4 && byte(1) > 0x8F;
+  return overlong || surrogate || beyond ? 0 : size;
+}
+
+/// Refuses what is not UTF-8 text, which yaml-cpp would quietly patch.
+void check_text(std::string_view text, const std::string& file) {
+  Where where{file, 1, 1, {}};
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    if (size == 0) {
+      fail(where,
+           fmt::format("not a text file in UTF-8 (byte 0x{:02x})",
+                       static_cast<unsigned char>(text[0])));
+    }
+    if (text[0] == '\n') {
+      ++where.line;
+      where.column = 1;
+    } else {
+      where.column += static_cast<int>(size);
+    }
+    text.remove_prefix(size);
+  }
+}
+
+/// Replaces the environment's variables in every value.
+void interpolate_all(Node& node, const Lookup& environment, Diagnostics& diagnostics) {
+  for (Node& item : node.items) interpolate_all(item, environment, diagnostics);
+  for (Node::Entry& entry : node.entries) {
+    interpolate_all(entry.value, environment, diagnostics);
+  }
+  if (node.kind != Node::Kind::scalar || node.text.find("${") == std::string::npos) return;
+  node.text = interpolate(node.text, environment, node.where, diagnostics);
+  if (!node.quoted && (node.text.empty() || node.text == "null" || node.text == "~")) {
+    node.kind = Node::Kind::null;
+    node.text.clear();
+  }
+}
+
+void set_origin(Node& node, const Where& where) {
+  node.where = where;
+  for (Node& item : node.items) set_origin(item, where);
+  for (Node::Entry& entry : node.entries) {
+    entry.where = where;
+    set_origin(entry.value, where);
+  }
+}
+
+}  // namespace
+
+Node load_text(std::string_view text,
+               const std::string& file,
+               Diagnostics& diagnostics,
+               const LoadOptions& options) {
+  constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(k_byte_order_mark)) text.remove_prefix(k_byte_order_mark.size());
+  check_text(text, file);
+  const Limits limits{options.max_nodes, options.max_depth};
+  std::optional<Node> root = parse_yaml(text, file, limits, diagnostics);
+  if (!root || root->kind == Node::Kind::null) {
+    fail({file, 0, 0, {}}, "holds no config: it is empty");
+  }
+  if (root->kind != Node::Kind::map) {
+    const bool list = root->kind == Node::Kind::sequence;
+    fail(root->where,
+         fmt::format("a config is a map of keys and values, not a {}", list ? "list" : "word"));
+  }
+  set_paths(*root);
+  interpolate_all(*root, options.environment, diagnostics);
+  return std::move(*root);
+}
+
+Node load_file(const std::string& path, Diagnostics& diagnostics, const LoadOptions& options) {
+  return load_text(read_bytes(path, options.max_bytes), path, diagnostics, options);
+}
+
+Node load_value(std::string_view text, const std::string& origin, Diagnostics& diagnostics) {
+  const Where where{origin, 0, 0, {}};
+  check_text(text, origin);
+  const LoadOptions defaults;
+  const Limits limits{defaults.max_nodes, defaults.max_depth};
+  Node value = parse_yaml(text, origin, limits, diagnostics).value_or(Node());
+  set_origin(value, where);
+  return value;
+}
+
+}  // namespace halfstep::config

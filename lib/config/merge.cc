@@ -1,0 +1,235 @@
+#include "config/merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "config/path.h"
+#include "config/shorthand.h"
+
+namespace halfstep::config {
+namespace {
+
+/// Two ways of saying the same in the map at `path`.
+struct Rivals {
+  std::string_view path;
+  std::array<std::string_view, 3> one;
+  std::array<std::string_view, 3> other;
+};
+
+constexpr std::array k_rivals{
+    Rivals{"data", {"name"}, {"format", "path", "sha256"}},
+    Rivals{"model", {"input", "layers"}, {"inputs", "nodes", "outputs"}},
+};
+
+bool has_any(const Node& map, std::span<const std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&map](std::string_view key) {
+    const Node* value = key.empty() ? nullptr : map.find(key);
+    return value != nullptr && value->kind != Node::Kind::null;
+  });
+}
+
+void erase(Node& map, std::span<const std::string_view> keys) {
+  std::erase_if(map.entries, [keys](const Node::Entry& entry) {
+    return std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+  });
+}
+
+/// Removes from `base` what the later `over` says in the other way.
+void drop_rivals(Node& base, const Node& over, std::string_view path) {
+  for (const Rivals& rivals : k_rivals) {
+    if (rivals.path != path) continue;
+    const bool one = has_any(over, rivals.one);
+    const bool other = has_any(over, rivals.other);
+    if (one && !other) erase(base, rivals.other);
+    if (other && !one) erase(base, rivals.one);
+  }
+}
+
+bool other_type(const Node& base, const Node& over) {
+  const Node* before = base.find("type");
+  const Node* after = over.find("type");
+  return before != nullptr && after != nullptr && before->text != after->text;
+}
+
+void overlay_at(Node& base, Node over, const std::string& path) {
+  if (over.kind == Node::Kind::map) spell_out(base, path);
+  if (base.kind != Node::Kind::map || over.kind != Node::Kind::map || other_type(base, over)) {
+    base = std::move(over);
+    return;
+  }
+  drop_rivals(base, over, path);
+  for (Node::Entry& entry : over.entries) {
+    if (Node* value = base.find(entry.key)) {
+      overlay_at(*value, std::move(entry.value), key_path(path, entry.key));
+    } else {
+      base.entries.push_back(std::move(entry));
+    }
+  }
+}
+
+/// A way down the tree for one Override; reports where it ends early.
+class Walk {
+ public:
+  Walk(Node& root, const Override& change, Diagnostics& diagnostics)
+      : node_(&root), change_(change), diagnostics_(diagnostics) {}
+
+  /// Makes the current node a map where it can be one.
+  void open() {
+    if (spell_out(*node_, path_)) return;
+    if (node_->kind != Node::Kind::null || change_.kind == Override::Kind::unset) return;
+    node_->kind = Node::Kind::map;
+    node_->where.file = change_.origin;
+  }
+
+  /// One step down, making a map's key when it is missing. False: an error was reported.
+  bool step(const PathStep& step) {
+    open();
+    const Node* found = find_step(*node_, step);
+    if (found == nullptr && node_->kind == Node::Kind::map) {
+      if (change_.kind == Override::Kind::unset) return error("there is nothing to unset");
+      node_->entries.push_back({step.key, where(), Node()});
+      node_->entries.back().value.where = where();
+      found = &node_->entries.back().value;
+    }
+    if (found == nullptr) return no_step(step);
+    path_ = step.bracketed && node_->kind == Node::Kind::sequence ? path_ + "[" + step.key + "]"
+                                                                  : key_path(path_, step.key);
+    node_ = const_cast<Node*>(found);
+    return true;
+  }
+
+  Node& node() { return *node_; }
+  const std::string& path() const { return path_; }
+
+  bool error(std::string message, std::string hint = {}) {
+    diagnostics_.error({change_.origin, 0, 0, {}}, std::move(message), std::move(hint));
+    return false;
+  }
+
+ private:
+  Where where() const { return {change_.origin, 0, 0, {}}; }
+
+  bool no_step(const PathStep& step) {
+    if (node_->kind != Node::Kind::sequence) {
+      return error(fmt::format("{} is no map, so it has no '{}'", path_, step.key));
+    }
+    const std::size_t count = node_->items.size();
+    if (!step.bracketed) {
+      return error(fmt::format("{} is a list", path_),
+                   fmt::format("{}[{}] names an item", path_, step.key));
+    }
+    std::vector<std::string> names;
+    for (const Node& item : node_->items) {
+      if (const Node* name = item.find("name")) names.push_back(name->text);
+    }
+    return error(fmt::format("{} has {} items, none is [{}]", path_, count, step.key),
+                 did_you_mean(step.key, names));
+  }
+
+  Node* node_;
+  std::string path_;
+  const Override& change_;
+  Diagnostics& diagnostics_;
+};
+
+void remove_step(Node& parent, const Node& child) {
+  std::erase_if(parent.items, [&child](const Node& item) { return &item == &child; });
+  std::erase_if(parent.entries, [&child](const Node::Entry& e) { return &e.value == &child; });
+}
+
+std::optional<Node> new_value(const Override& change, Diagnostics& diagnostics) {
+  if (change.kind == Override::Kind::set_text) {
+    Node node = Node::scalar(change.value, {change.origin, 0, 0, {}});
+    node.quoted = true;
+    return node;
+  }
+  try {
+    return load_value(change.value, change.origin, diagnostics);
+  } catch (const UserError& error) {
+    for (const Problem& problem : error.problems()) {
+      diagnostics.error(
+          {change.origin, 0, 0, {}}, problem.message, "--set-str takes the value as it stands");
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void overlay(Node& base, Node over) {
+  overlay_at(base, std::move(over), "");
+  set_paths(base);
+}
+
+Override Override::parse(Kind kind, std::string_view flag, std::string_view argument) {
+  Override result;
+  result.kind = kind;
+  result.origin = fmt::format("{} {}", flag, argument);
+  const std::size_t split = kind == Kind::unset ? argument.size() : argument.find('=');
+  if (split == std::string_view::npos) {
+    throw UserError(
+        ErrorKind::config, {result.origin, 0, 0, {}}, fmt::format("{} needs path=value", flag));
+  }
+  result.path = argument.substr(0, split);
+  if (kind != Kind::unset) result.value = argument.substr(split + 1);
+  if (!parse_path(result.path)) {
+    throw UserError(ErrorKind::config,
+                    {result.origin, 0, 0, {}},
+                    fmt::format("'{}' is not a config path", result.path),
+                    "training.epochs and model.layers[0].units are");
+  }
+  return result;
+}
+
+void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
+  const auto steps = parse_path(change.path);
+  require(steps.has_value(), "override with the path '{}'", change.path);
+  std::optional<Node> value;
+  if (change.kind != Override::Kind::unset) {
+    value = new_value(change, diagnostics);
+    if (!value) return;
+  }
+  Walk walk(config, change, diagnostics);
+  for (std::size_t i = 0; i + 1 < steps->size(); ++i) {
+    if (!walk.step((*steps)[i])) return;
+  }
+  Node* parent = &walk.node();
+  const std::string parent_path = walk.path();
+  walk.open();
+  if (value) {
+    Node said;
+    said.kind = Node::Kind::map;
+    said.entries.push_back({steps->back().key, {}, *value});
+    drop_rivals(*parent, said, parent_path);
+  }
+  if (!walk.step(steps->back())) return;
+  if (value)
+    walk.node() = std::move(*value);
+  else
+    remove_step(*parent, walk.node());
+  set_paths(config);
+}
+
+Node assemble(std::span<const std::string> files,
+              std::span<const Override> overrides,
+              Diagnostics& diagnostics,
+              const LoadOptions& options) {
+  Node config;
+  config.kind = Node::Kind::map;
+  bool first = true;
+  for (const std::string& file : files) {
+    Node loaded = load_file(file, diagnostics, options);
+    if (std::exchange(first, false))
+      config = std::move(loaded);
+    else
+      overlay(config, std::move(loaded));
+  }
+  for (const Override& change : overrides) apply(config, change, diagnostics);
+  return config;
+}
+
+}  // namespace halfstep::config

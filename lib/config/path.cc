@@ -1,0 +1,84 @@
+#include "config/path.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace halfstep::config {
+
+std::optional<std::vector<PathStep>> parse_path(std::string_view text) {
+  std::vector<PathStep> steps;
+  bool key_may_follow = true;
+  while (!text.empty()) {
+    if (text[0] == '[') {
+      const std::size_t end = text.find(']');
+      if (end == std::string_view::npos || end == 1 || steps.empty()) return std::nullopt;
+      steps.push_back({std::string(text.substr(1, end - 1)), true});
+      text.remove_prefix(end + 1);
+      key_may_follow = false;
+      continue;
+    }
+    if (!key_may_follow) {
+      if (text[0] != '.') return std::nullopt;
+      text.remove_prefix(1);
+    }
+    const std::size_t end = std::min(text.find_first_of(".["), text.size());
+    if (end == 0) return std::nullopt;
+    steps.push_back({std::string(text.substr(0, end)), false});
+    text.remove_prefix(end);
+    key_may_follow = false;
+  }
+  if (steps.empty()) return std::nullopt;
+  return steps;
+}
+
+std::string key_path(std::string_view parent, std::string_view key) {
+  if (parent.empty()) return std::string(key);
+  if (key.find_first_of(".[") != std::string_view::npos) return fmt::format("{}[{}]", parent, key);
+  return fmt::format("{}.{}", parent, key);
+}
+
+std::string item_path(std::string_view parent, std::size_t index) {
+  return fmt::format("{}[{}]", parent, index);
+}
+
+const Node* find_item(const Node& sequence, std::string_view step) {
+  for (const Node& item : sequence.items) {
+    const Node* name = item.find("name");
+    if (name != nullptr && name->kind == Node::Kind::scalar && name->text == step) return &item;
+  }
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+  const bool is_index = error == std::errc() && end == step.data() + step.size();
+  return is_index && index < sequence.items.size() ? &sequence.items[index] : nullptr;
+}
+
+const Node* find_step(const Node& node, const PathStep& step) {
+  if (node.kind == Node::Kind::map) return node.find(step.key);
+  if (node.kind == Node::Kind::sequence && step.bracketed) return find_item(node, step.key);
+  return nullptr;
+}
+
+const Node* find_path(const Node& root, std::string_view path) {
+  const auto steps = parse_path(path);
+  if (!steps) return nullptr;
+  const Node* node = &root;
+  for (const PathStep& step : *steps) {
+    node = find_step(*node, step);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+void set_paths(Node& root, std::string_view path) {
+  root.where.path = path;
+  for (std::size_t i = 0; i < root.items.size(); ++i) {
+    set_paths(root.items[i], item_path(path, i));
+  }
+  for (Node::Entry& entry : root.entries) {
+    entry.where.path = key_path(path, entry.key);
+    set_paths(entry.value, entry.where.path);
+  }
+}
+
+}  // namespace halfstep::config

@@ -1,0 +1,39 @@
+#pragma once
+// Config paths: `training.epochs`, `model.layers[2].units`, `model.layers[logits].dtype`. A list
+// item is named by its index or by its key `name`; brackets on a map hold a key as it stands, for
+// keys with dots in them.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/node.h"
+
+namespace halfstep::config {
+
+struct PathStep {
+  std::string key;         ///< a map's key, or an item's index or name
+  bool bracketed = false;  ///< it stood in [ ]
+};
+
+/// Errors: nothing when the text is not a path.
+std::optional<std::vector<PathStep>> parse_path(std::string_view text);
+
+/// The path of a key of the map at `parent`.
+std::string key_path(std::string_view parent, std::string_view key);
+std::string item_path(std::string_view parent, std::size_t index);
+
+/// The item that a bracketed step means, or nullptr.
+const Node* find_item(const Node& sequence, std::string_view step);
+
+/// One step down from a node, or nullptr.
+const Node* find_step(const Node& node, const PathStep& step);
+
+/// The node at a path, or nullptr.
+const Node* find_path(const Node& root, std::string_view path);
+
+/// Writes every node's path below `root`, whose own path is `path`.
+void set_paths(Node& root, std::string_view path = {});
+
+}  // namespace halfstep::config

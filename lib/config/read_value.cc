@@ -1,0 +1,226 @@
+#include "config/read_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "config/scalar.h"
+
+namespace halfstep::config {
+namespace {
+
+constexpr std::size_t k_longest_type_list = 300;
+
+/// "must be at least 1, got 0", or nothing when the value is within its bounds.
+std::string out_of_range(double value, const About& about, const Node& node) {
+  const auto message = [&](std::string_view relation, double bound) {
+    return fmt::format("must be {} {}, got {}", relation, shortest(bound), describe(node));
+  };
+  if (about.above && !(value > *about.above)) return message("above", *about.above);
+  if (value < about.min) return message("at least", about.min);
+  if (about.below && !(value < *about.below)) return message("below", *about.below);
+  if (value > about.max) return message("at most", about.max);
+  return {};
+}
+
+template <class T>
+bool read_number(const Node& node,
+                 T& value,
+                 const About& about,
+                 Diagnostics& out,
+                 Parsed<T> (*parse)(const Node&)) {
+  const Parsed<T> parsed = parse(node);
+  if (!parsed.value) {
+    Node plain = node;
+    plain.quoted = false;
+    const bool quotes_only = node.quoted && parse(plain).value;
+    out.error(node.where, parsed.wrong, quotes_only ? "leave out the quotes" : "");
+    return false;
+  }
+  const std::string wrong = out_of_range(static_cast<double>(*parsed.value), about, node);
+  if (!wrong.empty()) {
+    out.error(node.where, wrong);
+    return false;
+  }
+  value = *parsed.value;
+  return true;
+}
+
+std::string_view plural(const std::int64_t*) { return "whole numbers"; }
+std::string_view plural(const double*) { return "numbers"; }
+std::string_view plural(const std::string*) { return "names"; }
+
+template <class T>
+bool read_list(const Node& node, std::vector<T>& value, const About& about, Diagnostics& out) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (node.kind == Node::Kind::scalar) {
+      value = {node.text};
+      return true;
+    }
+  }
+  if (node.kind != Node::Kind::sequence) {
+    const std::string_view what = plural(static_cast<const T*>(nullptr));
+    out.error(node.where, fmt::format("must be a list of {}, got {}", what, describe(node)));
+    return false;
+  }
+  std::vector<T> items(node.items.size());
+  bool good = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    good = read_value(node.items[i], items[i], about, out) && good;
+  }
+  if (good) value = std::move(items);
+  return good;
+}
+
+std::string join(std::span<const std::string_view> words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string suggest(const Node& node, std::span<const std::string_view> words) {
+  if (node.kind != Node::Kind::scalar) return {};
+  return did_you_mean(node.text, {words.begin(), words.end()});
+}
+
+void check_type(const Node& type, std::span<const std::string_view> types, Diagnostics& out) {
+  if (types.empty() || std::find(types.begin(), types.end(), type.text) != types.end()) return;
+  std::string hint = suggest(type, types);
+  if (hint.empty() && join(types).size() <= k_longest_type_list) hint = "known: " + join(types);
+  out.error(type.where, fmt::format("unknown type {}", describe(type)), std::move(hint));
+}
+
+}  // namespace
+
+bool read_value(const Node& node, bool& value, const About& about, Diagnostics& out) {
+  static_cast<void>(about);
+  const Parsed<bool> parsed = to_bool(node);
+  if (!parsed.value) out.error(node.where, parsed.wrong);
+  value = parsed.value.value_or(value);
+  return parsed.value.has_value();
+}
+
+bool read_value(const Node& node, std::int64_t& value, const About& about, Diagnostics& out) {
+  return read_number(node, value, about, out, to_integer);
+}
+
+bool read_value(const Node& node, double& value, const About& about, Diagnostics& out) {
+  return read_number(node, value, about, out, to_number);
+}
+
+bool read_value(const Node& node, std::string& value, const About& about, Diagnostics& out) {
+  static_cast<void>(about);
+  Parsed<std::string> parsed = to_text(node);
+  if (!parsed.value) out.error(node.where, parsed.wrong);
+  const bool good = parsed.value.has_value();
+  if (good) value = std::move(*parsed.value);
+  return good;
+}
+
+bool read_value(const Node& node, DType& value, const About& about, Diagnostics& out) {
+  static_cast<void>(about);
+  const bool word = node.kind == Node::Kind::scalar;
+  const std::optional<DType> dtype = word ? dtype_named(node.text) : std::nullopt;
+  if (dtype) {
+    value = *dtype;
+    return true;
+  }
+  std::vector<std::string_view> names;
+  for (const DType known : all_dtypes()) names.push_back(name(known));
+  out.error(
+      node.where, fmt::format("must be a dtype, got {}", describe(node)), suggest(node, names));
+  return false;
+}
+
+bool read_value(const Node& node, Pair& value, const About& about, Diagnostics& out) {
+  Pair both = value;
+  if (node.kind == Node::Kind::scalar) {
+    if (!read_value(node, both[0], about, out)) return false;
+    both[1] = both[0];
+  } else if (node.kind == Node::Kind::sequence && node.items.size() == 2) {
+    const bool first = read_value(node.items[0], both[0], about, out);
+    const bool second = read_value(node.items[1], both[1], about, out);
+    if (!first || !second) return false;
+  } else {
+    const bool list = node.kind == Node::Kind::sequence;
+    const std::string got = list ? fmt::format("a list of {}", node.items.size()) : describe(node);
+    out.error(node.where, fmt::format("must be a whole number or a list of two, got {}", got));
+    return false;
+  }
+  value = both;
+  return true;
+}
+
+bool read_value(const Node& node, std::vector<std::int64_t>& v, const About& a, Diagnostics& out) {
+  return read_list(node, v, a, out);
+}
+
+bool read_value(const Node& node, std::vector<double>& value, const About& a, Diagnostics& out) {
+  return read_list(node, value, a, out);
+}
+
+bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out) {
+  return read_list(node, v, a, out);
+}
+
+bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out) {
+  if (node.kind != Node::Kind::map) {
+    out.error(
+        node.where,
+        fmt::format("must be a map from names to lists of whole numbers, got {}", describe(node)));
+    return false;
+  }
+  std::vector<NamedExtents> read;
+  bool good = true;
+  for (const Node::Entry& entry : node.entries) {
+    read.push_back({entry.key, {}});
+    good = read_list(entry.value, read.back().extents, a, out) && good;
+  }
+  if (good) v = std::move(read);
+  return good;
+}
+
+std::optional<std::size_t> read_word(const Node& node,
+                                     std::span<const std::string_view> words,
+                                     Diagnostics& out) {
+  if (node.kind == Node::Kind::scalar) {
+    const auto found = std::find(words.begin(), words.end(), node.text);
+    if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  }
+  const std::string_view one_of = words.size() > 1 ? "one of " : "";
+  out.error(node.where,
+            fmt::format("must be {}{}, got {}", one_of, join(words), describe(node)),
+            suggest(node, words));
+  return std::nullopt;
+}
+
+std::optional<Typed> read_typed(const Node& node,
+                                std::span<const std::string_view> types,
+                                Diagnostics& out) {
+  Typed typed;
+  typed.where = node.where;
+  if (node.kind == Node::Kind::scalar) {
+    typed.type = node.text;
+    typed.node.kind = Node::Kind::map;
+    typed.node.where = node.where;
+    check_type(node, types, out);
+    return typed;
+  }
+  if (node.kind != Node::Kind::map) {
+    out.error(node.where,
+              fmt::format("must be a name or a map with the key 'type', got {}", describe(node)));
+    return std::nullopt;
+  }
+  const Node* type = node.find("type");
+  if (type == nullptr) {
+    out.error(node.where, "missing required key 'type'");
+    return std::nullopt;
+  }
+  if (!read_value(*type, typed.type, {}, out)) return std::nullopt;
+  check_type(*type, types, out);
+  typed.where = type->where;
+  typed.node = node;
+  std::erase_if(typed.node.entries, [](const Node::Entry& entry) { return entry.key == "type"; });
+  return typed;
+}
+
+}  // namespace halfstep::config
