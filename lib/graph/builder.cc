@@ -135,7 +135,8 @@ Value Builder::add(std::string_view op,
 Value Builder::scalar(DType dtype, double value) { return fill(dtype, {}, value); }
 
 Value Builder::fill(DType dtype, const Shape& shape, double value) {
-  return constant(dtype, shape, std::vector<double>{value});
+  if (is_floating(dtype)) return constant(dtype, shape, std::vector<double>{value});
+  return constant(dtype, shape, std::vector<std::int64_t>{static_cast<std::int64_t>(value)});
 }
 
 Value Builder::ints(std::vector<std::int64_t> values) {

@@ -327,6 +327,9 @@ std::vector<std::int64_t> InferContext::constant(std::size_t i) const {
   if (integers == nullptr) {
     throw ShapeError(fmt::format("input {} of {} must be a constant", i, node.op));
   }
+  // One value may stand for all elements.
+  const auto elements = static_cast<std::size_t>(from.outputs[0].shape.elements());
+  if (integers->size() == 1) return std::vector<std::int64_t>(elements, integers->front());
   return *integers;
 }
 

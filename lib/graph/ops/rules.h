@@ -1,0 +1,36 @@
+#pragma once
+// Shape rules and small readings that several op families share.
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/op_def.h"
+
+namespace halfstep::graph::ops {
+
+/// One output with the shape of the first input.
+std::vector<Shape> infer_unchanged(const InferContext& c);
+
+/// One output with the shape that all inputs have. Errors: ShapeError when they differ.
+std::vector<Shape> infer_equal(const InferContext& c);
+
+/// One output with NumPy's broadcast of all inputs. Errors: ShapeError when they do not fit.
+std::vector<Shape> infer_broadcast(const InferContext& c);
+
+/// `axis` counted from the front. Errors: ShapeError outside of [-rank, rank).
+std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
+
+/// For each axis of the first input, whether the constant axes of input 1 name it.
+/// Errors: ShapeError for an axis that does not exist.
+std::vector<bool> named_axes(const InferContext& c);
+
+/// The InferContext of a node that already stands in a graph.
+InferContext context_of(const GradientContext& c);
+
+/// True when the gradient of input `i` could be of use: TensorFlow's rules skip constants too.
+bool wants(const GradientContext& c, std::size_t i);
+
+/// The extents of a shape as a vector.
+std::vector<std::int64_t> extents(const Shape& shape);
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,111 @@
+// Softmax over the last axis, and the cross-entropies that contain it.
+
+#include "core/error.h"
+#include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+constexpr std::string_view k_float = "T: {half, bfloat16, float, double}";
+
+std::vector<Shape> infer_rows(const InferContext& c) {
+  if (c.input(0).shape.rank() == 0) {
+    throw ShapeError(fmt::format("{} wants rank 1 or more, got a scalar", c.node.op));
+  }
+  return {c.input(0).shape};
+}
+
+/// Loss per row and the gradient of the logits.
+std::vector<Shape> infer_cross_entropy(const InferContext& c) {
+  const Shape& logits = c.input(0).shape;
+  if (logits.rank() != 2 || c.input(1).shape != logits) {
+    throw ShapeError(
+        fmt::format("{} wants logits and labels of one shape [batch, classes], got {} "
+                    "and {}",
+                    c.node.op,
+                    to_string(logits),
+                    to_string(c.input(1).shape)));
+  }
+  return {Shape{logits[0]}, logits};
+}
+
+std::vector<Shape> infer_sparse_cross_entropy(const InferContext& c) {
+  const Shape& logits = c.input(0).shape;
+  if (logits.rank() != 2 || c.input(1).shape != Shape{logits[0]}) {
+    throw ShapeError(
+        fmt::format("{} wants logits [batch, classes] and labels [batch], got {} and "
+                    "{}",
+                    c.node.op,
+                    to_string(logits),
+                    to_string(c.input(1).shape)));
+  }
+  return {Shape{logits[0]}, logits};
+}
+
+Value sum_rows(Builder& b, Value x) {
+  return reduce(b, "Sum", x, std::vector<std::int64_t>{-1}, true);
+}
+
+/// (dy - sum(dy * y)) * y
+std::vector<Value> gradient_softmax(const GradientContext& c) {
+  Builder& b = c.b;
+  const Value sums = sum_rows(b, b.add("Mul", {c.dy[0], c.output(0)}));
+  return {b.add("Mul", {b.add("Sub", {c.dy[0], sums}), c.output(0)})};
+}
+
+/// dy - sum(dy) * exp(y)
+std::vector<Value> gradient_log_softmax(const GradientContext& c) {
+  Builder& b = c.b;
+  const Value softmax = b.add("Exp", {c.output(0)});
+  const Value scaled = b.add("Mul", {sum_rows(b, c.dy[0]), softmax});
+  return {b.add("Sub", {c.dy[0], scaled})};
+}
+
+/// The gradient of the loss, one value per row, over the rows of a matrix.
+Value over_rows(Builder& b, Value per_row, Value matrix) {
+  const Value column = b.add("ExpandDims", {per_row, b.scalar(DType::int32, -1)});
+  return b.add("Mul", {column, matrix});
+}
+
+std::vector<Value> gradient_cross_entropy(const GradientContext& c) {
+  Builder& b = c.b;
+  std::vector<Value> dx(2);
+  if (!c.dy[0].valid()) return dx;
+  if (wants(c, 0)) dx[0] = over_rows(b, c.dy[0], c.output(1));
+  if (wants(c, 1)) {
+    const Value log_softmax = b.add("LogSoftmax", {c.input(0)});
+    dx[1] = over_rows(b, c.dy[0], b.add("Neg", {log_softmax}));
+  }
+  return dx;
+}
+
+std::vector<Value> gradient_sparse_cross_entropy(const GradientContext& c) {
+  if (!c.dy[0].valid()) return {Value{}, Value{}};
+  return {over_rows(c.b, c.dy[0], c.output(1)), Value{}};
+}
+
+}  // namespace
+
+std::vector<OpDef> softmax_ops() {
+  return {
+      define("LogSoftmax",
+             "logits: T -> logsoftmax: T",
+             k_float,
+             {.infer = infer_rows, .gradient = gradient_log_softmax}),
+      define("Softmax",
+             "logits: T -> softmax: T",
+             k_float,
+             {.infer = infer_rows, .gradient = gradient_softmax}),
+      define("SoftmaxCrossEntropyWithLogits",
+             "features: T, labels: T -> loss: T, backprop: T",
+             k_float,
+             {.infer = infer_cross_entropy, .gradient = gradient_cross_entropy}),
+      define("SparseSoftmaxCrossEntropyWithLogits",
+             "features: T, labels: Tlabels -> loss: T, backprop: T",
+             "T: {half, bfloat16, float, double}, Tlabels: {int32, int64} = int64",
+             {.infer = infer_sparse_cross_entropy, .gradient = gradient_sparse_cross_entropy}),
+  };
+}
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,120 @@
+// Element by element, one input. Rules and gradients as in TensorFlow's math ops.
+
+#include <numbers>
+
+#include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+constexpr std::string_view k_signed =
+    "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}";
+constexpr std::string_view k_float_or_complex =
+    "T: {bfloat16, half, float, double, complex64, complex128}";
+constexpr std::string_view k_float = "T: {bfloat16, half, float, double}";
+
+std::vector<Value> none(const GradientContext&) { return {Value{}}; }
+
+Value mul(Builder& b, Value x, Value y) { return b.add("Mul", {x, y}); }
+
+std::vector<Value> gradient_abs(const GradientContext& c) {
+  return {mul(c.b, c.dy[0], c.b.add("Sign", {c.input(0)}))};
+}
+
+std::vector<Value> gradient_neg(const GradientContext& c) { return {c.b.add("Neg", {c.dy[0]})}; }
+
+std::vector<Value> gradient_exp(const GradientContext& c) {
+  return {mul(c.b, c.dy[0], c.output(0))};
+}
+
+std::vector<Value> gradient_expm1(const GradientContext& c) {
+  return {mul(c.b, c.dy[0], c.b.add("Exp", {c.input(0)}))};
+}
+
+std::vector<Value> gradient_log(const GradientContext& c) {
+  return {mul(c.b, c.dy[0], c.b.add("Reciprocal", {c.input(0)}))};
+}
+
+std::vector<Value> gradient_log1p(const GradientContext& c) {
+  const Value one = c.b.scalar(c.b.dtype(c.input(0)), 1);
+  const Value sum = c.b.add("AddV2", {one, c.input(0)});
+  return {mul(c.b, c.dy[0], c.b.add("Reciprocal", {sum}))};
+}
+
+std::vector<Value> gradient_sqrt(const GradientContext& c) {
+  return {c.b.add("SqrtGrad", {c.output(0), c.dy[0]})};
+}
+
+std::vector<Value> gradient_rsqrt(const GradientContext& c) {
+  return {c.b.add("RsqrtGrad", {c.output(0), c.dy[0]})};
+}
+
+std::vector<Value> gradient_reciprocal(const GradientContext& c) {
+  return {c.b.add("ReciprocalGrad", {c.output(0), c.dy[0]})};
+}
+
+std::vector<Value> gradient_square(const GradientContext& c) {
+  const Value two = c.b.scalar(c.b.dtype(c.input(0)), 2);
+  return {mul(c.b, c.dy[0], mul(c.b, c.input(0), two))};
+}
+
+/// d erf(x) / dx = 2 / sqrt(pi) exp(-x^2), times `sign`.
+Value gradient_erf(const GradientContext& c, double sign) {
+  Builder& b = c.b;
+  const Value factor = b.scalar(b.dtype(c.input(0)), sign * 2 * std::numbers::inv_sqrtpi);
+  const Value bell = b.add("Exp", {b.add("Neg", {b.add("Square", {c.input(0)})})});
+  return mul(b, mul(b, c.dy[0], factor), bell);
+}
+
+}  // namespace
+
+std::vector<OpDef> unary_ops() {
+  const auto row = [](std::string_view op, std::string_view types, Gradient gradient) {
+    return define(op, "x: T -> y: T", types, {.infer = infer_unchanged, .gradient = gradient});
+  };
+  // dz/dx of a function from its own output y and the incoming gradient dy.
+  const auto from_output = [](std::string_view op) {
+    return define(op, "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal});
+  };
+  const auto question = [](std::string_view op) {
+    return define(op, "x: T -> y: bool", k_float, {.infer = infer_unchanged, .gradient = none});
+  };
+  return {
+      row("Abs", "T: {bfloat16, half, float, double, int8, int16, int32, int64}", gradient_abs),
+      row("Ceil", k_float, none),
+      row("Erf", k_float, [](const GradientContext& c) { return std::vector{gradient_erf(c, 1)}; }),
+      row("Erfc",
+          k_float,
+          [](const GradientContext& c) { return std::vector{gradient_erf(c, -1)}; }),
+      row("Exp", k_float_or_complex, gradient_exp),
+      row("Expm1", k_float_or_complex, gradient_expm1),
+      row("Floor", k_float, none),
+      question("IsFinite"),
+      question("IsInf"),
+      question("IsNan"),
+      row("Log", k_float_or_complex, gradient_log),
+      row("Log1p", k_float_or_complex, gradient_log1p),
+      define("LogicalNot", "x: bool -> y: bool", "", {.infer = infer_unchanged, .gradient = none}),
+      row("Neg", k_signed, gradient_neg),
+      row("OnesLike",
+          "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
+          "uint64, complex64, complex128, bool}",
+          none),
+      row("Reciprocal", k_signed, gradient_reciprocal),
+      from_output("ReciprocalGrad"),
+      row("Round", k_signed, none),
+      row("Rsqrt", k_float_or_complex, gradient_rsqrt),
+      from_output("RsqrtGrad"),
+      row("Sign", k_signed, none),
+      row("Sqrt", k_float_or_complex, gradient_sqrt),
+      from_output("SqrtGrad"),
+      row("Square",
+          "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
+          "uint64, complex64, complex128}",
+          gradient_square),
+      row("ZerosLike", "T: type", none),
+  };
+}
+
+}  // namespace halfstep::graph::ops
