@@ -1,0 +1,28 @@
+#pragma once
+// The reference kernels of the CPU: plain loops that are the truth the fast kernels are tested
+// against. One file per op family; each hands its rows to table.cc. Elements are loaded to float
+// (double for float64), sums run in double, and each result is rounded once on store.
+
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace halfstep::backend::cpu {
+
+std::vector<Kernel> activation_kernels();
+std::vector<Kernel> array_kernels();
+std::vector<Kernel> binary_kernels();
+std::vector<Kernel> conv_kernels();
+std::vector<Kernel> image_kernels();
+std::vector<Kernel> matmul_kernels();
+std::vector<Kernel> norm_kernels();
+std::vector<Kernel> pool_kernels();
+std::vector<Kernel> random_kernels();
+std::vector<Kernel> reduce_kernels();
+std::vector<Kernel> scaling_kernels();
+std::vector<Kernel> softmax_kernels();
+std::vector<Kernel> state_kernels();
+std::vector<Kernel> unary_kernels();
+std::vector<Kernel> update_kernels();
+
+}  // namespace halfstep::backend::cpu

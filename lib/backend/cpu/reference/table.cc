@@ -1,0 +1,35 @@
+#include <algorithm>
+#include <iterator>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/reference/reference.h"
+
+namespace halfstep::backend::cpu {
+
+std::span<const Kernel> reference_kernels() {
+  static const std::vector<Kernel> k_all = [] {
+    std::vector<Kernel> all;
+    for (auto family : {activation_kernels,
+                        array_kernels,
+                        binary_kernels,
+                        conv_kernels,
+                        image_kernels,
+                        matmul_kernels,
+                        norm_kernels,
+                        pool_kernels,
+                        random_kernels,
+                        reduce_kernels,
+                        scaling_kernels,
+                        softmax_kernels,
+                        state_kernels,
+                        unary_kernels,
+                        update_kernels}) {
+      const std::vector<Kernel> rows = family();
+      std::copy(rows.begin(), rows.end(), std::back_inserter(all));
+    }
+    return all;
+  }();
+  return k_all;
+}
+
+}  // namespace halfstep::backend::cpu
