@@ -31,6 +31,14 @@ Tensor Tensor::clone() const {
   return copy;
 }
 
+void Tensor::reshape(const Shape& shape) {
+  require(shape.elements() == elements(),
+          "{} as {}",
+          to_string(view_.shape),
+          to_string(shape));
+  view_.shape = shape;
+}
+
 double element_as_double(const TensorView& view, std::int64_t i) {
   return dispatch(view.dtype, [&]<class T>(Type<T>) {
     return static_cast<double>(static_cast<Compute<T>>(view.as<T>()[i]));

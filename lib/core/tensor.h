@@ -69,6 +69,8 @@ class Tensor {
     return {view_.as<T>(), static_cast<std::size_t>(elements())};
   }
   Tensor clone() const;
+  /// Reads the same elements under another shape. Errors: InternalError when their number differs.
+  void reshape(const Shape& shape);
 
  private:
   AlignedBuffer buffer_;
