@@ -92,6 +92,10 @@ class Fields {
               std::string& value,
               std::span<const std::string_view> words,
               const About& about);
+  void one_of(std::string_view name,
+              std::optional<std::string>& value,
+              std::span<const std::string_view> words,
+              const About& about);
 
   /// A nested struct with fields of its own, written as a map.
   template <class S>

@@ -1,0 +1,77 @@
+#include "nn/metric.h"
+#include "nn/optim/schedule.h"
+#include "nn/step_graph.h"
+
+namespace halfstep::nn {
+namespace {
+
+/// Whether float16 is what the run computes in, which is when a scale is needed by default.
+bool computes_float16(const config::PrecisionSpec& precision) {
+  if (precision.rewrite == config::Rewrite::automatic) return precision.target == DType::float16;
+  return precision.policy == "mixed_float16";
+}
+
+void warn(std::vector<config::Warning>& warnings,
+          std::string code,
+          Where where,
+          std::string message) {
+  warnings.push_back({std::move(code), std::move(where), std::move(message)});
+}
+
+}  // namespace
+
+Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) {
+  Blueprint blueprint;
+  blueprint.model = read_model(spec, diagnostics);
+  blueprint.loss = make_loss(spec.loss, diagnostics);
+  blueprint.optimizer = make_optimizer(spec.optimizer, diagnostics);
+  if (blueprint.optimizer.def != nullptr) {
+    blueprint.learning_rate = read_schedule(blueprint.optimizer.spec.learning_rate,
+                                            blueprint.optimizer.def->default_learning_rate,
+                                            diagnostics);
+  }
+  check_metrics(spec, diagnostics);
+  blueprint.loss_scaling =
+      precision::resolve_loss_scaling(spec.precision.loss_scale, computes_float16(spec.precision));
+  blueprint.on_nonfinite = spec.precision.on_nonfinite;
+  blueprint.grad_dtype = spec.precision.grad_dtype;
+  blueprint.metrics = spec.metrics;
+  blueprint.input_scale = spec.data.scale;
+  blueprint.seed = static_cast<std::uint64_t>(spec.seed);
+  return blueprint;
+}
+
+std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
+                                                const graph::Graph& graph) {
+  std::vector<config::Warning> warnings;
+  const graph::Node& output = graph.node(graph.fetch("outputs").node);
+  const ModelNode& last =
+      blueprint.model.nodes.at(static_cast<std::size_t>(blueprint.model.outputs.at(0)));
+  // The loss stage casts: a Cast from a 16-bit type as the last node means a 16-bit output.
+  if (output.op == "Cast" && is_half(graph.type(output.inputs[0]).dtype)) {
+    warn(warnings,
+         "W201",
+         last.where,
+         fmt::format("the model's output '{}' is {}; give its last layer dtype: float32",
+                     last.name,
+                     name(graph.type(output.inputs[0]).dtype)));
+  }
+  for (const ModelNode& node : blueprint.model.nodes) {
+    const precision::Policy& policy = node.precision.policy;
+    if (!policy.mixed() && is_half(policy.compute)) {
+      warn(
+          warnings,
+          "W202",
+          node.where,
+          fmt::format("layer '{}' stores its weights in {}: small updates are lost and there is no "
+                      "master copy; mixed_{} keeps one",
+                      node.name,
+                      name(policy.variable),
+                      name(policy.compute)));
+      break;
+    }
+  }
+  return warnings;
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,91 @@
+#pragma once
+// A loss is a plain struct: Keras's fields and a function that emits one float32 loss per sample.
+// One file per loss plus one row in table.cc. Losses are computed in float32 whatever the policy:
+// predictions are cast before they come here.
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "config/fields.h"
+#include "config/reader.h"
+#include "graph/builder.h"
+
+namespace halfstep::nn {
+
+/// What a loss sees.
+struct LossContext {
+  graph::Builder& b;
+  graph::Value predictions;  ///< float32 [batch, classes]
+  /// The scores before a final softmax or sigmoid, float32, when the model ends in one: training
+  /// goes through them, as in Keras, because log(softmax(x)) loses what xent(x) keeps.
+  graph::Value softmax_logits;
+  graph::Value sigmoid_logits;
+  graph::Value labels;  ///< int32 [batch], or float32 [batch, ...] for regression
+};
+
+class Loss {
+ public:
+  virtual ~Loss() = default;
+  /// float32 [batch].
+  virtual graph::Value build(const LossContext& c) const = 0;
+  /// True when predictions are scores rather than probabilities.
+  virtual bool from_logits() const = 0;
+};
+
+struct LossDef {
+  std::string_view type;
+  std::string_view doc;
+  void (*fields)(config::Fields& f) = nullptr;
+  std::unique_ptr<Loss> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
+};
+
+template <class L>
+constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
+  class Held final : public Loss {
+   public:
+    explicit Held(L l) : loss_(std::move(l)) {}
+    graph::Value build(const LossContext& c) const override { return loss_.build(c); }
+    bool from_logits() const override {
+      if constexpr (requires { loss_.from_logits; }) return loss_.from_logits;
+      return false;
+    }
+
+   private:
+    L loss_;
+  };
+  LossDef def{type, doc, nullptr, nullptr};
+  def.fields = [](config::Fields& f) {
+    L loss;
+    loss.fields(f);
+  };
+  def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Loss> {
+    L loss;
+    config::read(node, loss, diagnostics);
+    return std::make_unique<Held>(std::move(loss));
+  };
+  return def;
+}
+
+extern const LossDef k_binary_crossentropy;
+extern const LossDef k_categorical_crossentropy;
+extern const LossDef k_mean_squared_error;
+extern const LossDef k_sparse_categorical_crossentropy;
+
+/// All losses, alphabetical.
+std::span<const LossDef* const> loss_table();
+
+/// The loss a config asks for. Unknown names and fields go to `diagnostics`; then nullptr.
+std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics);
+
+/// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has
+/// more than one column. Errors: UserError(config) when the shapes do not fit.
+graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like);
+
+/// Targets moved towards the uniform distribution: t (1 - s) + s / classes.
+graph::Value smooth_targets(graph::Builder& b,
+                            graph::Value targets,
+                            double smoothing,
+                            double classes);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "graph/ops/ops.h"
+#include "nn/losses/loss.h"
+
+namespace halfstep::nn {
+namespace {
+
+constexpr std::array k_losses{
+    &k_binary_crossentropy,
+    &k_categorical_crossentropy,
+    &k_mean_squared_error,
+    &k_sparse_categorical_crossentropy,
+};
+
+}  // namespace
+
+std::span<const LossDef* const> loss_table() { return k_losses; }
+
+std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics) {
+  std::vector<std::string> known;
+  for (const LossDef* def : k_losses) {
+    if (def->type == typed.type) return def->make(typed.node, diagnostics);
+    known.emplace_back(def->type);
+  }
+  diagnostics.error(
+      typed.where,
+      typed.type.empty() ? "a loss is needed" : fmt::format("unknown loss '{}'", typed.type),
+      typed.type.empty() ? "one of " + fmt::format("{}", fmt::join(known, ", "))
+                         : did_you_mean(typed.type, known));
+  return nullptr;
+}
+
+graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like) {
+  const graph::TensorType type = b.type(labels);
+  if (is_floating(type.dtype)) {
+    return graph::ops::reshape(b, b.cast(labels, DType::float32), like);
+  }
+  if (like.rank() == 2 && like[1] > 1) {
+    return b.add("OneHot",
+                 {labels,
+                  b.scalar(DType::int32, static_cast<double>(like[1])),
+                  b.scalar(DType::float32, 1),
+                  b.scalar(DType::float32, 0)},
+                 {{"axis", std::int64_t{-1}}});
+  }
+  return graph::ops::reshape(b, b.cast(labels, DType::float32), like);
+}
+
+graph::Value smooth_targets(graph::Builder& b,
+                            graph::Value targets,
+                            double smoothing,
+                            double classes) {
+  if (smoothing == 0) return targets;
+  const graph::Value kept = b.add("Mul", {targets, b.scalar(DType::float32, 1 - smoothing)});
+  return b.add("AddV2", {kept, b.scalar(DType::float32, smoothing / classes)});
+}
+
+}  // namespace halfstep::nn

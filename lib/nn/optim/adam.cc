@@ -1,0 +1,39 @@
+#include "nn/optim/optimizer.h"
+
+namespace halfstep::nn {
+namespace {
+
+/// m += (g - m)(1 - b1), v += (g^2 - v)(1 - b2),
+/// w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon).
+/// Source: Kingma & Ba 2015, in Keras's form. t is this step's number, from 1.
+struct Adam {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+
+  void fields(config::Fields& f) {
+    f.field("beta_1", beta_1, {.doc = "decay of the mean gradient", .min = 0, .below = 1});
+    f.field("beta_2", beta_2, {.doc = "decay of the mean square", .min = 0, .below = 1});
+    f.field("epsilon", epsilon, {.doc = "added to the root, in float32", .above = 0});
+  }
+
+  void update(OptimizerContext& c) const {
+    c.update("ResourceApplyAdam",
+             {c.weight.handle,
+              c.slot("m"),
+              c.slot("v"),
+              c.power(beta_1),
+              c.power(beta_2),
+              c.learning_rate,
+              c.scalar(beta_1),
+              c.scalar(beta_2),
+              c.scalar(epsilon),
+              c.gradient});
+  }
+};
+
+}  // namespace
+
+const OptimizerDef k_adam = optimizer_def<Adam>("adam", "adaptive moments", 0.001);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,42 @@
+#include "nn/optim/optimizer.h"
+
+namespace halfstep::nn {
+namespace {
+
+/// w -= lr weight_decay w, then Adam. Source: Loshchilov & Hutter 2019, in Keras's form.
+struct AdamW {
+  double weight_decay = 0.004;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+
+  void fields(config::Fields& f) {
+    f.field(
+        "weight_decay", weight_decay, {.doc = "share of a weight lost per unit of rate", .min = 0});
+    f.field("beta_1", beta_1, {.doc = "decay of the mean gradient", .min = 0, .below = 1});
+    f.field("beta_2", beta_2, {.doc = "decay of the mean square", .min = 0, .below = 1});
+    f.field("epsilon", epsilon, {.doc = "added to the root, in float32", .above = 0});
+  }
+
+  void update(OptimizerContext& c) const {
+    c.update("ResourceApplyAdamW",
+             {c.weight.handle,
+              c.slot("m"),
+              c.slot("v"),
+              c.power(beta_1),
+              c.power(beta_2),
+              c.learning_rate,
+              c.scalar(weight_decay),
+              c.scalar(beta_1),
+              c.scalar(beta_2),
+              c.scalar(epsilon),
+              c.gradient});
+  }
+};
+
+}  // namespace
+
+const OptimizerDef k_adamw =
+    optimizer_def<AdamW>("adamw", "adaptive moments with decoupled weight decay", 0.001);
+
+}  // namespace halfstep::nn

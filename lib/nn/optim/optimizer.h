@@ -1,0 +1,109 @@
+#pragma once
+// An optimizer is a plain struct: Keras's fields and a function that emits the update of one
+// weight. One file per optimizer plus one row in table.cc. Slots are variables like any other, and
+// every update takes `ok`: a step that is not ok changes nothing.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "config/fields.h"
+#include "config/reader.h"
+#include "graph/builder.h"
+#include "nn/layers/layer.h"
+
+namespace halfstep::nn {
+
+/// What an optimizer sees while it emits the update of one weight.
+class OptimizerContext {
+ public:
+  graph::Builder& b;
+  const Weight& weight;
+  graph::Value gradient;       ///< float32, unscaled and clipped, in the weight's shape
+  graph::Value learning_rate;  ///< float32 scalar
+  graph::Value iteration;      ///< float32 scalar: this step's number, counted from 1
+  graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
+
+  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight.
+  graph::Value slot(std::string_view slot_name, double initial = 0);
+  graph::Value scalar(double value) { return b.scalar(b.dtype(weight.read), value); }
+  /// Emits the updating op, with `ok` as its last input.
+  void update(std::string_view op, std::vector<graph::Value> inputs, graph::Attrs attrs = {});
+  /// beta^iteration.
+  graph::Value power(double beta);
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  virtual void update(OptimizerContext& c) const = 0;
+};
+
+/// What every optimizer has besides its own fields.
+struct OptimizerSpec {
+  config::Node learning_rate;  ///< a number or a schedule; see schedule.h
+  std::optional<double> clipvalue;
+  std::optional<double> clipnorm;
+  std::optional<double> global_clipnorm;
+
+  void fields(config::Fields& f);
+};
+
+struct OptimizerDef {
+  std::string_view type;
+  std::string_view doc;
+  double default_learning_rate = 0.001;
+  void (*fields)(config::Fields& f) = nullptr;
+  std::unique_ptr<Optimizer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
+};
+
+inline constexpr std::array<std::string_view, 4> k_common_optimizer_keys{
+    "learning_rate", "clipvalue", "clipnorm", "global_clipnorm"};
+
+template <class O>
+constexpr OptimizerDef optimizer_def(std::string_view type,
+                                     std::string_view doc,
+                                     double default_learning_rate) {
+  class Held final : public Optimizer {
+   public:
+    explicit Held(O o) : optimizer_(std::move(o)) {}
+    void update(OptimizerContext& c) const override { optimizer_.update(c); }
+
+   private:
+    O optimizer_;
+  };
+  OptimizerDef def{type, doc, default_learning_rate, nullptr, nullptr};
+  def.fields = [](config::Fields& f) {
+    O optimizer;
+    optimizer.fields(f);
+  };
+  def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Optimizer> {
+    O optimizer;
+    config::read(node, optimizer, diagnostics, k_common_optimizer_keys);
+    return std::make_unique<Held>(std::move(optimizer));
+  };
+  return def;
+}
+
+extern const OptimizerDef k_adagrad;
+extern const OptimizerDef k_adam;
+extern const OptimizerDef k_adamw;
+extern const OptimizerDef k_rmsprop;
+extern const OptimizerDef k_sgd;
+
+/// All optimizers, alphabetical.
+std::span<const OptimizerDef* const> optimizer_table();
+
+/// A configured optimizer with what all have.
+struct ConfiguredOptimizer {
+  const OptimizerDef* def = nullptr;
+  std::unique_ptr<Optimizer> optimizer;
+  OptimizerSpec spec;
+};
+
+/// The optimizer a config asks for. Problems go to `diagnostics`; then `optimizer` may be null.
+ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diagnostics);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,58 @@
+#include "nn/optim/optimizer.h"
+
+namespace halfstep::nn {
+namespace {
+
+/// v = rho v + (1 - rho) g^2, w -= lr g / sqrt(v + epsilon). Centered: v minus the squared mean
+/// gradient. Source: Keras 3, which adds epsilon under the root.
+struct RmsProp {
+  double rho = 0.9;
+  double momentum = 0;
+  double epsilon = 1e-7;
+  bool centered = false;
+
+  void fields(config::Fields& f) {
+    f.field("rho", rho, {.doc = "decay of the mean square", .min = 0, .max = 1});
+    f.field("momentum", momentum, {.doc = "share of the last update kept", .min = 0, .max = 1});
+    f.field("epsilon", epsilon, {.doc = "added under the root, in float32", .above = 0});
+    f.field(
+        "centered", centered, {.doc = "divide by the deviation instead of the root mean square"});
+  }
+
+  void update(OptimizerContext& c) const {
+    const graph::Value decay = c.scalar(rho);
+    const graph::Value small = c.scalar(epsilon);
+    if (centered) {
+      c.update("ResourceApplyCenteredRMSProp",
+               {c.weight.handle,
+                c.slot("average_gradient"),
+                c.slot("velocity"),
+                c.slot("momentum"),
+                c.learning_rate,
+                decay,
+                c.scalar(momentum),
+                small,
+                c.gradient});
+    } else if (momentum > 0) {
+      c.update("ResourceApplyRMSProp",
+               {c.weight.handle,
+                c.slot("velocity"),
+                c.slot("momentum"),
+                c.learning_rate,
+                decay,
+                c.scalar(momentum),
+                small,
+                c.gradient});
+    } else {
+      c.update("ResourceApplyKerasRMSProp",
+               {c.weight.handle, c.slot("velocity"), c.learning_rate, decay, small, c.gradient});
+    }
+  }
+};
+
+}  // namespace
+
+const OptimizerDef k_rmsprop =
+    optimizer_def<RmsProp>("rmsprop", "gradient over a running root mean square", 0.001);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,212 @@
+#include "nn/optim/schedule.h"
+
+#include <array>
+
+#include "config/reader.h"
+
+namespace halfstep::nn {
+namespace {
+
+using config::About;
+using config::Fields;
+using graph::Attrs;
+
+/// What all schedules share: Keras's initial_learning_rate and a linear warm-up before the rest.
+struct Common {
+  double initial_learning_rate = 0.001;
+  std::int64_t warmup_steps = 0;
+  double warmup_start = 0;
+
+  void common_fields(Fields& f) {
+    f.field("initial_learning_rate",
+            initial_learning_rate,
+            {.doc = "rate at the end of the warm-up", .required = true, .min = 0});
+    f.field("warmup_steps", warmup_steps, {.doc = "steps of linear warm-up before", .min = 0});
+    f.field("warmup_start", warmup_start, {.doc = "rate at step 0 of the warm-up", .min = 0});
+  }
+  Attrs common_attrs(std::string kind) const {
+    return {{"kind", std::move(kind)},
+            {"base", initial_learning_rate},
+            {"warmup_steps", warmup_steps},
+            {"warmup_start", warmup_start},
+            {"warmup_target", initial_learning_rate}};
+  }
+};
+
+struct Constant : Common {
+  void fields(Fields& f) { common_fields(f); }
+  Attrs attrs(Diagnostics&, const Where&) const { return common_attrs("constant"); }
+};
+
+struct PiecewiseConstant {
+  std::vector<std::int64_t> boundaries;
+  std::vector<double> values;
+  std::int64_t warmup_steps = 0;
+  double warmup_start = 0;
+
+  void fields(Fields& f) {
+    f.field("boundaries",
+            boundaries,
+            {.doc = "last step of each value but the last", .required = true, .min = 0});
+    f.field(
+        "values", values, {.doc = "rates, one more than boundaries", .required = true, .min = 0});
+    f.field("warmup_steps", warmup_steps, {.doc = "steps of linear warm-up before", .min = 0});
+    f.field("warmup_start", warmup_start, {.doc = "rate at step 0 of the warm-up", .min = 0});
+  }
+  Attrs attrs(Diagnostics& diagnostics, const Where& where) const {
+    if (values.size() != boundaries.size() + 1) {
+      diagnostics.error(where,
+                        fmt::format("{} boundaries need {} values, got {}",
+                                    boundaries.size(),
+                                    boundaries.size() + 1,
+                                    values.size()));
+    }
+    for (std::size_t i = 1; i < boundaries.size(); ++i) {
+      if (boundaries[i] <= boundaries[i - 1]) diagnostics.error(where, "boundaries must increase");
+    }
+    const double first = values.empty() ? 0 : values.front();
+    return {{"kind", std::string("piecewise_constant")},
+            {"base", first},
+            {"boundaries", boundaries},
+            {"values", values},
+            {"warmup_steps", warmup_steps},
+            {"warmup_start", warmup_start},
+            {"warmup_target", first}};
+  }
+};
+
+struct ExponentialDecay : Common {
+  std::int64_t decay_steps = 1;
+  double decay_rate = 0.96;
+  bool staircase = false;
+
+  void fields(Fields& f) {
+    common_fields(f);
+    f.field("decay_steps",
+            decay_steps,
+            {.doc = "steps per factor of decay_rate", .required = true, .min = 1});
+    f.field(
+        "decay_rate", decay_rate, {.doc = "factor per decay_steps", .required = true, .above = 0});
+    f.field("staircase", staircase, {.doc = "decay at whole multiples of decay_steps only"});
+  }
+  Attrs attrs(Diagnostics&, const Where&) const {
+    Attrs attrs = common_attrs("exponential_decay");
+    attrs.set("decay_steps", decay_steps);
+    attrs.set("decay_rate", decay_rate);
+    attrs.set("staircase", staircase);
+    return attrs;
+  }
+};
+
+struct InverseTimeDecay : ExponentialDecay {
+  Attrs attrs(Diagnostics& d, const Where& where) const {
+    Attrs attrs = ExponentialDecay::attrs(d, where);
+    attrs.set("kind", std::string("inverse_time_decay"));
+    return attrs;
+  }
+};
+
+struct CosineDecay : Common {
+  std::int64_t decay_steps = 1;
+  double alpha = 0;
+
+  void fields(Fields& f) {
+    common_fields(f);
+    f.field(
+        "decay_steps", decay_steps, {.doc = "steps of half a cosine", .required = true, .min = 1});
+    f.field("alpha", alpha, {.doc = "share of the rate that stays at the end", .min = 0, .max = 1});
+  }
+  Attrs attrs(Diagnostics&, const Where&) const {
+    Attrs attrs = common_attrs("cosine_decay");
+    attrs.set("decay_steps", decay_steps);
+    attrs.set("alpha", alpha);
+    return attrs;
+  }
+};
+
+struct PolynomialDecay : Common {
+  std::int64_t decay_steps = 1;
+  double end_learning_rate = 0.0001;
+  double power = 1;
+  bool cycle = false;
+
+  void fields(Fields& f) {
+    common_fields(f);
+    f.field(
+        "decay_steps", decay_steps, {.doc = "steps to the end rate", .required = true, .min = 1});
+    f.field("end_learning_rate", end_learning_rate, {.doc = "rate after the decay", .min = 0});
+    f.field("power", power, {.doc = "1 is linear", .above = 0});
+    f.field("cycle", cycle, {.doc = "start again beyond decay_steps"});
+  }
+  Attrs attrs(Diagnostics&, const Where&) const {
+    Attrs attrs = common_attrs("polynomial_decay");
+    attrs.set("decay_steps", decay_steps);
+    attrs.set("end", end_learning_rate);
+    attrs.set("power", power);
+    attrs.set("cycle", cycle);
+    return attrs;
+  }
+};
+
+template <class S>
+constexpr ScheduleDef schedule_def(std::string_view type, std::string_view doc) {
+  ScheduleDef def{type, doc, nullptr, nullptr};
+  def.fields = [](Fields& f) {
+    S schedule;
+    schedule.fields(f);
+  };
+  def.read = [](const config::Node& node, Diagnostics& diagnostics) {
+    static constexpr std::array<std::string_view, 1> k_type{"type"};
+    S schedule;
+    config::read(node, schedule, diagnostics, k_type);
+    return schedule.attrs(diagnostics, node.where);
+  };
+  return def;
+}
+
+constexpr std::array k_schedules{
+    schedule_def<Constant>("constant", "one rate, after a warm-up"),
+    schedule_def<CosineDecay>("cosine_decay", "half a cosine down to alpha"),
+    schedule_def<ExponentialDecay>("exponential_decay", "decay_rate^(step / decay_steps)"),
+    schedule_def<InverseTimeDecay>("inverse_time_decay", "1 / (1 + decay_rate step / decay_steps)"),
+    schedule_def<PiecewiseConstant>("piecewise_constant", "a value for each range of steps"),
+    schedule_def<PolynomialDecay>("polynomial_decay", "a power of what is left of decay_steps"),
+};
+
+/// A bare number read through a field, for its checks and messages.
+struct BareRate {
+  double learning_rate = 0;
+
+  void fields(Fields& f) { f.field("learning_rate", learning_rate, {.doc = "rate", .min = 0}); }
+};
+
+}  // namespace
+
+std::span<const ScheduleDef> schedule_table() { return k_schedules; }
+
+Attrs read_schedule(const config::Node& node, double fallback, Diagnostics& diagnostics) {
+  using Kind = config::Node::Kind;
+  if (node.kind == Kind::null) return {{"kind", std::string("constant")}, {"base", fallback}};
+  if (node.kind != Kind::map) {
+    config::Node map;
+    map.kind = Kind::map;
+    map.where = node.where;
+    map.entries.push_back({"learning_rate", node.where, node});
+    BareRate rate;
+    config::read(map, rate, diagnostics);
+    return {{"kind", std::string("constant")}, {"base", rate.learning_rate}};
+  }
+  const config::Node* type = node.find("type");
+  std::vector<std::string> known;
+  for (const ScheduleDef& def : k_schedules) {
+    if (type != nullptr && type->text == def.type) return def.read(node, diagnostics);
+    known.emplace_back(def.type);
+  }
+  diagnostics.error(type != nullptr ? type->where : node.where,
+                    type != nullptr ? fmt::format("unknown schedule '{}'", type->text)
+                                    : "a schedule needs a type",
+                    did_you_mean(type != nullptr ? type->text : "", known));
+  return {};
+}
+
+}  // namespace halfstep::nn

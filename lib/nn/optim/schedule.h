@@ -1,0 +1,28 @@
+#pragma once
+// Learning-rate schedules: `learning_rate: 1e-3`, or a map such as
+// `{type: cosine_decay, initial_learning_rate: 0.1, decay_steps: 1000, warmup_steps: 100}`.
+// The rate is a function of the step counter inside the graph.
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "config/fields.h"
+#include "graph/builder.h"
+
+namespace halfstep::nn {
+
+/// The attributes of the LearningRate op that a config asks for.
+/// Problems go to `diagnostics`; `fallback` is the rate when nothing is given.
+graph::Attrs read_schedule(const config::Node& node, double fallback, Diagnostics& diagnostics);
+
+struct ScheduleDef {
+  std::string_view type;
+  std::string_view doc;
+  void (*fields)(config::Fields& f) = nullptr;
+  graph::Attrs (*read)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
+};
+
+std::span<const ScheduleDef> schedule_table();
+
+}  // namespace halfstep::nn

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <array>
+
+#include "nn/optim/optimizer.h"
+
+namespace halfstep::nn {
+namespace {
+
+constexpr std::array k_optimizers{&k_adagrad, &k_adam, &k_adamw, &k_rmsprop, &k_sgd};
+
+/// The keys that all optimizers share, out of an optimizer's map.
+config::Node common_part(const config::Node& node) {
+  config::Node part = node;
+  std::erase_if(part.entries, [](const config::Node::Entry& entry) {
+    return std::find(k_common_optimizer_keys.begin(), k_common_optimizer_keys.end(), entry.key) ==
+           k_common_optimizer_keys.end();
+  });
+  return part;
+}
+
+}  // namespace
+
+std::span<const OptimizerDef* const> optimizer_table() { return k_optimizers; }
+
+void OptimizerSpec::fields(config::Fields& f) {
+  f.node("learning_rate", learning_rate, {.doc = "a number or a schedule"});
+  f.field(
+      "clipvalue", clipvalue, {.doc = "each gradient element is kept in +-clipvalue", .above = 0});
+  f.field("clipnorm", clipnorm, {.doc = "L2 norm to which each gradient is shortened", .above = 0});
+  f.field("global_clipnorm",
+          global_clipnorm,
+          {.doc = "L2 norm to which all gradients together are shortened", .above = 0});
+}
+
+ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diagnostics) {
+  ConfiguredOptimizer configured;
+  std::vector<std::string> known;
+  for (const OptimizerDef* def : k_optimizers) {
+    known.emplace_back(def->type);
+    if (def->type != typed.type) continue;
+    configured.def = def;
+    configured.optimizer = def->make(typed.node, diagnostics);
+    config::read(common_part(typed.node), configured.spec, diagnostics);
+    const OptimizerSpec& spec = configured.spec;
+    if (spec.clipvalue.has_value() + spec.clipnorm.has_value() + spec.global_clipnorm.has_value() >
+        1) {
+      diagnostics.error(typed.where,
+                        "at most one of clipvalue, clipnorm and global_clipnorm may be given");
+    }
+    return configured;
+  }
+  diagnostics.error(typed.where,
+                    typed.type.empty() ? "an optimizer is needed"
+                                       : fmt::format("unknown optimizer '{}'", typed.type),
+                    did_you_mean(typed.type, known));
+  return configured;
+}
+
+graph::Value OptimizerContext::slot(std::string_view slot_name, double initial) {
+  const graph::TensorType type = b.type(weight.read);
+  return b.variable({fmt::format("{}/{}", weight.name, slot_name),
+                     type,
+                     graph::Role::slot,
+                     false,
+                     {graph::Initializer::Kind::constant, initial, 0, 0},
+                     b.origin().layer});
+}
+
+void OptimizerContext::update(std::string_view op,
+                              std::vector<graph::Value> inputs,
+                              graph::Attrs attrs) {
+  if (ok.valid()) inputs.push_back(ok);
+  b.add_node(op, std::move(inputs), std::move(attrs));
+}
+
+graph::Value OptimizerContext::power(double beta) {
+  return b.add("Pow", {scalar(beta), iteration});
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,110 @@
+#include "nn/step_graph.h"
+
+#include "graph/ops/ops.h"
+#include "nn/metric.h"
+#include "nn/training.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Origin;
+using graph::Phase;
+using graph::ScopeGuard;
+using graph::Value;
+
+Origin origin(Phase phase, std::string reason) { return {"", phase, std::move(reason), {}}; }
+
+/// Stored samples as float32 in the shape the model's input has.
+Value prepare_input(Builder& b,
+                    const Blueprint& blueprint,
+                    const DataShape& data,
+                    std::int64_t batch) {
+  const auto batched = [&](const Shape& sample) {
+    std::vector<std::int64_t> dims{batch};
+    dims.insert(dims.end(), sample.begin(), sample.end());
+    return Shape(dims);
+  };
+  const Value images = b.placeholder("images", data.sample_dtype, batched(data.sample));
+  const ScopeGuard scope(b, origin(Phase::input, "the input is scaled in float32"), "input");
+  Value x = b.cast(images, DType::float32);
+  if (blueprint.input_scale != 1) {
+    x = b.add("Mul", {x, b.scalar(DType::float32, blueprint.input_scale)});
+  }
+  const Shape& wanted = blueprint.model.inputs.at(0).shape;
+  if (wanted.elements() != data.sample.elements()) {
+    throw UserError(ErrorKind::config,
+                    {"", 0, 0, "model.input"},
+                    fmt::format("the data has samples of shape {}, the model takes {}",
+                                to_string(data.sample),
+                                to_string(wanted)));
+  }
+  return graph::ops::reshape(b, x, batched(wanted));
+}
+
+/// The scores a final activation was applied to, seen through casts, in float32.
+Value scores_behind(Builder& b, Value output, std::string_view activation) {
+  const graph::Node* node = &b.graph().node(output.node);
+  while (node->op == "Cast") node = &b.graph().node(node->inputs[0].node);
+  return node->op == activation ? b.cast(node->inputs[0], DType::float32) : Value{};
+}
+
+}  // namespace
+
+Graph build_step(const Blueprint& blueprint,
+                 const DataShape& data,
+                 std::int64_t batch,
+                 Purpose purpose) {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
+  const Value x = prepare_input(b, blueprint, data, batch);
+
+  Forward forward;
+  {
+    const ScopeGuard scope(b, origin(Phase::forward, ""), "");
+    forward =
+        build_forward(b, blueprint.model, {x}, ordinal, blueprint.seed, purpose == Purpose::train);
+  }
+  const Value output = forward.outputs.at(0);
+  const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
+  const Value predictions = b.cast(output, DType::float32);
+  graph.fetches().emplace_back("outputs", predictions);
+  if (b.shape(predictions).rank() == 2 && b.shape(predictions)[1] > 1) {
+    graph.fetches().emplace_back(
+        "predictions",
+        b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}, {}, "predictions"));
+  }
+  if (purpose == Purpose::predict) return graph;
+
+  std::vector<std::int64_t> label_dims{batch};
+  label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
+  Value labels;
+  {
+    const ScopeGuard scope(b, origin(Phase::input, ""), "");
+    labels = b.placeholder("labels", data.label_dtype, Shape(label_dims));
+  }
+  const LossContext context{b,
+                            predictions,
+                            scores_behind(b, output, "Softmax"),
+                            scores_behind(b, output, "Sigmoid"),
+                            labels};
+  const Value per_sample = blueprint.loss->build(context);
+  Value loss = graph::ops::reduce(b, "Mean", per_sample);
+  for (const Value& term : forward.record.losses) loss = b.add("AddV2", {loss, term});
+  graph.fetches().emplace_back("loss", loss);
+
+  {
+    const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
+    for (const std::string& name : blueprint.metrics) {
+      graph.fetches().emplace_back(
+          "metric/" + name,
+          build_metric(b, name, predictions, labels, blueprint.loss->from_logits()));
+    }
+  }
+  if (purpose == Purpose::train) append_training(b, blueprint, loss, forward.record);
+  return graph;
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,65 @@
+#pragma once
+// One training step as a graph: input, forward pass, float32 loss, loss scale, gradients, unscaling
+// and finite check, clipping, updates. A skipped step is the value `ok` = false, which every update
+// takes; nothing in the graph branches.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_spec.h"
+#include "graph/graph.h"
+#include "nn/losses/loss.h"
+#include "nn/model.h"
+#include "nn/optim/optimizer.h"
+#include "precision/loss_scale.h"
+
+namespace halfstep::nn {
+
+/// What the step needs to know of the data.
+struct DataShape {
+  Shape sample;  ///< of one sample as stored, [28, 28, 1]
+  DType sample_dtype = DType::uint8;
+  Shape label;  ///< of one label; rank 0 for class numbers
+  DType label_dtype = DType::int32;
+};
+
+/// Everything a config asks of the step, read and checked once.
+struct Blueprint {
+  Model model;
+  std::unique_ptr<Loss> loss;
+  ConfiguredOptimizer optimizer;
+  graph::Attrs learning_rate;  ///< of the LearningRate op
+  precision::LossScaling loss_scaling;
+  config::OnNonfinite on_nonfinite = config::OnNonfinite::stop;
+  config::GradDtype grad_dtype = config::GradDtype::compute;
+  std::vector<std::string> metrics;
+  double input_scale = 1;
+  std::uint64_t seed = 0;
+};
+
+/// Reads model, loss, optimizer and precision of a config; all problems go to `diagnostics`.
+Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
+
+/// What the graph is for. `train` updates variables; `evaluate` computes loss and metrics;
+/// `predict` needs no labels.
+enum class Purpose { train, evaluate, predict };
+
+/// Names of input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar).
+/// Fetches: loss (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
+/// `metric/<name>` sum over the batch (float32 scalar) per metric, predictions (int64 [batch]);
+/// train also has ok (bool), learning_rate and, where there is one, loss_scale (before the step)
+/// and global_norm.
+/// Errors: UserError(config) when shapes do not fit.
+graph::Graph build_step(const Blueprint& blueprint,
+                        const DataShape& data,
+                        std::int64_t batch,
+                        Purpose purpose);
+
+/// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,
+/// an epsilon that vanishes in the layer's compute dtype.
+std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
+                                                const graph::Graph& graph);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,181 @@
+#include "nn/training.h"
+
+#include <algorithm>
+
+#include "graph/ops/ops.h"
+#include "passes/differentiate.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Builder;
+using graph::Origin;
+using graph::Phase;
+using graph::ScopeGuard;
+using graph::Value;
+using precision::LossScaling;
+
+Origin in_float32(Phase phase, std::string reason, std::string layer = {}) {
+  return {std::move(layer), phase, std::move(reason), {}};
+}
+
+/// The layer of a variable: its name without the last part.
+std::string layer_of(const std::string& variable) {
+  const std::size_t slash = variable.rfind('/');
+  return slash == std::string::npos ? "" : variable.substr(0, slash);
+}
+
+/// True when every element of every gradient is finite.
+Value all_finite(Builder& b, const std::vector<Value>& gradients) {
+  Value ok;
+  for (const Value& g : gradients) {
+    std::vector<std::int64_t> axes;
+    for (std::size_t i = 0; i < b.shape(g).rank(); ++i)
+      axes.push_back(static_cast<std::int64_t>(i));
+    const Value finite = b.add("IsFinite", {g});
+    const Value all = b.add("All", {finite, b.ints(axes)});
+    ok = ok.valid() ? b.add("LogicalAnd", {ok, all}) : all;
+  }
+  return ok;
+}
+
+Value squared_norm(Builder& b, Value g) {
+  return graph::ops::reduce(b, "Sum", b.add("Square", {g}));
+}
+
+/// g c / max(norm, c): shortened to norm c when it is longer.
+Value shorten(Builder& b, Value g, Value norm, double limit) {
+  const Value c = b.scalar(DType::float32, limit);
+  return b.add("Mul", {g, b.add("RealDiv", {c, b.add("Maximum", {norm, c})})});
+}
+
+void clip(Builder& b,
+          const OptimizerSpec& spec,
+          const std::vector<Weight>& weights,
+          std::vector<Value>& gradients) {
+  Value global;
+  if (spec.global_clipnorm) {
+    const ScopeGuard scope(b, in_float32(Phase::clip, "gradients are clipped in float32"), "clip");
+    std::vector<Value> squares;
+    for (const Value& g : gradients) squares.push_back(squared_norm(b, g));
+    global = b.add("Sqrt", {graph::ops::accumulate(b, squares)}, {}, "global_norm");
+    b.graph().fetches().emplace_back("global_norm", global);
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const ScopeGuard scope(
+        b,
+        in_float32(Phase::clip, "gradients are clipped in float32", layer_of(weights[i].name)),
+        "clip/" + weights[i].name);
+    Value& g = gradients[i];
+    if (spec.global_clipnorm) {
+      g = shorten(b, g, global, *spec.global_clipnorm);
+    } else if (spec.clipnorm) {
+      g = shorten(b, g, b.add("Sqrt", {squared_norm(b, g)}), *spec.clipnorm);
+    } else if (spec.clipvalue) {
+      g = b.add("ClipByValue",
+                {g,
+                 b.scalar(DType::float32, -*spec.clipvalue),
+                 b.scalar(DType::float32, *spec.clipvalue)});
+    }
+  }
+}
+
+}  // namespace
+
+void append_training(Builder& b,
+                     const Blueprint& blueprint,
+                     Value loss,
+                     const ModelRecord& record) {
+  const LossScaling& scaling = blueprint.loss_scaling;
+  const bool scaled = scaling.mode != LossScaling::Mode::none;
+  const bool dynamic = scaling.mode == LossScaling::Mode::dynamic;
+  const bool guarded = dynamic || blueprint.on_nonfinite != config::OnNonfinite::apply;
+
+  precision::ScaleVariables scale_variables;
+  Value scale, target = loss;
+  if (scaled) {
+    const ScopeGuard scope(b, in_float32(Phase::loss, "the loss is scaled in float32"), "");
+    scale_variables = precision::declare_scale(b, scaling);
+    scale = b.read(scale_variables.scale);
+    target = b.add("Mul", {loss, scale}, {}, "loss/scaled");
+    b.graph().fetches().emplace_back("loss_scale", scale);
+  }
+
+  std::vector<Value> reads, gradients;
+  for (const Weight& weight : record.weights) reads.push_back(weight.read);
+  {
+    const ScopeGuard scope(b, in_float32(Phase::backward, ""), "gradients");
+    gradients = passes::differentiate(b, target, reads);
+  }
+  std::vector<Weight> weights;
+  std::vector<Value> raw;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].valid()) continue;
+    weights.push_back(record.weights[i]);
+    // A pure 16-bit policy stores 16-bit weights; their gradients are checked as they are.
+    raw.push_back(gradients[i]);
+  }
+  require(!raw.empty(), "nothing to train");
+
+  gradients = raw;
+  if (scaled) {
+    const ScopeGuard scope(
+        b, in_float32(Phase::unscale, "gradients are unscaled in float32"), "unscale");
+    const Value inverse = b.add("Reciprocal", {scale});
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      const ScopeGuard inner(
+          b,
+          in_float32(
+              Phase::unscale, "gradients are unscaled in float32", layer_of(weights[i].name)),
+          "unscale/" + weights[i].name);
+      const Value factor = b.cast(inverse, b.dtype(raw[i]));
+      gradients[i] = b.add("Mul", {raw[i], factor}, {}, "gradient");
+    }
+  }
+
+  Value ok;
+  if (guarded) {
+    const ScopeGuard scope(b, in_float32(Phase::unscale, "the finite check"), "finite_check");
+    ok = all_finite(b, scaling.check == config::ScaleCheck::scaled ? raw : gradients);
+    b.graph().fetches().emplace_back("ok", ok);
+  }
+
+  clip(b, blueprint.optimizer.spec, weights, gradients);
+
+  const ScopeGuard scope(
+      b, in_float32(Phase::update, "optimizers compute in float32"), "optimizer");
+  const Value iterations = b.variable({std::string(k_iterations_variable),
+                                       {DType::int64, {}},
+                                       graph::Role::counter,
+                                       false,
+                                       {},
+                                       ""});
+  const Value step = b.read(iterations);
+  // The host reads the rate of a step even when its updates are left out.
+  b.origin().phase = Phase::clip;
+  const Value rate = b.add("LearningRate", {step}, blueprint.learning_rate, "learning_rate");
+  b.graph().fetches().emplace_back("learning_rate", rate);
+  b.origin().phase = Phase::update;
+  const Value number = b.add("AddV2", {b.cast(step, DType::float32), b.scalar(DType::float32, 1)});
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const ScopeGuard inner(
+        b,
+        in_float32(Phase::update, "optimizers compute in float32", layer_of(weights[i].name)),
+        "optimizer/" + weights[i].name);
+    const DType dtype = b.dtype(weights[i].read);
+    OptimizerContext context{
+        b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
+    blueprint.optimizer.optimizer->update(context);
+  }
+  for (const Assignment& assignment : record.assignments) {
+    std::vector<Value> inputs{assignment.handle, assignment.value};
+    if (ok.valid()) inputs.push_back(ok);
+    b.add_node("AssignVariableOp", std::move(inputs));
+  }
+  std::vector<Value> inputs{iterations, b.scalar(DType::int64, 1)};
+  if (ok.valid() && scaling.step_counter == config::StepCounter::applied) inputs.push_back(ok);
+  b.add_node("AssignAddVariableOp", std::move(inputs));
+  if (dynamic) precision::update_scale(b, scaling, scale_variables, ok);
+}
+
+}  // namespace halfstep::nn
