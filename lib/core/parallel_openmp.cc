@@ -1,16 +1,28 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace halfstep {
+namespace {
 
-int thread_count() { return omp_get_max_threads(); }
+// OpenMP keeps its own count per thread; the cut of a loop must not depend on who asks.
+std::atomic<int> g_thread_count{0};
+
+}  // namespace
+
+int thread_count() {
+  static const int detected = available_processors();
+  const int n = g_thread_count.load();
+  return n > 0 ? n : detected;
+}
 
 void set_thread_count(int n) {
   require(n >= 1, "thread count {}", n);
+  g_thread_count.store(n);
   omp_set_dynamic(0);
   omp_set_num_threads(n);
 }

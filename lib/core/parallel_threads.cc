@@ -14,8 +14,9 @@ std::atomic<int> g_thread_count{0};
 }  // namespace
 
 int thread_count() {
+  static const int detected = available_processors();
   const int n = g_thread_count.load();
-  return n > 0 ? n : available_processors();
+  return n > 0 ? n : detected;
 }
 
 void set_thread_count(int n) {

@@ -1,13 +1,39 @@
 #include "core/tensor.h"
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
+#include <limits>
+#include <type_traits>
 
 #include "core/dispatch.h"
 #include "core/error.h"
 
 namespace halfstep {
+namespace {
+
+/// The float on the way from a double to a 16-bit number. Rounded to odd (towards the neighbour
+/// whose last bit is set), so that the second rounding sees whether the first one was exact.
+float to_float_odd(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || (std::bit_cast<std::uint32_t>(nearest) & 1U) != 0) {
+    return nearest;
+  }
+  constexpr float k_infinity = std::numeric_limits<float>::infinity();
+  return std::nextafter(nearest, x > static_cast<double>(nearest) ? k_infinity : -k_infinity);
+}
+
+template <class To, class From>
+To element_as(From x) {
+  if constexpr (std::is_same_v<From, double> && sizeof(To) == 2) {
+    return static_cast<To>(to_float_odd(x));
+  } else {
+    return static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(x)));
+  }
+}
+
+}  // namespace
 
 void AlignedBuffer::Free::operator()(std::byte* p) const { std::free(p); }
 
@@ -56,7 +82,7 @@ void convert(const TensorView& from, const TensorView& to) {
       const From* x = from.as<From>();
       To* y = to.as<To>();
       for (std::int64_t i = 0; i < n; ++i) {
-        y[i] = static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(x[i])));
+        y[i] = element_as<To>(x[i]);
       }
     });
   });

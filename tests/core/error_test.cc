@@ -1,0 +1,114 @@
+#include "core/error.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <ostream>
+#include <string_view>
+
+namespace halfstep {
+namespace {
+
+TEST_CASE("error: a place prints what it has and leaves out the rest") {
+  struct Case {
+    Where where;
+    std::string_view text;
+  };
+  const std::array cases{
+      Case{{}, ""},
+      Case{{"a.yaml", 0, 0, ""}, "a.yaml"},
+      Case{{"a.yaml", 14, 0, ""}, "a.yaml:14"},
+      Case{{"a.yaml", 14, 7, ""}, "a.yaml:14:7"},
+      Case{{"a.yaml", 0, 7, ""}, "a.yaml"},  // a column without its line says nothing
+      Case{{"a.yaml", 14, 7, "model.layers[2].units"}, "a.yaml:14:7: model.layers[2].units"},
+      Case{{"", 0, 0, "seed"}, "seed"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    CHECK(to_string(c.where) == c.text);
+  }
+}
+
+TEST_CASE("error: what() of a user error has a line for each problem, hints in parentheses") {
+  const UserError one(ErrorKind::config, {"a.yaml", 3, 1, "epochs"}, "must be at least 1, got 0");
+  CHECK(std::string_view(one.what()) == "a.yaml:3:1: epochs: error: must be at least 1, got 0");
+  CHECK(one.problems().size() == 1);
+
+  const UserError two(ErrorKind::data, {{{}, "first", ""}, {{"b", 1, 0, ""}, "second", "try c"}});
+  CHECK(std::string_view(two.what()) == "error: first\nb:1: error: second (try c)");
+  CHECK(two.kind() == ErrorKind::data);
+}
+
+TEST_CASE("error: the kinds carry the documented exit codes") {
+  CHECK(static_cast<int>(ErrorKind::config) == 2);
+  CHECK(static_cast<int>(ErrorKind::data) == 3);
+  CHECK(static_cast<int>(ErrorKind::numerics) == 4);
+  CHECK(static_cast<int>(ErrorKind::target) == 5);
+  CHECK(static_cast<int>(ErrorKind::unavailable) == 6);
+  CHECK(static_cast<int>(ErrorKind::memory) == 7);
+}
+
+TEST_CASE("error: diagnostics throw everything collected, in order, or nothing") {
+  Diagnostics diagnostics;
+  CHECK_NOTHROW(diagnostics.throw_if_any());
+  CHECK(diagnostics.empty());
+  diagnostics.error({"x", 1, 1, "a"}, "one");
+  diagnostics.error({"x", 2, 1, "b"}, "two", "hint");
+  try {
+    diagnostics.throw_if_any(ErrorKind::data);
+    FAIL("nothing thrown");
+  } catch (const UserError& e) {
+    CHECK(e.kind() == ErrorKind::data);
+    REQUIRE(e.problems().size() == 2);
+    CHECK(e.problems()[0].message == "one");
+    CHECK(e.problems()[1].hint == "hint");
+  }
+}
+
+TEST_CASE("error: require throws with the caller's place and the formatted text") {
+  CHECK_NOTHROW(require(true, "not {}", 1));
+  const auto line = std::source_location::current().line() + 2;
+  try {
+    require(false, "rank {} is above {}", 9, 8);
+    FAIL("nothing thrown");
+  } catch (const InternalError& e) {
+    const std::string_view text = e.what();
+    CAPTURE(text);
+    CHECK(text.find("error_test.cc:" + std::to_string(line) + ": rank 9 is above 8") !=
+          std::string_view::npos);
+  }
+}
+
+TEST_CASE("error: the nearest known word is suggested only when it is near") {
+  const std::vector<std::string> known{"growth_steps", "growth_factor", "units", "lr", "epochs"};
+  struct Case {
+    std::string_view given;
+    std::string_view want;
+  };
+  constexpr std::array cases{
+      Case{"growth_step", "growth_steps"},    // one missing
+      Case{"growth_stepss", "growth_steps"},  // one too many
+      Case{"unist", "units"},                 // neighbours swapped count once
+      Case{"Units", "units"},
+      Case{"epoch", "epochs"},
+      Case{"rl", "lr"},
+      Case{"xy", ""},  // as far as the word is long
+      Case{"batch_size", ""},
+      Case{"", ""},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.given);
+    CHECK(nearest(c.given, known) == c.want);
+    const std::string hint = did_you_mean(c.given, known);
+    CHECK(hint == (c.want.empty() ? "" : "did you mean '" + std::string(c.want) + "'?"));
+  }
+  CHECK(nearest("units", {}).empty());
+}
+
+TEST_CASE("error: of two words equally near the first is suggested") {
+  CHECK(nearest("cat", {"bat", "hat"}) == "bat");
+  CHECK(nearest("cat", {"hat", "bat"}) == "hat");
+}
+
+}  // namespace
+}  // namespace halfstep
