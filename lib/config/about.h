@@ -20,10 +20,10 @@ struct About {
   bool required = false;
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  std::optional<double> above;
-  std::optional<double> below;
+  std::optional<double> above = std::nullopt;
+  std::optional<double> below = std::nullopt;
   /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
-  std::string_view bare;
+  std::string_view bare = {};
 };
 
 /// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.

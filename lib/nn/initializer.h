@@ -1,6 +1,10 @@
 #pragma once
 // Keras's initializers: a name or a map (`{type: truncated_normal, stddev: 0.05}`).
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "config/fields.h"
 #include "graph/graph.h"
 
@@ -17,10 +21,21 @@ struct InitializerSpec {
 /// lecun_uniform, lecun_normal, random_uniform, random_normal, truncated_normal, variance_scaling.
 std::span<const std::string_view> initializer_names();
 
-/// The distribution for a variable of `shape`, with Keras's fans: [in, out] for matrices,
-/// receptive field times channels for filters [h, w, in, out].
-/// Errors: UserError(config) for unknown fields.
+/// The inputs and outputs that one unit of a variable sees.
+struct Fans {
+  std::int64_t in = 1;
+  std::int64_t out = 1;
+};
+
+/// Keras's fans: [in, out] for matrices, receptive field times channels for filters
+/// [h, w, in, out], the length twice for vectors.
+Fans fans(const Shape& shape);
+
+/// The distribution for a variable of `shape`. Errors: UserError(config) for unknown fields.
 graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape);
+
+/// Reports unknown fields of the initializer and values out of range.
+void check(const InitializerSpec& spec, Diagnostics& diagnostics);
 
 /// Declares an initializer field of a layer.
 void initializer_field(config::Fields& f,

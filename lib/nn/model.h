@@ -18,6 +18,7 @@ struct ModelNode {
   std::unique_ptr<Layer> layer;
   precision::Resolved precision;
   bool trainable = true;
+  std::optional<RegularizerSpec> activity_regularizer;
   std::vector<int> from;  ///< indices of nodes, or -1-i for model input i
 };
 
@@ -29,7 +30,8 @@ struct Model {
   };
   std::vector<Input> inputs;
   std::vector<ModelNode> nodes;
-  std::vector<int> outputs;
+  std::vector<int> outputs;  ///< indices of nodes
+  std::vector<config::Warning> warnings;
 };
 
 /// Reads `layers` or `inputs/nodes/outputs`. All problems (unknown layer types and fields,

@@ -1,25 +1,14 @@
 #pragma once
-// A layer is a plain struct: Keras's fields with Keras's defaults, and a function that emits nodes.
-//
-//   struct Dense {
-//     std::int64_t units = 0;
-//     ...
-//     void fields(config::Fields& f) { f.field("units", units, {.doc = "...", .required = true,
-//     .min = 1}); } graph::Value build(LayerContext& c, std::span<const graph::Value> x) const;
-//   };
-//
-// One file per layer (a family of trivial ones may share a file) plus one row in table.cc:
-// layer_def<Dense>("dense", "y = activation(x W + b)").
+// What a layer is to the rest of a model: something that emits nodes into a LayerContext.
 
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "config/fields.h"
-#include "config/reader.h"
 #include "graph/builder.h"
 #include "nn/initializer.h"
 #include "nn/regularizer.h"
@@ -80,8 +69,26 @@ class LayerContext {
   void add_loss(graph::Value loss) { record.losses.push_back(loss); }
   /// A stream number of this layer's own, for random ops; `which` tells several apart.
   std::int64_t stream(int which = 0) const;
-  /// The sub-reason of nodes made from here on ("float32: statistics of a normalization").
-  void explain(std::string reason) { b.origin().reason = std::move(reason); }
+  /// The dtype the layer computes in.
+  DType compute() const { return policy.compute; }
+  /// Errors: always, UserError(config) at the layer.
+  [[noreturn]] void fail(std::string message) const;
+};
+
+/// Gives nodes another reason for their dtype until the end of the block ("float32: statistics of
+/// a normalization").
+class Explain {
+ public:
+  Explain(graph::Builder& b, std::string reason) : b_(b), before_(b.origin().reason) {
+    b.origin().reason = std::move(reason);
+  }
+  ~Explain() { b_.origin().reason = std::move(before_); }
+  Explain(const Explain&) = delete;
+  Explain& operator=(const Explain&) = delete;
+
+ private:
+  graph::Builder& b_;
+  std::string before_;
 };
 
 /// A configured layer.
@@ -90,52 +97,5 @@ class Layer {
   virtual ~Layer() = default;
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
 };
-
-/// A row of the table.
-struct LayerDef {
-  std::string_view type;
-  std::string_view doc;
-  std::size_t min_inputs = 1;
-  std::size_t max_inputs = 1;
-  /// Visits the fields of a fresh layer, for schema and documentation.
-  void (*fields)(config::Fields& f) = nullptr;
-  /// Reads a layer's map; the keys of LayerSpec (name, type, dtype, trainable, from) are not its.
-  std::unique_ptr<Layer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
-};
-
-inline constexpr std::array<std::string_view, 5> k_common_layer_keys{
-    "name", "type", "dtype", "trainable", "from"};
-
-template <class L>
-constexpr LayerDef layer_def(std::string_view type,
-                             std::string_view doc,
-                             std::size_t min_inputs = 1,
-                             std::size_t max_inputs = 1) {
-  class Held final : public Layer {
-   public:
-    explicit Held(L l) : layer_(std::move(l)) {}
-    graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
-      return layer_.build(c, x);
-    }
-
-   private:
-    L layer_;
-  };
-  LayerDef def{type, doc, min_inputs, max_inputs, nullptr, nullptr};
-  def.fields = [](config::Fields& f) {
-    L layer;
-    layer.fields(f);
-  };
-  def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
-    L layer;
-    config::read(node, layer, diagnostics, k_common_layer_keys);
-    return std::make_unique<Held>(std::move(layer));
-  };
-  return def;
-}
-
-/// All layers, alphabetical.
-std::span<const LayerDef> layer_table();
-const LayerDef* find_layer(std::string_view type);
 
 }  // namespace halfstep::nn

@@ -1,0 +1,148 @@
+#include "nn/layers/activations.h"
+
+#include <array>
+#include <numeric>
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Builder;
+using graph::Value;
+
+Value constant(Builder& b, Value like, double value) { return b.scalar(b.dtype(like), value); }
+
+Value plain(Builder& b, std::string_view op, Value x) { return b.add(op, {x}); }
+
+constexpr std::array k_table{
+    ActivationDef{"elu",
+                  "x above zero, exp(x) - 1 below",
+                  [](Builder& b, Value x) { return elu(b, x, 1); }},
+    ActivationDef{"gelu",
+                  "x times the normal distribution function of x",
+                  [](Builder& b, Value x) { return gelu(b, x, false); }},
+    ActivationDef{"leaky_relu",
+                  "x above zero, 0.2 x below",
+                  [](Builder& b, Value x) { return leaky_relu(b, x, 0.2); }},
+    ActivationDef{"linear", "x", [](Builder&, Value x) { return x; }},
+    ActivationDef{"log_softmax",
+                  "log of softmax",
+                  [](Builder& b, Value x) { return softmax(b, "LogSoftmax", x, -1); }},
+    ActivationDef{"relu", "max(x, 0)", [](Builder& b, Value x) { return relu(b, x); }},
+    ActivationDef{"relu6",
+                  "min(max(x, 0), 6)",
+                  [](Builder& b, Value x) { return plain(b, "Relu6", x); }},
+    ActivationDef{"selu",
+                  "elu scaled so that it keeps mean and variance",
+                  [](Builder& b, Value x) { return plain(b, "Selu", x); }},
+    ActivationDef{"sigmoid",
+                  "1 / (1 + exp(-x))",
+                  [](Builder& b, Value x) { return plain(b, "Sigmoid", x); }},
+    ActivationDef{"silu", "x sigmoid(x)", [](Builder& b, Value x) { return silu(b, x); }},
+    ActivationDef{"softmax",
+                  "exp(x) over its sum along the last axis",
+                  [](Builder& b, Value x) { return softmax(b, "Softmax", x, -1); }},
+    ActivationDef{"softplus",
+                  "log(1 + exp(x))",
+                  [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
+    ActivationDef{"swish", "silu by its other name", [](Builder& b, Value x) { return silu(b, x); }},
+    ActivationDef{"tanh", "hyperbolic tangent", [](Builder& b, Value x) {
+                    return plain(b, "Tanh", x);
+                  }},
+};
+
+constexpr auto k_names = [] {
+  std::array<std::string_view, k_table.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = k_table[i].name;
+  return names;
+}();
+
+/// Swaps `axis` with the last one; its own inverse.
+Value swap_with_last(Builder& b, Value x, std::size_t axis) {
+  const std::size_t rank = b.shape(x).rank();
+  if (axis + 1 == rank) return x;
+  std::vector<std::int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[axis], order.back());
+  return b.add("Transpose", {x, b.ints(order)});
+}
+
+}  // namespace
+
+std::span<const ActivationDef> activation_table() { return k_table; }
+std::span<const std::string_view> activation_names() { return k_names; }
+
+void activation_field(config::Fields& f, std::optional<std::string>& activation) {
+  f.one_of("activation", activation, k_names, {.doc = "function applied to the result"});
+}
+
+Value activate(Builder& b, const std::optional<std::string>& activation, Value x) {
+  if (!activation) return x;
+  for (const ActivationDef& def : k_table) {
+    if (def.name == *activation) return def.apply(b, x);
+  }
+  require(false, "unknown activation '{}'", *activation);
+  return x;
+}
+
+Value relu(Builder& b, Value x, const ReluOptions& o) {
+  const Value given = x;
+  if (o.negative_slope != 0 && !o.has_max && o.threshold == 0) {
+    return leaky_relu(b, x, o.negative_slope);
+  }
+  bool clip = o.has_max;
+  if (o.threshold != 0) {
+    const Value above = b.add("Greater", {x, constant(b, x, o.threshold)});
+    x = b.add("Mul", {x, b.cast(above, b.dtype(x))});
+  } else if (o.has_max && o.max_value == 6) {
+    x = plain(b, "Relu6", x);
+    clip = false;
+  } else {
+    x = plain(b, "Relu", x);
+  }
+  if (clip) {
+    x = b.add("Minimum", {x, constant(b, x, o.max_value)});
+    x = b.add("Maximum", {x, constant(b, x, 0)});
+  }
+  if (o.negative_slope != 0) {
+    Value below = plain(b, "Neg", given);
+    if (o.threshold != 0) below = b.add("AddV2", {below, constant(b, x, o.threshold)});
+    below = plain(b, "Relu", below);
+    x = b.add("Sub", {x, b.add("Mul", {below, constant(b, x, o.negative_slope)})});
+  }
+  return x;
+}
+
+Value leaky_relu(Builder& b, Value x, double slope) {
+  return b.add("LeakyRelu", {x}, {{"alpha", slope}});
+}
+
+Value elu(Builder& b, Value x, double alpha) {
+  const Value y = plain(b, "Elu", x);
+  if (alpha == 1) return y;
+  const Value positive = b.add("Greater", {x, constant(b, x, 0)});
+  return b.add("SelectV2", {positive, y, b.add("Mul", {constant(b, x, alpha), y})});
+}
+
+Value gelu(Builder& b, Value x, bool approximate) {
+  const Value half = b.add("Mul", {constant(b, x, 0.5), x});
+  Value inner;
+  if (approximate) {
+    const Value cube = b.add("Pow", {x, constant(b, x, 3)});
+    const Value bent = b.add("AddV2", {x, b.add("Mul", {constant(b, x, 0.044715), cube})});
+    inner = plain(b, "Tanh", b.add("Mul", {constant(b, x, 0.7978845608028654), bent}));
+  } else {
+    inner = plain(b, "Erf", b.add("RealDiv", {x, constant(b, x, 1.4142135623730951)}));
+  }
+  return b.add("Mul", {half, b.add("AddV2", {constant(b, x, 1), inner})});
+}
+
+Value silu(Builder& b, Value x) { return b.add("Mul", {x, plain(b, "Sigmoid", x)}); }
+
+Value softmax(Builder& b, std::string_view op, Value x, std::int64_t axis) {
+  const auto rank = static_cast<std::int64_t>(b.shape(x).rank());
+  const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  require(at < b.shape(x).rank(), "axis {} of {} axes", axis, rank);
+  return swap_with_last(b, plain(b, op, swap_with_last(b, x, at)), at);
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,57 @@
+#pragma once
+// The functions that `activation:` may name; the activation layers are made of the same ones.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "config/fields.h"
+#include "graph/builder.h"
+
+namespace halfstep::nn {
+
+/// A row of the table: Keras's function with its defaults.
+struct ActivationDef {
+  std::string_view name;
+  std::string_view doc;
+  graph::Value (*apply)(graph::Builder& b, graph::Value x);
+};
+
+/// All activations, alphabetical.
+std::span<const ActivationDef> activation_table();
+std::span<const std::string_view> activation_names();
+
+/// Declares an `activation` field; `null` and absence mean linear.
+void activation_field(config::Fields& f, std::optional<std::string>& activation);
+
+/// Errors: InternalError for a name that is not in the table.
+graph::Value activate(graph::Builder& b,
+                      const std::optional<std::string>& activation,
+                      graph::Value x);
+
+/// What Keras's ReLU layer may change.
+struct ReluOptions {
+  double negative_slope = 0;
+  double max_value = 0;
+  bool has_max = false;
+  double threshold = 0;
+};
+
+// The functions themselves, in the ops that Keras's TensorFlow backend uses.
+
+/// max_value above it, x from threshold on, negative_slope (x - threshold) below.
+graph::Value relu(graph::Builder& b, graph::Value x, const ReluOptions& options = {});
+/// x above zero, slope x below.
+graph::Value leaky_relu(graph::Builder& b, graph::Value x, double slope);
+/// x above zero, alpha (exp(x) - 1) below.
+graph::Value elu(graph::Builder& b, graph::Value x, double alpha);
+/// x Phi(x) by the error function, or its approximation by tanh.
+/// Source: Hendrycks and Gimpel 2016.
+graph::Value gelu(graph::Builder& b, graph::Value x, bool approximate);
+/// x sigmoid(x).
+graph::Value silu(graph::Builder& b, graph::Value x);
+/// "Softmax" or "LogSoftmax" along any axis; a negative one counts from the last.
+graph::Value softmax(graph::Builder& b, std::string_view op, graph::Value x, std::int64_t axis);
+
+}  // namespace halfstep::nn

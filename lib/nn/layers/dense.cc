@@ -1,0 +1,57 @@
+#include "graph/ops/ops.h"
+#include "nn/layers/activations.h"
+#include "nn/layers/table.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// y = activation(x W + b).  Shapes: x [batch, ..., in], W [in, units], y [batch, ..., units].
+struct Dense {
+  std::int64_t units = 0;
+  std::optional<std::string> activation;
+  bool use_bias = true;
+  InitializerSpec kernel_initializer{"glorot_uniform"};
+  InitializerSpec bias_initializer{"zeros"};
+  std::optional<RegularizerSpec> kernel_regularizer;
+  std::optional<RegularizerSpec> bias_regularizer;
+
+  void fields(config::Fields& f) {
+    f.field("units", units, {.doc = "width of the output", .required = true, .min = 1});
+    activation_field(f, activation);
+    f.field("use_bias", use_bias, {.doc = "whether a bias is added"});
+    initializer_field(f, "kernel_initializer", kernel_initializer, "start of the kernel");
+    initializer_field(f, "bias_initializer", bias_initializer, "start of the bias");
+    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "penalty on the kernel");
+    regularizer_field(f, "bias_regularizer", bias_regularizer, "penalty on the bias");
+  }
+
+  void check(Diagnostics& diagnostics, const Where&) const {
+    nn::check(kernel_initializer, diagnostics);
+    nn::check(bias_initializer, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Shape in = c.b.shape(x[0]);
+    if (in.rank() < 2) c.fail("dense takes samples of at least one axis, got single numbers");
+    const Value kernel = c.weight(
+        "kernel", {in.back(), units}, kernel_initializer, kernel_regularizer);
+    const Value flat =
+        graph::ops::reshape(c.b, x[0], {in.elements(0, in.rank() - 1), in.back()});
+    Value y = c.b.add("MatMul", {flat, kernel});
+    y = graph::ops::reshape(c.b, y, in.with(in.rank() - 1, units));
+    if (use_bias) {
+      y = c.b.add("BiasAdd", {y, c.weight("bias", {units}, bias_initializer, bias_regularizer)});
+    }
+    return activate(c.b, activation, y);
+  }
+};
+
+}  // namespace
+
+const LayerDef k_dense = layer_def<Dense>("dense",
+                                          "y = activation(x W + b)",
+                                          {.example = "{units: 3, activation: relu}"});
+
+}  // namespace halfstep::nn

@@ -1,0 +1,35 @@
+#pragma once
+// What layers that work on images [batch, height, width, channels] share.
+
+#include <optional>
+
+#include "nn/layers/table.h"
+
+namespace halfstep::nn {
+
+enum class Padding { valid, same };
+
+inline constexpr std::array k_paddings{
+    config::Named{Padding::valid, "valid"},
+    config::Named{Padding::same, "same"},
+};
+
+/// TensorFlow's word: VALID or SAME.
+std::string to_tensorflow(Padding padding);
+
+/// [1, height, width, 1], as TensorFlow writes strides, window sizes and dilations.
+std::vector<std::int64_t> over_image(const config::Pair& pair);
+
+/// `data_format`, of which channels_last (or absence) is the one that halfstep has.
+struct DataFormatField {
+  enum class Value { channels_last, channels_first };
+  std::optional<Value> value;
+
+  void field(config::Fields& f);
+  void check(Diagnostics& diagnostics, const Where& where) const;
+};
+
+/// The shape of a batch of images. Errors: UserError(config) when x is something else.
+Shape image_shape(const LayerContext& c, graph::Value x);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,84 @@
+#include "nn/layers/layer.h"
+
+#include <fmt/core.h>
+
+#include "core/philox.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// Declares and reads a weight; the regularizer sees it as stored.
+Value read_weight(LayerContext& c,
+                  std::string_view weight_name,
+                  DType dtype,
+                  const Shape& shape,
+                  const InitializerSpec& initializer,
+                  const std::optional<RegularizerSpec>& regularizer) {
+  const std::string full = fmt::format("{}/{}", c.name, weight_name);
+  const Value handle = c.b.variable({.name = full,
+                                     .type = {dtype, shape},
+                                     .role = graph::Role::weight,
+                                     .trainable = c.trainable,
+                                     .initializer = resolve(initializer, shape),
+                                     .layer = std::string(c.name)});
+  const Value read = c.b.read(handle);
+  if (c.trainable) c.record.weights.push_back({full, handle, read});
+  if (regularizer) {
+    graph::Origin origin = c.b.origin();
+    origin.phase = graph::Phase::loss;
+    origin.reason = fmt::format("{}: regularizer on the stored weight", halfstep::name(dtype));
+    const graph::ScopeGuard scope(
+        c.b, std::move(origin), fmt::format("{}/{}_regularizer", c.name, weight_name));
+    c.add_loss(penalty(c.b, *regularizer, read));
+  }
+  return read;
+}
+
+}  // namespace
+
+Value LayerContext::weight(std::string_view weight_name,
+                           const Shape& shape,
+                           const InitializerSpec& initializer,
+                           const std::optional<RegularizerSpec>& regularizer) {
+  const Value stored =
+      read_weight(*this, weight_name, policy.variable, shape, initializer, regularizer);
+  if (policy.variable == policy.compute) return stored;
+  return b.add("Cast", {stored}, {{"DstT", policy.compute}}, fmt::format("{}/Cast", weight_name));
+}
+
+Value LayerContext::float32_weight(std::string_view weight_name,
+                                   const Shape& shape,
+                                   const InitializerSpec& initializer,
+                                   const std::optional<RegularizerSpec>& regularizer) {
+  const Explain explain(b, "float32: parameters of a normalization");
+  return read_weight(*this, weight_name, DType::float32, shape, initializer, regularizer);
+}
+
+Value LayerContext::statistic(std::string_view statistic_name,
+                              const Shape& shape,
+                              double initial) {
+  const Explain explain(b, "float32: statistics of a normalization");
+  return b.variable(
+      {.name = fmt::format("{}/{}", name, statistic_name),
+       .type = {DType::float32, shape},
+       .role = graph::Role::statistic,
+       .trainable = false,
+       .initializer = {.kind = graph::Initializer::Kind::constant, .a = initial},
+       .layer = std::string(name)});
+}
+
+std::int64_t LayerContext::stream(int which) const {
+  const std::uint64_t key = name_key(name.data(), name.size());
+  return static_cast<std::int64_t>(mix(key, static_cast<std::uint64_t>(which)));
+}
+
+void LayerContext::fail(std::string message) const {
+  throw UserError(ErrorKind::config,
+                  b.origin().where,
+                  std::move(message),
+                  fmt::format("in layer '{}'", name));
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,62 @@
+#include "nn/layers/table.h"
+
+namespace halfstep::nn {
+namespace {
+
+constexpr std::array k_layers{
+    &k_activation,
+    &k_add,
+    &k_average_pooling2d,
+    &k_batch_normalization,
+    &k_concatenate,
+    &k_conv2d,
+    &k_dense,
+    &k_depthwise_conv2d,
+    &k_dropout,
+    &k_elu,
+    &k_flatten,
+    &k_gelu,
+    &k_global_average_pooling2d,
+    &k_global_max_pooling2d,
+    &k_layer_normalization,
+    &k_leaky_relu,
+    &k_linear,
+    &k_log_softmax,
+    &k_max_pooling2d,
+    &k_multiply,
+    &k_random_flip,
+    &k_random_translation,
+    &k_relu,
+    &k_relu6,
+    &k_rescaling,
+    &k_reshape,
+    &k_selu,
+    &k_sigmoid,
+    &k_silu,
+    &k_softmax,
+    &k_softplus,
+    &k_tanh,
+    &k_zero_padding2d,
+};
+
+}  // namespace
+
+std::span<const LayerDef* const> layer_table() { return k_layers; }
+
+const LayerDef* find_layer(std::string_view type) {
+  for (const LayerDef* def : k_layers) {
+    if (def->type == type) return def;
+  }
+  return nullptr;
+}
+
+void LayerCommon::fields(config::Fields& f) {
+  f.field("name", name, {.doc = "of the layer and its weights; absent: its type, numbered"});
+  f.field("type", type, {.doc = "kind of layer", .required = true});
+  f.field("dtype", dtype, {.doc = "policy of this layer; absent: precision.policy"});
+  f.field("trainable", trainable, {.doc = "whether training changes its weights"});
+  regularizer_field(f, "activity_regularizer", activity_regularizer, "penalty on the output");
+  f.field("from", from, {.doc = "nodes or inputs it takes; only in a graph"});
+}
+
+}  // namespace halfstep::nn

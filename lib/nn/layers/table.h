@@ -1,0 +1,138 @@
+#pragma once
+// A layer is a plain struct: Keras's fields with Keras's defaults, and a function that emits nodes.
+//
+//   struct Dense {
+//     std::int64_t units = 0;
+//     void fields(config::Fields& f) {
+//       f.field("units", units, {.doc = "outputs", .required = true, .min = 1});
+//     }
+//     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const;
+//   };
+//
+// One file per layer (a family of close ones may share a file) with its row,
+//
+//   const LayerDef k_dense =
+//       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"});
+//
+// which is declared below and listed in table.cc. A struct may also have
+// `void check(Diagnostics& diagnostics, const Where& where) const` for what no field can say alone.
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/reader.h"
+#include "nn/layers/layer.h"
+
+namespace halfstep::nn {
+
+/// What all layers have besides their own fields.
+struct LayerCommon {
+  std::optional<std::string> name;
+  std::string type;
+  std::optional<std::string> dtype;
+  bool trainable = true;
+  std::optional<RegularizerSpec> activity_regularizer;
+  std::vector<std::string> from;
+
+  void fields(config::Fields& f);
+};
+
+/// The keys of LayerCommon.
+inline constexpr std::array<std::string_view, 6> k_common_layer_keys{
+    "name", "type", "dtype", "trainable", "activity_regularizer", "from"};
+
+inline constexpr std::size_t k_any_number = std::numeric_limits<std::size_t>::max();
+
+/// The part of a row that most layers leave as it is.
+struct LayerTraits {
+  std::size_t min_inputs = 1;
+  std::size_t max_inputs = 1;
+  /// Own fields that make a small layer, and the extents of a sample it takes; both as in a config.
+  std::string_view example = "{}";
+  std::string_view example_input = "[4]";
+};
+
+/// A row of the table.
+struct LayerDef {
+  std::string_view type;
+  std::string_view doc;
+  LayerTraits traits;
+  /// Visits the fields of a fresh layer, for schema and documentation.
+  void (*fields)(config::Fields& f) = nullptr;
+  /// Reads a layer's map; the keys of LayerCommon are not its.
+  std::unique_ptr<Layer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
+};
+
+template <class L>
+constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerTraits traits = {}) {
+  class Held final : public Layer {
+   public:
+    explicit Held(L l) : layer_(std::move(l)) {}
+    graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
+      return layer_.build(c, x);
+    }
+
+   private:
+    L layer_;
+  };
+  LayerDef def{type, doc, traits, nullptr, nullptr};
+  def.fields = [](config::Fields& f) {
+    L layer;
+    layer.fields(f);
+  };
+  def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
+    L layer;
+    config::read(node, layer, diagnostics, k_common_layer_keys);
+    if constexpr (requires { layer.check(diagnostics, node.where); }) {
+      layer.check(diagnostics, node.where);
+    }
+    return std::make_unique<Held>(std::move(layer));
+  };
+  return def;
+}
+
+extern const LayerDef k_activation;
+extern const LayerDef k_add;
+extern const LayerDef k_average_pooling2d;
+extern const LayerDef k_batch_normalization;
+extern const LayerDef k_concatenate;
+extern const LayerDef k_conv2d;
+extern const LayerDef k_dense;
+extern const LayerDef k_depthwise_conv2d;
+extern const LayerDef k_dropout;
+extern const LayerDef k_elu;
+extern const LayerDef k_flatten;
+extern const LayerDef k_gelu;
+extern const LayerDef k_global_average_pooling2d;
+extern const LayerDef k_global_max_pooling2d;
+extern const LayerDef k_layer_normalization;
+extern const LayerDef k_leaky_relu;
+extern const LayerDef k_linear;
+extern const LayerDef k_log_softmax;
+extern const LayerDef k_max_pooling2d;
+extern const LayerDef k_multiply;
+extern const LayerDef k_random_flip;
+extern const LayerDef k_random_translation;
+extern const LayerDef k_relu;
+extern const LayerDef k_relu6;
+extern const LayerDef k_rescaling;
+extern const LayerDef k_reshape;
+extern const LayerDef k_selu;
+extern const LayerDef k_sigmoid;
+extern const LayerDef k_silu;
+extern const LayerDef k_softmax;
+extern const LayerDef k_softplus;
+extern const LayerDef k_tanh;
+extern const LayerDef k_zero_padding2d;
+
+/// All layers, alphabetical.
+std::span<const LayerDef* const> layer_table();
+const LayerDef* find_layer(std::string_view type);
+
+}  // namespace halfstep::nn
