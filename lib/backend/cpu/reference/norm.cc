@@ -1,0 +1,183 @@
+// Batch normalization over rows = batch * height * width of x [rows, channels]. Statistics by two
+// passes (mean, then squared distances from it) and all arithmetic in double, one rounding on
+// store.
+//   g = scale / sqrt(v + epsilon), xhat = (x - m) / sqrt(v + epsilon)
+//   y = (x - m) * g + offset
+//   doffset = sum dy, dscale = sum dy * xhat
+//   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows)
+//   inference: dx = g * dy
+// Deterministic for every number of threads.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "backend/cpu/reference/reference.h"
+#include "core/dispatch.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+/// Channels that are summed side by side.
+constexpr std::int64_t k_lanes = 16;
+using Lanes = std::array<double, k_lanes>;
+
+template <class T>
+double load(T x) {
+  return static_cast<double>(static_cast<Compute<T>>(x));
+}
+
+template <class T>
+T store(double x) {
+  return static_cast<T>(static_cast<Compute<T>>(x));
+}
+
+/// Element `i` of a vector of any floating dtype.
+void set(const TensorView& view, std::int64_t i, double x) {
+  dispatch_floating(view.dtype, [&]<class T>(Type<T>) { view.as<T>()[i] = store<T>(x); });
+}
+
+struct Norm {
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  double epsilon = 0;
+  double factor = 1;
+  bool training = true;
+};
+
+/// Calls body(first channel, number of channels) for blocks of at most k_lanes, in parallel.
+template <class F>
+void for_each_block(const Norm& p, F&& body) {
+  const std::int64_t blocks = (p.channels + k_lanes - 1) / k_lanes;
+  const std::int64_t grain = std::max<std::int64_t>(1, 2'000 / std::max<std::int64_t>(1, p.rows));
+  parallel_for(blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      body(b * k_lanes, std::min(k_lanes, p.channels - b * k_lanes));
+    }
+  });
+}
+
+/// Calls body(offset, lane) for every element of the block.
+template <class F>
+void for_each_element(const Norm& p, std::int64_t first, std::int64_t lanes, F&& body) {
+  for (std::int64_t row = 0; row < p.rows; ++row) {
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      body(row * p.channels + first + l, static_cast<std::size_t>(l));
+    }
+  }
+}
+
+template <class T>
+void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
+  const T* x = a.in[0].as<T>();
+  const double rows = static_cast<double>(p.rows);
+  Lanes mean{}, variance{};
+  if (p.training) {
+    for_each_element(
+        p, first, lanes, [&](std::int64_t at, std::size_t l) { mean[l] += load(x[at]); });
+    for (double& m : mean) m /= rows;
+    for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
+      const double distance = load(x[at]) - mean[l];
+      variance[l] += distance * distance;
+    });
+    for (double& v : variance) v /= rows;
+  }
+  Lanes gain{}, offset{};
+  for (std::int64_t c = first; c < first + lanes; ++c) {
+    const auto l = static_cast<std::size_t>(c - first);
+    if (!p.training) {
+      mean[l] = element_as_double(a.in[3], c);
+      variance[l] = element_as_double(a.in[4], c);
+    }
+    gain[l] = element_as_double(a.in[1], c) / std::sqrt(variance[l] + p.epsilon);
+    offset[l] = element_as_double(a.in[2], c);
+    double new_mean = mean[l], new_variance = variance[l];
+    if (p.training) {
+      new_variance *= rows / std::max(rows - 1, 1.0);
+      if (p.factor != 1) {
+        new_mean = (1 - p.factor) * element_as_double(a.in[3], c) + p.factor * new_mean;
+        new_variance = (1 - p.factor) * element_as_double(a.in[4], c) + p.factor * new_variance;
+      }
+    }
+    set(a.out[1], c, new_mean);
+    set(a.out[2], c, new_variance);
+    set(a.out[3], c, mean[l]);
+    set(a.out[4], c, variance[l]);
+  }
+  T* y = a.out[0].as<T>();
+  for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
+    y[at] = store<T>((load(x[at]) - mean[l]) * gain[l] + offset[l]);
+  });
+}
+
+template <class T>
+void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
+  const T* dy = a.in[0].as<T>();
+  const T* x = a.in[1].as<T>();
+  Lanes mean{}, inverse{}, gain{}, dscale{}, doffset{};
+  for (std::int64_t c = first; c < first + lanes; ++c) {
+    const auto l = static_cast<std::size_t>(c - first);
+    mean[l] = element_as_double(a.in[3], c);
+    inverse[l] = 1 / std::sqrt(element_as_double(a.in[4], c) + p.epsilon);
+    gain[l] = element_as_double(a.in[2], c) * inverse[l];
+  }
+  for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
+    doffset[l] += load(dy[at]);
+    dscale[l] += load(dy[at]) * (load(x[at]) - mean[l]) * inverse[l];
+  });
+  for (std::int64_t c = first; c < first + lanes; ++c) {
+    set(a.out[1], c, dscale[static_cast<std::size_t>(c - first)]);
+    set(a.out[2], c, doffset[static_cast<std::size_t>(c - first)]);
+  }
+  const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
+  T* dx = a.out[0].as<T>();
+  for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
+    const double xhat = (load(x[at]) - mean[l]) * inverse[l];
+    const double through_statistics = p.training ? (doffset[l] + xhat * dscale[l]) * share : 0;
+    dx[at] = store<T>(gain[l] * (load(dy[at]) - through_statistics));
+  });
+}
+
+Norm norm_of(const NodeView& node, const Shape& x) {
+  return {.rows = x.elements() / x.back(),
+          .channels = x.back(),
+          .epsilon = node.attrs().get<double>("epsilon"),
+          .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
+          .training = node.attrs().get<bool>("is_training")};
+}
+
+Prepared prepare_norm(const NodeView& node, const Capabilities&) {
+  const Norm p = norm_of(node, node.input(0).shape);
+  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T>) {
+    return launch([p](const Args& a) {
+      for_each_block(
+          p, [&](std::int64_t first, std::int64_t lanes) { norm_block<T>(p, a, first, lanes); });
+      set(a.out[5], 0, 0);
+    });
+  });
+}
+
+Prepared prepare_norm_grad(const NodeView& node, const Capabilities&) {
+  const Norm p = norm_of(node, node.input(1).shape);
+  return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
+    return launch([p](const Args& a) {
+      for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
+        norm_grad_block<T>(p, a, first, lanes);
+      });
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> norm_kernels() {
+  return {
+      {.op = "FusedBatchNormV3", .name = "reference/fused_batch_norm_v3", .prepare = prepare_norm},
+      {.op = "FusedBatchNormGradV3",
+       .name = "reference/fused_batch_norm_grad_v3",
+       .prepare = prepare_norm_grad},
+  };
+}
+
+}  // namespace halfstep::backend::cpu

@@ -1,0 +1,236 @@
+// Optimizer updates, one pass over memory: every element of the variable, its slots and its
+// gradient is read once and written once. Formulas at the ops' definitions. Arithmetic in float
+// (double for float64), one rounding per stored tensor; the unrounded slot goes into the new
+// weight. When the last input `ok` is false nothing is touched.
+
+#include <cmath>
+#include <concepts>
+
+#include "backend/cpu/reference/reference.h"
+#include "core/dispatch.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+using graph::Attrs;
+
+/// Elements per part such that a part is worth a thread.
+constexpr std::int64_t k_grain = 16'384;
+
+/// Input `i`, a scalar.
+template <class T>
+Compute<T> scalar(const Args& a, std::size_t i) {
+  return static_cast<Compute<T>>(*a.in[i].as<T>());
+}
+
+/// w and slots := rule(g, w, slots...) for elements [begin, end).
+template <class T, class Rule, std::same_as<T>... Slots>
+void sweep(std::int64_t begin,
+           std::int64_t end,
+           const Rule& rule,
+           const T* __restrict g,
+           T* __restrict w,
+           Slots* __restrict... slots) {
+  using C = Compute<T>;
+  for (std::int64_t i = begin; i < end; ++i) {
+    [&](C weight, auto... slot) {
+      rule(static_cast<C>(g[i]), weight, slot...);
+      w[i] = static_cast<T>(weight);
+      ((slots[i] = static_cast<T>(slot)), ...);
+    }(static_cast<C>(w[i]), static_cast<C>(slots[i])...);
+  }
+}
+
+/// Runs rule(g, w, slots...) over the variable at input 0 and its slots at inputs 1, 2, ...
+template <class T, std::size_t... slot, class Rule>
+void apply(const Args& a, std::size_t gradient, std::index_sequence<slot...>, const Rule& rule) {
+  const T* g = a.in[gradient].as<T>();
+  parallel_for(a.in[gradient].elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
+    sweep<T>(begin, end, rule, g, a.in[0].as<T>(), a.in[slot + 1].as<T>()...);
+  });
+}
+
+constexpr std::make_index_sequence<0> k_no_slots;
+constexpr std::make_index_sequence<1> k_one_slot;
+constexpr std::make_index_sequence<2> k_two_slots;
+constexpr std::make_index_sequence<3> k_three_slots;
+
+struct GradientDescent {
+  explicit GradientDescent(const Attrs&) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C alpha = scalar<T>(a, 1);
+    apply<T>(a, 2, k_no_slots, [=](C g, C& w) { w -= alpha * g; });
+  }
+};
+
+struct Momentum {
+  bool nesterov;
+  explicit Momentum(const Attrs& attrs) : nesterov(attrs.get<bool>("use_nesterov")) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C lr = scalar<T>(a, 2), momentum = scalar<T>(a, 4);
+    if (nesterov) {
+      apply<T>(a, 3, k_one_slot, [=](C g, C& w, C& accum) {
+        accum = momentum * accum - lr * g;
+        w += momentum * accum - lr * g;
+      });
+    } else {
+      apply<T>(a, 3, k_one_slot, [=](C g, C& w, C& accum) {
+        accum = momentum * accum - lr * g;
+        w += accum;
+      });
+    }
+  }
+};
+
+struct KerasRmsProp {
+  explicit KerasRmsProp(const Attrs&) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C lr = scalar<T>(a, 2), rho = scalar<T>(a, 3), epsilon = scalar<T>(a, 4);
+    apply<T>(a, 5, k_one_slot, [=](C g, C& w, C& ms) {
+      ms = rho * ms + (1 - rho) * (g * g);
+      w -= lr * g / std::sqrt(ms + epsilon);
+    });
+  }
+};
+
+struct RmsProp {
+  explicit RmsProp(const Attrs&) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C lr = scalar<T>(a, 3), rho = scalar<T>(a, 4), momentum = scalar<T>(a, 5);
+    const C epsilon = scalar<T>(a, 6);
+    apply<T>(a, 7, k_two_slots, [=](C g, C& w, C& ms, C& mom) {
+      ms = rho * ms + (1 - rho) * (g * g);
+      mom = momentum * mom + lr * g / std::sqrt(ms + epsilon);
+      w -= mom;
+    });
+  }
+};
+
+struct CenteredRmsProp {
+  explicit CenteredRmsProp(const Attrs&) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C lr = scalar<T>(a, 4), rho = scalar<T>(a, 5), momentum = scalar<T>(a, 6);
+    const C epsilon = scalar<T>(a, 7);
+    apply<T>(a, 8, k_three_slots, [=](C g, C& w, C& mg, C& ms, C& mom) {
+      mg = rho * mg + (1 - rho) * g;
+      ms = rho * ms + (1 - rho) * (g * g);
+      // A variance that rounding brings below 0 counts as 0, where the bare formula could give NaN.
+      const C variance = ms - mg * mg;
+      mom = momentum * mom + lr * g / std::sqrt((variance < 0 ? C{0} : variance) + epsilon);
+      w -= mom;
+    });
+  }
+};
+
+/// Adam and AdamW; `shift` is 1 where weight_decay stands before beta1.
+template <bool decays>
+struct AdamRule {
+  bool nesterov;
+  explicit AdamRule(const Attrs& attrs) : nesterov(attrs.get_or<bool>("use_nesterov", false)) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    constexpr std::size_t k_shift = decays ? 1 : 0;
+    const C beta1_power = scalar<T>(a, 3), beta2_power = scalar<T>(a, 4), lr = scalar<T>(a, 5);
+    const C beta1 = scalar<T>(a, 6 + k_shift), beta2 = scalar<T>(a, 7 + k_shift);
+    const C epsilon = scalar<T>(a, 8 + k_shift);
+    const C rate = lr * std::sqrt(1 - beta2_power) / (1 - beta1_power);
+    const C decay = decays ? scalar<T>(a, 6) : C{0};
+    const auto moments = [=](C g, C& m, C& v) {
+      m += (g - m) * (1 - beta1);
+      v += (g * g - v) * (1 - beta2);
+    };
+    if (nesterov) {
+      apply<T>(a, 9 + k_shift, k_two_slots, [=](C g, C& w, C& m, C& v) {
+        moments(g, m, v);
+        w -= rate * (m * beta1 + (1 - beta1) * g) / (std::sqrt(v) + epsilon);
+      });
+    } else {
+      apply<T>(a, 9 + k_shift, k_two_slots, [=](C g, C& w, C& m, C& v) {
+        if constexpr (decays) w -= w * decay * lr;
+        moments(g, m, v);
+        w -= rate * m / (std::sqrt(v) + epsilon);
+      });
+    }
+  }
+};
+
+struct Adagrad {
+  bool update_slots;
+  explicit Adagrad(const Attrs& attrs) : update_slots(attrs.get<bool>("update_slots")) {}
+
+  template <class T>
+  void run(const Args& a) const {
+    using C = Compute<T>;
+    const C lr = scalar<T>(a, 2), epsilon = scalar<T>(a, 3);
+    const C share = update_slots ? C{1} : C{0};
+    apply<T>(a, 4, k_one_slot, [=](C g, C& w, C& accum) {
+      accum += share * (g * g);
+      w -= lr * g / std::sqrt(accum + epsilon);
+    });
+  }
+};
+
+bool skipped(const Args& a) {
+  return a.in.back().dtype == DType::boolean && !*a.in.back().as<bool>();
+}
+
+template <class Rule>
+Prepared prepare(const NodeView& node, const Capabilities&) {
+  const Rule rule(node.attrs());
+  return dispatch_floating(node.attrs().get<DType>("T"), [&]<class T>(Type<T>) {
+    return launch([rule](const Args& a) {
+      if (!skipped(a)) rule.template run<T>(a);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> update_kernels() {
+  return {
+      {.op = "ResourceApplyGradientDescent",
+       .name = "reference/resource_apply_gradient_descent",
+       .prepare = prepare<GradientDescent>},
+      {.op = "ResourceApplyKerasMomentum",
+       .name = "reference/resource_apply_keras_momentum",
+       .prepare = prepare<Momentum>},
+      {.op = "ResourceApplyKerasRMSProp",
+       .name = "reference/resource_apply_keras_rms_prop",
+       .prepare = prepare<KerasRmsProp>},
+      {.op = "ResourceApplyRMSProp",
+       .name = "reference/resource_apply_rms_prop",
+       .prepare = prepare<RmsProp>},
+      {.op = "ResourceApplyCenteredRMSProp",
+       .name = "reference/resource_apply_centered_rms_prop",
+       .prepare = prepare<CenteredRmsProp>},
+      {.op = "ResourceApplyAdam",
+       .name = "reference/resource_apply_adam",
+       .prepare = prepare<AdamRule<false>>},
+      {.op = "ResourceApplyAdamW",
+       .name = "reference/resource_apply_adam_w",
+       .prepare = prepare<AdamRule<true>>},
+      {.op = "ResourceApplyAdagradV2",
+       .name = "reference/resource_apply_adagrad_v2",
+       .prepare = prepare<Adagrad>},
+  };
+}
+
+}  // namespace halfstep::backend::cpu
