@@ -1,0 +1,23 @@
+#pragma once
+// TensorFlow ops that halfstep reads and explains but does not execute, as text: one op a row,
+//
+//   Name(inputs -> outputs) attributes
+//
+// in the words of define(); `!` after the name marks a stateful op and an indented line goes on
+// with the row above. Ports, type attributes, defaults and allowed types are those of TensorFlow's
+// op registry. Attributes that hold functions, tensors or lists of other things are strings here.
+
+#include <string_view>
+
+namespace halfstep::graph::ops {
+
+extern const std::string_view k_foreign_array;
+extern const std::string_view k_foreign_flow;
+extern const std::string_view k_foreign_image;
+extern const std::string_view k_foreign_io;
+extern const std::string_view k_foreign_linalg;
+extern const std::string_view k_foreign_math;
+extern const std::string_view k_foreign_rnn;
+extern const std::string_view k_foreign_state;
+
+}  // namespace halfstep::graph::ops
