@@ -1,0 +1,30 @@
+#pragma once
+// What the machine and the process are: memory limits, peak memory, names for reports.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace halfstep {
+
+/// Bytes this process may still allocate: what the cgroup's limit leaves, or what the machine has
+/// available, whichever is less.
+std::uint64_t available_memory_bytes();
+
+/// Peak resident set of this process.
+std::uint64_t peak_rss_bytes();
+
+std::string host_name();
+/// "model name" of the processor, "" when unknown.
+std::string cpu_model();
+/// 1, 5 and 15 minute load averages; zeros when unknown.
+std::array<double, 3> load_average();
+/// Path of the running program.
+std::string executable_path();
+/// UTC as 2026-01-31T12:00:00Z, of now.
+std::string utc_now();
+/// UTC as 20260131T120000Z.
+std::string utc_now_compact();
+
+}  // namespace halfstep

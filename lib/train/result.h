@@ -1,0 +1,141 @@
+#pragma once
+// What a run leaves behind, as plain values: reports and comparisons are made from these.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halfstep::train {
+
+/// The first tensor of a step that was not finite, found by running the step once more and looking
+/// at every launch.
+struct FirstNonfinite {
+  std::string tensor;  ///< name of the node that made it
+  std::string op;
+  std::string layer;
+  std::string phase;
+  std::string dtype;
+  std::string kind;  ///< "inf" or "nan"
+  std::int64_t count = 0;
+  double finite_absmax = 0;  ///< largest finite magnitude in it
+  bool loss_finite = true;   ///< whether the unscaled loss was
+};
+
+/// A change of the loss scale, up or down.
+struct ScaleEvent {
+  std::int64_t step = 0;     ///< applied steps before it
+  std::int64_t attempt = 0;  ///< which attempted step, from 1
+  std::int64_t ordinal = 0;  ///< of the batch
+  double from = 0;
+  double to = 0;
+  std::optional<FirstNonfinite> first_nonfinite;  ///< of every lowering
+};
+
+/// A step whose update was left out.
+struct SkippedStep {
+  std::int64_t attempt = 0;
+  std::int64_t ordinal = 0;
+  bool retried = false;
+  std::optional<FirstNonfinite> first_nonfinite;
+};
+
+struct Counters {
+  std::int64_t attempted = 0;  ///< forward and backward done
+  std::int64_t applied = 0;    ///< weights changed
+  std::int64_t ordinal = 0;    ///< batches drawn
+  std::int64_t skipped = 0;
+  std::int64_t retried = 0;
+  std::int64_t samples_seen = 0;
+  std::int64_t samples_trained = 0;
+};
+
+/// Means over a set of samples: "loss" and each metric.
+using Metrics = std::map<std::string, double>;
+
+/// One epoch's line of the history.
+struct EpochRecord {
+  std::int64_t epoch = 0;  ///< from 1
+  bool partial = false;    ///< ended before its last batch
+  Metrics train;
+  Metrics validation;  ///< empty without a validation set
+  double learning_rate = 0;
+  std::optional<double> loss_scale;
+  std::int64_t skipped_steps = 0;
+  std::int64_t steps = 0;
+  double train_seconds = 0;
+  double eval_seconds = 0;
+};
+
+/// Wall time of one step, in seconds.
+struct StepSample {
+  double total = 0;      ///< from asking for the batch to the end of the update
+  double data_wait = 0;  ///< waiting for and copying the batch
+  double forward = 0;    ///< input, forward, loss and metrics
+  double backward = 0;
+  double finite_check = 0;  ///< unscaling and the check
+  double optimizer = 0;     ///< clipping and updates
+  std::int64_t samples = 0;
+  bool counted = false;  ///< full batch, applied, after the warm-up
+};
+
+enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };
+
+struct TimeToAccuracy {
+  std::string metric;
+  double target = 0;
+  bool reached = false;
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  double train_seconds = 0;
+  double wall_seconds = 0;
+};
+
+struct MemoryUse {
+  std::size_t state_bytes = 0;  ///< weights, slots, statistics
+  std::size_t arena_bytes = 0;  ///< planned: activations, gradients, workspaces
+  std::size_t data_bytes = 0;
+  std::uint64_t peak_rss_bytes = 0;
+};
+
+/// Per-class results of an evaluation.
+struct Confusion {
+  std::int64_t classes = 0;
+  std::vector<std::int64_t> counts;  ///< [label][prediction]
+
+  std::int64_t at(std::int64_t label, std::int64_t prediction) const {
+    return counts[static_cast<std::size_t>(label * classes + prediction)];
+  }
+};
+
+struct Evaluation {
+  Metrics metrics;
+  Confusion confusion;
+  std::vector<std::int64_t> predictions;  ///< class per sample, in file order
+  double seconds = 0;
+};
+
+struct TrainResult {
+  Status status = Status::completed;
+  std::string message;  ///< why it ended, for statuses other than completed
+  Counters counters;
+  std::vector<EpochRecord> history;
+  std::vector<ScaleEvent> scale_events;
+  std::vector<SkippedStep> skips;
+  std::optional<double> final_scale;
+  double first_step_seconds = 0;
+  std::vector<StepSample> steps;  ///< of this process, without the first step
+  double train_seconds = 0;
+  double wall_seconds = 0;
+  std::optional<TimeToAccuracy> time_to_accuracy;
+  std::optional<Evaluation> test;
+  std::string init_hash;
+  std::string batch_order_hash;
+  std::string final_hash;
+  std::string state_hash;  ///< of all variables
+  MemoryUse memory;
+  std::string resumed_from;  ///< checkpoint path, "" for a fresh run
+};
+
+}  // namespace halfstep::train
