@@ -14,4 +14,17 @@ void Fields::one_of(std::string_view name,
   value = words[index];
 }
 
+void Fields::one_of(std::string_view name,
+                    std::optional<std::string>& value,
+                    std::span<const std::string_view> words,
+                    const About& about) {
+  std::optional<std::size_t> index;
+  if (value) {
+    const auto found = std::find(words.begin(), words.end(), *value);
+    if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
+  }
+  optional_word(name, index, words, about);
+  value = index ? std::optional<std::string>(words[*index]) : std::nullopt;
+}
+
 }  // namespace halfstep::config

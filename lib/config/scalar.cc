@@ -152,10 +152,23 @@ std::string describe(const Node& node) {
 }
 
 std::string shortest(double value) {
+  constexpr std::size_t k_long = 12;
+  constexpr double k_largest_divisor = 65536;
   if (value == std::floor(value) && std::abs(value) < 1e15) {
-    return fmt::format("{}", static_cast<std::int64_t>(value));
+    const bool minus_zero = value == 0 && std::signbit(value);
+    return minus_zero ? "-0" : fmt::format("{}", static_cast<std::int64_t>(value));
   }
-  return fmt::format("{}", value);
+  std::string text = fmt::format("{}", value);
+  const double divisor = std::round(1 / value);
+  if (text.size() > k_long && std::abs(divisor) <= k_largest_divisor && 1 / divisor == value) {
+    return divisor > 0 ? fmt::format("1/{}", divisor) : fmt::format("-1/{}", -divisor);
+  }
+  // 1e-07 -> 1e-7, 1e+20 -> 1e20
+  const std::size_t e = text.find('e');
+  if (e == std::string::npos) return text;
+  const bool down = text[e + 1] == '-';
+  const std::size_t digits = text.find_first_not_of("+-0", e + 1);
+  return text.substr(0, e + 1) + (down ? "-" : "") + text.substr(digits);
 }
 
 }  // namespace halfstep::config

@@ -32,7 +32,7 @@ Parsed<std::string> to_text(const Node& node);
 /// What stands at a node, for messages: "null", "a list", "'yes'", "the string \"5\"".
 std::string describe(const Node& node);
 
-/// The shortest text that to_number reads back as the same value: "0.1", "1e-07", "32768".
+/// A short text that to_number reads back as the same value: "0.1", "1e-7", "32768", "1/255".
 std::string shortest(double value);
 
 }  // namespace halfstep::config

@@ -1,0 +1,29 @@
+#include "config/data_spec.h"
+
+#include <filesystem>
+
+namespace halfstep::config {
+
+std::optional<std::string> DataSpec::located_path() const {
+  if (!path) return std::nullopt;
+  return (std::filesystem::path(base) / *path).lexically_normal().string();
+}
+
+void DataSpec::fields(Fields& f) {
+  f.field("name", name, {.doc = "a known data set; excludes format and path"});
+  f.choice("format", format, k_data_formats, {.doc = "how the files at `path` are stored"});
+  f.field("path", path, {.doc = "a file or folder; relative to this config file"});
+  f.field("sha256", sha256, {.doc = "what the file's checksum must be, in hexadecimal"});
+  f.field("validation_split",
+          validation_split,
+          {.doc = "the last fraction of the training samples, kept for validation",
+           .min = 0,
+           .below = 1});
+  f.field("scale", scale, {.doc = "what stored values are multiplied by"});
+  f.field("shuffle", shuffle, {.doc = "draw the training samples in a new order each epoch"});
+  f.field("prefetch", prefetch, {.doc = "batches prepared ahead; 0: none", .min = 0, .max = 1024});
+  f.field("train_samples", train_samples, {.doc = "of synthetic data", .min = 1});
+  f.field("test_samples", test_samples, {.doc = "of synthetic data", .min = 1});
+}
+
+}  // namespace halfstep::config

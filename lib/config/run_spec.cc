@@ -1,0 +1,110 @@
+#include "config/run_spec.h"
+
+#include <filesystem>
+#include <span>
+
+#include "config/emit.h"
+#include "config/path.h"
+#include "config/printer.h"
+#include "config/run_spec_checks.h"
+#include "config/shorthand.h"
+#include "core/hash.h"
+
+namespace halfstep::config {
+namespace {
+
+/// Writes bare words and numbers out as the maps they stand for.
+void spell_out_all(Node& root) {
+  for (const std::string_view path : {"device", "precision.loss_scale", "report.numerics"}) {
+    if (Node* node = const_cast<Node*>(find_path(root, path))) spell_out(*node, path);
+  }
+  set_paths(root);
+}
+
+/// The directory that a relative path starts from: the config file's, or the working directory for
+/// a path from the command line.
+std::string directory_of(const Where& where) {
+  return where.line > 0 ? std::filesystem::path(where.file).parent_path().string() : std::string();
+}
+
+/// Gives each value of a printed config the place that it came from.
+void copy_origins(Node& printed, const RunSpec& spec) {
+  printed.where = spec.where(printed.where.path);
+  for (Node& item : printed.items) copy_origins(item, spec);
+  for (Node::Entry& entry : printed.entries) copy_origins(entry.value, spec);
+}
+
+/// Drops what belongs to the other way of describing a model.
+void drop_other_form(Node& printed, const ModelSpec& model) {
+  Node* section = printed.find("model");
+  if (section == nullptr) return;
+  std::erase_if(section->entries, [&model](const Node::Entry& entry) {
+    if (entry.key == "input") return !model.sequential();
+    return model.sequential() && (entry.key == "inputs" || entry.key == "outputs");
+  });
+}
+
+}  // namespace
+
+Where RunSpec::where(std::string_view path) const {
+  Where nowhere{{}, 0, 0, std::string(path)};
+  const auto steps = parse_path(path);
+  if (!steps) return nowhere;
+  const Node* node = &source;
+  for (const PathStep& step : *steps) {
+    const Node* next = find_step(*node, step);
+    // A word in place of a map or a list gives all that it stands for.
+    if (next == nullptr && node->kind == Node::Kind::scalar) break;
+    if (next == nullptr) return nowhere;
+    node = next;
+  }
+  Where found = node->where;
+  found.path = path;
+  return found;
+}
+
+void RunSpec::fields(Fields& f) {
+  f.field("version", version, {.doc = "of the config's format"});
+  f.field("name", name, {.doc = "of the run directory"});
+  f.field("seed", seed, {.doc = "of everything random", .min = 0});
+  f.section("data", data, {.doc = "the samples", .required = true});
+  f.section("model", model, {.doc = "the layers", .required = true});
+  f.section("precision", precision, {.doc = "dtypes and loss scale"});
+  f.field("loss", loss, {}, {.doc = "what training makes small", .required = true});
+  f.field("optimizer", optimizer, {}, {.doc = "how weights change", .required = true});
+  f.field("metrics", metrics, {.doc = "what is measured beside the loss"});
+  f.section("training", training, {.doc = "how long, in which steps"});
+  f.section("report", report, {.doc = "what is written about the run"});
+  f.section("device", device, {.doc = "where it runs", .bare = "kind"});
+  f.section("slurm", slurm, {.doc = "when run by Slurm"});
+}
+
+RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
+  RunSpec spec;
+  spec.source = node;
+  spell_out_all(spec.source);
+  read(spec.source, spec, diagnostics);
+  spec.data.base = directory_of(spec.where("data.path"));
+  check(spec, diagnostics);
+  return spec;
+}
+
+std::string print(const RunSpec& spec, const PrintOptions& options) {
+  RunSpec copy = spec;
+  if (options.absolute_paths && copy.data.path) {
+    copy.data.path = std::filesystem::absolute(*copy.data.located_path()).string();
+  }
+  const Node defaults = to_node(RunSpec());
+  Node printed = to_node(std::move(copy), options.minimal ? &defaults : nullptr);
+  drop_other_form(printed, spec.model);
+  set_paths(printed);
+  if (options.origins) copy_origins(printed, spec);
+  return emit_yaml(printed, options.origins);
+}
+
+std::string config_hash(const RunSpec& spec) {
+  const std::string text = print(spec);
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
+
+}  // namespace halfstep::config

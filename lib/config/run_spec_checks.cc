@@ -1,0 +1,262 @@
+#include "config/run_spec_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <regex>
+
+#include "config/path.h"
+#include "config/scalar.h"
+
+namespace halfstep::config {
+namespace {
+
+constexpr std::array<std::string_view, 7> k_report_formats{
+    "json", "csv", "markdown", "html", "junit", "dllogger", "mllog"};
+constexpr std::size_t k_longest_regex = 1000;
+
+/// A place for the middle of a sentence: "a.yaml:3:5", "--policy mixed_float16".
+std::string at(const Where& where) {
+  Where place = where;
+  place.path.clear();
+  return to_string(place);
+}
+
+class Checks {
+ public:
+  Checks(RunSpec& spec, Diagnostics& diagnostics) : spec_(spec), diagnostics_(diagnostics) {}
+
+  void run() {
+    top();
+    data();
+    sequential_or_graph();
+    policy_and_rewrite();
+    loss_scale();
+    overrides();
+    training();
+    device();
+    report();
+  }
+
+ private:
+  /// Whether the config gives a value other than null at this path.
+  bool given(std::string_view path) const {
+    const Node* node = find_path(spec_.source, path);
+    return node != nullptr && node->kind != Node::Kind::null;
+  }
+
+  void error(std::string_view path, std::string message, std::string hint = {}) {
+    diagnostics_.error(spec_.where(path), std::move(message), std::move(hint));
+  }
+
+  void warn(std::string_view code, std::string_view path, std::string message) {
+    spec_.warnings.push_back({std::string(code), spec_.where(path), std::move(message)});
+  }
+
+  void top() {
+    if (spec_.version != 1) {
+      error("version", fmt::format("this program reads version 1, got {}", spec_.version));
+    }
+    const std::string& name = spec_.name;
+    const bool has_control = std::any_of(
+        name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    if (name.empty() || name.find('/') != std::string::npos || name[0] == '.' || has_control) {
+      error("name", "must be a file name, as the run directory is called so");
+    }
+  }
+
+  void data() {
+    const DataSpec& data = spec_.data;
+    if (find_path(spec_.source, "data") == nullptr) return;
+    for (const std::string_view other : {"data.format", "data.path", "data.sha256"}) {
+      if (given("data.name") && given(other)) {
+        error(other, fmt::format("excludes data.name (at {})", at(spec_.where("data.name"))));
+      }
+    }
+    if (!given("data.name") && !given("data.format")) {
+      error("data", "needs a name, or a format with a path");
+    }
+    const bool drawn = data.format == DataFormat::synthetic_digits;
+    if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
+    if (!data.format && given("data.path") && !given("data.name")) {
+      error("data.path", "needs a format beside it");
+    }
+    if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");
+    const bool synthetic = drawn || data.name == "synthetic_digits";
+    for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
+      if (given(count) && !synthetic) error(count, "is for synthetic_digits only");
+    }
+    const auto is_hex = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    };
+    if (data.sha256 && (data.sha256->size() != 64 ||
+                        !std::all_of(data.sha256->begin(), data.sha256->end(), is_hex))) {
+      error("data.sha256", "must be 64 hexadecimal digits");
+    }
+  }
+
+  void sequential_or_graph() {
+    if (find_path(spec_.source, "model") == nullptr) return;
+    const bool layers = given("model.layers");
+    const bool nodes = given("model.nodes");
+    if (layers && nodes) {
+      error("model.nodes",
+            fmt::format("excludes model.layers (at {})", at(spec_.where("model.layers"))));
+      return;
+    }
+    if (!layers && !nodes)
+      return error("model", "needs layers (with input), or nodes (with inputs and outputs)");
+    if (layers) {
+      need("model.input", "model.layers");
+      forbid({"model.inputs", "model.outputs"}, "model.layers");
+      if (spec_.model.layers.kind != Node::Kind::sequence) {
+        error("model.layers",
+              fmt::format("must be a list of layers, got {}", describe(spec_.model.layers)));
+      } else if (spec_.model.layers.items.empty()) {
+        error("model.layers", "must hold at least one layer");
+      }
+      return;
+    }
+    need("model.inputs", "model.nodes");
+    need("model.outputs", "model.nodes");
+    forbid({"model.input"}, "model.nodes");
+    if (spec_.model.nodes.kind != Node::Kind::map) {
+      error("model.nodes",
+            fmt::format("must be a map from names to layers, got {}", describe(spec_.model.nodes)));
+    } else if (spec_.model.nodes.entries.empty()) {
+      error("model.nodes", "must hold at least one layer");
+    }
+    for (const NamedExtents& input : spec_.model.inputs) {
+      if (spec_.model.nodes.find(input.name) == nullptr) continue;
+      error(key_path("model.inputs", input.name), "a node has the same name");
+    }
+  }
+
+  void need(std::string_view path, std::string_view with) {
+    if (!given(path)) error("model", fmt::format("{} needs {}", with, path));
+  }
+
+  void forbid(std::initializer_list<std::string_view> paths, std::string_view with) {
+    for (const std::string_view path : paths) {
+      if (given(path)) error(path, fmt::format("does not go with {}", with));
+    }
+  }
+
+  void policy_and_rewrite() {
+    const PrecisionSpec& precision = spec_.precision;
+    const bool rewrites = precision.rewrite == Rewrite::automatic;
+    if (rewrites && precision.policy != "float32") {
+      error("precision.rewrite",
+            fmt::format("auto needs the policy float32, but policy is {} (at {})",
+                        precision.policy,
+                        at(spec_.where("precision.policy"))),
+            "use one of the two");
+    }
+    if (!rewrites) {
+      for (const std::string_view path :
+           {"precision.target", "precision.level", "precision.lists"}) {
+        if (given(path)) warn("W101", path, "has no effect without rewrite: auto");
+      }
+    }
+    if (precision.policy == "float16" || precision.policy == "bfloat16") {
+      warn("W102",
+           "precision.policy",
+           fmt::format("keeps the weights in {0} too; mixed_{0} keeps them in float32",
+                       precision.policy));
+    }
+  }
+
+  void loss_scale() {
+    const LossScaleSpec& scale = spec_.precision.loss_scale;
+    const std::string_view path = "precision.loss_scale.initial";
+    if (scale.mode == LossScaleMode::fixed && scale.initial < 1) {
+      error(path, fmt::format("a fixed scale must be at least 1, got {}", shortest(scale.initial)));
+    }
+    if (scale.mode == LossScaleMode::none) {
+      if (given(path)) warn("W103", path, "has no effect with mode: none");
+      return;
+    }
+    int exponent = 0;
+    if (std::frexp(scale.initial, &exponent) != 0.5) {
+      warn("W104",
+           path,
+           fmt::format("{} is not a power of two, so scaling rounds", shortest(scale.initial)));
+    }
+    if (scale.mode == LossScaleMode::fixed) return;
+    if (scale.max && scale.initial > *scale.max) {
+      error(path,
+            fmt::format("{} is above max, {}", shortest(scale.initial), shortest(*scale.max)));
+    }
+    if (scale.min && scale.initial < *scale.min) {
+      error(path,
+            fmt::format("{} is below min, {}", shortest(scale.initial), shortest(*scale.min)));
+    }
+  }
+
+  void overrides() {
+    constexpr std::string_view k_regex = "re:";
+    for (std::size_t i = 0; i < spec_.precision.overrides.size(); ++i) {
+      const std::string& match = spec_.precision.overrides[i].match;
+      const std::string path = item_path("precision.overrides", i) + ".match";
+      if (!given(path)) continue;
+      if (match.empty()) error(path, "must name a layer");
+      if (!match.starts_with(k_regex)) continue;
+      if (match.size() > k_longest_regex) {
+        error(path, fmt::format("is longer than {} characters", k_longest_regex));
+        continue;
+      }
+      try {
+        const std::regex compiled(match.substr(k_regex.size()));
+      } catch (const std::regex_error& problem) {
+        error(path, fmt::format("'{}' is not a regular expression: {}", match, problem.what()));
+      }
+    }
+  }
+
+  void training() {
+    const std::optional<std::string>& target = spec_.training.target;
+    if (target && !parse_target(*target)) {
+      error("training.target",
+            fmt::format("must be a metric and a value, got '{}'", *target),
+            "val_accuracy=0.97");
+    }
+    const std::vector<std::string>& metrics = spec_.metrics;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      if (std::find(metrics.begin(),
+                    metrics.begin() + static_cast<std::ptrdiff_t>(i),
+                    metrics[i]) != metrics.begin() + static_cast<std::ptrdiff_t>(i)) {
+        error("metrics", fmt::format("'{}' stands twice", metrics[i]));
+      }
+    }
+  }
+
+  void device() {
+    if (spec_.device.index > 0 && spec_.device.kind != DeviceKind::cuda) {
+      error("device.index", "is for the kind cuda only");
+    }
+  }
+
+  void report() {
+    for (std::size_t i = 0; i < spec_.report.formats.size(); ++i) {
+      const std::string& format = spec_.report.formats[i];
+      if (std::find(k_report_formats.begin(), k_report_formats.end(), format) !=
+          k_report_formats.end()) {
+        continue;
+      }
+      error(item_path("report.formats", i),
+            fmt::format("must be one of {}, got '{}'", fmt::join(k_report_formats, ", "), format),
+            did_you_mean(format, {k_report_formats.begin(), k_report_formats.end()}));
+    }
+  }
+
+  RunSpec& spec_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check(RunSpec& spec, Diagnostics& diagnostics) { Checks(spec, diagnostics).run(); }
+
+}  // namespace halfstep::config
