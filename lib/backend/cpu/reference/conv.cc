@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/dispatch.h"
-#include "core/parallel.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu {
@@ -21,19 +19,6 @@ using GeometryRule = ConvGeometry (*)(const graph::Attrs&, const Shape&, const S
 
 /// Output channels that are summed side by side.
 constexpr std::int64_t k_lanes = 64;
-
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, std::int32_t>, std::int64_t, double>;
-
-template <class T>
-Sum<T> load(T x) {
-  return static_cast<Sum<T>>(static_cast<Compute<T>>(x));
-}
-
-template <class T>
-T store(Sum<T> sum) {
-  return static_cast<T>(static_cast<Compute<T>>(sum));
-}
 
 /// Rows per part such that a part is worth a thread.
 std::int64_t grain(std::int64_t products_per_row) {
@@ -79,9 +64,9 @@ void forward(const ConvGeometry& g, const T* x, const T* filter, T* y) {
               x + ((n * h.input + row) * w.input + column) * g.inputs + group * g.group_inputs;
           const T* weights = filter + tap * g.group_inputs * g.outputs + o;
           for (std::int64_t c = 0; c < g.group_inputs; ++c) {
-            const Sum<T> value = load(cell[c]);
+            const Sum<T> value = load_sum(cell[c]);
             for (std::int64_t l = 0; l < lanes; ++l) {
-              sum[static_cast<std::size_t>(l)] += value * load(weights[c * g.outputs + l]);
+              sum[static_cast<std::size_t>(l)] += value * load_sum(weights[c * g.outputs + l]);
             }
           }
         });
@@ -115,7 +100,8 @@ void input_gradient(const ConvGeometry& g, const T* filter, const T* dy, T* dx) 
         const T* d = dy + ((n * h.output + i) * w.output + j) * g.outputs + o;
         const T* weights =
             filter + ((kh * w.size + kw) * g.group_inputs + c % g.group_inputs) * g.outputs + o;
-        for (std::int64_t l = 0; l < g.group_outputs; ++l) sum += load(d[l]) * load(weights[l]);
+        for (std::int64_t l = 0; l < g.group_outputs; ++l)
+          sum += load_sum(d[l]) * load_sum(weights[l]);
       }
     }
     return store<T>(sum);
@@ -150,10 +136,10 @@ void filter_gradient(const ConvGeometry& g, const T* x, const T* dy, T* df) {
           for (std::int64_t j = 0; j < w.output; ++j) {
             const std::int64_t column = w.cell(j, kw);
             if (!w.inside(column)) continue;
-            const Sum<T> value = load(line[column * g.inputs + group * g.group_inputs + c]);
+            const Sum<T> value = load_sum(line[column * g.inputs + group * g.group_inputs + c]);
             const T* d = dy + (row * w.output + j) * g.outputs + o;
             for (std::int64_t l = 0; l < lanes; ++l) {
-              sum[static_cast<std::size_t>(l)] += value * load(d[l]);
+              sum[static_cast<std::size_t>(l)] += value * load_sum(d[l]);
             }
           }
         }
@@ -216,21 +202,29 @@ std::vector<Kernel> conv_kernels() {
   constexpr GeometryRule k_plain = graph::ops::conv_geometry;
   constexpr GeometryRule k_depthwise = graph::ops::depthwise_geometry;
   return {
-      {.op = "Conv2D", .name = "reference/conv2d", .prepare = prepare_forward<k_plain>},
+      {.op = "Conv2D",
+       .name = "reference/conv2d",
+       .accepts = executable,
+       .prepare = prepare_forward<k_plain>},
       {.op = "Conv2DBackpropInput",
        .name = "reference/conv2d_backprop_input",
+       .accepts = executable,
        .prepare = prepare_input_gradient<k_plain>},
       {.op = "Conv2DBackpropFilter",
        .name = "reference/conv2d_backprop_filter",
+       .accepts = executable,
        .prepare = prepare_filter_gradient<k_plain>},
       {.op = "DepthwiseConv2dNative",
        .name = "reference/depthwise_conv2d_native",
+       .accepts = executable,
        .prepare = prepare_forward<k_depthwise>},
       {.op = "DepthwiseConv2dNativeBackpropInput",
        .name = "reference/depthwise_conv2d_native_backprop_input",
+       .accepts = executable,
        .prepare = prepare_input_gradient<k_depthwise>},
       {.op = "DepthwiseConv2dNativeBackpropFilter",
        .name = "reference/depthwise_conv2d_native_backprop_filter",
+       .accepts = executable,
        .prepare = prepare_filter_gradient<k_depthwise>},
   };
 }

@@ -12,9 +12,8 @@
 #include <array>
 #include <cmath>
 
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/dispatch.h"
-#include "core/parallel.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -22,16 +21,6 @@ namespace {
 /// Channels that are summed side by side.
 constexpr std::int64_t k_lanes = 16;
 using Lanes = std::array<double, k_lanes>;
-
-template <class T>
-double load(T x) {
-  return static_cast<double>(static_cast<Compute<T>>(x));
-}
-
-template <class T>
-T store(double x) {
-  return static_cast<T>(static_cast<Compute<T>>(x));
-}
 
 /// Element `i` of a vector of any floating dtype.
 void set(const TensorView& view, std::int64_t i, double x) {
@@ -75,10 +64,10 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
   Lanes mean{}, variance{};
   if (p.training) {
     for_each_element(
-        p, first, lanes, [&](std::int64_t at, std::size_t l) { mean[l] += load(x[at]); });
+        p, first, lanes, [&](std::int64_t at, std::size_t l) { mean[l] += load_sum(x[at]); });
     for (double& m : mean) m /= rows;
     for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-      const double distance = load(x[at]) - mean[l];
+      const double distance = load_sum(x[at]) - mean[l];
       variance[l] += distance * distance;
     });
     for (double& v : variance) v /= rows;
@@ -107,7 +96,7 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
   }
   T* y = a.out[0].as<T>();
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    y[at] = store<T>((load(x[at]) - mean[l]) * gain[l] + offset[l]);
+    y[at] = store<T>((load_sum(x[at]) - mean[l]) * gain[l] + offset[l]);
   });
 }
 
@@ -123,8 +112,8 @@ void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int6
     gain[l] = element_as_double(a.in[2], c) * inverse[l];
   }
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    doffset[l] += load(dy[at]);
-    dscale[l] += load(dy[at]) * (load(x[at]) - mean[l]) * inverse[l];
+    doffset[l] += load_sum(dy[at]);
+    dscale[l] += load_sum(dy[at]) * (load_sum(x[at]) - mean[l]) * inverse[l];
   });
   for (std::int64_t c = first; c < first + lanes; ++c) {
     set(a.out[1], c, dscale[static_cast<std::size_t>(c - first)]);
@@ -133,9 +122,9 @@ void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int6
   const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
   T* dx = a.out[0].as<T>();
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    const double xhat = (load(x[at]) - mean[l]) * inverse[l];
+    const double xhat = (load_sum(x[at]) - mean[l]) * inverse[l];
     const double through_statistics = p.training ? (doffset[l] + xhat * dscale[l]) * share : 0;
-    dx[at] = store<T>(gain[l] * (load(dy[at]) - through_statistics));
+    dx[at] = store<T>(gain[l] * (load_sum(dy[at]) - through_statistics));
   });
 }
 
@@ -173,9 +162,13 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities&) {
 
 std::vector<Kernel> norm_kernels() {
   return {
-      {.op = "FusedBatchNormV3", .name = "reference/fused_batch_norm_v3", .prepare = prepare_norm},
+      {.op = "FusedBatchNormV3",
+       .name = "reference/fused_batch_norm_v3",
+       .accepts = executable,
+       .prepare = prepare_norm},
       {.op = "FusedBatchNormGradV3",
        .name = "reference/fused_batch_norm_grad_v3",
+       .accepts = executable,
        .prepare = prepare_norm_grad},
   };
 }

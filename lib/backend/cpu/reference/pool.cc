@@ -4,11 +4,9 @@
 // windows over it send, in double, with one rounding. Deterministic for every number of threads.
 
 #include <algorithm>
-#include <type_traits>
 
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/dispatch.h"
-#include "core/parallel.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu {
@@ -16,19 +14,6 @@ namespace {
 
 using graph::ops::Window;
 using graph::ops::WindowAxis;
-
-template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
-
-template <class T>
-Sum<T> load(T x) {
-  return static_cast<Sum<T>>(static_cast<Compute<T>>(x));
-}
-
-template <class T>
-T store(Sum<T> sum) {
-  return static_cast<T>(static_cast<Compute<T>>(sum));
-}
 
 /// Whether `b` takes the place of the largest value `a` so far; nothing replaces a NaN.
 template <class C>
@@ -92,7 +77,7 @@ std::int64_t largest(
     const Pool& p, const T* x, std::int64_t n, std::int64_t i, std::int64_t j, std::int64_t c) {
   std::int64_t best = -1;
   for_each_cell(p, n, i, j, [&](std::int64_t at) {
-    if (best < 0 || above(static_cast<Compute<T>>(x[at + c]), static_cast<Compute<T>>(x[best]))) {
+    if (best < 0 || above(load(x[at + c]), load(x[best]))) {
       best = at + c;
     }
   });
@@ -114,7 +99,7 @@ void avg_pool(const Pool& p, const T* x, T* y) {
     const double count = static_cast<double>(p.cells(i, j));
     for (std::int64_t c = 0; c < p.channels; ++c) {
       double sum = 0;
-      for_each_cell(p, n, i, j, [&](std::int64_t at) { sum += load(x[at + c]); });
+      for_each_cell(p, n, i, j, [&](std::int64_t at) { sum += load_sum(x[at + c]); });
       out[c] = store<T>(sum / count);
     }
   });
@@ -148,14 +133,14 @@ void max_pool_grad(const Pool& p, const T* x, const T* dy, T* dx, std::int64_t* 
     for (std::int64_t c = 0; c < p.channels; ++c) out[c] = largest(p, x, n, i, j, c);
   });
   gather(p, dx, [&](std::int64_t output, std::int64_t, std::int64_t, std::int64_t cell) {
-    return winners[output] == cell ? load(dy[output]) : Sum<T>{0};
+    return winners[output] == cell ? load_sum(dy[output]) : Sum<T>{0};
   });
 }
 
 template <class T>
 void avg_pool_grad(const Pool& p, const T* dy, T* dx) {
   gather(p, dx, [&](std::int64_t output, std::int64_t i, std::int64_t j, std::int64_t) {
-    return load(dy[output]) / static_cast<double>(p.cells(i, j));
+    return load_sum(dy[output]) / static_cast<double>(p.cells(i, j));
   });
 }
 
@@ -163,36 +148,9 @@ Pool pool_of(const NodeView& node, const Shape& x) {
   return {graph::ops::pool_window(node.attrs(), x), x[0], x[3]};
 }
 
-Accepts accepts_numbers(const NodeView& node, const Capabilities&) {
-  constexpr DTypeSet k_numbers{DType::float32,
-                               DType::float64,
-                               DType::float16,
-                               DType::bfloat16,
-                               DType::int32,
-                               DType::int64,
-                               DType::uint8};
-  if (k_numbers.contains(node.output().dtype)) return Accepts::yes();
-  return Accepts::no(fmt::format("no {}", name(node.output().dtype)));
-}
-
-/// Calls f with the storage type of a dtype that accepts_numbers() takes.
-template <class F>
-Prepared dispatch_numbers(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::int32:
-      return f(Type<std::int32_t>{});
-    case DType::int64:
-      return f(Type<std::int64_t>{});
-    case DType::uint8:
-      return f(Type<std::uint8_t>{});
-    default:
-      return dispatch_floating(dtype, f);
-  }
-}
-
 Prepared prepare_max_pool(const NodeView& node, const Capabilities&) {
   const Pool p = pool_of(node, node.input(0).shape);
-  return dispatch_numbers(node.output().dtype, [&]<class T>(Type<T>) {
+  return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch([p](const Args& a) { max_pool<T>(p, a.in[0].as<T>(), a.out[0].as<T>()); });
   });
 }
@@ -200,7 +158,7 @@ Prepared prepare_max_pool(const NodeView& node, const Capabilities&) {
 Prepared prepare_max_pool_grad(const NodeView& node, const Capabilities&) {
   const Pool p = pool_of(node, node.input(0).shape);
   const std::size_t workspace = static_cast<std::size_t>(p.outputs()) * sizeof(std::int64_t);
-  return dispatch_numbers(node.output().dtype, [&]<class T>(Type<T>) {
+  return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch(
         [p](const Args& a) {
           auto* winners = static_cast<std::int64_t*>(static_cast<void*>(a.workspace));
@@ -230,14 +188,20 @@ std::vector<Kernel> pool_kernels() {
   return {
       {.op = "MaxPool",
        .name = "reference/max_pool",
-       .accepts = accepts_numbers,
+       .accepts = executable,
        .prepare = prepare_max_pool},
       {.op = "MaxPoolGrad",
        .name = "reference/max_pool_grad",
-       .accepts = accepts_numbers,
+       .accepts = executable,
        .prepare = prepare_max_pool_grad},
-      {.op = "AvgPool", .name = "reference/avg_pool", .prepare = prepare_avg_pool},
-      {.op = "AvgPoolGrad", .name = "reference/avg_pool_grad", .prepare = prepare_avg_pool_grad},
+      {.op = "AvgPool",
+       .name = "reference/avg_pool",
+       .accepts = executable,
+       .prepare = prepare_avg_pool},
+      {.op = "AvgPoolGrad",
+       .name = "reference/avg_pool_grad",
+       .accepts = executable,
+       .prepare = prepare_avg_pool_grad},
   };
 }
 
