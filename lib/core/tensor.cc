@@ -39,8 +39,11 @@ void AlignedBuffer::Free::operator()(std::byte* p) const { std::free(p); }
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   const std::size_t rounded = (bytes + k_alignment - 1) / k_alignment * k_alignment;
-  if (rounded == 0) return;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(k_alignment, rounded)));
+  if (bytes == 0) return;
+  // Rounding up may have wrapped around to nothing.
+  if (rounded >= bytes) {
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(k_alignment, rounded)));
+  }
   if (!data_) {
     throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
   }
@@ -58,10 +61,7 @@ Tensor Tensor::clone() const {
 }
 
 void Tensor::reshape(const Shape& shape) {
-  require(shape.elements() == elements(),
-          "{} as {}",
-          to_string(view_.shape),
-          to_string(shape));
+  require(shape.elements() == elements(), "{} as {}", to_string(view_.shape), to_string(shape));
   view_.shape = shape;
 }
 
