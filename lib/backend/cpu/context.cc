@@ -1,0 +1,29 @@
+#include <algorithm>
+
+#include "backend/backend.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn/limit.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend {
+
+Backend cpu_backend(int threads, Isa max_isa) {
+  require(threads >= 1, "a CPU backend with {} threads", threads);
+  static const Isa k_detected = cpu::detect_isa();
+  const Isa isa = std::min(k_detected, max_isa);
+  set_thread_count(threads);
+  cpu::onednn::limit(isa);
+  return {.name = "cpu",
+          .capabilities = {.isa = isa, .threads = threads, .deterministic = true},
+          .kernels = cpu::all_kernels()};
+}
+
+Backend cpu_reference() {
+  return {.name = "cpu",
+          .capabilities = {.isa = Isa::baseline, .threads = thread_count()},
+          .kernels = cpu::reference_kernels()};
+}
+
+}  // namespace halfstep::backend

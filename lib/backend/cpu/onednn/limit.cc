@@ -1,0 +1,40 @@
+#include "backend/cpu/onednn/limit.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace halfstep::backend::cpu::onednn {
+
+void limit(Isa isa) {
+  const dnnl::cpu_isa cap = [&] {
+    switch (isa) {
+      case Isa::baseline:
+        return dnnl::cpu_isa::sse41;
+      case Isa::avx2:
+        return dnnl::cpu_isa::avx2;
+      case Isa::avx512:
+        return dnnl::cpu_isa::avx512_core_vnni;
+      case Isa::avx512_bf16:
+        return dnnl::cpu_isa::avx512_core_bf16;
+      case Isa::amx:
+        break;
+    }
+    return dnnl::cpu_isa::all;
+  }();
+  // Refused once a primitive exists; effective_isa() tells the truth in any case.
+  (void)dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(cap));
+}
+
+Isa effective_isa() {
+  // oneDNN numbers its sets by bits: a set that includes another has all its bits.
+  const auto bits = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  const auto has = [&](dnnl_cpu_isa_t isa) {
+    return (bits & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+  };
+  if (has(dnnl_cpu_isa_avx512_core_amx)) return Isa::amx;
+  if (has(dnnl_cpu_isa_avx512_core_bf16)) return Isa::avx512_bf16;
+  if (has(dnnl_cpu_isa_avx512_core)) return Isa::avx512;
+  if (has(dnnl_cpu_isa_avx2)) return Isa::avx2;
+  return Isa::baseline;
+}
+
+}  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,74 @@
+// product = op(a) op(b) with op the identity or the transposition, as strides.
+// Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
+
+#include "backend/cpu/onednn/program.h"
+#include "backend/cpu/onednn/rows.h"
+
+namespace halfstep::backend::cpu::onednn {
+namespace {
+
+/// A (batched) product: how its operands lie in memory.
+struct Product {
+  dnnl::memory::dims a, b, y;
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+bool is_batched(const NodeView& node) { return node.node.op == "BatchMatMulV2"; }
+
+Product product(const NodeView& node) {
+  Product p;
+  p.transpose_a = node.attrs().get<bool>(is_batched(node) ? "adj_x" : "transpose_a");
+  p.transpose_b = node.attrs().get<bool>(is_batched(node) ? "adj_y" : "transpose_b");
+  // Broadcast batches are seen as extents of one in front.
+  const std::size_t rank = node.output().shape.rank();
+  const auto dims = [&](const Shape& shape, bool transposed) {
+    dnnl::memory::dims d(rank - shape.rank(), 1);
+    d.insert(d.end(), shape.begin(), shape.end());
+    if (transposed) std::swap(d[rank - 1], d[rank - 2]);
+    return d;
+  };
+  p.a = dims(node.input(0).shape, p.transpose_a);
+  p.b = dims(node.input(1).shape, p.transpose_b);
+  p.y = dims(node.output().shape, false);
+  return p;
+}
+
+/// Whether a packed copy of b pays: 16-bit products need b in pairs of rows, and with many rows of
+/// a each block of b would be packed many times over.
+bool pack_b(const Product& p, bool is_bfloat16) {
+  constexpr dnnl::memory::dim k_many_rows = 1024;
+  return is_bfloat16 && !p.transpose_a && p.y.size() == 2 && p.y[0] >= k_many_rows;
+}
+
+Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
+  const Product p = product(node);
+  Program program(node, arithmetic, capabilities);
+  const auto a = program.matrix(p.a, p.transpose_a);
+  const auto b = program.matrix(p.b, p.transpose_b);
+  const auto y = program.matrix(p.y, false);
+  const bool pack =
+      pack_b(p, arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16);
+  const dnnl::matmul::primitive_desc how(
+      dnnl::matmul::desc(a, pack ? program.any(p.b) : b, y), attributes(), engine());
+  const Program::Memory src = program.input(0, a);
+  const Program::Memory weights = program.in_layout(program.input(1, b), how.weights_desc());
+  const Program::Memory dst = program.output(0, y);
+  program.run(dnnl::matmul(how),
+              how.scratchpad_desc(),
+              {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  return program.finish();
+}
+
+}  // namespace
+
+std::vector<Kernel> matmul_kernels() {
+  std::vector<Kernel> rows;
+  for (const std::string_view op : {"MatMul", "BatchMatMulV2"}) {
+    rows.push_back(row<build, Arithmetic::native>(op, "onednn/matmul"));
+    rows.push_back(row<build, Arithmetic::by_float32>(op, "onednn/matmul by float32"));
+  }
+  return rows;
+}
+
+}  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,214 @@
+#include "backend/cpu/onednn/program.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/vector/convert.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cpu::onednn {
+const dnnl::engine& engine() {
+  static const dnnl::engine k_engine(dnnl::engine::kind::cpu, 0);
+  return k_engine;
+}
+
+const dnnl::primitive_attr& attributes() {
+  static const dnnl::primitive_attr k_attributes = [] {
+    dnnl::primitive_attr a;
+    a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return a;
+  }();
+  return k_attributes;
+}
+
+Accepts accepts(const NodeView& node,
+                const Capabilities& capabilities,
+                Arithmetic arithmetic,
+                Build build) {
+  const DType dtype = node.output().dtype;
+  if (arithmetic == Arithmetic::by_float32) {
+    if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
+  } else if (dtype == DType::bfloat16) {
+    const Isa isa = std::min(capabilities.isa, effective_isa());
+    if (isa < Isa::avx512_bf16) {
+      return Accepts::no(fmt::format("{} has no bfloat16 instructions", name(isa)));
+    }
+  } else if (dtype != DType::float32) {
+    return Accepts::no(fmt::format("oneDNN has no {} here", name(dtype)));
+  }
+  if (node.output().shape.elements() == 0) return Accepts::no("empty");
+  // Only oneDNN knows what it takes. What is made here it keeps in its cache for prepare().
+  try {
+    (void)build(node, capabilities, arithmetic);
+  } catch (const dnnl::error& error) {
+    return Accepts::no(fmt::format("oneDNN: {}", error.what()));
+  }
+  return Accepts::yes();
+}
+
+/// The launch: memory objects, where their data comes from, and the steps over them.
+class Program::Run final : public Launch {
+ public:
+  struct Slot {
+    dnnl::memory memory;
+    Kind kind;
+    std::size_t where;  ///< port, or offset into the workspace
+    const void* last = nullptr;
+  };
+  struct Primitive {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> args;
+  };
+  struct Widen {
+    std::size_t port;
+    std::size_t offset;
+  };
+  struct Narrow {
+    std::size_t port;
+    std::size_t offset;
+  };
+
+  explicit Run(const vector::Loops& l) : loops(l), stream(engine()) {}
+
+  void run(const Args& args) override {
+    for (Slot& slot : slots) {
+      void* data = slot.kind == Kind::input    ? args.in[slot.where].data
+                   : slot.kind == Kind::output ? args.out[slot.where].data
+                                               : args.workspace + slot.where;
+      if (data == slot.last) continue;
+      check(dnnl_memory_set_data_handle(slot.memory.get(), data));
+      slot.last = data;
+    }
+    for (const auto& step : steps) {
+      if (const auto* p = std::get_if<Primitive>(&step)) {
+        check(dnnl_primitive_execute(
+            p->primitive.get(), stream.get(), static_cast<int>(p->args.size()), p->args.data()));
+      } else if (const auto* w = std::get_if<Widen>(&step)) {
+        const TensorView& x = args.in[w->port];
+        vector::widen(loops, x.dtype, x.data, at(args, w->offset), x.elements());
+      } else {
+        const Narrow& n = std::get<Narrow>(step);
+        const TensorView& y = args.out[n.port];
+        vector::narrow(loops, at(args, n.offset), y.dtype, y.data, y.elements());
+      }
+    }
+  }
+
+  const vector::Loops& loops;
+  dnnl::stream stream;
+  std::vector<Slot> slots;
+  std::vector<std::variant<Primitive, Widen, Narrow>> steps;
+
+ private:
+  static float* at(const Args& args, std::size_t offset) {
+    return reinterpret_cast<float*>(args.workspace + offset);
+  }
+  static void check(dnnl_status_t status) {
+    require(status == dnnl_success, "oneDNN status {}", static_cast<int>(status));
+  }
+};
+
+Program::Program(const NodeView& node, Arithmetic arithmetic, const Capabilities& capabilities)
+    : arithmetic_(arithmetic),
+      compute_type_(arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16
+                        ? dnnl::memory::data_type::bf16
+                        : dnnl::memory::data_type::f32),
+      run_(std::make_unique<Run>(vector::loops(capabilities.isa))) {}
+
+Program::~Program() = default;
+
+dnnl::memory::desc Program::dense(const dnnl::memory::dims& dims,
+                                  std::initializer_list<std::size_t> stored) const {
+  dnnl::memory::dims strides(dims.size(), 1);
+  dnnl::memory::dim stride = 1;
+  for (auto axis = std::rbegin(stored); axis != std::rend(stored); ++axis) {
+    strides[*axis] = stride;
+    stride *= dims[*axis];
+  }
+  return {dims, compute_type_, strides};
+}
+
+dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims, bool transposed) const {
+  dnnl::memory::dims strides(dims.size(), 1);
+  const std::size_t row = dims.size() - 2;
+  const std::size_t column = dims.size() - 1;
+  strides[row] = transposed ? 1 : dims[column];
+  strides[column] = transposed ? dims[row] : 1;
+  dnnl::memory::dim stride = dims[row] * dims[column];
+  for (std::size_t axis = row; axis-- > 0; stride *= dims[axis]) strides[axis] = stride;
+  return {dims, compute_type_, strides};
+}
+
+dnnl::memory::desc Program::any(const dnnl::memory::dims& dims) const {
+  return {dims, compute_type_, dnnl::memory::format_tag::any};
+}
+
+Program::Memory Program::input(std::size_t port, const dnnl::memory::desc& desc) {
+  if (arithmetic_ == Arithmetic::native) return add(desc, Kind::input, port);
+  const std::size_t offset = reserve(desc.get_size());
+  run_->steps.emplace_back(Run::Widen{port, offset});
+  return add(desc, Kind::workspace, offset);
+}
+
+Program::Memory Program::output(std::size_t port, const dnnl::memory::desc& desc) {
+  if (arithmetic_ == Arithmetic::native) return add(desc, Kind::output, port);
+  const std::size_t offset = reserve(desc.get_size());
+  late_conversions_.emplace_back(port, offset);
+  return add(desc, Kind::workspace, offset);
+}
+
+Program::Memory Program::in_layout(Memory from, const dnnl::memory::desc& wanted) {
+  if (run_->slots[from].memory.get_desc() == wanted) return from;
+  const Memory to = add(wanted, Kind::workspace, reserve(wanted.get_size()));
+  reorder(from, to);
+  return to;
+}
+
+Program::Memory Program::for_layout(Memory to, const dnnl::memory::desc& wanted) {
+  if (run_->slots[to].memory.get_desc() == wanted) return to;
+  const Memory from = add(wanted, Kind::workspace, reserve(wanted.get_size()));
+  late_reorders_.emplace_back(from, to);
+  return from;
+}
+
+void Program::run(const dnnl::primitive& primitive,
+                  const dnnl::memory::desc& scratchpad,
+                  std::initializer_list<std::pair<int, Memory>> args) {
+  std::vector<dnnl_exec_arg_t> list;
+  for (const auto& [arg, memory] : args) list.push_back({arg, run_->slots[memory].memory.get()});
+  if (scratchpad.get_size() > 0) {
+    const Memory pad = add(scratchpad, Kind::workspace, reserve(scratchpad.get_size()));
+    list.push_back({DNNL_ARG_SCRATCHPAD, run_->slots[pad].memory.get()});
+  }
+  run_->steps.emplace_back(Run::Primitive{primitive, std::move(list)});
+}
+
+void Program::reorder(Memory from, Memory to) {
+  const dnnl::memory& x = run_->slots[from].memory;
+  const dnnl::memory& y = run_->slots[to].memory;
+  const dnnl::reorder::primitive_desc how(x, y, attributes());
+  run(dnnl::reorder(how), how.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+Program::Memory Program::add(const dnnl::memory::desc& desc, Kind kind, std::size_t where) {
+  run_->slots.push_back({dnnl::memory(desc, engine(), DNNL_MEMORY_NONE), kind, where});
+  return run_->slots.size() - 1;
+}
+
+std::size_t Program::reserve(std::size_t bytes) {
+  const std::size_t offset = workspace_bytes_;
+  workspace_bytes_ += (bytes + AlignedBuffer::k_alignment - 1) / AlignedBuffer::k_alignment *
+                      AlignedBuffer::k_alignment;
+  return offset;
+}
+
+Prepared Program::finish() {
+  for (const auto& [from, to] : late_reorders_) reorder(from, to);
+  for (const auto& [port, offset] : late_conversions_) {
+    run_->steps.emplace_back(Run::Narrow{port, offset});
+  }
+  return {std::move(run_), workspace_bytes_};
+}
+
+}  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,97 @@
+#pragma once
+// A node as a short run of oneDNN primitives. Memory objects are made when the node is prepared;
+// run() only puts addresses into them. Every use of oneDNN's API that a newer version could break
+// is in this folder.
+
+#include <initializer_list>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace halfstep::backend::cpu::onednn {
+
+/// The one CPU engine of the process.
+const dnnl::engine& engine();
+
+/// Native: the operands' own dtype, float32 accumulation. By float32: 16-bit operands are widened
+/// into the workspace and the result is rounded once.
+enum class Arithmetic { native, by_float32 };
+
+class Program {
+ public:
+  /// A memory object of the program.
+  using Memory = std::size_t;
+
+  Program(const NodeView& node, Arithmetic arithmetic, const Capabilities& capabilities);
+  ~Program();
+
+  /// `dims` with dense strides for axes stored in the order `stored` (outermost first).
+  dnnl::memory::desc dense(const dnnl::memory::dims& dims,
+                           std::initializer_list<std::size_t> stored) const;
+  /// `dims` with a layout of oneDNN's choice.
+  dnnl::memory::desc any(const dnnl::memory::dims& dims) const;
+
+  /// Row-major matrices, with leading batch axes, of which the last two axes may be stored swapped.
+  dnnl::memory::desc matrix(const dnnl::memory::dims& dims, bool transposed) const;
+
+  /// Input or output port `port`, seen as `desc`; converted to the compute type where it must be.
+  Memory input(std::size_t port, const dnnl::memory::desc& desc);
+  Memory output(std::size_t port, const dnnl::memory::desc& desc);
+  /// `from` in the layout `wanted`: itself, or a copy in the workspace.
+  Memory in_layout(Memory from, const dnnl::memory::desc& wanted);
+  /// Where a primitive that writes `wanted` puts what ends in `to`: itself, or workspace.
+  Memory for_layout(Memory to, const dnnl::memory::desc& wanted);
+
+  /// Adds a primitive; `scratchpad` is its primitive descriptor's.
+  void run(const dnnl::primitive& primitive,
+           const dnnl::memory::desc& scratchpad,
+           std::initializer_list<std::pair<int, Memory>> args);
+
+  Prepared finish();
+
+ private:
+  class Run;
+  enum class Kind { input, output, workspace };
+
+  Memory add(const dnnl::memory::desc& desc, Kind kind, std::size_t where);
+  std::size_t reserve(std::size_t bytes);
+  void reorder(Memory from, Memory to);
+
+  Arithmetic arithmetic_;
+  dnnl::memory::data_type compute_type_;
+  std::unique_ptr<Run> run_;
+  std::size_t workspace_bytes_ = 0;
+  std::vector<std::pair<Memory, Memory>> late_reorders_;
+  std::vector<std::pair<std::size_t, std::size_t>> late_conversions_;  // output port, offset
+};
+
+/// The attributes every primitive gets: scratchpad memory from the caller.
+const dnnl::primitive_attr& attributes();
+
+/// How a file of this folder prepares a node. Throws dnnl::error for what oneDNN lacks.
+using Build = Prepared (*)(const NodeView&, const Capabilities&, Arithmetic);
+
+/// Whether the node's dtype can be computed in this way and oneDNN takes the rest of it.
+Accepts accepts(const NodeView& node,
+                const Capabilities& capabilities,
+                Arithmetic arithmetic,
+                Build build);
+
+template <Build build, Arithmetic arithmetic>
+Kernel row(std::string_view op, std::string_view name) {
+  return {.op = op,
+          .name = name,
+          .accepts =
+              [](const NodeView& node, const Capabilities& capabilities) {
+                return accepts(node, capabilities, arithmetic, build);
+              },
+          .prepare =
+              [](const NodeView& node, const Capabilities& capabilities) {
+                return build(node, capabilities, arithmetic);
+              }};
+}
+
+}  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,13 @@
+#pragma once
+// The kernel rows of this folder's files.
+
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace halfstep::backend::cpu::onednn {
+
+std::vector<Kernel> conv_kernels();
+std::vector<Kernel> matmul_kernels();
+
+}  // namespace halfstep::backend::cpu::onednn
