@@ -77,7 +77,7 @@ struct StepSample {
   double finite_check = 0;  ///< unscaling and the check
   double optimizer = 0;     ///< clipping and updates
   std::int64_t samples = 0;
-  bool counted = false;  ///< full batch, applied, after the warm-up
+  bool counted = false;  ///< a full batch whose update was applied
 };
 
 enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };

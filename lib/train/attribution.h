@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "plan/plan.h"
+#include "train/result.h"
+
+namespace halfstep::train {
+
+/// Runs the step whose inputs still stand in the plan once more, without its updates, and finds
+/// the first launch whose output is not finite. `scale` is the loss scale the step had.
+/// Nothing when every output is finite (which a nondeterministic kernel could cause).
+std::optional<FirstNonfinite> attribute(plan::Plan& plan,
+                                        plan::State& state,
+                                        std::optional<double> scale);
+
+}  // namespace halfstep::train

@@ -1,0 +1,37 @@
+#pragma once
+// What training tells while it goes on. Reports and progress displays listen; training includes
+// neither.
+
+#include <string>
+
+#include "train/result.h"
+
+namespace halfstep::train {
+
+/// Where a run stands after a step.
+struct StepInfo {
+  std::int64_t epoch = 0;  ///< from 1
+  std::int64_t epochs = 0;
+  std::int64_t step_in_epoch = 0;  ///< from 1
+  std::int64_t steps_per_epoch = 0;
+  Counters counters;
+  double loss = 0;  ///< of this batch
+  Metrics running;  ///< means over the epoch so far
+  double learning_rate = 0;
+  std::optional<double> loss_scale;
+  bool applied = true;
+  StepSample time;
+};
+
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepInfo&) {}
+  virtual void on_scale(const ScaleEvent&) {}
+  virtual void on_skip(const SkippedStep&) {}
+  virtual void on_epoch(const EpochRecord&) {}
+  /// A checkpoint stands complete at `path`.
+  virtual void on_checkpoint(const std::string& path) { static_cast<void>(path); }
+};
+
+}  // namespace halfstep::train

@@ -1,0 +1,51 @@
+#pragma once
+// Where a run stands: all that a resumed run needs besides the variables to go on alike.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/result.h"
+
+namespace halfstep::train {
+
+/// Sums over the epoch under way.
+struct EpochSums {
+  double loss = 0;  ///< times samples, finite steps only
+  std::int64_t loss_samples = 0;
+  std::map<std::string, double> metrics;
+  std::int64_t samples = 0;
+  std::int64_t steps = 0;
+  std::int64_t skipped = 0;
+  double seconds = 0;
+};
+
+/// The best epoch so far, for early stopping and keep-best.
+struct Best {
+  double value = 0;
+  std::int64_t epoch = 0;   ///< 0: none yet
+  std::int64_t waited = 0;  ///< epochs without improvement since
+};
+
+struct Progress {
+  Counters counters;
+  EpochSums sums;
+  std::vector<EpochRecord> history;
+  std::vector<ScaleEvent> scale_events;
+  std::vector<SkippedStep> skips;
+  std::int64_t consecutive_skips = 0;
+  Best early_stopping;
+  Best keep_best;
+  std::optional<TimeToAccuracy> time_to_accuracy;
+  double train_seconds = 0;
+  double wall_seconds = 0;
+  std::string init_hash;
+  std::optional<Status> finished;
+};
+
+/// Progress as JSON text and back.
+std::string to_json(const Progress& progress);
+/// Errors: UserError(data) naming `path` when the text is not a progress.
+Progress progress_from_json(const std::string& text, const std::string& path);
+
+}  // namespace halfstep::train

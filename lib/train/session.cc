@@ -1,0 +1,111 @@
+#include "train/session.h"
+
+#include <fmt/format.h>
+
+#include "core/system.h"
+
+namespace halfstep::train {
+namespace {
+
+Shape without_first(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+
+nn::DataShape describe(const data::Dataset& dataset) {
+  const TensorView labels = dataset.train.labels.view();
+  return {dataset.sample_shape,
+          dataset.train.images.dtype(),
+          without_first(labels.shape),
+          labels.dtype};
+}
+
+std::string mebibytes(std::size_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
+
+}  // namespace
+
+Session::Session(const config::RunSpec& spec,
+                 const data::Dataset& dataset,
+                 const backend::Backend& backend)
+    : spec_(spec), dataset_(dataset), backend_(backend), data_shape_(describe(dataset)) {
+  Diagnostics diagnostics;
+  blueprint_ = nn::read_blueprint(spec_, diagnostics);
+  diagnostics.throw_if_any();
+  split_data();
+
+  const std::int64_t batch = spec_.training.batch_size;
+  prepared_ = prepare_graph(
+      nn::build_step(blueprint_, data_shape_, batch, nn::Purpose::train), spec_, backend_);
+  warnings_ = spec_.warnings;
+  for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
+    warnings_.push_back(std::move(warning));
+  }
+  std::size_t state_bytes = 0;
+  for (const graph::Variable& v : prepared_.graph.variables()) {
+    state_bytes += static_cast<std::size_t>(v.type.shape.elements()) * size_bytes(v.type.dtype);
+  }
+  check_memory(state_bytes);
+  state_ = std::make_unique<plan::State>(prepared_.graph, blueprint_.seed);
+
+  plan(nn::Purpose::train, batch);
+  const std::int64_t tail = train_rows_.samples() % batch;
+  if (tail > 0) plan(nn::Purpose::train, tail);
+}
+
+void Session::split_data() {
+  const data::SplitView all = data::view(dataset_.train);
+  const std::int64_t cut = data::validation_split_at(
+      all.samples(), spec_.data.validation_split, spec_.where("data.validation_split"));
+  train_rows_ = data::rows(all, 0, cut);
+  validation_rows_ = data::rows(all, cut, all.samples());
+  test_rows_ = data::view(dataset_.test);
+  data::check_batch_size(
+      spec_.training.batch_size, train_rows_.samples(), spec_.where("training.batch_size"));
+}
+
+std::int64_t Session::evaluation_batch() const {
+  return spec_.training.validation_batch_size.value_or(spec_.training.batch_size);
+}
+
+plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
+  std::unique_ptr<plan::Plan>& entry = plans_[{purpose, batch}];
+  if (entry) return *entry;
+  const bool have = purpose == nn::Purpose::train && batch == spec_.training.batch_size;
+  const graph::Graph graph =
+      have ? prepared_.graph
+           : prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_, backend_)
+                 .graph;
+  entry = std::make_unique<plan::Plan>(plan::compile(graph, backend_));
+  if (entry->arena_bytes() > arena_.bytes()) {
+    check_memory(entry->arena_bytes() - arena_.bytes());
+    arena_.reserve(entry->arena_bytes());
+    for (auto& [key, other] : plans_) {
+      if (other) other->bind(*state_, arena_);
+    }
+  } else {
+    entry->bind(*state_, arena_);
+  }
+  return *entry;
+}
+
+void Session::check_memory(std::size_t needed) const {
+  const std::uint64_t left = available_memory_bytes();
+  if (needed <= left) return;
+  throw UserError(ErrorKind::memory,
+                  spec_.where("training.batch_size"),
+                  fmt::format("the step needs {} more, {} are left to this process",
+                              mebibytes(needed),
+                              mebibytes(left)),
+                  "a smaller batch or model needs less");
+}
+
+MemoryUse Session::memory() const {
+  MemoryUse use;
+  use.state_bytes = state_->bytes();
+  use.arena_bytes = arena_.bytes();
+  use.data_bytes = dataset_.train.images.bytes() + dataset_.train.labels.bytes() +
+                   dataset_.test.images.bytes() + dataset_.test.labels.bytes();
+  use.peak_rss_bytes = halfstep::peak_rss_bytes();
+  return use;
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,69 @@
+#pragma once
+// A run made ready: data split, model read, graphs compiled, variables allocated. Training,
+// evaluation, prediction and benchmarks all drive a Session.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "config/run_spec.h"
+#include "data/dataset.h"
+#include "nn/step_graph.h"
+#include "plan/plan.h"
+#include "plan/state.h"
+#include "train/prepare_graph.h"
+#include "train/result.h"
+
+namespace halfstep::train {
+
+class Session {
+ public:
+  /// Reads the model for this data and compiles the plans that training needs. The data set must
+  /// outlive the session.
+  /// Errors: UserError(config) for everything wrong in the model and its precision;
+  /// UserError(memory) when the plans do not fit into the memory that is left.
+  Session(const config::RunSpec& spec,
+          const data::Dataset& dataset,
+          const backend::Backend& backend);
+
+  const config::RunSpec& spec() const { return spec_; }
+  const nn::Blueprint& blueprint() const { return blueprint_; }
+  const backend::Backend& backend() const { return backend_; }
+  const data::Dataset& dataset() const { return dataset_; }
+  plan::State& state() { return *state_; }
+  const plan::State& state() const { return *state_; }
+
+  /// The rows trained on, validated on (the last fraction of the training rows) and tested on.
+  const data::SplitView& train_rows() const { return train_rows_; }
+  const data::SplitView& validation_rows() const { return validation_rows_; }
+  const data::SplitView& test_rows() const { return test_rows_; }
+
+  /// The plan for a purpose and batch size; compiled at the first call.
+  plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
+  /// What the precision passes did to the training graph.
+  const Prepared& prepared() const { return prepared_; }
+
+  std::int64_t evaluation_batch() const;
+  MemoryUse memory() const;
+  /// Precision warnings and those of the config.
+  const std::vector<config::Warning>& warnings() const { return warnings_; }
+
+ private:
+  void split_data();
+  void check_memory(std::size_t needed) const;
+
+  config::RunSpec spec_;
+  const data::Dataset& dataset_;
+  backend::Backend backend_;
+  nn::Blueprint blueprint_;
+  nn::DataShape data_shape_;
+  data::SplitView train_rows_, validation_rows_, test_rows_;
+  std::unique_ptr<plan::State> state_;
+  plan::Arena arena_;
+  std::map<std::pair<nn::Purpose, std::int64_t>, std::unique_ptr<plan::Plan>> plans_;
+  Prepared prepared_;
+  std::vector<config::Warning> warnings_;
+};
+
+}  // namespace halfstep::train
