@@ -24,6 +24,8 @@ struct About {
   std::optional<double> below = std::nullopt;
   /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
   std::string_view bare = {};
+  bool bare_number = false;            ///< a number may stand there too (`loss_scale: 1024`)
+  std::string_view bare_pattern = {};  ///< and words of this regex (`device: cuda:1`)
 };
 
 /// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.

@@ -103,7 +103,9 @@ void PrecisionSpec::fields(Fields& f) {
            on_nonfinite,
            k_on_nonfinite,
            {.doc = "a gradient is not finite and no dynamic scale is active"});
-  f.section("loss_scale", loss_scale, {.doc = "scaling of the loss", .bare = "mode"});
+  f.section("loss_scale",
+            loss_scale,
+            {.doc = "scaling of the loss", .bare = "mode", .bare_number = true});
   f.section("lists", lists, {.doc = "changes to the lists of the rewrite"});
   f.sections("overrides", overrides, {.doc = "policies of single layers"});
 }

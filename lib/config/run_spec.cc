@@ -75,7 +75,8 @@ void RunSpec::fields(Fields& f) {
   f.field("metrics", metrics, {.doc = "what is measured beside the loss"});
   f.section("training", training, {.doc = "how long, in which steps"});
   f.section("report", report, {.doc = "what is written about the run"});
-  f.section("device", device, {.doc = "where it runs", .bare = "kind"});
+  f.section(
+      "device", device, {.doc = "where it runs", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
   f.section("slurm", slurm, {.doc = "when run by Slurm"});
 }
 

@@ -47,6 +47,11 @@ class Checks {
     return node != nullptr && node->kind != Node::Kind::null;
   }
 
+  bool is_map(std::string_view path) const {
+    const Node* node = find_path(spec_.source, path);
+    return node != nullptr && node->kind == Node::Kind::map;
+  }
+
   void error(std::string_view path, std::string message, std::string hint = {}) {
     diagnostics_.error(spec_.where(path), std::move(message), std::move(hint));
   }
@@ -69,7 +74,7 @@ class Checks {
 
   void data() {
     const DataSpec& data = spec_.data;
-    if (find_path(spec_.source, "data") == nullptr) return;
+    if (!is_map("data")) return;
     for (const std::string_view other : {"data.format", "data.path", "data.sha256"}) {
       if (given("data.name") && given(other)) {
         error(other, fmt::format("excludes data.name (at {})", at(spec_.where("data.name"))));
@@ -98,7 +103,7 @@ class Checks {
   }
 
   void sequential_or_graph() {
-    if (find_path(spec_.source, "model") == nullptr) return;
+    if (!is_map("model")) return;
     const bool layers = given("model.layers");
     const bool nodes = given("model.nodes");
     if (layers && nodes) {
