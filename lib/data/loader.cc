@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/parallel.h"
 #include "core/philox.h"
 
@@ -75,15 +74,13 @@ Batch BatchOrder::batch_at(std::int64_t ordinal) {
   return batch;
 }
 
-std::string batch_order_hash(std::int64_t samples,
-                             const BatchOptions& options,
-                             std::int64_t batches) {
-  BatchOrder order(samples, options);
-  Hasher hasher;
-  for (std::int64_t ordinal = 0; ordinal < batches; ++ordinal) {
-    hasher.add(std::as_bytes(std::span(order.batch_at(ordinal).samples)));
+std::string BatchOrderHash::up_to(std::int64_t batches) {
+  require(batches >= next_, "batch order hash up to {} after {}", batches, next_);
+  for (; next_ < batches; ++next_) {
+    const Batch batch = order_.batch_at(next_);
+    hasher_.add(std::as_bytes(std::span(batch.samples)));
   }
-  return hasher.hex();
+  return hasher_.hex();
 }
 
 Loader::Loader(const SplitView& data, const BatchOptions& options, double scale)

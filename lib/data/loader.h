@@ -3,8 +3,10 @@
 // shuffle, k), so a resumed or retried run sees what the first one saw.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "core/hash.h"
 #include "core/tensor.h"
 #include "data/dataset.h"
 
@@ -53,10 +55,20 @@ class BatchOrder {
   std::vector<std::int32_t> order_;
 };
 
-/// XXH3-128 over the sample indices (int32, little-endian) of batches [0, batches).
-std::string batch_order_hash(std::int64_t samples,
-                             const BatchOptions& options,
-                             std::int64_t batches);
+/// XXH3-128 over the sample indices (int32, little-endian) of the batches from 0 on.
+class BatchOrderHash {
+ public:
+  BatchOrderHash(std::int64_t samples, const BatchOptions& options) : order_(samples, options) {}
+
+  /// Of batches [0, batches), in hexadecimal; cheap when asked for growing numbers.
+  /// Errors: InternalError for fewer batches than asked for before.
+  std::string up_to(std::int64_t batches);
+
+ private:
+  BatchOrder order_;
+  Hasher hasher_;
+  std::int64_t next_ = 0;
+};
 
 /// BatchOrder together with the data. Copies share the data, which must outlive them.
 class Loader {

@@ -1,0 +1,95 @@
+#include "data/dataset.h"
+
+#include <cmath>
+#include <span>
+
+#include "core/hash.h"
+
+namespace halfstep::data {
+namespace {
+
+TensorView rows(const TensorView& view, std::int64_t first, std::int64_t last) {
+  const auto row_bytes =
+      static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) * size_bytes(view.dtype);
+  return {view.dtype,
+          view.shape.with(0, last - first),
+          view.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes};
+}
+
+void add(Hasher& hasher, const Tensor& tensor) {
+  hasher.add(fmt::format("{}{};", halfstep::name(tensor.dtype()), to_string(tensor.shape())));
+  hasher.add(std::span<const std::byte>(tensor.as<std::byte>(), tensor.bytes()));
+}
+
+}  // namespace
+
+SplitView view(const Split& split) { return {split.images.view(), split.labels.view()}; }
+
+SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last) {
+  require(0 <= first && first <= last && last <= split.samples(),
+          "rows [{}, {}) of {}",
+          first,
+          last,
+          split.samples());
+  return {rows(split.images, first, last), rows(split.labels, first, last)};
+}
+
+std::int64_t validation_split_at(std::int64_t samples, double fraction, const Where& where) {
+  if (fraction == 0) return samples;
+  if (!(fraction > 0 && fraction < 1)) {
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("validation_split must be in [0, 1), got {}", fraction));
+  }
+  // As Keras computes it, in doubles.
+  const auto at =
+      static_cast<std::int64_t>(std::floor(static_cast<double>(samples) * (1.0 - fraction)));
+  if (at <= 0 || at >= samples) {
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("validation_split {} of {} samples leaves none for {}",
+                                fraction,
+                                samples,
+                                at <= 0 ? "training" : "validation"));
+  }
+  return at;
+}
+
+void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where& where) {
+  if (batch_size < 1) {
+    throw UserError(
+        ErrorKind::config, where, fmt::format("batch_size must be at least 1, got {}", batch_size));
+  }
+  if (batch_size > samples) {
+    throw UserError(
+        ErrorKind::config,
+        where,
+        fmt::format("batch_size {} is larger than the {} training samples", batch_size, samples),
+        fmt::format("use at most {}", samples));
+  }
+}
+
+void check_labels(const SplitView& split, std::int64_t classes, std::string_view what) {
+  if (split.labels.dtype != DType::int32) return;
+  const std::span<const std::int32_t> labels(split.labels.as<const std::int32_t>(),
+                                             static_cast<std::size_t>(split.labels.elements()));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] >= 0 && labels[i] < classes) continue;
+    throw UserError(
+        ErrorKind::data,
+        {},
+        fmt::format("{}: label {} of sample {} is not in 0..{}", what, labels[i], i, classes - 1));
+  }
+}
+
+std::string content_hash(const Dataset& dataset) {
+  Hasher hasher;
+  for (const Split* split : {&dataset.train, &dataset.test}) {
+    if (split->samples() == 0) continue;
+    add(hasher, split->images);
+    add(hasher, split->labels);
+  }
+  return hasher.hex();
+}
+
+}  // namespace halfstep::data

@@ -1,0 +1,20 @@
+#pragma once
+// The readers behind read_image.
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace halfstep::data {
+
+/// No picture for a small network is larger, and a lying header asks for no more memory.
+constexpr std::int64_t k_largest_side = 1 << 14;
+
+bool is_png(std::span<const std::byte> start);
+bool is_pnm(std::span<const std::byte> start);
+Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
+Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
+
+}  // namespace halfstep::data

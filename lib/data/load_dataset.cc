@@ -1,0 +1,181 @@
+// The story of load_dataset: locate, compare checksums, read, bring to form, check.
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/hash.h"
+#include "data/dataset.h"
+#include "data/file.h"
+#include "data/inflate.h"
+#include "data/locate.h"
+#include "data/prepare.h"
+
+namespace halfstep::data {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return text;
+}
+
+/// The bytes without gzip.
+std::vector<std::byte> content(const std::vector<std::byte>& bytes, const std::string& path) {
+  if (!is_gzip(bytes)) return bytes;
+  Inflater inflater(bytes, Wrapper::gzip, path);
+  std::vector<std::byte> plain;
+  for (std::size_t got = 0, piece = std::size_t{1} << 20;;) {
+    plain.resize(got + piece);
+    const std::size_t n = inflater.read(std::span(plain).subspan(got));
+    got += n;
+    if (n == piece) continue;
+    plain.resize(got);
+    return plain;
+  }
+}
+
+/// Hashes the files; compares with what was published and with what the options say.
+void check_sha256(const Located& found, const DataOptions& options, Dataset& dataset) {
+  if (options.sha256.empty() && !options.verify) return;
+  std::vector<std::byte> all;
+  for (std::size_t i = 0; i < found.files.size(); ++i) {
+    if (found.files[i].empty()) continue;
+    const std::vector<std::byte> bytes = read_file(found.files[i]);
+    dataset.files[i].sha256 = sha256_hex(bytes);
+    const std::string_view published =
+        i < found.def.files.size() ? found.def.files[i].sha256 : std::string_view();
+    if (options.verify && !published.empty()) {
+      const std::string actual = sha256_hex(content(bytes, found.files[i]));
+      if (actual != published) {
+        throw file_error(found.files[i],
+                         "is not the published file: its sha256 is {}, not {}",
+                         actual,
+                         published);
+      }
+    }
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  if (found.files.empty()) {
+    if (options.sha256.empty()) return;
+    throw UserError(ErrorKind::config, options.where, "generated data has no sha256");
+  }
+  dataset.sha256 = found.files.size() == 1 ? dataset.files[0].sha256 : sha256_hex(all);
+  if (!options.sha256.empty() && lower(options.sha256) != dataset.sha256) {
+    throw UserError(ErrorKind::data,
+                    options.where,
+                    fmt::format("{} has sha256 {}, but {} is asked for",
+                                found.source,
+                                dataset.sha256,
+                                lower(options.sha256)));
+  }
+}
+
+/// What a set must be by its row: shape of a sample and labels in range.
+void check_against(const SetDef& def, const Split& split, const std::string& what) {
+  const Shape sample = Shape(split.images.shape().dims().subspan(1));
+  const Shape wanted{def.sample_shape[0], def.sample_shape[1], def.sample_shape[2]};
+  if (def.sample_shape[0] != 0 && sample != wanted) {
+    throw UserError(
+        ErrorKind::data,
+        {},
+        fmt::format(
+            "{}: images are {}; {} has {}", what, to_string(sample), def.name, to_string(wanted)));
+  }
+  if (def.classes > 0) check_labels(view(split), def.classes, what);
+}
+
+/// Classes that the labels themselves tell: one more than the largest, or the width of one-hot
+/// rows.
+std::int64_t count_classes(const Dataset& dataset) {
+  const Tensor& labels = dataset.train.labels;
+  if (labels.dtype() == DType::float32) {
+    return labels.shape().rank() == 2 ? labels.shape()[1] : 0;
+  }
+  std::int32_t largest = 0;
+  for (const Split* split : {&dataset.train, &dataset.test}) {
+    if (split->samples() == 0) continue;
+    const auto all = split->labels.span<std::int32_t>();
+    largest = std::max(largest, *std::max_element(all.begin(), all.end()));
+  }
+  return std::int64_t{largest} + 1;
+}
+
+void check_alike(const Dataset& dataset) {
+  const Shape& train_images = dataset.train.images.shape();
+  const Shape& test_images = dataset.test.images.shape();
+  const Tensor& train_labels = dataset.train.labels;
+  const Tensor& test_labels = dataset.test.labels;
+  if (train_images.with(0, 1) != test_images.with(0, 1) ||
+      dataset.train.images.dtype() != dataset.test.images.dtype() ||
+      train_labels.dtype() != test_labels.dtype() ||
+      train_labels.shape().with(0, 1) != test_labels.shape().with(0, 1)) {
+    throw UserError(
+        ErrorKind::data,
+        {},
+        fmt::format("{}: training and test samples differ: images {} {} and {} {}, labels {} {} "
+                    "and {} {}",
+                    dataset.source,
+                    name(dataset.train.images.dtype()),
+                    to_string(train_images),
+                    name(dataset.test.images.dtype()),
+                    to_string(test_images),
+                    name(train_labels.dtype()),
+                    to_string(train_labels.shape()),
+                    name(test_labels.dtype()),
+                    to_string(test_labels.shape())));
+  }
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataOptions& options) {
+  for (const auto& [count, key] : {std::pair(options.train_samples, "train_samples"),
+                                   std::pair(options.test_samples, "test_samples")}) {
+    if (count && *count < 1) {
+      throw UserError(ErrorKind::config,
+                      options.where,
+                      fmt::format("{} must be at least 1, got {}", key, *count));
+    }
+  }
+  const Located found = locate(options);
+  std::vector<SourceFile> files;
+  for (const std::string& path : found.files) files.push_back({path, {}});
+  Dataset sums;
+  sums.files = files;
+  check_sha256(found, options, sums);
+
+  Dataset dataset = found.def.load(found.def, options, found.files);
+  dataset.name = found.def.name;
+  dataset.source = found.source;
+  dataset.files = std::move(sums.files);
+  dataset.sha256 = std::move(sums.sha256);
+  std::erase_if(dataset.files, [](const SourceFile& file) { return file.path.empty(); });
+  const std::string train = dataset.source + ": training set";
+  const std::string test = dataset.source + ": test set";
+  const bool has_test = dataset.test.images.shape().rank() > 0;
+  for (const auto& [split, what] :
+       {std::pair(&dataset.train, &train), std::pair(&dataset.test, &test)}) {
+    if (split == &dataset.test && !has_test) continue;
+    normalise(*split, *what);
+    const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
+    if (count) keep_first(*split, *count, *what, options.where);
+    check_against(found.def, *split, *what);
+    if (!options.allow_nonfinite) check_finite(*split, *what);
+  }
+  if (!has_test && options.test_samples) {
+    throw UserError(ErrorKind::config, options.where, dataset.source + " has no test set");
+  }
+  if (has_test) check_alike(dataset);
+
+  dataset.classes = found.def.classes > 0 ? found.def.classes : count_classes(dataset);
+  check_labels(view(dataset.train), dataset.classes, train);
+  if (has_test) check_labels(view(dataset.test), dataset.classes, test);
+  dataset.class_names.assign(found.def.class_names.begin(), found.def.class_names.end());
+  dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
+  const bool bytes = dataset.train.images.dtype() == DType::uint8;
+  dataset.scale = options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
+  return dataset;
+}
+
+}  // namespace halfstep::data

@@ -1,0 +1,132 @@
+// The loaders of table.cc's rows: from files to splits.
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "core/parallel.h"
+#include "data/cifar.h"
+#include "data/file.h"
+#include "data/idx.h"
+#include "data/npz.h"
+#include "data/synthetic_digits.h"
+#include "data/table.h"
+
+namespace halfstep::data {
+namespace {
+
+/// Reads IDX files at the same time; an empty path gives an empty tensor.
+std::vector<Tensor> read_idx_files(std::span<const std::string> files) {
+  std::vector<Tensor> tensors(files.size());
+  std::vector<std::exception_ptr> errors(files.size());
+  parallel_for(
+      static_cast<std::int64_t>(files.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          try {
+            if (!files[i].empty()) tensors[i] = read_idx(files[i]);
+          } catch (...) {
+            errors[i] = std::current_exception();
+          }
+        }
+      });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return tensors;
+}
+
+void transpose_pictures(const Tensor& images) {
+  const Shape& shape = images.shape();
+  if (shape.rank() != 3 || shape[1] != shape[2] || images.dtype() != DType::uint8) return;
+  const std::int64_t side = shape[1];
+  const auto transpose = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::uint8_t* picture = images.as<std::uint8_t>() + i * side * side;
+      for (std::int64_t y = 0; y < side; ++y) {
+        for (std::int64_t x = 0; x < y; ++x)
+          std::swap(picture[y * side + x], picture[x * side + y]);
+      }
+    }
+  };
+  parallel_for(shape[0], 256, transpose);
+}
+
+/// The array under the first of its usual names, if it is there.
+std::string array_name(const NpzReader& npz, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (npz.contains(name)) return std::string(name);
+  }
+  return {};
+}
+
+using Names = std::array<std::string_view, 3>;
+constexpr Names k_train_images{"x_train", "train_images", "x"};
+constexpr Names k_train_labels{"y_train", "train_labels", "y"};
+constexpr std::array<std::string_view, 2> k_test_images{"x_test", "test_images"};
+constexpr std::array<std::string_view, 2> k_test_labels{"y_test", "test_labels"};
+
+}  // namespace
+
+Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+  std::vector<Tensor> tensors = read_idx_files(files);
+  Dataset dataset;
+  dataset.train = {std::move(tensors[0]), std::move(tensors[1])};
+  dataset.test = {std::move(tensors[2]), std::move(tensors[3])};
+  return dataset;
+}
+
+Dataset load_transposed_idx_set(const SetDef& def,
+                                const DataOptions& options,
+                                std::span<const std::string> files) {
+  Dataset dataset = load_idx_set(def, options, files);
+  transpose_pictures(dataset.train.images);
+  transpose_pictures(dataset.test.images);
+  return dataset;
+}
+
+Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+  const NpzReader npz(files[0]);
+  const std::string train_images = array_name(npz, k_train_images);
+  const std::string train_labels = array_name(npz, k_train_labels);
+  if (train_images.empty() || train_labels.empty()) {
+    std::string there;
+    for (const std::string& name : npz.names()) there += (there.empty() ? "" : ", ") + name;
+    throw file_error(files[0], "has no x_train and y_train; it has {}", there);
+  }
+  Dataset dataset;
+  dataset.train = {npz.read(train_images), npz.read(train_labels)};
+  const std::string test_images = array_name(npz, k_test_images);
+  const std::string test_labels = array_name(npz, k_test_labels);
+  if (test_images.empty() != test_labels.empty()) {
+    throw file_error(files[0], "has only one of x_test and y_test");
+  }
+  if (!test_images.empty()) dataset.test = {npz.read(test_images), npz.read(test_labels)};
+  return dataset;
+}
+
+Dataset load_cifar10_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+  Dataset dataset;
+  dataset.train = read_cifar(files.first(files.size() - 1), Cifar::ten);
+  dataset.test = read_cifar(files.last(1), Cifar::ten);
+  return dataset;
+}
+
+Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+  Dataset dataset;
+  dataset.train = read_cifar(files.first(files.size() - 1), Cifar::hundred);
+  dataset.test = read_cifar(files.last(1), Cifar::hundred);
+  return dataset;
+}
+
+Dataset load_synthetic_digits(const SetDef&,
+                              const DataOptions& options,
+                              std::span<const std::string>) {
+  Dataset dataset;
+  dataset.train = synthetic_digits(
+      {.seed = options.seed, .part = 0, .samples = options.train_samples.value_or(60'000)});
+  dataset.test = synthetic_digits(
+      {.seed = options.seed, .part = 1, .samples = options.test_samples.value_or(10'000)});
+  return dataset;
+}
+
+}  // namespace halfstep::data

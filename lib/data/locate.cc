@@ -1,0 +1,172 @@
+#include "data/locate.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "core/log.h"
+
+namespace halfstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::string join(const std::string& folder, std::string_view name) {
+  return name.empty() ? folder : (fs::path(folder) / name).string();
+}
+
+/// The file in the folder under one of the names it goes by: plain or .gz, and with the dot that
+/// some mirrors have ("train-images.idx3-ubyte"). Empty when there is none.
+std::string find_file(const std::string& folder, std::string_view name) {
+  std::vector<std::string> spellings{std::string(name)};
+  if (const std::size_t at = name.rfind("-idx"); at != std::string_view::npos) {
+    spellings.emplace_back(name).at(at) = '.';
+  }
+  for (const std::string& spelling : spellings) {
+    for (const std::string_view extension : {"", ".gz"}) {
+      std::string path = join(folder, spelling + std::string(extension));
+      if (is_file(path)) return path;
+    }
+  }
+  return {};
+}
+
+struct Search {
+  std::vector<std::string> files;
+  std::vector<std::string_view> missing;
+  std::size_t found = 0;
+};
+
+Search search_folder(const SetDef& def, const std::string& folder) {
+  Search search;
+  for (const SetFile& file : def.files) {
+    search.files.push_back(find_file(folder, file.name));
+    if (search.files.back().empty()) {
+      search.missing.push_back(file.name);
+    } else {
+      ++search.found;
+    }
+  }
+  const std::size_t half = def.files.size() / 2;
+  const bool no_test = search.files.size() > half && search.found == half &&
+                       search.missing.size() == half && search.missing[0] == def.files[half].name;
+  if (def.test_optional && no_test) search.missing.clear();
+  return search;
+}
+
+/// Collects what was looked at, for the message when nothing is found.
+class Places {
+ public:
+  void add(const std::string& place, std::string_view remark = {}) {
+    text_ += fmt::format("{}{}", text_.empty() ? "" : ", ", place);
+    if (!remark.empty()) text_ += fmt::format(" ({})", remark);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::optional<Located> look_in_folder(const SetDef& def,
+                                      const std::string& folder,
+                                      Places& places) {
+  if (!is_folder(folder)) {
+    places.add(folder, is_file(folder) ? "not a folder" : "not there");
+    return std::nullopt;
+  }
+  Search nearest;
+  for (const std::string_view sub : {std::string_view(), def.folder}) {
+    const std::string place = join(folder, sub);
+    Search search = search_folder(def, place);
+    if (search.missing.empty()) return Located{def, place, std::move(search.files)};
+    if (search.found >= nearest.found) nearest = std::move(search);
+  }
+  places.add(folder, fmt::format("no {}", nearest.missing.front()));
+  if (nearest.found > 0) {
+    log_warning(
+        "{} has only a part of {}: {} is missing", folder, def.name, nearest.missing.front());
+  }
+  return std::nullopt;
+}
+
+std::optional<Located> look_for_npz(const SetDef& def, const std::string& path) {
+  if (!is_file(path)) return std::nullopt;
+  SetDef as_npz = def;
+  as_npz.load = load_npz_set;
+  as_npz.files = {};
+  return Located{as_npz, path, {path}};
+}
+
+Located locate_named(const SetDef& def, const DataOptions& options) {
+  if (def.files.empty()) return {def, "generated", {}};
+  Places places;
+  const std::string name(def.name);
+  for (const std::string& root : options.search_paths) {
+    const std::string folder = join(root, name);
+    for (const std::string& npz : {folder + ".npz", join(folder, name + ".npz")}) {
+      if (std::optional<Located> found = look_for_npz(def, npz)) return *found;
+    }
+    if (std::optional<Located> found = look_in_folder(def, folder, places)) return *found;
+  }
+  if (!def.system_folder.empty()) {
+    const std::string folder(def.system_folder);
+    if (std::optional<Located> found = look_in_folder(def, folder, places)) return *found;
+  }
+  if (places.text().empty()) places.add("nowhere, no folder for data sets is set");
+  throw UserError(ErrorKind::data,
+                  options.where,
+                  fmt::format("data set '{}' was not found; looked at {}", name, places.text()),
+                  std::string(def.remedy));
+}
+
+Located locate_format(const SetDef& def, const DataOptions& options) {
+  if (def.load == load_synthetic_digits) return {def, "generated", {}};
+  if (options.path.empty()) {
+    throw UserError(
+        ErrorKind::config, options.where, fmt::format("format '{}' needs a path", def.name));
+  }
+  if (def.files.empty()) return {def, options.path, {options.path}};
+  Places places;
+  if (std::optional<Located> found = look_in_folder(def, options.path, places)) return *found;
+  throw UserError(ErrorKind::data,
+                  options.where,
+                  fmt::format("no {} data in {}", def.name, places.text()),
+                  fmt::format("the folder must hold {}, with or without .gz", def.files[0].name));
+}
+
+}  // namespace
+
+Located locate(const DataOptions& options) {
+  const auto config_error = [&](std::string message, std::string hint) {
+    return UserError(ErrorKind::config, options.where, std::move(message), std::move(hint));
+  };
+  if (options.name.empty() == options.format.empty()) {
+    throw config_error("data needs either a name, or a format and a path", {});
+  }
+  if (!options.name.empty()) {
+    if (!options.path.empty()) throw config_error("data has a name; a path excludes it", {});
+    const SetDef* def = find_set(options.name);
+    if (def == nullptr) {
+      throw config_error(fmt::format("unknown data set '{}'", options.name),
+                         did_you_mean(options.name, dataset_names()));
+    }
+    return locate_named(*def, options);
+  }
+  const SetDef* def = find_format(options.format);
+  if (def == nullptr) {
+    throw config_error(fmt::format("unknown data format '{}'", options.format),
+                       did_you_mean(options.format, dataset_formats()));
+  }
+  return locate_format(*def, options);
+}
+
+}  // namespace halfstep::data

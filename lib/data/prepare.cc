@@ -1,0 +1,113 @@
+#include "data/prepare.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace halfstep::data {
+namespace {
+
+Tensor to_float32(const Tensor& from) {
+  Tensor to(DType::float32, from.shape());
+  convert(from.view(), to.view());
+  return to;
+}
+
+/// int32 labels of any integer tensor.
+Tensor to_labels(const Tensor& from, const std::string& what) {
+  Tensor to(DType::int32, from.shape());
+  if (from.dtype() == DType::int64) {
+    for (std::int64_t i = 0; i < from.elements(); ++i) {
+      const std::int64_t label = from.as<std::int64_t>()[i];
+      if (label < std::numeric_limits<std::int32_t>::min() ||
+          label > std::numeric_limits<std::int32_t>::max()) {
+        throw UserError(
+            ErrorKind::data, {}, fmt::format("{}: sample {} has label {}", what, i, label));
+      }
+    }
+  }
+  convert(from.view(), to.view());
+  return to;
+}
+
+void check_finite(const Tensor& tensor, std::string_view kind, const std::string& what) {
+  if (tensor.dtype() != DType::float32) return;
+  const std::span<const float> values = tensor.span<float>();
+  std::size_t first = values.size();
+  std::size_t count = 0;
+  for (std::size_t i = values.size(); i-- > 0;) {
+    if (std::isfinite(values[i])) continue;
+    first = i;
+    ++count;
+  }
+  if (count == 0) return;
+  const std::size_t per_sample = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+  throw UserError(ErrorKind::data,
+                  {},
+                  fmt::format("{}: the {} of sample {} have {} (value {}; {} in all)",
+                              what,
+                              kind,
+                              first / per_sample,
+                              values[first],
+                              first % per_sample,
+                              count));
+}
+
+Tensor first_rows(const Tensor& from, std::int64_t count) {
+  Tensor to(from.dtype(), from.shape().with(0, count));
+  std::memcpy(to.as<std::byte>(), from.as<std::byte>(), to.bytes());
+  return to;
+}
+
+}  // namespace
+
+void normalise(Split& split, const std::string& what) {
+  const auto fail = [&](const std::string& message) {
+    throw UserError(ErrorKind::data, {}, fmt::format("{}: {}", what, message));
+  };
+  const Shape& images = split.images.shape();
+  const Shape& labels = split.labels.shape();
+  if (images.rank() == 0 || labels.rank() == 0) fail("has a single number where samples should be");
+  if (images[0] != labels[0])
+    fail(fmt::format("has {} images but {} labels", images[0], labels[0]));
+  if (images[0] == 0) fail("has no samples");
+  if (images.elements() == 0 || labels.elements() == 0) {
+    fail(fmt::format(
+        "has empty samples: images {}, labels {}", to_string(images), to_string(labels)));
+  }
+  if (split.images.dtype() != DType::uint8 && split.images.dtype() != DType::float32) {
+    split.images = to_float32(split.images);
+  }
+  if (images.rank() == 1) split.images.reshape({images[0], 1});
+  if (images.rank() == 3) split.images.reshape({images[0], images[1], images[2], 1});
+
+  if (labels.rank() > 2) fail(fmt::format("has labels of shape {}", to_string(labels)));
+  if (labels.rank() == 2 && labels[1] == 1) split.labels.reshape({labels[0]});
+  if (is_floating(split.labels.dtype()) || labels.rank() == 2) {
+    if (split.labels.dtype() != DType::float32) split.labels = to_float32(split.labels);
+  } else if (split.labels.dtype() != DType::int32) {
+    split.labels = to_labels(split.labels, what);
+  }
+}
+
+void check_finite(const Split& split, const std::string& what) {
+  check_finite(split.images, "images", what);
+  check_finite(split.labels, "labels", what);
+}
+
+void keep_first(Split& split, std::int64_t count, const std::string& what, const Where& where) {
+  const std::int64_t samples = split.samples();
+  if (count < 1 || count > samples) {
+    throw UserError(
+        ErrorKind::config,
+        where,
+        fmt::format("{} samples of {} were asked for; it has {}", count, what, samples));
+  }
+  if (count == samples) return;
+  split.images = first_rows(split.images, count);
+  split.labels = first_rows(split.labels, count);
+}
+
+}  // namespace halfstep::data

@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "data/safetensors.h"
+#include "data/safetensors_dtype.h"
+
+namespace halfstep::data {
+namespace {
+
+std::string_view type_name(DType dtype) {
+  for (const SafetensorsType& type : k_safetensors_types) {
+    if (type.dtype == dtype) return type.name;
+  }
+  require(false, "{} in a safetensors file", name(dtype));
+  return {};
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path,
+                       std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<const NamedTensor*> order;
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : tensors) {
+    require(names.insert(tensor.name).second && tensor.name != k_safetensors_metadata,
+            "tensor name '{}' in a safetensors file",
+            tensor.name);
+    order.push_back(&tensor);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return size_bytes(a->view.dtype) > size_bytes(b->view.dtype);
+  });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[std::string(k_safetensors_metadata)] = metadata;
+  std::uint64_t at = 0;
+  for (const NamedTensor* tensor : order) {
+    const std::uint64_t end = at + tensor->view.bytes();
+    const auto dims = tensor->view.shape.dims();
+    header[tensor->name] = {{"dtype", type_name(tensor->view.dtype)},
+                            {"shape", std::vector<std::int64_t>(dims.begin(), dims.end())},
+                            {"data_offsets", {at, end}}};
+    at = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+
+  OutputFile file(path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(text);
+  for (const NamedTensor* tensor : order) {
+    file.write({tensor->view.as<const std::byte>(), tensor->view.bytes()});
+  }
+  file.commit();
+}
+
+}  // namespace halfstep::data

@@ -1,0 +1,186 @@
+#include "data/table.h"
+
+namespace halfstep::data {
+namespace {
+
+constexpr std::array<std::string_view, 10> k_digits{
+    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+constexpr std::array<std::string_view, 10> k_clothes{"T-shirt/top",
+                                                     "Trouser",
+                                                     "Pullover",
+                                                     "Dress",
+                                                     "Coat",
+                                                     "Sandal",
+                                                     "Shirt",
+                                                     "Sneaker",
+                                                     "Bag",
+                                                     "Ankle boot"};
+constexpr std::array<std::string_view, 10> k_kana{
+    "o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"};
+constexpr std::array<std::string_view, 10> k_cifar10_names{
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+// clang-format off
+constexpr std::array<std::string_view, 100> k_cifar100_names{
+    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle",
+    "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle",
+    "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch", "crab", "crocodile", "cup",
+    "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox", "girl", "hamster", "house",
+    "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster", "man",
+    "maple_tree", "motorcycle", "mountain", "mouse", "mushroom", "oak_tree", "orange", "orchid",
+    "otter", "palm_tree", "pear", "pickup_truck", "pine_tree", "plain", "plate", "poppy",
+    "porcupine", "possum", "rabbit", "raccoon", "ray", "road", "rocket", "rose", "sea", "seal",
+    "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider", "squirrel", "streetcar",
+    "sunflower", "sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor",
+    "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman",
+    "worm"};
+// clang-format on
+
+constexpr std::array k_idx_files{
+    SetFile{"train-images-idx3-ubyte", ""},
+    SetFile{"train-labels-idx1-ubyte", ""},
+    SetFile{"t10k-images-idx3-ubyte", ""},
+    SetFile{"t10k-labels-idx1-ubyte", ""},
+};
+constexpr std::array k_mnist_files{
+    SetFile{"train-images-idx3-ubyte",
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+    SetFile{"train-labels-idx1-ubyte",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+    SetFile{"t10k-images-idx3-ubyte",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+    SetFile{"t10k-labels-idx1-ubyte",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
+};
+constexpr std::array k_fashion_files{
+    SetFile{"train-images-idx3-ubyte",
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
+    SetFile{"train-labels-idx1-ubyte",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
+    SetFile{"t10k-images-idx3-ubyte",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
+    SetFile{"t10k-labels-idx1-ubyte",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"},
+};
+constexpr std::array k_emnist_files{
+    SetFile{"emnist-digits-train-images-idx3-ubyte", ""},
+    SetFile{"emnist-digits-train-labels-idx1-ubyte", ""},
+    SetFile{"emnist-digits-test-images-idx3-ubyte", ""},
+    SetFile{"emnist-digits-test-labels-idx1-ubyte", ""},
+};
+constexpr std::array k_cifar10_files{
+    SetFile{"data_batch_1.bin", ""},
+    SetFile{"data_batch_2.bin", ""},
+    SetFile{"data_batch_3.bin", ""},
+    SetFile{"data_batch_4.bin", ""},
+    SetFile{"data_batch_5.bin", ""},
+    SetFile{"test_batch.bin", ""},
+};
+constexpr std::array k_cifar100_files{SetFile{"train.bin", ""}, SetFile{"test.bin", ""}};
+
+constexpr std::array<std::int64_t, 3> k_grey28{28, 28, 1};
+constexpr std::array<std::int64_t, 3> k_colour32{32, 32, 3};
+
+constexpr std::array k_sets{
+    SetDef{.name = "cifar10",
+           .load = load_cifar10_set,
+           .files = k_cifar10_files,
+           .folder = "cifar-10-batches-bin",
+           .sample_shape = k_colour32,
+           .classes = 10,
+           .class_names = k_cifar10_names,
+           .remedy = "scripts/fetch_datasets.sh cifar10 downloads it"},
+    SetDef{.name = "cifar100",
+           .load = load_cifar100_set,
+           .files = k_cifar100_files,
+           .folder = "cifar-100-binary",
+           .sample_shape = k_colour32,
+           .classes = 100,
+           .class_names = k_cifar100_names,
+           .remedy = "scripts/fetch_datasets.sh cifar100 downloads it"},
+    SetDef{.name = "emnist_digits",
+           .load = load_transposed_idx_set,
+           .files = k_emnist_files,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_digits,
+           .remedy = "scripts/fetch_datasets.sh emnist_digits downloads it"},
+    SetDef{.name = "fashion_mnist",
+           .load = load_idx_set,
+           .files = k_fashion_files,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_clothes,
+           .system_folder = "/usr/share/datasets/fashion-mnist",
+           .remedy = "apt install dataset-fashion-mnist, or scripts/fetch_datasets.sh "
+                     "fashion_mnist downloads it"},
+    SetDef{.name = "kmnist",
+           .load = load_idx_set,
+           .files = k_idx_files,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_kana,
+           .remedy = "scripts/fetch_datasets.sh kmnist downloads it"},
+    SetDef{.name = "mnist",
+           .load = load_idx_set,
+           .files = k_mnist_files,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_digits,
+           .remedy = "scripts/fetch_datasets.sh mnist downloads it"},
+    SetDef{.name = "synthetic_digits",
+           .load = load_synthetic_digits,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_digits},
+};
+
+constexpr std::array k_formats{
+    SetDef{.name = "cifar10",
+           .load = load_cifar10_set,
+           .files = k_cifar10_files,
+           .folder = "cifar-10-batches-bin",
+           .sample_shape = k_colour32,
+           .classes = 10},
+    SetDef{.name = "cifar100",
+           .load = load_cifar100_set,
+           .files = k_cifar100_files,
+           .folder = "cifar-100-binary",
+           .sample_shape = k_colour32,
+           .classes = 100},
+    SetDef{.name = "idx", .load = load_idx_set, .files = k_idx_files, .test_optional = true},
+    SetDef{.name = "npz", .load = load_npz_set},
+    SetDef{.name = "synth",
+           .load = load_synthetic_digits,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_digits},
+    SetDef{.name = "synthetic_digits",  // the same, by its full name
+           .load = load_synthetic_digits,
+           .sample_shape = k_grey28,
+           .classes = 10,
+           .class_names = k_digits},
+};
+
+const SetDef* find(std::span<const SetDef> rows, std::string_view name) {
+  for (const SetDef& row : rows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> names(std::span<const SetDef> rows) {
+  std::vector<std::string> all;
+  for (const SetDef& row : rows) all.emplace_back(row.name);
+  return all;
+}
+
+}  // namespace
+
+std::span<const SetDef> named_sets() { return k_sets; }
+std::span<const SetDef> formats() { return k_formats; }
+const SetDef* find_set(std::string_view name) { return find(k_sets, name); }
+const SetDef* find_format(std::string_view name) { return find(k_formats, name); }
+std::vector<std::string> dataset_names() { return names(k_sets); }
+std::vector<std::string> dataset_formats() { return names(k_formats); }
+
+}  // namespace halfstep::data
