@@ -47,6 +47,14 @@ TEST_CASE("bootstrap: without any spread the interval is the ratio") {
   CHECK(estimate.interval == Interval{1.5, 1.5});
 }
 
+TEST_CASE("bootstrap: each end of the interval cuts off half of what the confidence leaves") {
+  // Resamples of two blocks: a quarter has ratio 1, half 1.5, a quarter 2.
+  const std::vector<TimedBlock> blocks{{{1}, {1}}, {{2}, {1}}};
+  CHECK(ratio_of_medians(blocks, {.confidence = 0.95}).interval == Interval{1, 2});
+  CHECK(ratio_of_medians(blocks, {.confidence = 0.6}).interval == Interval{1, 2});
+  CHECK(ratio_of_medians(blocks, {.confidence = 0.4}).interval == Interval{1.5, 1.5});
+}
+
 TEST_CASE("bootstrap: the same seed gives the same interval with any number of threads") {
   const std::vector<TimedBlock> blocks = blocks_of(2, 3, 50, 0.1, 1);
   const int before = thread_count();
