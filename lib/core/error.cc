@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace halfstep {
 namespace {
@@ -65,8 +66,24 @@ void Diagnostics::error(Where where, std::string message, std::string hint) {
   problems_.push_back({std::move(where), std::move(message), std::move(hint)});
 }
 
+std::vector<Problem> Diagnostics::in_order() const {
+  std::vector<std::string> files;
+  const auto file_index = [&files](const Problem& problem) {
+    return std::find(files.begin(), files.end(), problem.where.file) - files.begin();
+  };
+  for (const Problem& problem : problems_) {
+    if (file_index(problem) == std::ssize(files)) files.push_back(problem.where.file);
+  }
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Problem& a, const Problem& b) {
+    return std::tuple(file_index(a), a.where.line, a.where.column) <
+           std::tuple(file_index(b), b.where.line, b.where.column);
+  });
+  return sorted;
+}
+
 void Diagnostics::throw_if_any(ErrorKind kind) const {
-  if (!problems_.empty()) throw UserError(kind, problems_);
+  if (!problems_.empty()) throw UserError(kind, in_order());
 }
 
 std::string nearest(std::string_view given, const std::vector<std::string>& known) {

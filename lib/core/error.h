@@ -69,7 +69,9 @@ class Diagnostics {
   void error(Where where, std::string message, std::string hint = {});
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
-  /// Throws UserError of `kind` with everything collected, if anything was.
+  /// The problems file by file (in the order in which the files were met), each from top to bottom.
+  std::vector<Problem> in_order() const;
+  /// Throws UserError of `kind` with everything collected, in order, if anything was.
   void throw_if_any(ErrorKind kind = ErrorKind::config) const;
 
  private:
