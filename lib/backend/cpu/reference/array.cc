@@ -1,0 +1,318 @@
+// Ops that move elements: copies of words of the element's size, never a rounding.
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/reference/loops.h"
+#include "backend/cpu/reference/reference.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+using graph::TensorType;
+
+/// A copy of the elements of `shape`, with a start and strides on both sides.
+struct Copy {
+  Shape shape;
+  std::array<Strides, 2> strides{};  ///< of the source, of the destination
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+
+/// Calls f with an unsigned type of the element's size.
+template <class F>
+decltype(auto) dispatch_word(DType dtype, F&& f) {
+  switch (size_bytes(dtype)) {
+    case 1:
+      return f(Type<std::uint8_t>{});
+    case 2:
+      return f(Type<std::uint16_t>{});
+    case 4:
+      return f(Type<std::uint32_t>{});
+    default:
+      return f(Type<std::uint64_t>{});
+  }
+}
+
+template <class Word>
+void run_copy(const Copy& c, const Word* x, Word* y) {
+  parallel_for(c.shape.elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
+    walk(c.shape, c.strides, begin, end, [&](std::int64_t, const auto& at) {
+      y[c.to + at[1]] = x[c.from + at[0]];
+    });
+  });
+}
+
+/// One copy from input `i` to output 0.
+Prepared launch_copy(const NodeView& node, Copy copy, std::size_t i = 0) {
+  return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
+    return launch(
+        [=](const Args& args) { run_copy(copy, args.in[i].as<Word>(), args.out[0].as<Word>()); });
+  });
+}
+
+/// Constant input `i`, which the kernel has asked for in accepts().
+std::vector<std::int64_t> constant(const NodeView& node, std::size_t i) {
+  return node.constant(i).value();
+}
+
+std::size_t front(std::int64_t axis, std::size_t rank) {
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+template <std::size_t... I>
+Accepts constants(const NodeView& node, const Capabilities& capabilities) {
+  for (std::size_t i : {I...}) {
+    if (!node.constant(i)) return Accepts::no(fmt::format("input {} is not constant", i));
+  }
+  return executable(node, capabilities);
+}
+
+/// The whole input, element for element.
+Prepared prepare_same(const NodeView& node, const Capabilities&) {
+  return launch([](const Args& args) {
+    if (args.out[0].data != args.in[0].data && args.out[0].bytes() > 0) {
+      std::memcpy(args.out[0].data, args.in[0].data, args.out[0].bytes());
+    }
+  });
+}
+
+Prepared prepare_broadcast_to(const NodeView& node, const Capabilities&) {
+  const Shape& y = node.output().shape;
+  return launch_copy(node, {y, {broadcast_strides(node.input(0).shape, y), strides_of(y)}});
+}
+
+Prepared prepare_transpose(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  const Shape& y = node.output().shape;
+  const Strides dense = strides_of(x);
+  const std::vector<std::int64_t> perm = constant(node, 1);
+  Strides strides{};
+  for (std::size_t i = 0; i < perm.size(); ++i) strides[i] = dense[front(perm[i], x.rank())];
+  return launch_copy(node, {y, {strides, strides_of(y)}});
+}
+
+Prepared prepare_reverse(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  Copy copy{x, {strides_of(x), strides_of(x)}};
+  std::vector<bool> turned(x.rank(), false);
+  const std::vector<std::int64_t> axes = constant(node, 1);
+  for (std::int64_t axis : axes) turned[front(axis, x.rank())] = true;
+  for (std::size_t i = 0; i < x.rank(); ++i) {
+    if (!turned[i]) continue;
+    copy.from += (x[i] - 1) * copy.strides[0][i];
+    copy.strides[0][i] = -copy.strides[0][i];
+  }
+  return launch_copy(node, copy);
+}
+
+Prepared prepare_slice(const NodeView& node, const Capabilities&) {
+  const Shape& y = node.output().shape;
+  Copy copy{y, {strides_of(node.input(0).shape), strides_of(y)}};
+  const std::vector<std::int64_t> begin = constant(node, 1);
+  for (std::size_t i = 0; i < y.rank(); ++i) copy.from += begin[i] * copy.strides[0][i];
+  return launch_copy(node, copy);
+}
+
+/// Pad with zeros, PadV2 with its third input.
+Prepared prepare_pad(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  Copy copy{x, {strides_of(x), strides_of(node.output().shape)}};
+  const std::vector<std::int64_t> paddings = constant(node, 1);
+  for (std::size_t i = 0; i < x.rank(); ++i) copy.to += paddings[2 * i] * copy.strides[1][i];
+  return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
+    return launch([copy](const Args& args) {
+      Word* y = args.out[0].as<Word>();
+      const Word value = args.in.size() > 2 ? args.in[2].as<Word>()[0] : Word{};
+      std::fill_n(y, args.out[0].elements(), value);
+      run_copy(copy, args.in[0].as<Word>(), y);
+    });
+  });
+}
+
+/// The input is written once per repetition of the whole.
+Prepared prepare_tile(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  const Strides to = strides_of(node.output().shape);
+  const Copy copy{x, {strides_of(x), to}};
+  const Shape repetitions(constant(node, 1));
+  std::array<Strides, 1> steps{};
+  for (std::size_t i = 0; i < x.rank(); ++i) steps[0][i] = x[i] * to[i];
+  return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
+    return launch([=](const Args& args) {
+      walk(repetitions, steps, 0, repetitions.elements(), [&](std::int64_t, const auto& at) {
+        run_copy(copy, args.in[0].as<Word>(), args.out[0].as<Word>() + at[0]);
+      });
+    });
+  });
+}
+
+/// Copies between parts and the whole that they make up along `axis`; `join` says which way.
+Prepared parts_copy(
+    DType dtype, const Shape& whole, std::size_t axis, const std::vector<Shape>& parts, bool join) {
+  const Strides strides = strides_of(whole);
+  std::vector<Copy> copies;
+  std::int64_t at = 0;
+  for (const Shape& part : parts) {
+    Copy copy{part, {strides_of(part), strides}, 0, at};
+    if (!join) copy = {part, {strides, strides_of(part)}, at, 0};
+    copies.push_back(copy);
+    at += part[axis] * strides[axis];
+  }
+  return dispatch_word(dtype, [&]<class Word>(Type<Word>) {
+    return launch([copies, join](const Args& args) {
+      for (std::size_t i = 0; i < copies.size(); ++i) {
+        const TensorView& x = args.in[join ? i : 1];  // Split's axis comes first
+        run_copy(copies[i], x.as<Word>(), args.out[join ? 0 : i].as<Word>());
+      }
+    });
+  });
+}
+
+Accepts accepts_concat(const NodeView& node, const Capabilities& capabilities) {
+  if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is not constant");
+  return executable(node, capabilities);
+}
+
+Prepared prepare_concat(const NodeView& node, const Capabilities&) {
+  const std::size_t count = node.inputs() - 1;
+  std::vector<Shape> parts;
+  for (std::size_t i = 0; i < count; ++i) parts.push_back(node.input(i).shape);
+  const Shape& whole = node.output().shape;
+  const std::size_t axis = front(constant(node, count).at(0), whole.rank());
+  return parts_copy(node.output().dtype, whole, axis, parts, true);
+}
+
+Prepared prepare_split(const NodeView& node, const Capabilities&) {
+  std::vector<Shape> parts;
+  for (const TensorType& type : node.node.outputs) parts.push_back(type.shape);
+  const Shape& whole = node.input(1).shape;
+  const std::size_t axis = front(constant(node, 0).at(0), whole.rank());
+  return parts_copy(node.output().dtype, whole, axis, parts, false);
+}
+
+Prepared prepare_fill(const NodeView& node, const Capabilities&) {
+  return launch_copy(node, {node.output().shape, {Strides{}, strides_of(node.output().shape)}}, 1);
+}
+
+Prepared prepare_shape(const NodeView& node, const Capabilities&) {
+  const Shape shape = node.input(0).shape;
+  const bool wide = node.output().dtype == DType::int64;
+  return launch([=](const Args& args) {
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+      if (wide) {
+        args.out[0].as<std::int64_t>()[i] = shape[i];
+      } else {
+        args.out[0].as<std::int32_t>()[i] = static_cast<std::int32_t>(shape[i]);
+      }
+    }
+  });
+}
+
+/// y[.., i, ..] = indices[..] == i ? on : off; an index that does not exist gives off everywhere.
+Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
+  const Shape& indices = node.input(0).shape;
+  const std::size_t axis = front(node.attrs().get<std::int64_t>("axis"), indices.rank() + 1);
+  const std::int64_t depth = node.output().shape[axis];
+  const std::int64_t inner = indices.elements(axis, indices.rank());
+  return dispatch_number(node.input(0).dtype, [&]<class Index>(Type<Index>) {
+    return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
+      return launch([=](const Args& args) {
+        const Word on = args.in[2].as<Word>()[0];
+        const Word off = args.in[3].as<Word>()[0];
+        Word* y = args.out[0].as<Word>();
+        std::fill_n(y, args.out[0].elements(), off);
+        for (std::int64_t i = 0; i < args.in[0].elements(); ++i) {
+          const auto hot = static_cast<std::int64_t>(load_sum(args.in[0].as<Index>()[i]));
+          if (hot < 0 || hot >= depth) continue;
+          y[(i / inner * depth + hot) * inner + i % inner] = on;
+        }
+      });
+    });
+  });
+}
+
+/// y[outer, j, inner] = params[outer, indices[j], inner], 0 where the index does not exist, as
+/// TensorFlow does on a GPU.
+Prepared prepare_gather(const NodeView& node, const Capabilities&) {
+  const Shape& params = node.input(0).shape;
+  const std::size_t axis = front(constant(node, 2).at(0), params.rank());
+  const std::int64_t outer = params.elements(0, axis);
+  const std::int64_t extent = params[axis];
+  const std::int64_t inner = params.elements(axis + 1, params.rank());
+  return dispatch_number(node.input(1).dtype, [&]<class Index>(Type<Index>) {
+    return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
+      return launch([=](const Args& args) {
+        const Word* x = args.in[0].as<Word>();
+        Word* y = args.out[0].as<Word>();
+        const std::int64_t count = args.in[1].elements();
+        for (std::int64_t i = 0; i < outer * count; ++i, y += inner) {
+          const auto at = static_cast<std::int64_t>(load_sum(args.in[1].as<Index>()[i % count]));
+          if (at < 0 || at >= extent) {
+            std::fill_n(y, inner, Word{});
+          } else {
+            std::copy_n(x + (i / count * extent + at) * inner, inner, y);
+          }
+        }
+      });
+    });
+  });
+}
+
+/// y[id, ..] = sum of the data whose id it is, in double; ids that do not exist are left out.
+Prepared prepare_segment_sum(const NodeView& node, const Capabilities&) {
+  const Shape& y_shape = node.output().shape;
+  const std::int64_t segments = y_shape[0];
+  const std::int64_t inner = y_shape.elements(1, y_shape.rank());
+  const auto workspace_bytes = static_cast<std::size_t>(y_shape.elements()) * sizeof(double);
+  return dispatch_number(node.input(1).dtype, [&]<class Index>(Type<Index>) {
+    return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
+      return launch(
+          [=](const Args& args) {
+            auto* sums = reinterpret_cast<Sum<T>*>(args.workspace);
+            std::fill_n(sums, segments * inner, Sum<T>{});
+            const T* x = args.in[0].as<T>();
+            for (std::int64_t i = 0; i < args.in[1].elements(); ++i, x += inner) {
+              const auto id = static_cast<std::int64_t>(load_sum(args.in[1].as<Index>()[i]));
+              if (id < 0 || id >= segments) continue;
+              for (std::int64_t k = 0; k < inner; ++k) sums[id * inner + k] += load_sum(x[k]);
+            }
+            T* y = args.out[0].as<T>();
+            for (std::int64_t i = 0; i < segments * inner; ++i) y[i] = store<T>(sums[i]);
+          },
+          workspace_bytes);
+    });
+  });
+}
+
+Kernel alias(std::string_view op, std::string_view name) {
+  return {op, name, executable, prepare_same, 0b1, true};
+}
+
+}  // namespace
+
+std::vector<Kernel> array_kernels() {
+  return {
+      {"BroadcastTo", "reference/broadcast_to", executable, prepare_broadcast_to},
+      {"ConcatV2", "reference/concat_v2", accepts_concat, prepare_concat},
+      alias("ExpandDims", "reference/expand_dims"),
+      {"Fill", "reference/fill", executable, prepare_fill},
+      {"GatherV2", "reference/gather_v2", constants<2>, prepare_gather},
+      {"OneHot", "reference/one_hot", executable, prepare_one_hot},
+      {"Pad", "reference/pad", constants<1>, prepare_pad},
+      {"PadV2", "reference/pad_v2", constants<1>, prepare_pad},
+      alias("PreventGradient", "reference/prevent_gradient"),
+      alias("Reshape", "reference/reshape"),
+      {"ReverseV2", "reference/reverse_v2", constants<1>, prepare_reverse},
+      {"Shape", "reference/shape", executable, prepare_shape},
+      {"Slice", "reference/slice", constants<1>, prepare_slice},
+      {"Split", "reference/split", constants<0>, prepare_split},
+      alias("Squeeze", "reference/squeeze"),
+      alias("StopGradient", "reference/stop_gradient"),
+      {"Tile", "reference/tile", constants<1>, prepare_tile},
+      {"Transpose", "reference/transpose", constants<1>, prepare_transpose},
+      {"UnsortedSegmentSum", "reference/unsorted_segment_sum", executable, prepare_segment_sum},
+  };
+}
+
+}  // namespace halfstep::backend::cpu

@@ -1,0 +1,90 @@
+#pragma once
+// Loops that several reference kernels share.
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "backend/kernel.h"
+#include "core/dispatch.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu {
+
+/// Elements below which a loop stays on one thread.
+constexpr std::int64_t k_grain = 1 << 14;
+
+/// Yes when every input and output has a dtype that halfstep computes with.
+Accepts executable(const NodeView& node, const Capabilities& capabilities);
+
+/// dispatch() without bool.
+template <class F>
+decltype(auto) dispatch_number(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::int32:
+      return f(Type<std::int32_t>{});
+    case DType::int64:
+      return f(Type<std::int64_t>{});
+    case DType::uint8:
+      return f(Type<std::uint8_t>{});
+    default:
+      return dispatch_floating(dtype, f);
+  }
+}
+
+/// An element in the type that arithmetic on it is done in, and back.
+template <class T>
+Compute<T> load(T x) {
+  return static_cast<Compute<T>>(x);
+}
+template <class T, class C>
+T store(C x) {
+  return static_cast<T>(static_cast<Compute<T>>(x));
+}
+
+/// What sums of T are accumulated in: double for floating T, int64 otherwise.
+template <class T>
+using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
+template <class T>
+Sum<T> load_sum(T x) {
+  return static_cast<Sum<T>>(static_cast<Compute<T>>(x));
+}
+
+/// Steps in elements along each axis.
+using Strides = std::array<std::int64_t, Shape::k_max_rank>;
+
+/// The strides of a dense row-major tensor.
+Strides strides_of(const Shape& shape);
+
+/// The strides with which `operand` is read when broadcast to `shape`: 0 where it is stretched.
+Strides broadcast_strides(const Shape& operand, const Shape& shape);
+
+/// Calls body(i, offsets) for the elements [begin, end) of `shape` in row-major order, with one
+/// offset per set of strides.
+template <std::size_t N, class F>
+void walk(const Shape& shape,
+          const std::array<Strides, N>& strides,
+          std::int64_t begin,
+          std::int64_t end,
+          F&& body) {
+  std::array<std::int64_t, Shape::k_max_rank> at{};
+  std::array<std::int64_t, N> offsets{};
+  std::int64_t rest = begin;
+  for (std::size_t axis = shape.rank(); axis-- > 0 && begin < end;) {
+    at[axis] = rest % shape[axis];
+    rest /= shape[axis];
+    for (std::size_t n = 0; n < N; ++n) offsets[n] += at[axis] * strides[n][axis];
+  }
+  for (std::int64_t i = begin; i < end; ++i) {
+    body(i, std::as_const(offsets));
+    for (std::size_t axis = shape.rank(); axis-- > 0;) {
+      for (std::size_t n = 0; n < N; ++n) offsets[n] += strides[n][axis];
+      if (++at[axis] < shape[axis]) break;
+      for (std::size_t n = 0; n < N; ++n) offsets[n] -= shape[axis] * strides[n][axis];
+      at[axis] = 0;
+    }
+  }
+}
+
+}  // namespace halfstep::backend::cpu
