@@ -73,6 +73,7 @@ class Compiler {
     for (int id = 0; id < impl_->graph.size(); ++id) add(id);
     make_constants();
     lay_out();
+    find_segments();
     return std::move(impl_);
   }
 
@@ -244,6 +245,16 @@ class Compiler {
     }
     for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
       impl_->steps[i].workspace_offset = layout.offsets[workspaces_[i]];
+    }
+  }
+
+  void find_segments() {
+    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
+      const graph::Phase phase = impl_->graph.node(impl_->steps[i].node).origin.phase;
+      if (impl_->segments.empty() || impl_->segments.back().phase != phase) {
+        impl_->segments.push_back({phase, i, i});
+      }
+      impl_->segments.back().last = i + 1;
     }
   }
 

@@ -77,6 +77,21 @@ void Plan::run() {
   for (Step& step : impl_->steps) step.launch->run({step.in, step.out, step.workspace});
 }
 
+void Plan::run(PhaseSeconds& seconds) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  for (const Segment& segment : impl_->segments) {
+    for (std::size_t i = segment.first; i < segment.last; ++i) {
+      Step& step = impl_->steps[i];
+      step.launch->run({step.in, step.out, step.workspace});
+    }
+    const Clock::time_point end = Clock::now();
+    seconds[static_cast<std::size_t>(segment.phase)] +=
+        std::chrono::duration<double>(end - begin).count();
+    begin = end;
+  }
+}
+
 void Plan::trace(const Observer& observer) {
   for (Step& step : impl_->steps) {
     const graph::Node& node = impl_->graph.node(step.node);

@@ -2,6 +2,7 @@
 // A graph made ready to run: launches in a fixed order over one arena. Nothing is decided,
 // allocated or looked up while it runs.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +15,9 @@
 #include "plan/state.h"
 
 namespace halfstep::plan {
+
+/// Seconds of one step by Phase of its launches.
+using PhaseSeconds = std::array<double, 8>;
 
 /// Sees the outputs of each launch as it is done.
 using Observer = std::function<void(const graph::Node& node, std::span<const TensorView> outputs)>;
@@ -61,6 +65,8 @@ class Plan {
 
   /// One step.
   void run();
+  /// One step with the seconds of each phase added to `seconds`.
+  void run(PhaseSeconds& seconds);
   /// The same launches with a look at each one's outputs; launches of `Phase::update` are left
   /// out, so that the state stays as it is.
   void trace(const Observer& observer);

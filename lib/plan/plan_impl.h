@@ -29,12 +29,20 @@ struct Step {
   std::byte* workspace = nullptr;
 };
 
+/// A run of steps of one phase, [first, last).
+struct Segment {
+  graph::Phase phase = graph::Phase::forward;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
 struct Plan::Impl {
   graph::Graph graph;
   std::vector<KernelChoice> kernels;
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
+  std::vector<Segment> segments;
   AlignedBuffer constants;
   std::size_t arena_bytes = 0;
 

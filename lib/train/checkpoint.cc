@@ -1,0 +1,194 @@
+#include "train/checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/files.h"
+#include "data/safetensors.h"
+
+namespace halfstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+using graph::Role;
+
+constexpr std::string_view k_model = "model.safetensors";
+constexpr std::string_view k_optimizer = "optimizer.safetensors";
+constexpr std::string_view k_progress = "state.json";
+constexpr std::string_view k_done = "DONE";
+constexpr std::string_view k_temporary = ".tmp-";
+
+bool in_model(Role role) { return role == Role::weight || role == Role::statistic; }
+bool in_optimizer(Role role) { return !in_model(role) && role != Role::derived; }
+
+std::string join(const std::string& dir, std::string_view name) {
+  return (fs::path(dir) / name).string();
+}
+
+std::vector<data::NamedTensor> tensors(const plan::State& state, bool (*wanted)(Role)) {
+  std::vector<data::NamedTensor> named;
+  for (const plan::State::Entry& entry : state.entries()) {
+    if (wanted(entry.variable.role)) named.push_back({entry.variable.name, entry.tensor.view()});
+  }
+  return named;
+}
+
+[[noreturn]] void fail(const std::string& path, const std::string& what, std::string hint = {}) {
+  throw UserError(ErrorKind::data, {path, 0, 0, ""}, what, std::move(hint));
+}
+
+/// Gives a finished folder its name. One that stands there already (a checkpoint of the same step)
+/// is exchanged for it in one go, so that at every moment one of the two is complete.
+void publish(const std::string& temporary, const std::string& final_path) {
+  if (fs::exists(final_path) &&
+      ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) ==
+          0) {
+    return;
+  }
+  std::error_code error;
+  fs::remove_all(final_path, error);
+  fs::rename(temporary, final_path);
+}
+
+/// Loads the variables of one kind. Absent loss-scale variables are left as they are.
+void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
+  const data::SafetensorsReader reader(path);
+  std::vector<Problem> problems;
+  const auto problem = [&](std::string message) {
+    problems.push_back({{path, 0, 0, ""}, std::move(message), ""});
+  };
+  std::size_t used = 0;
+  for (const plan::State::Entry& entry : state.entries()) {
+    if (!wanted(entry.variable.role)) continue;
+    const data::SafetensorsEntry* stored = reader.find(entry.variable.name);
+    if (stored == nullptr) {
+      if (entry.variable.role != Role::loss_scale) {
+        problem(fmt::format("lacks '{}' {}", entry.variable.name, to_string(entry.tensor.shape())));
+      }
+      continue;
+    }
+    ++used;
+    if (stored->shape != entry.tensor.shape()) {
+      problem(fmt::format("'{}' is {} here, the model wants {}",
+                          stored->name,
+                          to_string(stored->shape),
+                          to_string(entry.tensor.shape())));
+      continue;
+    }
+    if (!problems.empty()) continue;
+    convert(reader.read(*stored).view(), entry.tensor.view());
+  }
+  if (wanted == in_model && used < reader.entries().size()) {
+    for (const data::SafetensorsEntry& stored : reader.entries()) {
+      if (!state.contains(stored.name))
+        problem(fmt::format("has '{}', the model does not", stored.name));
+    }
+  }
+  if (!problems.empty()) throw UserError(ErrorKind::data, problems);
+}
+
+}  // namespace
+
+std::string save_checkpoint(const std::string& run_dir,
+                            const plan::State& state,
+                            const Progress& progress,
+                            const std::string& name) {
+  const std::string root = join(run_dir, "checkpoints");
+  const std::string folder =
+      name.empty() ? fmt::format("step-{:06}", progress.counters.ordinal) : name;
+  const std::string final_path = join(root, folder);
+  const std::string temporary = join(root, std::string(k_temporary) + folder);
+  std::error_code error;
+  fs::remove_all(temporary, error);
+  fs::create_directories(temporary, error);
+  if (error) fail(temporary, "cannot create: " + error.message());
+  try {
+    data::write_safetensors(
+        join(temporary, k_model), tensors(state, in_model), {{"format", "halfstep"}});
+    data::write_safetensors(
+        join(temporary, k_optimizer), tensors(state, in_optimizer), {{"format", "halfstep"}});
+    write_file_atomically(join(temporary, k_progress), to_json(progress));
+    write_file_atomically(join(temporary, k_done), "");
+    sync_path(temporary);
+    publish(temporary, final_path);
+    sync_path(root);
+    fs::remove_all(temporary, error);
+  } catch (const fs::filesystem_error& failure) {
+    fs::remove_all(temporary, error);
+    fail(final_path, failure.code().message());
+  } catch (...) {
+    fs::remove_all(temporary, error);
+    throw;
+  }
+  return final_path;
+}
+
+std::vector<std::string> list_checkpoints(const std::string& run_dir) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
+    const std::string folder = entry.path().filename().string();
+    if (folder.starts_with("step-") && fs::exists(entry.path() / k_done)) {
+      found.push_back(entry.path().string());
+    }
+  }
+  // By step: names of equal length compare as numbers, longer ones are later.
+  std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  return found;
+}
+
+void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
+  std::error_code error;
+  std::vector<std::string> have = list_checkpoints(run_dir);
+  for (std::size_t i = 0;
+       i + static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)) < have.size();
+       ++i) {
+    // DONE goes first, so that a removal cut short does not leave half a checkpoint that counts.
+    fs::remove(fs::path(have[i]) / k_done, error);
+    fs::remove_all(have[i], error);
+  }
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
+    const fs::path path = entry.path();
+    const std::string folder = path.filename().string();
+    const bool broken = folder.starts_with("step-") && !fs::exists(path / k_done);
+    if (broken || folder.starts_with(k_temporary)) fs::remove_all(path, error);
+  }
+}
+
+std::optional<std::string> find_checkpoint(const std::string& path) {
+  if (fs::exists(fs::path(path) / k_done)) return path;
+  const std::vector<std::string> have = list_checkpoints(path);
+  if (have.empty()) return std::nullopt;
+  return have.back();
+}
+
+void load_weights(const std::string& path, plan::State& state) {
+  if (fs::is_regular_file(path)) return load(path, state, in_model);
+  const std::optional<std::string> checkpoint = find_checkpoint(path);
+  if (!checkpoint) {
+    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
+  }
+  load(join(*checkpoint, k_model), state, in_model);
+}
+
+Progress load_checkpoint(const std::string& path, plan::State& state) {
+  const std::optional<std::string> checkpoint = find_checkpoint(path);
+  if (!checkpoint) {
+    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
+  }
+  const std::string progress_path = join(*checkpoint, k_progress);
+  Progress progress = progress_from_json(read_file(progress_path), progress_path);
+  load(join(*checkpoint, k_model), state, in_model);
+  load(join(*checkpoint, k_optimizer), state, in_optimizer);
+  return progress;
+}
+
+}  // namespace halfstep::train

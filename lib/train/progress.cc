@@ -1,0 +1,262 @@
+#include "train/progress.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace halfstep::train {
+namespace {
+
+using Json = nlohmann::json;
+
+/// JSON has no infinities: a number that is not finite travels as a word.
+Json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double number(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto word = json.get<std::string>();
+  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return word == "inf" ? std::numeric_limits<double>::infinity()
+                       : -std::numeric_limits<double>::infinity();
+}
+
+Json write(const Metrics& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) json[name] = number(value);
+  return json;
+}
+
+Metrics read_metrics(const Json& json) {
+  Metrics metrics;
+  for (const auto& [name, value] : json.items()) metrics[name] = number(value);
+  return metrics;
+}
+
+Json write(const std::optional<FirstNonfinite>& first) {
+  if (!first) return nullptr;
+  return {{"tensor", first->tensor},
+          {"op", first->op},
+          {"layer", first->layer},
+          {"phase", first->phase},
+          {"dtype", first->dtype},
+          {"kind", first->kind},
+          {"count", first->count},
+          {"finite_absmax", number(first->finite_absmax)},
+          {"loss_finite", first->loss_finite}};
+}
+
+std::optional<FirstNonfinite> read_first(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return FirstNonfinite{json.at("tensor"),
+                        json.at("op"),
+                        json.at("layer"),
+                        json.at("phase"),
+                        json.at("dtype"),
+                        json.at("kind"),
+                        json.at("count"),
+                        number(json.at("finite_absmax")),
+                        json.at("loss_finite")};
+}
+
+Json write(const Counters& c) {
+  return {{"attempted", c.attempted},
+          {"applied", c.applied},
+          {"ordinal", c.ordinal},
+          {"skipped", c.skipped},
+          {"retried", c.retried},
+          {"samples_seen", c.samples_seen},
+          {"samples_trained", c.samples_trained}};
+}
+
+Counters read_counters(const Json& json) {
+  return {json.at("attempted"),
+          json.at("applied"),
+          json.at("ordinal"),
+          json.at("skipped"),
+          json.at("retried"),
+          json.at("samples_seen"),
+          json.at("samples_trained")};
+}
+
+Json write(const EpochSums& s) {
+  return {{"loss", number(s.loss)},
+          {"loss_samples", s.loss_samples},
+          {"metrics", write(s.metrics)},
+          {"samples", s.samples},
+          {"steps", s.steps},
+          {"skipped", s.skipped},
+          {"seconds", s.seconds}};
+}
+
+EpochSums read_sums(const Json& json) {
+  return {number(json.at("loss")),
+          json.at("loss_samples"),
+          read_metrics(json.at("metrics")),
+          json.at("samples"),
+          json.at("steps"),
+          json.at("skipped"),
+          json.at("seconds")};
+}
+
+Json write(const EpochRecord& e) {
+  return {{"epoch", e.epoch},
+          {"partial", e.partial},
+          {"train", write(e.train)},
+          {"validation", write(e.validation)},
+          {"learning_rate", e.learning_rate},
+          {"loss_scale", e.loss_scale ? number(*e.loss_scale) : Json(nullptr)},
+          {"skipped_steps", e.skipped_steps},
+          {"steps", e.steps},
+          {"train_seconds", e.train_seconds},
+          {"eval_seconds", e.eval_seconds}};
+}
+
+EpochRecord read_epoch(const Json& json) {
+  EpochRecord e;
+  e.epoch = json.at("epoch");
+  e.partial = json.at("partial");
+  e.train = read_metrics(json.at("train"));
+  e.validation = read_metrics(json.at("validation"));
+  e.learning_rate = json.at("learning_rate");
+  if (!json.at("loss_scale").is_null()) e.loss_scale = number(json.at("loss_scale"));
+  e.skipped_steps = json.at("skipped_steps");
+  e.steps = json.at("steps");
+  e.train_seconds = json.at("train_seconds");
+  e.eval_seconds = json.at("eval_seconds");
+  return e;
+}
+
+Json write(const ScaleEvent& e) {
+  return {{"step", e.step},
+          {"attempt", e.attempt},
+          {"ordinal", e.ordinal},
+          {"from", number(e.from)},
+          {"to", number(e.to)},
+          {"first_nonfinite", write(e.first_nonfinite)}};
+}
+
+ScaleEvent read_event(const Json& json) {
+  return {json.at("step"),
+          json.at("attempt"),
+          json.at("ordinal"),
+          number(json.at("from")),
+          number(json.at("to")),
+          read_first(json.at("first_nonfinite"))};
+}
+
+Json write(const SkippedStep& s) {
+  return {{"attempt", s.attempt},
+          {"ordinal", s.ordinal},
+          {"retried", s.retried},
+          {"first_nonfinite", write(s.first_nonfinite)}};
+}
+
+SkippedStep read_skip(const Json& json) {
+  return {json.at("attempt"),
+          json.at("ordinal"),
+          json.at("retried"),
+          read_first(json.at("first_nonfinite"))};
+}
+
+Json write(const Best& b) {
+  return {{"value", number(b.value)}, {"epoch", b.epoch}, {"waited", b.waited}};
+}
+
+Best read_best(const Json& json) {
+  return {number(json.at("value")), json.at("epoch"), json.at("waited")};
+}
+
+Json write(const std::optional<TimeToAccuracy>& t) {
+  if (!t) return nullptr;
+  return {{"metric", t->metric},
+          {"target", t->target},
+          {"reached", t->reached},
+          {"step", t->step},
+          {"epoch", t->epoch},
+          {"train_seconds", t->train_seconds},
+          {"wall_seconds", t->wall_seconds}};
+}
+
+std::optional<TimeToAccuracy> read_time_to_accuracy(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return TimeToAccuracy{json.at("metric"),
+                        json.at("target"),
+                        json.at("reached"),
+                        json.at("step"),
+                        json.at("epoch"),
+                        json.at("train_seconds"),
+                        json.at("wall_seconds")};
+}
+
+template <class T>
+Json write_list(const std::vector<T>& values) {
+  Json json = Json::array();
+  for (const T& value : values) json.push_back(write(value));
+  return json;
+}
+
+template <class T>
+std::vector<T> read_list(const Json& json, T (*read)(const Json&)) {
+  std::vector<T> values;
+  for (const Json& value : json) values.push_back(read(value));
+  return values;
+}
+
+constexpr int k_version = 1;
+
+}  // namespace
+
+std::string to_json(const Progress& p) {
+  const Json json{{"version", k_version},
+                  {"counters", write(p.counters)},
+                  {"sums", write(p.sums)},
+                  {"history", write_list(p.history)},
+                  {"scale_events", write_list(p.scale_events)},
+                  {"skips", write_list(p.skips)},
+                  {"consecutive_skips", p.consecutive_skips},
+                  {"early_stopping", write(p.early_stopping)},
+                  {"keep_best", write(p.keep_best)},
+                  {"time_to_accuracy", write(p.time_to_accuracy)},
+                  {"train_seconds", p.train_seconds},
+                  {"wall_seconds", p.wall_seconds},
+                  {"init_hash", p.init_hash},
+                  {"finished", p.finished ? Json(static_cast<int>(*p.finished)) : Json(nullptr)}};
+  return json.dump(1) + "\n";
+}
+
+Progress progress_from_json(const std::string& text, const std::string& path) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("version") != k_version) {
+      throw UserError(ErrorKind::data, {path, 0, 0, ""}, "written by another version of halfstep");
+    }
+    Progress p;
+    p.counters = read_counters(json.at("counters"));
+    p.sums = read_sums(json.at("sums"));
+    p.history = read_list(json.at("history"), read_epoch);
+    p.scale_events = read_list(json.at("scale_events"), read_event);
+    p.skips = read_list(json.at("skips"), read_skip);
+    p.consecutive_skips = json.at("consecutive_skips");
+    p.early_stopping = read_best(json.at("early_stopping"));
+    p.keep_best = read_best(json.at("keep_best"));
+    p.time_to_accuracy = read_time_to_accuracy(json.at("time_to_accuracy"));
+    p.train_seconds = json.at("train_seconds");
+    p.wall_seconds = json.at("wall_seconds");
+    p.init_hash = json.at("init_hash");
+    if (!json.at("finished").is_null()) {
+      p.finished = static_cast<Status>(json.at("finished").get<int>());
+    }
+    return p;
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(
+        ErrorKind::data, {path, 0, 0, ""}, fmt::format("not the state of a run: {}", error.what()));
+  }
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,91 @@
+#pragma once
+// The training loop over a Session. It can be driven in slices, so that several runs can be
+// interleaved for a fair comparison of their speed.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/prefetcher.h"
+#include "train/interrupt.h"
+#include "train/observer.h"
+#include "train/progress.h"
+#include "train/session.h"
+
+namespace halfstep::train {
+
+struct TrainOptions {
+  std::string run_dir;    ///< where checkpoints go; "" for none
+  std::string resume;     ///< a checkpoint to go on from; "" starts fresh
+  std::string init_from;  ///< weights to start from; "" for the initializers
+  /// Asked between steps; none when empty.
+  std::function<Request()> requests;
+  bool evaluate_test = true;  ///< once, at the end, when the data has a test split
+};
+
+class Trainer {
+ public:
+  /// Loads or initializes the state. `observer` must outlive the trainer.
+  /// Errors: UserError(data) for checkpoints that do not fit.
+  Trainer(Session& session, TrainOptions options, TrainObserver& observer);
+
+  /// At most `steps` more batches; false once training has ended.
+  /// Errors: UserError(numerics) when the run diverged; a checkpoint of the last good state and
+  /// result() remain.
+  bool advance(std::int64_t steps);
+
+  bool done() const { return progress_.finished.has_value(); }
+
+  /// Test evaluation, hashes and everything gathered so far.
+  TrainResult finish();
+
+  /// What finish() would give without the test evaluation and hashes of the weights; cheap.
+  TrainResult result() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void prepare_batches();
+  void step();
+  void run_plan(const data::LoadedBatch& batch, StepSample& sample);
+  void on_bad_step(plan::Plan& plan,
+                   const data::Batch& batch,
+                   std::optional<double> scale_before,
+                   bool retry);
+  void note_scale_change(const data::Batch& batch,
+                         std::optional<double> before,
+                         const std::optional<FirstNonfinite>& first);
+  void add_to_epoch(plan::Plan& plan, const data::Batch& batch, bool applied, double seconds);
+  void end_epoch(bool partial);
+  void judge_epoch(const EpochRecord& record);
+  void restore_best();
+  void end(Status status, std::string message);
+  void handle_requests();
+  void checkpoint_if_due(bool epoch_end);
+  void checkpoint();
+  std::optional<double> scale() const;
+  double elapsed() const;
+  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  std::int64_t last_ordinal() const { return last_ordinal_; }
+
+  Session& session_;
+  TrainOptions options_;
+  TrainObserver& observer_;
+  Progress progress_;
+  std::string message_;
+  std::int64_t steps_per_epoch_ = 0;
+  std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
+  std::unique_ptr<data::Prefetcher> batches_;
+  std::vector<StepSample> samples_;
+  double first_step_seconds_ = 0;
+  bool first_step_done_ = false;
+  Clock::time_point start_;
+  double earlier_wall_seconds_ = 0;
+  Clock::time_point last_checkpoint_;
+  std::vector<Tensor> best_;
+  std::optional<Evaluation> test_;
+};
+
+}  // namespace halfstep::train
