@@ -69,7 +69,7 @@ struct Parameters {
   double stddev = 0.05;
   double minval = -0.05;
   double maxval = 0.05;
-  std::optional<std::int64_t> seed;
+  std::optional<std::int64_t> seed{};
 
   void fields(config::Fields& f) {
     if (row.open && row.rule == Rule::constant) {

@@ -39,12 +39,18 @@ struct Resolved {
 };
 
 /// The rule of Keras's DTypePolicyMap: an exact name wins, else the one expression that matches,
-/// else the default. Errors: UserError(config) naming both when two expressions match.
+/// else the default.
 class PolicyMap {
  public:
+  /// Errors: UserError(config) for an unknown policy, a broken expression or a `match` given twice.
   PolicyMap(Policy default_policy, std::vector<Override> overrides);
+  /// Errors: UserError(config) naming both when two expressions match.
   Resolved resolve(std::string_view layer_path) const;
+  /// The override that gives the layer's name itself, or nullptr.
+  const Override* exact(std::string_view layer_path) const;
+  static bool matches(const Override& o, std::string_view layer_path);
   const Policy& default_policy() const { return default_; }
+  std::span<const Override> overrides() const { return overrides_; }
 
  private:
   Policy default_;

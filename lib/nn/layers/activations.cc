@@ -14,9 +14,8 @@ Value constant(Builder& b, Value like, double value) { return b.scalar(b.dtype(l
 Value plain(Builder& b, std::string_view op, Value x) { return b.add(op, {x}); }
 
 constexpr std::array k_table{
-    ActivationDef{"elu",
-                  "x above zero, exp(x) - 1 below",
-                  [](Builder& b, Value x) { return elu(b, x, 1); }},
+    ActivationDef{
+        "elu", "x above zero, exp(x) - 1 below", [](Builder& b, Value x) { return elu(b, x, 1); }},
     ActivationDef{"gelu",
                   "x times the normal distribution function of x",
                   [](Builder& b, Value x) { return gelu(b, x, false); }},
@@ -28,26 +27,23 @@ constexpr std::array k_table{
                   "log of softmax",
                   [](Builder& b, Value x) { return softmax(b, "LogSoftmax", x, -1); }},
     ActivationDef{"relu", "max(x, 0)", [](Builder& b, Value x) { return relu(b, x); }},
-    ActivationDef{"relu6",
-                  "min(max(x, 0), 6)",
-                  [](Builder& b, Value x) { return plain(b, "Relu6", x); }},
+    ActivationDef{
+        "relu6", "min(max(x, 0), 6)", [](Builder& b, Value x) { return plain(b, "Relu6", x); }},
     ActivationDef{"selu",
                   "elu scaled so that it keeps mean and variance",
                   [](Builder& b, Value x) { return plain(b, "Selu", x); }},
-    ActivationDef{"sigmoid",
-                  "1 / (1 + exp(-x))",
-                  [](Builder& b, Value x) { return plain(b, "Sigmoid", x); }},
+    ActivationDef{
+        "sigmoid", "1 / (1 + exp(-x))", [](Builder& b, Value x) { return plain(b, "Sigmoid", x); }},
     ActivationDef{"silu", "x sigmoid(x)", [](Builder& b, Value x) { return silu(b, x); }},
     ActivationDef{"softmax",
                   "exp(x) over its sum along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "Softmax", x, -1); }},
-    ActivationDef{"softplus",
-                  "log(1 + exp(x))",
-                  [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
-    ActivationDef{"swish", "silu by its other name", [](Builder& b, Value x) { return silu(b, x); }},
-    ActivationDef{"tanh", "hyperbolic tangent", [](Builder& b, Value x) {
-                    return plain(b, "Tanh", x);
-                  }},
+    ActivationDef{
+        "softplus", "log(1 + exp(x))", [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
+    ActivationDef{
+        "swish", "silu by its other name", [](Builder& b, Value x) { return silu(b, x); }},
+    ActivationDef{
+        "tanh", "hyperbolic tangent", [](Builder& b, Value x) { return plain(b, "Tanh", x); }},
 };
 
 constexpr auto k_names = [] {
@@ -86,21 +82,21 @@ Value activate(Builder& b, const std::optional<std::string>& activation, Value x
 
 Value relu(Builder& b, Value x, const ReluOptions& o) {
   const Value given = x;
-  if (o.negative_slope != 0 && !o.has_max && o.threshold == 0) {
+  if (o.negative_slope != 0 && !o.max_value && o.threshold == 0) {
     return leaky_relu(b, x, o.negative_slope);
   }
-  bool clip = o.has_max;
+  bool clip = o.max_value.has_value();
   if (o.threshold != 0) {
     const Value above = b.add("Greater", {x, constant(b, x, o.threshold)});
     x = b.add("Mul", {x, b.cast(above, b.dtype(x))});
-  } else if (o.has_max && o.max_value == 6) {
+  } else if (o.max_value == 6) {
     x = plain(b, "Relu6", x);
     clip = false;
   } else {
     x = plain(b, "Relu", x);
   }
   if (clip) {
-    x = b.add("Minimum", {x, constant(b, x, o.max_value)});
+    x = b.add("Minimum", {x, constant(b, x, *o.max_value)});
     x = b.add("Maximum", {x, constant(b, x, 0)});
   }
   if (o.negative_slope != 0) {

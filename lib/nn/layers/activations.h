@@ -33,8 +33,7 @@ graph::Value activate(graph::Builder& b,
 /// What Keras's ReLU layer may change.
 struct ReluOptions {
   double negative_slope = 0;
-  double max_value = 0;
-  bool has_max = false;
+  std::optional<double> max_value;
   double threshold = 0;
 };
 

@@ -70,9 +70,12 @@ struct Conv2D : Convolution {
   std::optional<RegularizerSpec> kernel_regularizer;
 
   void fields(config::Fields& f) {
-    f.field("filters", filters, {.doc = "channels of the output", .required = true, .min = k_least});
+    f.field(
+        "filters", filters, {.doc = "channels of the output", .required = true, .min = k_least});
     window_fields(f);
-    f.field("groups", groups, {.doc = "parts of the channels, each with filters of its own", .min = k_least});
+    f.field("groups",
+            groups,
+            {.doc = "parts of the channels, each with filters of its own", .min = k_least});
     output_fields(f);
     initializer_field(f, "kernel_initializer", kernel_initializer, "start of the filters");
     regularizer_field(f, "kernel_regularizer", kernel_regularizer, "penalty on the filters");
@@ -131,11 +134,10 @@ struct DepthwiseConv2D : Convolution {
 
 }  // namespace
 
-const LayerDef k_conv2d =
-    layer_def<Conv2D>("conv2d",
-                      "y = activation(conv(x, filters) + b)",
-                      {.example = "{filters: 4, kernel_size: 3, padding: same}",
-                       .example_input = "[6, 6, 2]"});
+const LayerDef k_conv2d = layer_def<Conv2D>(
+    "conv2d",
+    "y = activation(conv(x, filters) + b)",
+    {.example = "{filters: 4, kernel_size: 3, padding: same}", .example_input = "[6, 6, 2]"});
 const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
     "depthwise_conv2d",
     "convolution of each channel with filters of its own",

@@ -35,10 +35,9 @@ struct Dense {
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = c.b.shape(x[0]);
     if (in.rank() < 2) c.fail("dense takes samples of at least one axis, got single numbers");
-    const Value kernel = c.weight(
-        "kernel", {in.back(), units}, kernel_initializer, kernel_regularizer);
-    const Value flat =
-        graph::ops::reshape(c.b, x[0], {in.elements(0, in.rank() - 1), in.back()});
+    const Value kernel =
+        c.weight("kernel", {in.back(), units}, kernel_initializer, kernel_regularizer);
+    const Value flat = graph::ops::reshape(c.b, x[0], {in.elements(0, in.rank() - 1), in.back()});
     Value y = c.b.add("MatMul", {flat, kernel});
     y = graph::ops::reshape(c.b, y, in.with(in.rank() - 1, units));
     if (use_bias) {
@@ -50,8 +49,7 @@ struct Dense {
 
 }  // namespace
 
-const LayerDef k_dense = layer_def<Dense>("dense",
-                                          "y = activation(x W + b)",
-                                          {.example = "{units: 3, activation: relu}"});
+const LayerDef k_dense = layer_def<Dense>(
+    "dense", "y = activation(x W + b)", {.example = "{units: 3, activation: relu}"});
 
 }  // namespace halfstep::nn

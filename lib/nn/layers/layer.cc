@@ -58,15 +58,14 @@ Value LayerContext::float32_weight(std::string_view weight_name,
 
 Value LayerContext::statistic(std::string_view statistic_name,
                               const Shape& shape,
-                              double initial) {
+                              const InitializerSpec& initializer) {
   const Explain explain(b, "float32: statistics of a normalization");
-  return b.variable(
-      {.name = fmt::format("{}/{}", name, statistic_name),
-       .type = {DType::float32, shape},
-       .role = graph::Role::statistic,
-       .trainable = false,
-       .initializer = {.kind = graph::Initializer::Kind::constant, .a = initial},
-       .layer = std::string(name)});
+  return b.variable({.name = fmt::format("{}/{}", name, statistic_name),
+                     .type = {DType::float32, shape},
+                     .role = graph::Role::statistic,
+                     .trainable = false,
+                     .initializer = resolve(initializer, shape),
+                     .layer = std::string(name)});
 }
 
 std::int64_t LayerContext::stream(int which) const {
@@ -75,10 +74,8 @@ std::int64_t LayerContext::stream(int which) const {
 }
 
 void LayerContext::fail(std::string message) const {
-  throw UserError(ErrorKind::config,
-                  b.origin().where,
-                  std::move(message),
-                  fmt::format("in layer '{}'", name));
+  throw UserError(
+      ErrorKind::config, b.origin().where, std::move(message), fmt::format("in layer '{}'", name));
 }
 
 }  // namespace halfstep::nn

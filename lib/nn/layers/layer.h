@@ -62,7 +62,9 @@ class LayerContext {
                               const InitializerSpec& initializer,
                               const std::optional<RegularizerSpec>& regularizer = {});
   /// A non-trainable float32 variable; returns its handle.
-  graph::Value statistic(std::string_view statistic_name, const Shape& shape, double initial);
+  graph::Value statistic(std::string_view statistic_name,
+                         const Shape& shape,
+                         const InitializerSpec& initializer);
   void assign(graph::Value handle, graph::Value value) {
     record.assignments.push_back({handle, value});
   }

@@ -1,0 +1,164 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/read_value.h"
+#include "core/philox.h"
+#include "nn/layers/image.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// y = x * scale + offset.
+struct Rescaling {
+  double scale = 1;
+  double offset = 0;
+
+  void fields(config::Fields& f) {
+    f.field("scale", scale, {.doc = "factor", .required = true});
+    f.field("offset", offset, {.doc = "added to the product"});
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const DType dtype = c.compute();
+    const Value scaled = c.b.add("Mul", {c.b.cast(x[0], dtype), c.b.scalar(dtype, scale)});
+    return c.b.add("AddV2", {scaled, c.b.scalar(dtype, offset)});
+  }
+};
+
+enum class FlipMode { horizontal, vertical, horizontal_and_vertical };
+constexpr std::array k_flip_modes{
+    config::Named{FlipMode::horizontal, "horizontal"},
+    config::Named{FlipMode::vertical, "vertical"},
+    config::Named{FlipMode::horizontal_and_vertical, "horizontal_and_vertical"},
+};
+
+enum class FillMode { constant, nearest, reflect, wrap };
+constexpr std::array k_fill_modes{
+    config::Named{FillMode::constant, "constant"},
+    config::Named{FillMode::nearest, "nearest"},
+    config::Named{FillMode::reflect, "reflect"},
+    config::Named{FillMode::wrap, "wrap"},
+};
+
+enum class Interpolation { bilinear, nearest };
+constexpr std::array k_interpolations{
+    config::Named{Interpolation::bilinear, "bilinear"},
+    config::Named{Interpolation::nearest, "nearest"},
+};
+
+template <class E, std::size_t N>
+std::string word(E value, const std::array<config::Named<E>, N>& table) {
+  for (const config::Named<E>& row : table) {
+    if (row.value == value) return std::string(row.name);
+  }
+  return {};
+}
+
+/// What the random layers share: nothing happens outside training, and the draws follow from
+/// (run seed, layer, batch ordinal, sample).
+struct RandomImage {
+  DataFormatField data_format;
+  std::optional<std::int64_t> seed;
+
+  void common_fields(config::Fields& f) {
+    f.field("seed", seed, {.doc = "mixed with the run's seed", .min = 0});
+    data_format.field(f);
+  }
+  Value apply(LayerContext& c, std::string_view op, Value x, graph::Attrs attrs) const {
+    image_shape(c, x);
+    if (!c.training) return x;
+    const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
+    attrs.set("seed", static_cast<std::int64_t>(key));
+    attrs.set("stream", c.stream());
+    return c.b.add(op, {x, c.ordinal}, std::move(attrs));
+  }
+};
+
+struct RandomFlip : RandomImage {
+  FlipMode mode = FlipMode::horizontal_and_vertical;
+
+  void fields(config::Fields& f) {
+    f.choice("mode", mode, k_flip_modes, {.doc = "which mirrors may be drawn"});
+    common_fields(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    data_format.check(diagnostics, where);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    return apply(c, "RandomFlip", x[0], {{"mode", word(mode, k_flip_modes)}});
+  }
+};
+
+/// Factors are shares of the height and width: f means [-f, f], or [low, high].
+struct RandomTranslation : RandomImage {
+  config::Node written_height;
+  config::Node written_width;
+  FillMode fill_mode = FillMode::reflect;
+  Interpolation interpolation = Interpolation::bilinear;
+  double fill_value = 0;
+  std::vector<double> height{0, 0};
+  std::vector<double> width{0, 0};
+
+  void fields(config::Fields& f) {
+    constexpr std::string_view k_share = "largest share moved, or [low, high]";
+    f.node("height_factor", written_height, {.doc = k_share, .required = true});
+    f.node("width_factor", written_width, {.doc = k_share, .required = true});
+    f.choice("fill_mode", fill_mode, k_fill_modes, {.doc = "what comes in over the edge"});
+    f.choice("interpolation", interpolation, k_interpolations, {.doc = "between the pixels"});
+    f.field("fill_value", fill_value, {.doc = "of fill_mode constant"});
+    common_fields(f);
+  }
+
+  void check(Diagnostics& diagnostics, const Where& where) {
+    data_format.check(diagnostics, where);
+    read_range(written_height, height, diagnostics);
+    read_range(written_width, width, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    return apply(c,
+                 "RandomTranslation",
+                 x[0],
+                 {{"height_low", height[0]},
+                  {"height_high", height[1]},
+                  {"width_low", width[0]},
+                  {"width_high", width[1]},
+                  {"fill_mode", word(fill_mode, k_fill_modes)},
+                  {"fill_value", fill_value},
+                  {"interpolation", word(interpolation, k_interpolations)}});
+  }
+
+ private:
+  static void read_range(const config::Node& node, std::vector<double>& range, Diagnostics& out) {
+    if (node.kind == config::Node::Kind::null) return;
+    const config::About about{.doc = {}, .min = -1, .max = 1};
+    if (node.kind == config::Node::Kind::sequence) {
+      std::vector<double> both;
+      if (!read_value(node, both, about, out)) return;
+      if (both.size() == 2) {
+        range = {std::min(both[0], both[1]), std::max(both[0], both[1])};
+      } else {
+        out.error(node.where, fmt::format("must be one share or [low, high], got {}", both.size()));
+      }
+      return;
+    }
+    double share = 0;
+    if (read_value(node, share, about, out)) range = {-std::abs(share), std::abs(share)};
+  }
+};
+
+}  // namespace
+
+const LayerDef k_random_flip = layer_def<RandomFlip>(
+    "random_flip", "mirrors images at random in training", {.example_input = "[4, 4, 2]"});
+const LayerDef k_random_translation = layer_def<RandomTranslation>(
+    "random_translation",
+    "moves images at random in training",
+    {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}", .example_input = "[4, 4, 2]"});
+const LayerDef k_rescaling =
+    layer_def<Rescaling>("rescaling", "y = scale x + offset", {.example = "{scale: 1/255}"});
+
+}  // namespace halfstep::nn

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include "config/read_value.h"
+#include "graph/ops/ops.h"
+#include "nn/layers/image.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// Shapes: x [batch, ...], y [batch, elements of a sample].
+struct Flatten {
+  DataFormatField data_format;
+
+  void fields(config::Fields& f) { data_format.field(f); }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    data_format.check(diagnostics, where);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Shape& in = c.b.shape(x[0]);
+    return graph::ops::reshape(c.b, x[0], {in[0], in.elements(1, in.rank())});
+  }
+};
+
+/// Shapes: x [batch, ...], y [batch, target_shape...].
+struct Reshape {
+  std::vector<std::int64_t> target_shape;
+
+  void fields(config::Fields& f) {
+    f.field(
+        "target_shape",
+        target_shape,
+        {.doc = "extents of a sample; one may be -1: what is left", .required = true, .min = -1});
+  }
+
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    int open = 0;
+    for (const std::int64_t extent : target_shape) {
+      if (extent == 0) diagnostics.error(where, "target_shape may not hold 0");
+      open += extent == -1 ? 1 : 0;
+    }
+    if (open > 1) diagnostics.error(where, "only one extent of target_shape may be -1");
+    if (target_shape.size() >= Shape::k_max_rank) {
+      diagnostics.error(
+          where, fmt::format("target_shape may have {} extents at most", Shape::k_max_rank - 1));
+    }
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Shape in = c.b.shape(x[0]);
+    const std::int64_t elements = in.elements(1, in.rank());
+    std::vector<std::int64_t> extents{in[0]};
+    std::int64_t known = 1;
+    for (const std::int64_t extent : target_shape) known *= extent == -1 ? 1 : extent;
+    bool fits = elements == known;
+    for (const std::int64_t extent : target_shape) {
+      extents.push_back(extent == -1 ? elements / known : extent);
+      fits = fits || (extent == -1 && elements % known == 0);
+    }
+    if (!fits) {
+      c.fail(fmt::format("samples of {} elements cannot be reshaped to [{}]",
+                         elements,
+                         fmt::join(target_shape, ", ")));
+    }
+    return graph::ops::reshape(c.b, x[0], Shape(extents));
+  }
+};
+
+/// `padding` is one number, [height, width] or [[top, bottom], [left, right]].
+struct ZeroPadding2D {
+  config::Node written;
+  DataFormatField data_format;
+  config::Pair height{1, 1};
+  config::Pair width{1, 1};
+
+  void fields(config::Fields& f) {
+    f.node(
+        "padding", written, {.doc = "a number, [height, width] or [[top, bottom], [left, right]]"});
+    data_format.field(f);
+  }
+
+  void check(Diagnostics& diagnostics, const Where& where) {
+    data_format.check(diagnostics, where);
+    if (written.kind == config::Node::Kind::null) return;
+    const config::About about{.doc = {}, .min = 0};
+    const bool sides = written.kind == config::Node::Kind::sequence && written.items.size() == 2;
+    read_value(sides ? written.items[0] : written, height, about, diagnostics);
+    if (sides) {
+      read_value(written.items[1], width, about, diagnostics);
+    } else {
+      width = height;
+    }
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    image_shape(c, x[0]);
+    std::vector<std::int64_t> paddings{0, 0, height[0], height[1], width[0], width[1], 0, 0};
+    const Value flat = c.b.ints(std::move(paddings));
+    return c.b.add("Pad", {x[0], graph::ops::reshape(c.b, flat, {4, 2})});
+  }
+};
+
+}  // namespace
+
+const LayerDef k_flatten =
+    layer_def<Flatten>("flatten", "samples as vectors", {.example_input = "[2, 3, 2]"});
+const LayerDef k_reshape =
+    layer_def<Reshape>("reshape",
+                       "samples with other extents",
+                       {.example = "{target_shape: [3, -1]}", .example_input = "[2, 3, 2]"});
+const LayerDef k_zero_padding2d = layer_def<ZeroPadding2D>(
+    "zero_padding2d",
+    "images with zeros around them",
+    {.example = "{padding: [[1, 0], [2, 1]]}", .example_input = "[4, 5, 2]"});
+
+}  // namespace halfstep::nn

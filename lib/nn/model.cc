@@ -1,0 +1,83 @@
+#include "nn/model.h"
+
+#include <fmt/core.h>
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// Casts the floating inputs to the layer's compute dtype; integers pass.
+std::vector<Value> autocast(graph::Builder& b, const std::vector<Value>& x, DType compute) {
+  std::vector<Value> inputs;
+  for (const Value& value : x) {
+    inputs.push_back(is_floating(b.dtype(value)) ? b.cast(value, compute) : value);
+  }
+  return inputs;
+}
+
+/// Keras's activity regularizer: the penalty of the output, per sample.
+void regularize_output(LayerContext& c, const RegularizerSpec& spec, Value y) {
+  graph::Origin origin = c.b.origin();
+  origin.phase = graph::Phase::loss;
+  origin.reason = "float32: regularizer on the output";
+  const graph::ScopeGuard scope(
+      c.b, std::move(origin), fmt::format("{}/activity_regularizer", c.name));
+  const Value sum = penalty(c.b, spec, y);
+  const auto batch = static_cast<double>(c.b.shape(y)[0]);
+  c.add_loss(c.b.add("RealDiv", {sum, c.b.scalar(c.b.dtype(sum), batch)}));
+}
+
+}  // namespace
+
+Forward build_forward(graph::Builder& b,
+                      const Model& model,
+                      std::vector<Value> inputs,
+                      Value ordinal,
+                      std::uint64_t seed,
+                      bool training) {
+  require(inputs.size() == model.inputs.size(),
+          "the model takes {} inputs, got {}",
+          model.inputs.size(),
+          inputs.size());
+  Forward forward;
+  std::vector<Value> values;
+  for (const ModelNode& node : model.nodes) {
+    const DType compute = node.precision.policy.compute;
+    const graph::ScopeGuard scope(
+        b,
+        {.layer = node.name,
+         .phase = graph::Phase::forward,
+         .reason = node.precision.reason,
+         .where = node.where},
+        b.prefix().empty() ? node.name : fmt::format("{}/{}", b.prefix(), node.name));
+    std::vector<Value> x;
+    for (const int from : node.from) {
+      x.push_back(from < 0 ? inputs[static_cast<std::size_t>(-1 - from)]
+                           : values[static_cast<std::size_t>(from)]);
+    }
+    x = autocast(b, x, compute);
+    LayerContext context{.b = b,
+                         .name = node.name,
+                         .policy = node.precision.policy,
+                         .training = training,
+                         .trainable = node.trainable,
+                         .ordinal = ordinal,
+                         .seed = seed,
+                         .record = forward.record};
+    const Value y = node.layer->build(context, x);
+    require(!is_floating(b.dtype(y)) || b.dtype(y) == compute,
+            "layer '{}' gives {}, its policy says {}",
+            node.name,
+            halfstep::name(b.dtype(y)),
+            halfstep::name(compute));
+    if (node.activity_regularizer) regularize_output(context, *node.activity_regularizer, y);
+    values.push_back(y);
+  }
+  for (const int output : model.outputs) {
+    forward.outputs.push_back(values[static_cast<std::size_t>(output)]);
+  }
+  return forward;
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,420 @@
+// read_model(): the `model` section, with every problem reported at its place.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "config/reader.h"
+#include "nn/layers/table.h"
+#include "nn/model.h"
+#include "nn/model_order.h"
+
+namespace halfstep::nn {
+namespace {
+
+/// A layer as written, before its inputs and policy are known.
+struct Written {
+  const config::Node* node = nullptr;
+  const LayerDef* def = nullptr;
+  LayerCommon common;
+  std::string name;
+  Where where;       ///< of the layer
+  Where name_where;  ///< of its name, or of the layer when it has none
+};
+
+bool is_name(std::string_view text) {
+  const auto word = [](char ch) {
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+           ch == '_';
+  };
+  const auto inner = [&](char ch) { return word(ch) || ch == '-' || ch == '.'; };
+  return !text.empty() && word(text.front()) && std::all_of(text.begin(), text.end(), inner);
+}
+
+class ModelReader {
+ public:
+  ModelReader(const config::RunSpec& spec, Diagnostics& diagnostics)
+      : spec_(spec), diagnostics_(diagnostics) {}
+
+  Model read() {
+    const std::size_t before = diagnostics_.problems().size();
+    if (spec_.model.sequential()) {
+      read_sequential();
+    } else {
+      read_graph();
+    }
+    // Half-read structure would only give problems that are not there.
+    if (diagnostics_.problems().size() == before) finish_structure();
+    add_layers();
+    return std::move(model_);
+  }
+
+ private:
+  void read_sequential() {
+    const config::ModelSpec& m = spec_.model;
+    add_input("input", m.input, "model.input");
+    if (m.layers.kind != config::Node::Kind::sequence || m.layers.items.empty()) {
+      diagnostics_.error(spec_.where("model.layers"), "must be a list of at least one layer");
+      return;
+    }
+    for (const config::Node& item : m.layers.items) read_layer(item, {});
+    name_layers();
+    for (int i = 0; i < static_cast<int>(written_.size()); ++i) {
+      const Written& w = written_[static_cast<std::size_t>(i)];
+      if (w.node->find("from") != nullptr) {
+        diagnostics_.error(place(w, "from"),
+                           "'from' belongs to a graph of nodes; a layer takes the one before it",
+                           "give `inputs`, `nodes` and `outputs` instead of `layers`");
+      }
+      sources_.push_back({i - 1});
+    }
+    outputs_.push_back(static_cast<int>(written_.size()) - 1);
+  }
+
+  void read_graph() {
+    const config::ModelSpec& m = spec_.model;
+    for (const config::NamedExtents& input : m.inputs) {
+      add_input(input.name, input.extents, "model.inputs." + input.name);
+    }
+    if (m.nodes.kind != config::Node::Kind::map || m.nodes.entries.empty()) {
+      diagnostics_.error(spec_.where("model.nodes"), "must be a map of at least one node");
+      return;
+    }
+    for (const config::Node::Entry& entry : m.nodes.entries) {
+      read_layer(entry.value, entry.key);
+      written_.back().name_where = entry.where;
+    }
+    for (std::size_t i = 0; i < model_.inputs.size(); ++i) {
+      enter(model_.inputs[i].name, -1 - static_cast<int>(i), spec_.where("model.inputs"));
+    }
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      enter(written_[i].name, static_cast<int>(i), written_[i].name_where);
+    }
+    for (const Written& w : written_) sources_.push_back(sources_of(w));
+    for (std::size_t i = 0; i < m.outputs.size(); ++i) read_output(i);
+  }
+
+  void add_input(std::string name, const std::vector<std::int64_t>& extents, std::string_view at) {
+    const bool fits = extents.size() < Shape::k_max_rank;
+    const bool positive = std::all_of(
+        extents.begin(), extents.end(), [](std::int64_t extent) { return extent >= 1; });
+    if (extents.empty() || !fits || !positive) {
+      diagnostics_.error(spec_.where(at),
+                         fmt::format("must be 1 to {} extents of at least 1, got [{}]",
+                                     Shape::k_max_rank - 1,
+                                     fmt::join(extents, ", ")));
+      model_.inputs.push_back({std::move(name), {}});
+      return;
+    }
+    if (!is_name(name)) refuse_name(name, spec_.where(at));
+    model_.inputs.push_back({std::move(name), Shape(extents)});
+  }
+
+  /// Reads what all layers have; `key` is a graph node's name.
+  void read_layer(const config::Node& node, std::string_view key) {
+    Written w;
+    w.node = &node;
+    w.where = w.name_where = node.where;
+    config::Reader reader(node, diagnostics_);
+    w.common.fields(reader);
+    w.name = key.empty() ? w.common.name.value_or("") : std::string(key);
+    if (w.common.name && key.empty()) w.name_where = place(w, "name");
+    if (w.common.name && !key.empty() && *w.common.name != key) {
+      diagnostics_.error(place(w, "name"),
+                         fmt::format("the name of a node is its key, '{}'", key),
+                         "leave out 'name'");
+    }
+    if ((w.common.name || !key.empty()) && !is_name(w.name)) refuse_name(w.name, w.name_where);
+    w.def = find_layer(w.common.type);
+    if (w.def == nullptr && !w.common.type.empty()) {
+      std::vector<std::string> known;
+      for (const LayerDef* def : layer_table()) known.emplace_back(def->type);
+      diagnostics_.error(place(w, "type"),
+                         fmt::format("unknown layer type '{}'", w.common.type),
+                         did_you_mean(w.common.type, known));
+    }
+    written_.push_back(std::move(w));
+  }
+
+  void refuse_name(std::string_view name, const Where& where) {
+    diagnostics_.error(where,
+                       fmt::format("'{}' is not a name", name),
+                       "letters, digits, '_', '-' and '.', starting with a letter, digit or '_'");
+  }
+
+  /// Keras's names where none is given: dense, dense_1, ...
+  void name_layers() {
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      if (!written_[i].name.empty()) {
+        enter(written_[i].name, static_cast<int>(i), written_[i].name_where);
+      }
+    }
+    std::map<std::string, int> count;
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      Written& w = written_[i];
+      const std::string& type = w.common.type;
+      while (w.name.empty() && !type.empty()) {
+        const int n = count[type]++;
+        std::string name = n == 0 ? type : fmt::format("{}_{}", type, n);
+        if (!names_.contains(name)) w.name = std::move(name);
+      }
+      names_.try_emplace(w.name, static_cast<int>(i));
+    }
+  }
+
+  void enter(const std::string& name, int index, const Where& where) {
+    const auto [it, added] = names_.try_emplace(name, index);
+    if (added) return;
+    const Where first = it->second < 0 ? spec_.where("model.inputs." + name)
+                                       : written_[static_cast<std::size_t>(it->second)].name_where;
+    diagnostics_.error(
+        where, fmt::format("duplicate name '{}'", name), "first at " + place_of(first));
+  }
+
+  static std::string place_of(Where where) {
+    if (where.line > 0) where.path.clear();
+    return to_string(where);
+  }
+
+  std::vector<int> sources_of(const Written& w) {
+    std::vector<int> sources;
+    const config::Node* from = w.node->find("from");
+    if (from == nullptr || w.common.from.empty()) {
+      const bool written = from != nullptr && from->kind == config::Node::Kind::scalar;
+      if (!written) {
+        diagnostics_.error(
+            from == nullptr ? w.where : from->where,
+            fmt::format("node '{}' needs 'from': the node or input it takes", w.name));
+      }
+      return sources;
+    }
+    for (std::size_t i = 0; i < w.common.from.size(); ++i) {
+      const bool list = from->kind == config::Node::Kind::sequence && i < from->items.size();
+      look_up(w.common.from[i], list ? from->items[i].where : from->where, sources);
+    }
+    return sources;
+  }
+
+  void look_up(const std::string& name, const Where& where, std::vector<int>& found) {
+    const auto it = names_.find(name);
+    if (it != names_.end()) {
+      found.push_back(it->second);
+      return;
+    }
+    std::vector<std::string> known;
+    for (const auto& [known_name, index] : names_) known.push_back(known_name);
+    diagnostics_.error(
+        where, fmt::format("no node or input is called '{}'", name), did_you_mean(name, known));
+  }
+
+  void read_output(std::size_t i) {
+    const std::string& name = spec_.model.outputs[i];
+    Where where = spec_.where(fmt::format("model.outputs[{}]", i));
+    if (where.line == 0) where = spec_.where("model.outputs");
+    std::vector<int> found;
+    look_up(name, where, found);
+    if (found.empty()) return;
+    if (found[0] < 0) {
+      diagnostics_.error(where, fmt::format("'{}' is an input, not a node", name));
+    } else if (std::find(outputs_.begin(), outputs_.end(), found[0]) != outputs_.end()) {
+      diagnostics_.error(where, fmt::format("'{}' is an output already", name));
+    } else {
+      outputs_.push_back(found[0]);
+    }
+  }
+
+  /// Numbers of inputs, cycles, nodes that lead nowhere; then the order.
+  void finish_structure() {
+    const std::size_t before = diagnostics_.problems().size();
+    for (std::size_t i = 0; i < written_.size(); ++i) check_input_count(i);
+    const ModelOrder ordered = order_of(sources_);
+    if (!ordered.cycle.empty()) {
+      report_cycle(ordered.cycle);
+      return;
+    }
+    if (outputs_.empty()) {
+      diagnostics_.error(spec_.where("model.outputs"), "must name at least one node");
+      return;
+    }
+    report_unused();
+    if (diagnostics_.problems().size() == before) order_ = ordered.order;
+  }
+
+  void check_input_count(std::size_t i) {
+    const Written& w = written_[i];
+    const LayerTraits& traits = w.def->traits;
+    const std::size_t given = sources_[i].size();
+    if (given >= traits.min_inputs && given <= traits.max_inputs) return;
+    const std::string wanted = traits.max_inputs == traits.min_inputs
+                                   ? fmt::format("{}", traits.min_inputs)
+                                   : fmt::format("{} or more", traits.min_inputs);
+    diagnostics_.error(w.node->find("from") != nullptr ? place(w, "from") : w.where,
+                       fmt::format("{} '{}' takes {} input{}, got {}",
+                                   w.def->type,
+                                   w.name,
+                                   wanted,
+                                   wanted == "1" ? "" : "s",
+                                   given));
+  }
+
+  void report_cycle(const std::vector<int>& cycle) {
+    // A node takes the next one of the cycle, so that data runs the other way round.
+    std::string text = written_[static_cast<std::size_t>(cycle.front())].name;
+    for (auto it = cycle.rbegin(); it != cycle.rend(); ++it) {
+      text += " -> " + written_[static_cast<std::size_t>(*it)].name;
+    }
+    diagnostics_.error(written_[static_cast<std::size_t>(cycle.front())].where,
+                       fmt::format("the nodes form a cycle: {}", text));
+  }
+
+  void report_unused() {
+    const std::vector<bool> reached = reaches(sources_, outputs_);
+    std::vector<bool> input_used(model_.inputs.size(), false);
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      for (const int source : sources_[i]) {
+        if (source < 0) input_used[static_cast<std::size_t>(-1 - source)] = true;
+      }
+      if (reached[i]) continue;
+      diagnostics_.error(written_[i].name_where,
+                         fmt::format("node '{}' leads to no output", written_[i].name),
+                         "name it in `outputs` or take it out");
+    }
+    for (std::size_t i = 0; i < input_used.size(); ++i) {
+      if (input_used[i]) continue;
+      diagnostics_.error(spec_.where("model.inputs." + model_.inputs[i].name),
+                         fmt::format("no node takes the input '{}'", model_.inputs[i].name));
+    }
+  }
+
+  /// Reads the fields and the policy of every layer, and builds the nodes when the order is known.
+  void add_layers() {
+    std::optional<precision::PolicyMap> policies;
+    try {
+      policies = policy_map();
+    } catch (const UserError& error) {
+      add(error);
+    }
+    std::vector<ModelNode> nodes(written_.size());
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      const Written& w = written_[i];
+      ModelNode& node = nodes[i];
+      if (w.def != nullptr) node.layer = w.def->make(*w.node, diagnostics_);
+      node.name = w.name;
+      node.type = w.common.type;
+      node.where = w.where;
+      node.trainable = w.common.trainable;
+      node.activity_regularizer = w.common.activity_regularizer;
+      if (policies) node.precision = precision_of(w, *policies);
+    }
+    if (policies) check_overrides(*policies);
+    std::vector<int> place_in_order(written_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      place_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
+    }
+    const auto renumbered = [&](int index) {
+      return index < 0 ? index : place_in_order[static_cast<std::size_t>(index)];
+    };
+    for (const int i : order_) {
+      ModelNode& node = nodes[static_cast<std::size_t>(i)];
+      for (const int source : sources_[static_cast<std::size_t>(i)]) {
+        node.from.push_back(renumbered(source));
+      }
+      model_.nodes.push_back(std::move(node));
+    }
+    if (order_.empty()) return;
+    for (const int output : outputs_) model_.outputs.push_back(renumbered(output));
+  }
+
+  precision::PolicyMap policy_map() const {
+    const precision::Policy* policy = precision::policy_named(spec_.precision.policy);
+    if (policy == nullptr) {
+      throw UserError(ErrorKind::config,
+                      spec_.where("precision.policy"),
+                      fmt::format("unknown policy '{}'", spec_.precision.policy));
+    }
+    std::vector<precision::Override> overrides;
+    for (std::size_t i = 0; i < spec_.precision.overrides.size(); ++i) {
+      const config::OverrideSpec& o = spec_.precision.overrides[i];
+      overrides.push_back(
+          {o.match, o.dtype, spec_.where(fmt::format("precision.overrides[{}].match", i))});
+    }
+    return {*policy, std::move(overrides)};
+  }
+
+  /// An override by name beats the layer's own `dtype`, which beats an expression.
+  precision::Resolved precision_of(const Written& w, const precision::PolicyMap& policies) {
+    const precision::Policy* own = nullptr;
+    if (w.common.dtype) {
+      own = precision::policy_named(*w.common.dtype);
+      if (own == nullptr) {
+        std::vector<std::string> known;
+        for (const precision::Policy& p : precision::all_policies()) known.emplace_back(p.name);
+        diagnostics_.error(
+            place(w, "dtype"),
+            fmt::format("must be one of {}, got '{}'", fmt::join(known, ", "), *w.common.dtype),
+            did_you_mean(*w.common.dtype, known));
+      }
+    }
+    const precision::Override* exact = policies.exact(w.name);
+    if (own != nullptr && exact == nullptr) {
+      return {*own, fmt::format("layer dtype: {}", own->name)};
+    }
+    if (own != nullptr && exact->policy != own->name) {
+      model_.warnings.push_back(
+          {"W112",
+           exact->where,
+           fmt::format("replaces dtype {} of layer '{}' by {}", own->name, w.name, exact->policy)});
+    }
+    try {
+      return policies.resolve(w.name);
+    } catch (const UserError& error) {
+      add(error);
+      return {policies.default_policy(), {}};
+    }
+  }
+
+  /// An override that matches nothing is a mistake; of an expression one cannot be sure.
+  void check_overrides(const precision::PolicyMap& policies) {
+    for (const precision::Override& o : policies.overrides()) {
+      const bool used = std::any_of(written_.begin(), written_.end(), [&](const Written& w) {
+        return precision::PolicyMap::matches(o, w.name);
+      });
+      if (used) continue;
+      if (o.match.starts_with("re:")) {
+        model_.warnings.push_back({"W111", o.where, fmt::format("'{}' matches no layer", o.match)});
+        continue;
+      }
+      std::vector<std::string> known;
+      for (const Written& w : written_) known.push_back(w.name);
+      diagnostics_.error(
+          o.where, fmt::format("no layer is called '{}'", o.match), did_you_mean(o.match, known));
+    }
+  }
+
+  Where place(const Written& w, std::string_view key) const {
+    const config::Node* value = w.node->find(key);
+    return value == nullptr ? w.where : value->where;
+  }
+
+  void add(const UserError& error) {
+    for (const Problem& p : error.problems()) diagnostics_.error(p.where, p.message, p.hint);
+  }
+
+  const config::RunSpec& spec_;
+  Diagnostics& diagnostics_;
+  Model model_;
+  std::vector<Written> written_;
+  std::map<std::string, int> names_;
+  Sources sources_;
+  std::vector<int> outputs_;
+  std::vector<int> order_;  ///< empty while something is wrong
+};
+
+}  // namespace
+
+Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics) {
+  return ModelReader(spec, diagnostics).read();
+}
+
+}  // namespace halfstep::nn
