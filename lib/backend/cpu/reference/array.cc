@@ -69,7 +69,7 @@ Accepts constants(const NodeView& node, const Capabilities& capabilities) {
 }
 
 /// The whole input, element for element.
-Prepared prepare_same(const NodeView& node, const Capabilities&) {
+Prepared prepare_same(const NodeView&, const Capabilities&) {
   return launch([](const Args& args) {
     if (args.out[0].data != args.in[0].data && args.out[0].bytes() > 0) {
       std::memcpy(args.out[0].data, args.in[0].data, args.out[0].bytes());
