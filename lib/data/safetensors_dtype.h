@@ -13,7 +13,7 @@ struct SafetensorsType {
   std::string_view name;
 };
 
-constexpr std::array k_safetensors_types{
+inline constexpr std::array k_safetensors_types{
     SafetensorsType{DType::float16, "F16"},
     SafetensorsType{DType::bfloat16, "BF16"},
     SafetensorsType{DType::float32, "F32"},
