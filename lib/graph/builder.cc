@@ -159,7 +159,9 @@ Value Builder::cast(Value x, DType dtype) {
 }
 
 Value Builder::placeholder(std::string_view name, DType dtype, const Shape& shape) {
-  return add("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
+  const Value slot = add("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
+  graph_.node(slot.node).preserve = true;  // the host writes it, whether or not it is read
+  return slot;
 }
 
 Value Builder::variable(Variable variable) {
