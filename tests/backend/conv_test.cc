@@ -1,0 +1,293 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <ostream>
+#include <string_view>
+
+#include "core/parallel.h"
+#include "lab.h"
+
+namespace halfstep::testing {
+namespace {
+
+using graph::Attrs;
+using graph::Value;
+using Ints = std::vector<std::int64_t>;
+
+constexpr DType k_floating[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
+
+struct Case {
+  std::string_view name;
+  Shape x, filter;
+  std::string_view padding = "SAME";
+  std::int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  Ints around{};  ///< top, bottom, left, right
+};
+
+const Case k_plain[] = {
+    {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}},
+    {"pointwise", {2, 3, 4, 5}, {1, 1, 5, 6}},
+    {"three by three", {2, 6, 5, 3}, {3, 3, 3, 4}},
+    {"valid", {1, 6, 5, 2}, {3, 2, 2, 3}, "VALID"},
+    {"even window, same", {1, 5, 6, 2}, {2, 4, 2, 2}},
+    {"window larger than the input", {2, 2, 3, 2}, {5, 7, 2, 3}},
+    {"one cell under a large window", {1, 1, 1, 2}, {3, 3, 2, 2}},
+    {"strides", {1, 7, 8, 2}, {3, 3, 2, 3}, "SAME", 2, 3},
+    {"stride past the window", {1, 9, 8, 2}, {2, 1, 2, 2}, "VALID", 4, 3},
+    {"stride past the window, same", {1, 7, 5, 2}, {1, 2, 2, 2}, "SAME", 3, 4},
+    {"dilations", {1, 7, 9, 2}, {3, 2, 2, 2}, "VALID", 1, 1, 2, 3},
+    {"dilations and strides, same", {1, 8, 7, 2}, {3, 3, 2, 2}, "SAME", 2, 2, 2, 3},
+    {"explicit", {1, 4, 5, 2}, {3, 3, 2, 2}, "EXPLICIT", 2, 1, 1, 1, {1, 2, 0, 3}},
+    {"two groups", {1, 4, 4, 4}, {3, 3, 2, 6}},
+    {"a group per channel", {1, 4, 4, 3}, {2, 2, 1, 6}, "VALID"},
+    {"many outputs", {1, 2, 2, 2}, {2, 2, 2, 70}},
+    {"many outputs in groups", {1, 2, 2, 4}, {2, 2, 2, 134}},
+};
+
+const Case k_depthwise[] = {
+    {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}},
+    {"multiplier 1", {2, 5, 4, 3}, {3, 3, 3, 1}},
+    {"multiplier 3", {1, 4, 5, 2}, {2, 3, 2, 3}, "VALID"},
+    {"strides", {1, 7, 7, 2}, {3, 3, 2, 2}, "SAME", 2, 2},
+    {"dilations", {1, 7, 6, 2}, {3, 2, 2, 1}, "SAME", 1, 1, 2, 2},
+    {"window larger than the input", {1, 2, 2, 2}, {4, 5, 2, 2}},
+    {"explicit", {1, 3, 3, 2}, {2, 2, 2, 1}, "EXPLICIT", 1, 2, 1, 1, {2, 0, 1, 1}},
+};
+
+Attrs attrs_of(const Case& c) {
+  Attrs attrs{{"strides", Ints{1, c.stride_h, c.stride_w, 1}},
+              {"dilations", Ints{1, c.dilation_h, c.dilation_w, 1}},
+              {"padding", std::string(c.padding)}};
+  if (!c.around.empty()) {
+    attrs.set("explicit_paddings",
+              Ints{0, 0, c.around[0], c.around[1], c.around[2], c.around[3], 0, 0});
+  }
+  return attrs;
+}
+
+/// Output cells and padding in front of one axis, by TensorFlow's definition.
+struct Axis {
+  std::int64_t output, before;
+};
+Axis axis(const Case& c, std::size_t i, std::int64_t stride, std::int64_t dilation) {
+  const std::int64_t input = c.x[i + 1], extent = (c.filter[i] - 1) * dilation + 1;
+  if (c.padding == "SAME") {
+    const std::int64_t output = (input + stride - 1) / stride;
+    const std::int64_t total = (output - 1) * stride + extent - input;
+    return {output, total > 0 ? total / 2 : 0};
+  }
+  const std::int64_t before = c.around.empty() ? 0 : c.around[2 * i];
+  const std::int64_t after = c.around.empty() ? 0 : c.around[2 * i + 1];
+  return {(input + before + after - extent) / stride + 1, before};
+}
+
+/// Visits every product of the convolution as offsets into x, filter and y, going out from the
+/// cells of x: cell r meets tap k in the output o with o * stride = r + before - k * dilation.
+void for_each_product(const Case& c,
+                      bool depthwise,
+                      const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
+  const Axis h = axis(c, 0, c.stride_h, c.dilation_h), w = axis(c, 1, c.stride_w, c.dilation_w);
+  const std::int64_t channels = c.x[3];
+  const std::int64_t outputs = depthwise ? channels * c.filter[3] : c.filter[3];
+  const std::int64_t groups = depthwise ? channels : channels / c.filter[2];
+  for (std::int64_t cell = 0; cell < c.x.elements(); ++cell) {
+    const std::int64_t channel = cell % channels;
+    const std::int64_t column = cell / channels % c.x[2];
+    const std::int64_t row = cell / channels / c.x[2] % c.x[1];
+    const std::int64_t n = cell / channels / c.x[2] / c.x[1];
+    for (std::int64_t tap = 0; tap < c.filter[0] * c.filter[1]; ++tap) {
+      const std::int64_t i = row + h.before - tap / c.filter[1] * c.dilation_h;
+      const std::int64_t j = column + w.before - tap % c.filter[1] * c.dilation_w;
+      if (i < 0 || j < 0 || i % c.stride_h != 0 || j % c.stride_w != 0) continue;
+      if (i / c.stride_h >= h.output || j / c.stride_w >= w.output) continue;
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        if (o / (outputs / groups) != channel / (channels / groups)) continue;
+        const std::int64_t weight = depthwise
+                                        ? (tap * channels + channel) * c.filter[3] + o % c.filter[3]
+                                        : (tap * c.filter[2] + channel % c.filter[2]) * outputs + o;
+        const std::int64_t y =
+            ((n * h.output + i / c.stride_h) * w.output + j / c.stride_w) * outputs + o;
+        visit(static_cast<std::size_t>(cell),
+              static_cast<std::size_t>(weight),
+              static_cast<std::size_t>(y));
+      }
+    }
+  }
+}
+
+Shape y_shape(const Case& c, bool depthwise) {
+  return {c.x[0],
+          axis(c, 0, c.stride_h, c.dilation_h).output,
+          axis(c, 1, c.stride_w, c.dilation_w).output,
+          depthwise ? c.x[3] * c.filter[3] : c.filter[3]};
+}
+
+/// Sums of products, and of their magnitudes to know how far rounding may go.
+struct Sums {
+  std::vector<double> value, magnitude;
+  explicit Sums(const Shape& shape)
+      : value(static_cast<std::size_t>(shape.elements())), magnitude(value) {}
+  void add(std::size_t at, double product) {
+    value[at] += product;
+    magnitude[at] += std::abs(product);
+  }
+};
+
+void check(const Tensor& got, const Sums& want) {
+  const std::vector<double> all = values(got);
+  REQUIRE(all.size() == want.value.size());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double allowed =
+        rounding(got.dtype(), want.value[i]) + 1024 * epsilon(DType::float64) * want.magnitude[i];
+    if (!(std::abs(all[i] - want.value[i]) <= allowed)) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
+void check_against_products(const Case& c, bool depthwise, DType dtype) {
+  const std::string kind = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
+  Lab lab;
+  const Tensor x = random_tensor(dtype, c.x, 1), f = random_tensor(dtype, c.filter, 2);
+  const Tensor dy = random_tensor(dtype, y_shape(c, depthwise), 3);
+  const Value vx = lab.input(x.clone()), vf = lab.input(f.clone()), vdy = lab.input(dy.clone());
+  const Attrs attrs = attrs_of(c);
+  const Value y = lab.b().add(kind, {vx, vf}, attrs);
+  const Value x_sizes = lab.b().ints({c.x.begin(), c.x.end()});
+  const Value f_sizes = lab.b().ints({c.filter.begin(), c.filter.end()});
+  const Value dx = lab.b().add(kind + "BackpropInput", {x_sizes, vf, vdy}, attrs);
+  const Value df = lab.b().add(kind + "BackpropFilter", {vx, f_sizes, vdy}, attrs);
+  lab.run();
+
+  const auto xs = values(x), fs = values(f), dys = values(dy);
+  Sums want_y(dy.shape()), want_dx(c.x), want_df(c.filter);
+  for_each_product(c, depthwise, [&](std::size_t xi, std::size_t fi, std::size_t yi) {
+    want_y.add(yi, xs[xi] * fs[fi]);
+    want_dx.add(xi, dys[yi] * fs[fi]);
+    want_df.add(fi, dys[yi] * xs[xi]);
+  });
+  REQUIRE(lab.b().shape(y) == dy.shape());
+  check(lab.result(y), want_y);
+  check(lab.result(dx), want_dx);
+  check(lab.result(df), want_df);
+}
+
+TEST_CASE("conv: forward and both gradients are the sums of their products") {
+  for (const DType dtype : k_floating) {
+    CAPTURE(name(dtype));
+    for (const Case& c : k_plain) {
+      CAPTURE(c.name);
+      check_against_products(c, false, dtype);
+    }
+    for (const Case& c : k_depthwise) {
+      CAPTURE(c.name);
+      check_against_products(c, true, dtype);
+    }
+  }
+}
+
+TEST_CASE("conv: all gradient rules agree with finite differences") {
+  for (const bool depthwise : {false, true}) {
+    const std::string kind = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
+    const std::span<const Case> cases =
+        depthwise ? std::span<const Case>(k_depthwise) : std::span<const Case>(k_plain);
+    for (const Case& c : cases) {
+      if (c.filter.elements() > 300) continue;
+      CAPTURE(kind);
+      CAPTURE(c.name);
+      const auto held = [&](Lab& lab, const Shape& shape, std::uint64_t seed) {
+        return lab.input(random_tensor(DType::float64, shape, seed));
+      };
+      const auto sizes = [](Lab& lab, const Shape& s) {
+        return lab.b().ints({s.begin(), s.end()});
+      };
+      const Attrs attrs = attrs_of(c);
+      const Shape y = y_shape(c, depthwise);
+      {
+        Lab lab;
+        const int node = lab.b().add_node(kind, {held(lab, c.x, 1), held(lab, c.filter, 2)}, attrs);
+        for (double error : gradient_errors(lab, node, {0, 1})) {
+          CHECK(error <= difference_tolerance());
+        }
+      }
+      {
+        Lab lab;
+        const int node =
+            lab.b().add_node(kind + "BackpropInput",
+                             {sizes(lab, c.x), held(lab, c.filter, 2), held(lab, y, 3)},
+                             attrs);
+        for (double error : gradient_errors(lab, node, {1, 2})) {
+          CHECK(error <= difference_tolerance());
+        }
+      }
+      {
+        Lab lab;
+        const int node =
+            lab.b().add_node(kind + "BackpropFilter",
+                             {held(lab, c.x, 1), sizes(lab, c.filter), held(lab, y, 3)},
+                             attrs);
+        for (double error : gradient_errors(lab, node, {0, 2})) {
+          CHECK(error <= difference_tolerance());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("conv: whole numbers are exact") {
+  Lab lab;
+  const Value x = lab.input(tensor(DType::int32, {1, 2, 2, 1}, {70000, 2, -3, 4}));
+  const Value f = lab.input(tensor(DType::int32, {2, 2, 1, 1}, {20000, 10, 100, 1000}));
+  const Value y = lab.b().add(
+      "Conv2D", {x, f}, {{"strides", Ints{1, 1, 1, 1}}, {"padding", std::string("VALID")}});
+  CHECK(values(lab.evaluate(y)) == std::vector<double>{1'400'003'720});
+}
+
+TEST_CASE("conv: every number of threads gives the same bits") {
+  const Case c{"", {5, 9, 11, 6}, {3, 3, 3, 20}};
+  const int before = thread_count();
+  std::vector<std::vector<double>> first;
+  for (int threads : {1, 2, 3, 7}) {
+    set_thread_count(threads);
+    Lab lab;
+    const Value x = lab.input(random_tensor(DType::float32, c.x, 1));
+    const Value f = lab.input(random_tensor(DType::float32, c.filter, 2));
+    const Value dy = lab.input(random_tensor(DType::float32, y_shape(c, false), 3));
+    const Value outputs[] = {
+        lab.b().add("Conv2D", {x, f}, attrs_of(c)),
+        lab.b().add("Conv2DBackpropInput", {lab.b().ints({5, 9, 11, 6}), f, dy}, attrs_of(c)),
+        lab.b().add("Conv2DBackpropFilter", {x, lab.b().ints({3, 3, 3, 20}), dy}, attrs_of(c))};
+    lab.run();
+    std::vector<std::vector<double>> got;
+    for (const Value& value : outputs) got.push_back(values(lab.result(value)));
+    if (first.empty()) first = got;
+    CHECK(got == first);
+  }
+  set_thread_count(before);
+}
+
+TEST_CASE("conv: infinities reach what they touch and nothing else") {
+  for (const DType dtype : k_floating) {
+    CAPTURE(name(dtype));
+    Tensor x = random_tensor(dtype, {1, 1, 5, 1}, 1, 0.5, 1);
+    set(x, 0, HUGE_VAL);
+    // The first tap is infinite as well, but lies on padding where the first output is made.
+    const Tensor f = tensor(dtype, {1, 3, 1, 1}, {HUGE_VAL, 1, 1});
+    Lab lab;
+    const Value y = lab.b().add("Conv2D",
+                                {lab.input(x.clone()), lab.input(f.clone())},
+                                attrs_of({"", {1, 1, 5, 1}, {1, 3, 1, 1}}));
+    const Value z = lab.b().add("Conv2D",
+                                {lab.input(x.clone()), lab.input(tensor(dtype, {1, 1, 1, 1}, {2}))},
+                                attrs_of({"", {1, 1, 5, 1}, {1, 1, 1, 1}}));
+    lab.run();
+    CHECK(values(lab.result(y))[0] == HUGE_VAL);
+    const std::vector<double> passed = values(lab.result(z));
+    CHECK(passed[0] == HUGE_VAL);
+    for (std::size_t i = 1; i < 5; ++i) CHECK(std::isfinite(passed[i]));
+  }
+}
+
+}  // namespace
+}  // namespace halfstep::testing

@@ -1,0 +1,72 @@
+#pragma once
+// A small graph under test whose inputs and variables hold their tensors: built with the ordinary
+// builder, run node by node on the reference kernels.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/tensor.h"
+#include "graph/builder.h"
+
+namespace halfstep::testing {
+
+/// A tensor of `dtype` with the given values, rounded to it.
+Tensor tensor(DType dtype, const Shape& shape, const std::vector<double>& values);
+/// Uniform in [low, high), rounded to `dtype`; the same for the same seed.
+Tensor random_tensor(
+    DType dtype, const Shape& shape, std::uint64_t seed, double low = -1, double high = 1);
+/// Stores `value` as element `i`, rounded to the dtype.
+void set(Tensor& tensor, std::int64_t i, double value);
+/// Every element as a double.
+std::vector<double> values(const Tensor& tensor);
+
+/// How far storing `x` as `dtype` may move it: half a unit in the last place.
+double rounding(DType dtype, double x);
+
+class Lab {
+ public:
+  Lab();
+  /// The same with the rows of one device instead of the reference kernels.
+  explicit Lab(backend::Backend backend);
+
+  graph::Builder& b() { return builder_; }
+
+  /// A placeholder that holds `tensor`.
+  graph::Value input(Tensor tensor);
+  /// A variable that holds `tensor`; returns its handle.
+  graph::Value variable(std::string name, Tensor tensor);
+  /// What a placeholder or variable holds; may be written.
+  Tensor& held(graph::Value value) { return held_.at(value.node); }
+
+  /// Runs all nodes once. Errors: InternalError when no kernel takes a node.
+  void run();
+  /// An output after run().
+  const Tensor& result(graph::Value value) const { return results_.at(value); }
+  /// run(), then the output.
+  const Tensor& evaluate(graph::Value value);
+
+ private:
+  graph::Graph graph_;
+  backend::Backend backend_;
+  graph::Builder builder_;
+  std::map<int, Tensor> held_;
+  std::map<graph::Value, Tensor> results_;
+};
+
+/// Compares the gradient rule of `node` with central differences, in double, at a random direction
+/// of its outputs `ports`: for each input of `inputs` (placeholders of float64) the largest
+/// distance between both, relative to the largest derivative.
+std::vector<double> gradient_errors(Lab& lab,
+                                    int node,
+                                    const std::vector<std::size_t>& inputs,
+                                    const std::vector<int>& ports = {0});
+
+/// What central differences with the step of gradient_errors() may be off, relative to the largest
+/// derivative, for a function with third derivatives of the size of the first.
+double difference_tolerance();
+
+}  // namespace halfstep::testing

@@ -1,0 +1,370 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <ostream>
+#include <string_view>
+
+#include "core/parallel.h"
+#include "lab.h"
+
+namespace halfstep::testing {
+namespace {
+
+using graph::Attrs;
+using graph::Value;
+
+constexpr DType k_dtypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
+
+/// One element of a variable and its slots, in the order of the op's handles.
+struct Element {
+  double w = 0, a = 0, b = 0, c = 0;
+};
+
+/// The numbers an update takes, as they stand in the graph.
+struct Hyper {
+  double lr = 0.0625, rho = 0.875, momentum = 0.75, epsilon = 0x1p-10;
+  double beta1 = 0.875, beta2 = 0.96875, decay = 0.125;
+};
+
+struct Case {
+  std::string_view name;
+  std::string op;
+  int slots;
+  /// Scalar inputs before and after the gradient, given the number of the step from 1.
+  std::function<std::vector<double>(const Hyper&, int)> before, after;
+  /// The new element by the formula of the op, written in double.
+  std::function<Element(Element, double, const Hyper&, int)> step;
+  Attrs attrs{};
+};
+
+std::vector<double> none(const Hyper&, int) { return {}; }
+
+std::vector<double> adam_scalars(const Hyper& h, int t) {
+  return {std::pow(h.beta1, t), std::pow(h.beta2, t), h.lr, h.beta1, h.beta2, h.epsilon};
+}
+
+Element adam(Element e, double g, const Hyper& h, int t, bool nesterov) {
+  const double m = h.beta1 * e.a + (1 - h.beta1) * g;
+  const double v = h.beta2 * e.b + (1 - h.beta2) * g * g;
+  const double alpha = h.lr * std::sqrt(1 - std::pow(h.beta2, t)) / (1 - std::pow(h.beta1, t));
+  const double direction = nesterov ? h.beta1 * m + (1 - h.beta1) * g : m;
+  return {e.w - alpha * direction / (std::sqrt(v) + h.epsilon), m, v};
+}
+
+std::vector<Case> cases() {
+  return {
+      {"sgd",
+       "ResourceApplyGradientDescent",
+       0,
+       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
+       none,
+       [](Element e, double g, const Hyper& h, int) { return Element{e.w - h.lr * g}; }},
+      {"momentum",
+       "ResourceApplyKerasMomentum",
+       1,
+       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
+       [](const Hyper& h, int) { return std::vector<double>{h.momentum}; },
+       [](Element e, double g, const Hyper& h, int) {
+         const double a = h.momentum * e.a - h.lr * g;
+         return Element{e.w + a, a};
+       }},
+      {"nesterov",
+       "ResourceApplyKerasMomentum",
+       1,
+       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
+       [](const Hyper& h, int) { return std::vector<double>{h.momentum}; },
+       [](Element e, double g, const Hyper& h, int) {
+         const double a = h.momentum * e.a - h.lr * g;
+         return Element{e.w + h.momentum * a - h.lr * g, a};
+       },
+       {{"use_nesterov", true}}},
+      {"rmsprop",
+       "ResourceApplyKerasRMSProp",
+       1,
+       [](const Hyper& h, int) {
+         return std::vector<double>{h.lr, h.rho, h.epsilon};
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int) {
+         const double s = h.rho * e.a + (1 - h.rho) * g * g;
+         return Element{e.w - h.lr * g / std::sqrt(s + h.epsilon), s};
+       }},
+      {"rmsprop with momentum",
+       "ResourceApplyRMSProp",
+       2,
+       [](const Hyper& h, int) {
+         return std::vector<double>{h.lr, h.rho, h.momentum, h.epsilon};
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int) {
+         const double s = h.rho * e.a + (1 - h.rho) * g * g;
+         const double m = h.momentum * e.b + h.lr * g / std::sqrt(s + h.epsilon);
+         return Element{e.w - m, s, m};
+       }},
+      {"centered rmsprop",
+       "ResourceApplyCenteredRMSProp",
+       3,
+       [](const Hyper& h, int) {
+         return std::vector<double>{h.lr, h.rho, h.momentum, h.epsilon};
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int) {
+         const double mean = h.rho * e.a + (1 - h.rho) * g;
+         const double s = h.rho * e.b + (1 - h.rho) * g * g;
+         const double m = h.momentum * e.c + h.lr * g / std::sqrt(s - mean * mean + h.epsilon);
+         return Element{e.w - m, mean, s, m};
+       }},
+      {"adam",
+       "ResourceApplyAdam",
+       2,
+       adam_scalars,
+       none,
+       [](Element e, double g, const Hyper& h, int t) { return adam(e, g, h, t, false); }},
+      {"adam with nesterov",
+       "ResourceApplyAdam",
+       2,
+       adam_scalars,
+       none,
+       [](Element e, double g, const Hyper& h, int t) { return adam(e, g, h, t, true); },
+       {{"use_nesterov", true}}},
+      {"adamw",
+       "ResourceApplyAdamW",
+       2,
+       [](const Hyper& h, int t) {
+         std::vector<double> all = adam_scalars(h, t);
+         all.insert(all.begin() + 3, h.decay);
+         return all;
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int t) {
+         e.w -= e.w * h.decay * h.lr;
+         return adam(e, g, h, t, false);
+       }},
+      {"adagrad",
+       "ResourceApplyAdagradV2",
+       1,
+       [](const Hyper& h, int) {
+         return std::vector<double>{h.lr, h.epsilon};
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int) {
+         const double a = e.a + g * g;
+         return Element{e.w - h.lr * g / std::sqrt(a + h.epsilon), a};
+       }},
+      {"adagrad with fixed slots",
+       "ResourceApplyAdagradV2",
+       1,
+       [](const Hyper& h, int) {
+         return std::vector<double>{h.lr, h.epsilon};
+       },
+       none,
+       [](Element e, double g, const Hyper& h, int) {
+         return Element{e.w - h.lr * g / std::sqrt(e.a + h.epsilon), e.a};
+       },
+       {{"update_slots", false}}},
+  };
+}
+
+/// Start values such that every square root is of something positive.
+Tensor initial(DType dtype, const Shape& shape, const Case& c, int handle) {
+  if (handle == 0) return random_tensor(dtype, shape, 1);
+  const bool centered = c.slots == 3;
+  if (centered && handle == 1) return random_tensor(dtype, shape, 2, -0.25, 0.25);
+  return random_tensor(dtype, shape, 2 + static_cast<unsigned>(handle), 0.5, 1);
+}
+
+/// The graph of one update whose scalars, gradient and `ok` can be rewritten between runs.
+struct Update {
+  Lab lab;
+  std::vector<Value> handles, scalars;
+  Value gradient, ok;
+
+  Update(const Case& c, DType dtype, const Shape& shape, bool guarded = true) {
+    std::vector<Value> inputs;
+    for (int i = 0; i <= c.slots; ++i) {
+      handles.push_back(lab.variable("v" + std::to_string(i), initial(dtype, shape, c, i)));
+      inputs.push_back(handles.back());
+    }
+    const auto add_scalars = [&](const std::vector<double>& all) {
+      for (double value : all) {
+        scalars.push_back(lab.input(tensor(dtype, {}, {value})));
+        inputs.push_back(scalars.back());
+      }
+    };
+    add_scalars(c.before({}, 1));
+    gradient = lab.input(random_tensor(dtype, shape, 100));
+    inputs.push_back(gradient);
+    add_scalars(c.after({}, 1));
+    if (guarded) {
+      ok = lab.input(tensor(DType::boolean, {}, {1}));
+      inputs.push_back(ok);
+    }
+    lab.b().add_node(c.op, inputs, c.attrs);
+  }
+
+  void step(const Case& c, int t) {
+    std::vector<double> all = c.before({}, t);
+    const std::vector<double> after = c.after({}, t);
+    all.insert(all.end(), after.begin(), after.end());
+    const DType dtype = lab.held(gradient).dtype();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      lab.held(scalars[i]) = tensor(dtype, {}, {all[i]});
+    }
+    lab.held(gradient) =
+        random_tensor(dtype, lab.held(gradient).shape(), 100 + static_cast<unsigned>(t));
+    lab.run();
+  }
+
+  Element element(std::size_t i) {
+    Element e;
+    double* parts[] = {&e.w, &e.a, &e.b, &e.c};
+    for (std::size_t h = 0; h < handles.size(); ++h) {
+      *parts[h] = element_as_double(lab.held(handles[h]).view(), static_cast<std::int64_t>(i));
+    }
+    return e;
+  }
+};
+
+TEST_CASE("updates: each step is the formula in double, stored once") {
+  const Shape shape{3, 5};
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    for (const DType dtype : k_dtypes) {
+      CAPTURE(name(dtype));
+      Update update(c, dtype, shape);
+      for (int t = 1; t <= 6; ++t) {
+        CAPTURE(t);
+        std::vector<Element> want;
+        const Tensor g = random_tensor(dtype, shape, 100 + static_cast<unsigned>(t));
+        for (std::size_t i = 0; i < 15; ++i) {
+          want.push_back(c.step(
+              update.element(i), element_as_double(g.view(), static_cast<std::int64_t>(i)), {}, t));
+        }
+        update.step(c, t);
+        const double unit = epsilon(dtype == DType::float64 ? DType::float64 : DType::float32);
+        for (std::size_t i = 0; i < 15; ++i) {
+          const Element got = update.element(i);
+          const double pairs[][2] = {
+              {got.w, want[i].w}, {got.a, want[i].a}, {got.b, want[i].b}, {got.c, want[i].c}};
+          for (const auto& [is, should] : pairs) {
+            // About ten operations on numbers of size 1; beta to the power t is rounded to dtype
+            // on its way in.
+            const double powers = c.slots == 2 && is_half(dtype) ? 8 * epsilon(dtype) : 0;
+            CAPTURE(should);
+            CHECK(std::abs(is - should) <= rounding(dtype, should) + 64 * unit + powers);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("updates: with ok = false every byte stays as it is") {
+  const Shape shape{7, 3};
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    for (const DType dtype : k_dtypes) {
+      CAPTURE(name(dtype));
+      Update update(c, dtype, shape);
+      update.lab.held(update.ok) = tensor(DType::boolean, {}, {0});
+      std::vector<Tensor> before;
+      for (const Value& handle : update.handles) {
+        before.push_back(update.lab.held(handle).clone());
+      }
+      Tensor& g = update.lab.held(update.gradient);
+      g = tensor(dtype, shape, std::vector<double>(21, std::numeric_limits<double>::quiet_NaN()));
+      update.lab.run();
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        const Tensor& after = update.lab.held(update.handles[i]);
+        CHECK(std::memcmp(after.view().data, before[i].view().data, after.bytes()) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("updates: without ok and with ok = true the same bits, on every number of threads") {
+  const Shape shape{100'003};
+  const int threads_before = thread_count();
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    std::vector<std::vector<double>> first;
+    for (int threads : {1, 2, 3}) {
+      set_thread_count(threads);
+      Update update(c, DType::float32, shape, threads != 2);
+      update.step(c, 1);
+      std::vector<std::vector<double>> got;
+      for (const Value& handle : update.handles) got.push_back(values(update.lab.held(handle)));
+      if (first.empty()) first = got;
+      CHECK(got == first);
+    }
+  }
+  set_thread_count(threads_before);
+}
+
+TEST_CASE("updates: an unguarded NaN reaches the weight, and only its own element") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    Update update(c, DType::float32, {9}, false);
+    update.lab.held(update.gradient).as<float>()[4] = std::numeric_limits<float>::quiet_NaN();
+    update.lab.run();
+    for (std::size_t i = 0; i < 9; ++i) {
+      CHECK(std::isnan(update.element(i).w) == (i == 4));
+    }
+  }
+}
+
+TEST_CASE("centered rmsprop: a variance that rounds below zero counts as zero") {
+  Lab lab;
+  // The same gradient over and over: its mean square and squared mean differ by rounding alone.
+  const auto scalar = [&](double x) { return lab.b().scalar(DType::float32, x); };
+  std::vector<Value> handles;
+  for (double start : {1.0, 300.0, 89999.9921875, 0.0}) {
+    handles.push_back(
+        lab.variable("v" + std::to_string(handles.size()), tensor(DType::float32, {1}, {start})));
+  }
+  lab.b().add_node("ResourceApplyCenteredRMSProp",
+                   {handles[0],
+                    handles[1],
+                    handles[2],
+                    handles[3],
+                    scalar(0.5),
+                    scalar(0.9),
+                    scalar(0),
+                    scalar(1e-6),
+                    lab.input(tensor(DType::float32, {1}, {300}))});
+  lab.run();
+  const double w = values(lab.held(handles[0]))[0];
+  CHECK(w == doctest::Approx(1 - 0.5 * 300 / std::sqrt(1e-6)).epsilon(1e-6));
+}
+
+TEST_CASE("updates: a learning rate of 2^-14 moves a float32 weight of one") {
+  Lab lab;
+  const Value w = lab.variable("w", tensor(DType::float32, {1}, {1}));
+  lab.b().add_node(
+      "ResourceApplyGradientDescent",
+      {w, lab.b().scalar(DType::float32, 0x1p-14), lab.input(tensor(DType::float32, {1}, {1}))});
+  lab.run();
+  CHECK(values(lab.held(w))[0] == 1 - 0x1p-14);
+}
+
+TEST_CASE("updates: shapes and dtypes that do not fit are refused") {
+  Lab lab;
+  const Value w = lab.variable("w", Tensor(DType::float32, {3}));
+  const Value half = lab.variable("half", Tensor(DType::float16, {2}));
+  const Value lr = lab.b().scalar(DType::float32, 1);
+  const Value g = lab.input(Tensor(DType::float32, {2}));
+  CHECK_THROWS_WITH_AS(lab.b().add_node("ResourceApplyGradientDescent", {w, lr, g}),
+                       doctest::Contains("variable 'var' is float32 [3], its gradient float32 [2]"),
+                       UserError);
+  CHECK_THROWS_AS(lab.b().add_node("ResourceApplyGradientDescent", {half, lr, g}), UserError);
+  const Value w2 = lab.variable("w2", Tensor(DType::float32, {2}));
+  CHECK_THROWS_WITH_AS(lab.b().add_node("ResourceApplyGradientDescent", {w2, g, g}),
+                       doctest::Contains("'alpha' must be one number, got shape [2]"),
+                       UserError);
+}
+
+}  // namespace
+}  // namespace halfstep::testing
