@@ -16,7 +16,7 @@ namespace halfstep::config {
 /// What is said about one field besides its type. Bounds are inclusive unless `above`/`below` are
 /// given, which exclude their value. Lists: bounds hold for each element.
 struct About {
-  std::string_view doc;
+  std::string_view doc = {};
   bool required = false;
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();

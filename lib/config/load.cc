@@ -88,7 +88,10 @@ void interpolate_all(Node& node, const Lookup& environment, Diagnostics& diagnos
     interpolate_all(entry.value, environment, diagnostics);
   }
   if (node.kind != Node::Kind::scalar || node.text.find("${") == std::string::npos) return;
-  node.text = interpolate(node.text, environment, node.where, diagnostics);
+  const std::size_t problems = diagnostics.problems().size();
+  std::string text = interpolate(node.text, environment, node.where, diagnostics);
+  if (diagnostics.problems().size() > problems) return;
+  node.text = std::move(text);
   if (!node.quoted && (node.text.empty() || node.text == "null" || node.text == "~")) {
     node.kind = Node::Kind::null;
     node.text.clear();
@@ -137,7 +140,11 @@ Node load_value(std::string_view text, const std::string& origin, Diagnostics& d
   check_text(text, origin);
   const LoadOptions defaults;
   const Limits limits{defaults.max_nodes, defaults.max_depth};
-  Node value = parse_yaml(text, origin, limits, diagnostics).value_or(Node());
+  Diagnostics inside;
+  Node value = parse_yaml(text, origin, limits, inside).value_or(Node());
+  for (const Problem& problem : inside.problems()) {
+    diagnostics.error(where, problem.message, problem.hint);
+  }
   set_origin(value, where);
   return value;
 }

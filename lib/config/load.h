@@ -20,7 +20,7 @@ struct LoadOptions {
 
 /// Reads the config in `text`, which stands in `file`. The outermost value is a map.
 /// Errors: UserError (config) when the text is no config at all; duplicate keys and failed
-/// interpolations go to `diagnostics` and leave the first value, or the empty text.
+/// interpolations go to `diagnostics` and leave the first value, or the text as it stands.
 Node load_text(std::string_view text,
                const std::string& file,
                Diagnostics& diagnostics,

@@ -187,9 +187,11 @@ std::optional<std::size_t> read_word(const Node& node,
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
   const std::string_view one_of = words.size() > 1 ? "one of " : "";
+  // Of a few words the list itself says it better than the nearest spelling.
+  const bool few = words.size() <= 4;
   out.error(node.where,
             fmt::format("must be {}{}, got {}", one_of, join(words), describe(node)),
-            suggest(node, words));
+            few ? std::string() : suggest(node, words));
   return std::nullopt;
 }
 

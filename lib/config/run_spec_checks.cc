@@ -80,7 +80,7 @@ class Checks {
         error(other, fmt::format("excludes data.name (at {})", at(spec_.where("data.name"))));
       }
     }
-    if (!given("data.name") && !given("data.format")) {
+    if (!given("data.name") && !given("data.format") && !given("data.path")) {
       error("data", "needs a name, or a format with a path");
     }
     const bool drawn = data.format == DataFormat::synthetic_digits;
@@ -191,12 +191,16 @@ class Checks {
     }
     if (scale.mode == LossScaleMode::fixed) return;
     if (scale.max && scale.initial > *scale.max) {
-      error(path,
-            fmt::format("{} is above max, {}", shortest(scale.initial), shortest(*scale.max)));
+      error(given(path) ? path : "precision.loss_scale.max",
+            fmt::format("the initial scale, {}, is above max, {}",
+                        shortest(scale.initial),
+                        shortest(*scale.max)));
     }
     if (scale.min && scale.initial < *scale.min) {
-      error(path,
-            fmt::format("{} is below min, {}", shortest(scale.initial), shortest(*scale.min)));
+      error(given(path) ? path : "precision.loss_scale.min",
+            fmt::format("the initial scale, {}, is below min, {}",
+                        shortest(scale.initial),
+                        shortest(*scale.min)));
     }
   }
 
@@ -225,7 +229,7 @@ class Checks {
     if (target && !parse_target(*target)) {
       error("training.target",
             fmt::format("must be a metric and a value, got '{}'", *target),
-            "val_accuracy=0.97");
+            "such as val_accuracy=0.97");
     }
     const std::vector<std::string>& metrics = spec_.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {

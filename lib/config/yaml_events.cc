@@ -60,8 +60,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root_) {
       fail(place(mark),
-           "a second document starts here; a config is one document",
-           "check the indentation of this line and of the lines above");
+           "a second document starts here, by '---' or by its indentation; a config is one "
+           "document");
     }
   }
   void OnDocumentEnd() override {}
@@ -281,8 +281,10 @@ class TreeBuilder final : public YAML::EventHandler {
     hint = "inside { } or [ ], put quotes around \"${env:NAME}\"";
   } else if (error.msg == "unknown token") {
     hint = "text that starts with @ or ` needs quotes";
+  } else if (error.msg == "illegal map value") {
+    hint = "text with ': ' in it needs quotes";
   }
-  const std::string_view what = error.msg == "bad file" ? "nested too deep" : error.msg;
+  const std::string what = error.msg == "bad file" ? "nested too deep" : error.msg;
   fail(where, fmt::format("not valid YAML: {}", what), hint);
 }
 
