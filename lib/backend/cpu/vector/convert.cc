@@ -1,7 +1,5 @@
 #include "backend/cpu/vector/convert.h"
 
-#include <cstddef>
-
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::vector {
@@ -10,6 +8,8 @@ namespace {
 constexpr std::int64_t k_grain = 32768;
 
 }  // namespace
+
+bool is_computed(DType dtype) { return dtype == DType::float32 || is_half(dtype); }
 
 Widen widen_loop(const Loops& loops, DType dtype) {
   switch (dtype) {

@@ -6,9 +6,10 @@ namespace halfstep::backend::cpu::vector {
 namespace {
 
 #include "backend/cpu/vector/isa/bits.inc"
-#include "backend/cpu/vector/isa/convert.inc"
+// Conversions by the best instructions there are, then the rest.
 #include "backend/cpu/vector/isa/float16_plain.inc"
-#include "backend/cpu/vector/isa/table.inc"
+// All of it.
+#include "backend/cpu/vector/isa/all.inc"
 
 }  // namespace
 

@@ -19,16 +19,109 @@ inline constexpr std::int64_t k_run = 1024;
 using Widen = void (*)(float* y, const void* x, std::int64_t n);
 using Narrow = void (*)(void* y, const float* x, std::int64_t n);
 
+/// y[i] = f(in[0][i], in[1][i], ..., a); y may be one of the inputs.
+using Map = void (*)(float* y, const float* const* in, std::int64_t n, float a);
+struct MapRow {
+  const char* op;
+  int inputs;
+  Map loop;
+  const char* attribute = nullptr;  ///< where `a` comes from
+};
+
+/// A reduction: of a run to one number, and of rows into as many numbers as there are columns.
+struct FoldRow {
+  const char* op;
+  float (*run)(const float* x, std::int64_t n);
+  void (*rows)(float* acc, const float* x, std::int64_t rows, std::int64_t columns);
+  float start;
+};
+
+/// An optimizer step over a run: variable and slots, gradient, scalars.
+using Update = void (*)(float* const* s, const float* g, std::int64_t n, const float* p);
+struct UpdateRow {
+  const char* op;
+  int resources;
+  int gradient;  ///< port
+  Update loop;
+  const char* flag = nullptr;  ///< attribute that chooses the other loop
+  Update flagged = nullptr;
+};
+
+template <class Row>
+struct Rows {
+  const Row* first;
+  std::uint64_t count;
+
+  const Row* begin() const { return first; }
+  const Row* end() const { return first + count; }
+};
+
 struct Loops {
-  Widen widen_float16;
-  Widen widen_bfloat16;
-  Widen widen_uint8;  ///< also bool
-  Widen widen_int32;
-  Narrow narrow_float16;
-  Narrow narrow_bfloat16;
-  Narrow narrow_uint8;
-  Narrow narrow_bool;
-  Narrow narrow_int32;
+  Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
+  Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
+
+  Rows<MapRow> maps;
+  Rows<FoldRow> folds;
+  Rows<UpdateRow> updates;
+
+  // Rows of logits; see isa/softmax.inc.
+  void (*softmax)(float* y, const float* x, std::int64_t rows, std::int64_t columns);
+  void (*log_softmax)(float* y, float* e, const float* x, std::int64_t rows, std::int64_t columns);
+  void (*sparse_cross_entropy)(float* loss,
+                               float* dx,
+                               float* z,
+                               const float* x,
+                               const std::int64_t* labels,
+                               std::int64_t rows,
+                               std::int64_t columns);
+  void (*cross_entropy)(float* loss,
+                        float* dx,
+                        float* z,
+                        const float* x,
+                        const float* labels,
+                        std::int64_t rows,
+                        std::int64_t columns);
+
+  // Rows of channels; see isa/norm.inc.
+  void (*moments)(float* s1,
+                  float* s2,
+                  const float* x,
+                  const float* shift,
+                  std::int64_t rows,
+                  std::int64_t columns);
+  void (*comoments)(float* s1,
+                    float* s2,
+                    const float* dy,
+                    const float* x,
+                    const float* mean,
+                    std::int64_t rows,
+                    std::int64_t columns);
+  void (*normalize)(float* y,
+                    const float* x,
+                    const float* mean,
+                    const float* gain,
+                    const float* offset,
+                    std::int64_t rows,
+                    std::int64_t columns);
+  void (*normalize_grad)(float* dx,
+                         const float* dy,
+                         const float* x,
+                         const float* mean,
+                         const float* gain,
+                         const float* a,
+                         const float* b,
+                         std::int64_t rows,
+                         std::int64_t columns);
+
+  // Channels of a pooling window; see isa/pool.inc.
+  void (*take_larger)(float* y, const float* x, std::int64_t n);
+  void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
+  void (*send_to_largest)(float* dx,
+                          float* open,
+                          const float* x,
+                          const float* largest,
+                          const float* dy,
+                          std::int64_t n);
 };
 
 /// The best table that `isa` can run.

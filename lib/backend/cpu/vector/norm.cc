@@ -1,0 +1,219 @@
+// Batch normalization over the rows of x [rows, channels]:
+//   g = scale / sqrt(v + epsilon)
+//   y = (x - m) * g + offset
+//   doffset = sum dy, dscale = sum dy * (x - m) / sqrt(v + epsilon)
+//   training:  dx = g * (dy - doffset / rows - (x - m) * dscale / (rows * sqrt(v + epsilon)))
+//   inference: dx = g * dy
+// Statistics in one pass, of distances from a sample's mean so that nothing cancels: up to 128 rows
+// in float32, beyond that in double.
+// Stored dtypes: x, y and their gradients float32, float16 or bfloat16; the rest float32.
+// The same bits for every instruction set and number of threads.
+
+#include <cmath>
+
+#include "backend/cpu/vector/convert.h"
+#include "backend/cpu/vector/row_blocks.h"
+#include "backend/cpu/vector/rows.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cpu::vector {
+namespace {
+
+struct Norm {
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  double epsilon = 0;
+  double factor = 1;
+  bool training = true;
+  Source source;
+  Sink sink;
+  const Loops* loops = nullptr;
+
+  Norm(const NodeView& node, const Shape& x, const Capabilities& capabilities)
+      : rows(x.elements() / x.back()),
+        channels(x.back()),
+        epsilon(node.attrs().get<double>("epsilon")),
+        factor(node.attrs().get_or<double>("exponential_avg_factor", 1.0)),
+        training(node.attrs().get<bool>("is_training")),
+        source(vector::loops(capabilities.isa), node.output().dtype),
+        sink(vector::loops(capabilities.isa), node.output().dtype),
+        loops(&vector::loops(capabilities.isa)) {}
+};
+
+constexpr auto k_plus = [](double a, double x) { return a + x; };
+
+/// Room for `vectors` vectors of channels in float32, before the partial sums.
+struct Room {
+  float* vectors;
+  double* partial;
+
+  Room(const Args& args, const Norm& p, int count)
+      : vectors(static_cast<float*>(static_cast<void*>(args.workspace))),
+        partial(static_cast<double*>(static_cast<void*>(args.workspace + bytes(p, count)))) {}
+  static std::size_t bytes(const Norm& p, int count) {
+    return (static_cast<std::size_t>(count * p.channels) * sizeof(float) + 63) / 64 * 64;
+  }
+};
+
+/// Calls body(first element, first channel, rows, channels) for pieces of at most k_run elements.
+template <class F>
+void for_each_piece(const Norm& p, const F& body) {
+  const std::int64_t per_run = std::max<std::int64_t>(1, k_run / p.channels);
+  parallel_for(p.rows, std::max<std::int64_t>(1, 16384 / p.channels), [&](auto begin, auto end) {
+    for (std::int64_t row = begin; row < end; row += per_run) {
+      const std::int64_t count = std::min(per_run, end - row);
+      for (std::int64_t c = 0; c < p.channels; c += k_run) {
+        body(row * p.channels + c, c, count, std::min(k_run, p.channels - c));
+      }
+    }
+  });
+}
+
+/// The mean of a few rows from all over x, which is near enough to the mean of all.
+void sample_mean(const Norm& p, const void* x, float* mean) {
+  const std::int64_t samples = std::min<std::int64_t>(32, p.rows);
+  alignas(64) float room[k_run];
+  std::fill_n(mean, p.channels, 0.0F);
+  for (std::int64_t s = 0; s < samples; ++s) {
+    for (std::int64_t c = 0; c < p.channels; c += k_run) {
+      const std::int64_t n = std::min(k_run, p.channels - c);
+      const float* row = p.source.read(x, s * p.rows / samples * p.channels + c, n, room);
+      p.loops->add_scaled(mean + c, row, 1.0F / static_cast<float>(samples), n);
+    }
+  }
+}
+
+/// Writes mean, biased variance and what the op hands to the moving averages.
+void statistics(
+    const Norm& p, const RowBlocks& blocks, const Args& a, float* shift, double* partial) {
+  sample_mean(p, a.in[0].data, shift);
+  const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+    alignas(64) float room[k_run];
+    const float* x = p.source.read(a.in[0].data, at, rows * columns, room);
+    p.loops->moments(acc[0], acc[1], x, shift + column, rows, columns);
+  };
+  blocks.fold<2>(partial, 0.0F, leaf, k_plus);
+  const auto rows = static_cast<double>(p.rows);
+  for (std::int64_t c = 0; c < p.channels; ++c) {
+    const double s1 = blocks.joined(partial, 0, 0, c, k_plus);
+    const double s2 = blocks.joined(partial, 1, 0, c, k_plus);
+    const double mean = static_cast<double>(shift[c]) + s1 / rows;
+    const double squares = s2 - s1 * (s1 / rows);
+    const double variance = (squares < 0 ? 0 : squares) / rows;
+    double new_mean = mean;
+    double new_variance = variance * (rows / std::max(rows - 1, 1.0));
+    if (p.factor != 1) {
+      new_mean = (1 - p.factor) * static_cast<double>(a.in[3].as<float>()[c]) + p.factor * mean;
+      new_variance =
+          (1 - p.factor) * static_cast<double>(a.in[4].as<float>()[c]) + p.factor * new_variance;
+    }
+    a.out[1].as<float>()[c] = static_cast<float>(new_mean);
+    a.out[2].as<float>()[c] = static_cast<float>(new_variance);
+    a.out[3].as<float>()[c] = static_cast<float>(mean);
+    a.out[4].as<float>()[c] = static_cast<float>(variance);
+  }
+}
+
+double inverse_deviation(const Norm& p, float variance) {
+  return 1 / std::sqrt(static_cast<double>(variance) + p.epsilon);
+}
+
+Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
+  const Norm p(node, node.input(0).shape, capabilities);
+  const RowBlocks blocks(1, p.rows, p.channels);
+  return launch(
+      [=](const Args& a) {
+        const Room room(a, p, 1);
+        if (p.training) {
+          statistics(p, blocks, a, room.vectors, room.partial);
+        } else {
+          for (const std::size_t i : {1U, 3U})
+            std::copy_n(a.in[3].as<float>(), p.channels, a.out[i].as<float>());
+          for (const std::size_t i : {2U, 4U})
+            std::copy_n(a.in[4].as<float>(), p.channels, a.out[i].as<float>());
+        }
+        *a.out[5].as<float>() = 0;
+        const float* mean = a.out[3].as<float>();
+        float* gain = room.vectors;
+        for (std::int64_t c = 0; c < p.channels; ++c) {
+          gain[c] = static_cast<float>(static_cast<double>(a.in[1].as<float>()[c]) *
+                                       inverse_deviation(p, a.out[4].as<float>()[c]));
+        }
+        const float* offset = a.in[2].as<float>();
+        for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
+          alignas(64) float x_room[k_run];
+          alignas(64) float y_room[k_run];
+          const float* x = p.source.read(a.in[0].data, at, rows * channels, x_room);
+          float* y = p.sink.place(a.out[0].data, at, y_room);
+          p.loops->normalize(y, x, mean + c, gain + c, offset + c, rows, channels);
+          p.sink.store(a.out[0].data, at, rows * channels, y_room);
+        });
+      },
+      Room::bytes(p, 1) + blocks.partials(2) * sizeof(double));
+}
+
+Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilities) {
+  const Norm p(node, node.input(1).shape, capabilities);
+  const RowBlocks blocks(1, p.rows, p.channels);
+  return launch(
+      [=](const Args& args) {
+        const Room room(args, p, 3);
+        const float* mean = args.in[3].as<float>();
+        const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+          alignas(64) float dy_room[k_run];
+          alignas(64) float x_room[k_run];
+          const float* dy = p.source.read(args.in[0].data, at, rows * columns, dy_room);
+          const float* x = p.source.read(args.in[1].data, at, rows * columns, x_room);
+          p.loops->comoments(acc[0], acc[1], dy, x, mean + column, rows, columns);
+        };
+        blocks.fold<2>(room.partial, 0.0F, leaf, k_plus);
+        float* gain = room.vectors;
+        float* a = gain + p.channels;
+        float* b = a + p.channels;
+        const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
+        for (std::int64_t c = 0; c < p.channels; ++c) {
+          const double s1 = blocks.joined(room.partial, 0, 0, c, k_plus);
+          const double s2 = blocks.joined(room.partial, 1, 0, c, k_plus);
+          const double inverse = inverse_deviation(p, args.in[4].as<float>()[c]);
+          gain[c] = static_cast<float>(static_cast<double>(args.in[2].as<float>()[c]) * inverse);
+          a[c] = static_cast<float>(p.training ? s1 * share : 0);
+          b[c] = static_cast<float>(p.training ? s2 * inverse * inverse * share : 0);
+          args.out[1].as<float>()[c] = static_cast<float>(s2 * inverse);
+          args.out[2].as<float>()[c] = static_cast<float>(s1);
+        }
+        for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
+          alignas(64) float rooms[3][k_run];
+          const float* dy = p.source.read(args.in[0].data, at, rows * channels, rooms[0]);
+          const float* x = p.source.read(args.in[1].data, at, rows * channels, rooms[1]);
+          float* dx = p.sink.place(args.out[0].data, at, rooms[2]);
+          p.loops->normalize_grad(dx, dy, x, mean + c, gain + c, a + c, b + c, rows, channels);
+          p.sink.store(args.out[0].data, at, rows * channels, rooms[2]);
+        });
+      },
+      Room::bytes(p, 3) + blocks.partials(2) * sizeof(double));
+}
+
+Accepts accepts_norm(const NodeView& node, const Capabilities&) {
+  const DType x = node.output(0).dtype;
+  const DType statistics = node.output(1).dtype;
+  if (!is_computed(x)) return Accepts::no(fmt::format("no {} here", name(x)));
+  if (statistics != DType::float32) {
+    return Accepts::no(fmt::format("statistics in {}", name(statistics)));
+  }
+  if (node.output(0).shape.elements() == 0) return Accepts::no("empty");
+  if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
+    return Accepts::no("channels are not the last axis");
+  }
+  return Accepts::yes();
+}
+
+}  // namespace
+
+std::vector<Kernel> norm_kernels() {
+  return {
+      {"FusedBatchNormV3", "vector/norm", accepts_norm, prepare_norm, 0b1},
+      {"FusedBatchNormGradV3", "vector/norm", accepts_norm, prepare_norm_grad, 0b11},
+  };
+}
+
+}  // namespace halfstep::backend::cpu::vector

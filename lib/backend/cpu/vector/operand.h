@@ -1,0 +1,40 @@
+#pragma once
+// An input that NumPy's rules stretch to the output's shape, read in runs of the output.
+
+#include <array>
+#include <cstdint>
+
+#include "backend/cpu/vector/convert.h"
+#include "core/shape.h"
+
+namespace halfstep::backend::cpu::vector {
+
+class Operand {
+ public:
+  /// Floats that start() and read() may use, per thread.
+  static constexpr std::int64_t k_room = 2 * k_run;
+
+  Operand() = default;
+  Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
+
+  /// Prepares `room` for reading `data`.
+  void start(const void* data, float* room) const;
+  /// What stands opposite the output's elements [i, i + n), n <= k_run; in place or in `room`.
+  const float* read(const void* data, float* room, std::int64_t i, std::int64_t n) const;
+
+ private:
+  /// Neighbouring axes of the output over which the operand is either dense or one element.
+  struct Axis {
+    std::int64_t extent = 1;
+    std::int64_t stride = 0;
+  };
+
+  void gather(const void* data, float* room, std::int64_t i, std::int64_t n) const;
+
+  Source source_;
+  std::array<Axis, Shape::k_max_rank> axes_;  // outermost first
+  std::size_t axis_count_ = 0;
+  std::int64_t period_ = 0;  // of an operand so short that start() lays out its repetition
+};
+
+}  // namespace halfstep::backend::cpu::vector

@@ -1,0 +1,184 @@
+// Reductions over axes that lie next to each other: x [outer, rows, columns] -> [outer, columns].
+// Stored dtypes: float32, float16, bfloat16. Sums of 16-lane runs or of up to 128 rows in float32,
+// beyond that in double; one rounding on store. Extrema let a NaN through.
+// The same bits for every instruction set and number of threads.
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+
+#include "backend/cpu/vector/convert.h"
+#include "backend/cpu/vector/row_blocks.h"
+#include "backend/cpu/vector/rows.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cpu::vector {
+namespace {
+
+/// x seen as [outer, rows, columns], the rows of which are folded.
+struct Extents {
+  std::int64_t outer = 1;
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+};
+
+/// Nothing when other axes lie between reduced ones, or the axes are not known.
+std::optional<Extents> extents(const NodeView& node) {
+  const Shape& shape = node.input(0).shape;
+  if (node.node.op == "L2Loss") return Extents{1, shape.elements(), 1};
+  if (node.node.op == "BiasAddGrad")
+    return Extents{1, shape.elements() / shape.back(), shape.back()};
+  const auto axes = node.constant(1);
+  if (!axes) return std::nullopt;
+  std::array<bool, Shape::k_max_rank> reduced{};
+  for (std::int64_t axis : *axes) {
+    const auto rank = static_cast<std::int64_t>(shape.rank());
+    reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
+  }
+  Extents e;
+  enum { before, within, after } place = before;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    if (reduced[i]) {
+      if (place == after) return std::nullopt;
+      place = within;
+      e.rows *= shape[i];
+    } else {
+      if (place == within) place = after;
+      (place == before ? e.outer : e.columns) *= shape[i];
+    }
+  }
+  return e;
+}
+
+Accepts accepts_reduce(const NodeView& node, const Capabilities&) {
+  const graph::TensorType& x = node.input(0);
+  if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
+  if (x.shape.elements() == 0) return Accepts::no("empty");
+  if (node.node.op == "BiasAddGrad" && node.attrs().get<std::string>("data_format") != "NHWC") {
+    return Accepts::no("channels are not the last axis");
+  }
+  if (!extents(node)) return Accepts::no("the reduced axes do not lie next to each other");
+  return Accepts::yes();
+}
+
+/// What becomes of the folded value.
+struct Finish {
+  double divisor = 1;
+  Sink sink;
+
+  void operator()(double value, void* y, std::int64_t i) const {
+    float room = 0;
+    *sink.place(y, i, &room) = static_cast<float>(value / divisor);
+    sink.store(y, i, 1, &room);
+  }
+};
+
+constexpr auto k_plus = [](double a, double x) { return a + x; };
+constexpr auto k_larger = [](double a, double x) { return x > a || x != x ? x : a; };
+constexpr auto k_smaller = [](double a, double x) { return x < a || x != x ? x : a; };
+
+/// Many rows into columns.
+template <class Join>
+Prepared fold_columns(
+    const Extents& e, const FoldRow& fold, const Source& source, const Finish& finish, Join join) {
+  const RowBlocks blocks(e.outer, e.rows, e.columns);
+  return launch(
+      [=](const Args& args) {
+        auto* partial = static_cast<double*>(static_cast<void*>(args.workspace));
+        const auto leaf = [&](float** acc, auto at, auto, auto rows, auto columns) {
+          alignas(64) float room[k_run];
+          fold.rows(acc[0], source.read(args.in[0].data, at, rows * columns, room), rows, columns);
+        };
+        blocks.fold<1>(partial, fold.start, leaf, join);
+        parallel_for(e.outer * e.columns, 4096, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            finish(
+                blocks.joined(partial, 0, i / e.columns, i % e.columns, join), args.out[0].data, i);
+          }
+        });
+      },
+      blocks.partials(1) * sizeof(double));
+}
+
+/// Neighbouring elements into one.
+template <class Join>
+Prepared fold_runs(
+    const Extents& e, const FoldRow& fold, const Source& source, const Finish& finish, Join join) {
+  constexpr std::int64_t k_block = 64 * k_run;
+  const std::int64_t blocks = (e.rows + k_block - 1) / k_block;
+  return launch(
+      [=](const Args& args) {
+        auto* partial = static_cast<double*>(static_cast<void*>(args.workspace));
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_block));
+        parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+          alignas(64) float room[k_run];
+          for (std::int64_t unit = begin; unit < end; ++unit) {
+            const std::int64_t first = unit / blocks * e.rows;
+            const std::int64_t stop = std::min(e.rows, (unit % blocks + 1) * k_block);
+            double value = static_cast<double>(fold.start);
+            for (std::int64_t i = unit % blocks * k_block; i < stop; i += k_run) {
+              const std::int64_t n = std::min(k_run, stop - i);
+              const float* x = source.read(args.in[0].data, first + i, n, room);
+              value = join(value, static_cast<double>(fold.run(x, n)));
+            }
+            partial[unit] = value;
+          }
+        });
+        for (std::int64_t o = 0; o < e.outer; ++o) {
+          double value = partial[o * blocks];
+          for (std::int64_t b = 1; b < blocks; ++b) value = join(value, partial[o * blocks + b]);
+          finish(value, args.out[0].data, o);
+        }
+      },
+      static_cast<std::size_t>(e.outer * blocks) * sizeof(double));
+}
+
+Prepared prepare_reduce(const NodeView& node, const Capabilities& capabilities) {
+  const Loops& l = loops(capabilities.isa);
+  const std::string_view op = node.node.op;
+  const std::string_view loop = op == "Mean" || op == "BiasAddGrad" ? "Sum" : op;
+  const FoldRow fold = *std::find_if(
+      l.folds.begin(), l.folds.end(), [&](const FoldRow& row) { return loop == row.op; });
+  const Extents e = *extents(node);
+  Finish finish{.sink = Sink(l, node.output().dtype)};
+  if (op == "Mean") finish.divisor = static_cast<double>(e.rows);
+  if (op == "L2Loss") finish.divisor = 2;
+  const Source source(l, node.input(0).dtype);
+  const auto prepare = [&](auto join) {
+    return e.columns == 1 ? fold_runs(e, fold, source, finish, join)
+                          : fold_columns(e, fold, source, finish, join);
+  };
+  if (op == "Max") return prepare(k_larger);
+  if (op == "Min") return prepare(k_smaller);
+  return prepare(k_plus);
+}
+
+Accepts accepts_all(const NodeView& node, const Capabilities&) {
+  const auto e = extents(node);
+  if (e && e->outer == 1 && e->columns == 1) return Accepts::yes();
+  return Accepts::no("not over all axes");
+}
+
+Prepared prepare_all(const NodeView& node, const Capabilities&) {
+  return launch([n = node.input(0).shape.elements()](const Args& args) {
+    const auto* x = args.in[0].as<unsigned char>();
+    std::atomic<bool> all{true};
+    parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
+      if (std::memchr(x + begin, 0, static_cast<std::size_t>(end - begin)) != nullptr) all = false;
+    });
+    *args.out[0].as<bool>() = all;
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> reduce_kernels() {
+  std::vector<Kernel> rows{{"All", "vector/all", accepts_all, prepare_all}};
+  for (const std::string_view op : {"BiasAddGrad", "L2Loss", "Max", "Mean", "Min", "Sum"}) {
+    rows.push_back({op, "vector/reduce", accepts_reduce, prepare_reduce});
+  }
+  return rows;
+}
+
+}  // namespace halfstep::backend::cpu::vector

@@ -1,0 +1,110 @@
+#pragma once
+// Folding rows into columns on all threads, with a result that does not depend on how many there
+// are: the rows are cut into blocks by their number alone. Within a block runs are folded in
+// float32, a few rows at a time, and their results in double.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/vector/loops.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu::vector {
+
+/// x [outer, rows, columns] -> [outer, columns].
+class RowBlocks {
+ public:
+  RowBlocks(std::int64_t outer, std::int64_t rows, std::int64_t columns)
+      : outer_(outer), rows_(rows), columns_(columns) {
+    const std::int64_t wanted = std::max<std::int64_t>(1, k_block / std::max(columns, k_one));
+    block_rows_ = std::max({wanted, (rows + k_max_blocks - 1) / k_max_blocks, k_one});
+    blocks_ = std::max(k_one, (rows + block_rows_ - 1) / block_rows_);
+    strips_ = std::max(k_one, (columns + k_run - 1) / k_run);
+  }
+
+  /// Doubles that `sums` results per column take on the way.
+  std::size_t partials(int sums) const {
+    return static_cast<std::size_t>(sums * outer_ * blocks_ * columns_);
+  }
+
+  /// Fills `partial`. leaf(acc, at, column, rows, columns) folds rows*columns <= k_run
+  /// neighbouring elements from `at` on, the first of which is in column `column`, into
+  /// acc[s][0..].
+  template <int sums, class Leaf, class Join>
+  void fold(double* partial, float start, const Leaf& leaf, const Join& join) const {
+    const std::int64_t units = outer_ * blocks_ * strips_;
+    const std::int64_t cost = block_rows_ * std::min(columns_, k_run);
+    parallel_for(
+        units, std::max(k_one, k_grain / std::max(cost, k_one)), [&](auto begin, auto end) {
+          for (std::int64_t unit = begin; unit < end; ++unit) {
+            fold_unit<sums>(partial, unit, start, leaf, join);
+          }
+        });
+  }
+
+  /// What fold() left for column c of outer index o.
+  template <class Join>
+  double joined(
+      const double* partial, int s, std::int64_t o, std::int64_t c, const Join& join) const {
+    const double* p = at(const_cast<double*>(partial), s, o, 0) + c;
+    double value = *p;
+    for (std::int64_t b = 1; b < blocks_; ++b) value = join(value, p[b * columns_]);
+    return value;
+  }
+
+ private:
+  static constexpr std::int64_t k_one = 1;
+  static constexpr std::int64_t k_block = 32768;     // elements worth a block
+  static constexpr std::int64_t k_max_blocks = 16;   // bounds the room for partial results
+  static constexpr std::int64_t k_float_rows = 128;  // rows folded in float32
+  static constexpr std::int64_t k_grain = 16384;
+
+  double* at(double* partial, int s, std::int64_t o, std::int64_t b) const {
+    return partial + ((s * outer_ + o) * blocks_ + b) * columns_;
+  }
+
+  template <int sums, class Leaf, class Join>
+  void fold_unit(
+      double* partial, std::int64_t unit, float start, const Leaf& leaf, const Join& join) const {
+    const std::int64_t strip = unit % strips_;
+    const std::int64_t block = unit / strips_ % blocks_;
+    const std::int64_t o = unit / strips_ / blocks_;
+    const std::int64_t column = strip * k_run;
+    const std::int64_t width = std::min(k_run, columns_ - column);
+    const std::int64_t per_run = strips_ == 1 ? std::max(k_one, k_run / std::max(width, k_one)) : 1;
+    const std::int64_t end = std::min(rows_, (block + 1) * block_rows_);
+
+    double* results[sums];
+    for (int s = 0; s < sums; ++s) {
+      results[s] = at(partial, s, o, block) + column;
+      std::fill_n(results[s], width, static_cast<double>(start));
+    }
+    alignas(64) float rooms[sums][k_run];
+    float* acc[sums];
+    for (int s = 0; s < sums; ++s) acc[s] = rooms[s];
+    for (std::int64_t row = block * block_rows_; row < end;) {
+      const std::int64_t stop = std::min(end, row + k_float_rows);
+      for (int s = 0; s < sums; ++s) std::fill_n(acc[s], width, start);
+      while (row < stop) {
+        const std::int64_t count = std::min(per_run, stop - row);
+        leaf(acc, (o * rows_ + row) * columns_ + column, column, count, width);
+        row += count;
+      }
+      for (int s = 0; s < sums; ++s) {
+        for (std::int64_t c = 0; c < width; ++c) {
+          results[s][c] = join(results[s][c], static_cast<double>(acc[s][c]));
+        }
+      }
+    }
+  }
+
+  std::int64_t outer_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  std::int64_t block_rows_ = 1;
+  std::int64_t blocks_ = 1;
+  std::int64_t strips_ = 1;
+};
+
+}  // namespace halfstep::backend::cpu::vector

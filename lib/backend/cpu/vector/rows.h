@@ -1,0 +1,17 @@
+#pragma once
+// The kernel rows of this folder's files.
+
+#include <vector>
+
+#include "backend/kernel.h"
+
+namespace halfstep::backend::cpu::vector {
+
+std::vector<Kernel> map_kernels();
+std::vector<Kernel> norm_kernels();
+std::vector<Kernel> pool_kernels();
+std::vector<Kernel> reduce_kernels();
+std::vector<Kernel> softmax_kernels();
+std::vector<Kernel> update_kernels();
+
+}  // namespace halfstep::backend::cpu::vector
