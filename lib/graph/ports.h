@@ -1,0 +1,36 @@
+#pragma once
+// Which type attribute types each port of a node: what links dtypes of values to attributes.
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "graph/op_def.h"
+
+namespace halfstep::graph {
+
+/// What gives one port its dtype: a type attribute, one element of a list(type) attribute, or the
+/// op's signature itself.
+struct PortType {
+  std::string_view attr;       ///< empty when fixed; lives as long as the op table
+  int index = -1;              ///< element of a list attribute, else -1
+  std::optional<DType> fixed;  ///< hard-wired dtype
+
+  bool operator==(const PortType&) const = default;
+};
+
+/// One entry per port. As in TensorFlow a missing count attribute means one port, a missing list
+/// attribute none. An optional last input is counted.
+std::vector<PortType> input_port_types(const OpDef& op, const Attrs& attrs);
+std::vector<PortType> output_port_types(const OpDef& op, const Attrs& attrs);
+
+/// The dtype that `attrs` gives a port, or nothing when the attribute is missing.
+std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs);
+
+/// Whether a node may have `given` data inputs where its op declares `wanted` ports.
+inline bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given) {
+  const bool optional = !op.inputs.empty() && op.inputs.back().optional;
+  return given == wanted || (optional && given + 1 == wanted);
+}
+
+}  // namespace halfstep::graph

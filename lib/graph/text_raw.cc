@@ -1,0 +1,293 @@
+#include "graph/text_raw.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+
+namespace halfstep::graph {
+namespace {
+
+constexpr int k_deepest_list = 4;
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
+}
+
+/// What is wrong with a line, thrown to give the line up.
+struct LineError {
+  std::size_t at;
+  std::string message;
+};
+
+/// One line, read left to right.
+class Line {
+ public:
+  Line(std::string_view text, std::string_view file, int number)
+      : text_(text), file_(file), number_(number) {}
+
+  Where where(std::size_t at) const {
+    return {std::string(file_), number_, static_cast<int>(at) + 1, {}};
+  }
+  std::size_t at() {
+    skip();
+    return at_;
+  }
+  bool done() { return at() == text_.size() || text_[at_] == '#'; }
+  bool take(char c) {
+    if (at() == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c, std::string_view after) {
+    if (!take(c)) fail(fmt::format("expected '{}' {}, got {}", c, after, rest()));
+  }
+  [[noreturn]] void fail(std::string message) const { throw LineError{at_, std::move(message)}; }
+
+  /// What stands here, for messages.
+  std::string rest() {
+    if (done()) return "the end of the line";
+    const std::size_t end = text_.find_first_of(" \t,()[]{}=@#", at_ + 1);
+    return fmt::format("'{}'", printable(text_.substr(at_, end - at_)));
+  }
+
+  RawName name(std::string_view what) {
+    RawName result{{}, where(at())};
+    if (at_ < text_.size() && text_[at_] == '"') {
+      result.name = quoted();
+      if (result.name.empty()) fail(fmt::format("{} is empty", what));
+      return result;
+    }
+    const std::size_t start = at_;
+    while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+    if (at_ == start) fail(fmt::format("expected {}, got {}", what, rest()));
+    result.name = std::string(text_.substr(start, at_ - start));
+    return result;
+  }
+
+  RawReference reference() {
+    RawReference result;
+    result.where = where(at());
+    result.control = take('^');
+    result.name = name("the name of a node").name;
+    if (at_ < text_.size() && text_[at_] == ':') {
+      ++at_;
+      if (result.control) fail("a control input has no port");
+      const auto [end, error] =
+          std::from_chars(text_.data() + at_, text_.data() + text_.size(), result.port);
+      if (error != std::errc() || result.port < 0) fail("expected a port number after ':'");
+      at_ = static_cast<std::size_t>(end - text_.data());
+    }
+    return result;
+  }
+
+  std::string device() {
+    const std::size_t start = at();
+    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '{' &&
+           text_[at_] != '#') {
+      ++at_;
+    }
+    if (at_ == start) fail("expected a device after '@'");
+    return std::string(text_.substr(start, at_ - start));
+  }
+
+  RawValue value(int depth = 0) {
+    RawValue result;
+    result.where = where(at());
+    const std::size_t start = at_;
+    if (start < text_.size() && text_[start] == '"') {
+      result.kind = RawValue::Kind::text;
+      result.text = quoted();
+      return result;
+    }
+    if (take('[')) {
+      if (depth == k_deepest_list) fail("lists are nested too deeply");
+      result.kind = RawValue::Kind::list;
+      while (!take(']')) {
+        result.items.push_back(value(depth + 1));
+        if (!take(',') && (at() == text_.size() || text_[at_] != ']')) {
+          fail(fmt::format("expected ',' or ']' in a list, got {}", rest()));
+        }
+      }
+      result.text = std::string(text_.substr(start, at_ - start));
+      return result;
+    }
+    while (at_ < text_.size() && (is_name_char(text_[at_]) || text_[at_] == '+' ||
+                                  text_[at_] == ':' || text_[at_] == '?')) {
+      ++at_;
+    }
+    if (at_ == start) fail(fmt::format("expected a value, got {}", rest()));
+    result.text = std::string(text_.substr(start, at_ - start));
+    const char first = result.text[0];
+    const char second = result.text.size() > 1 ? result.text[1] : ' ';
+    const auto digit = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
+    const bool number = digit(first) || ((first == '-' || first == '+') && digit(second));
+    if (number || result.text == "inf" || result.text == "-inf" || result.text == "nan") {
+      result.kind = RawValue::Kind::number;
+    }
+    return result;
+  }
+
+  std::vector<RawAttr> attrs() {
+    std::vector<RawAttr> result;
+    expect('{', "before attributes");
+    while (!take('}')) {
+      const RawName key = name("the name of an attribute");
+      expect(':', fmt::format("after '{}'", key.name));
+      result.push_back({key.name, value(), key.where});
+      if (!take(',') && (at() == text_.size() || text_[at_] != '}')) {
+        fail(fmt::format("expected ',' or '}}' after an attribute, got {}", rest()));
+      }
+    }
+    return result;
+  }
+
+  void end() {
+    if (!done()) fail(fmt::format("unexpected {}", rest()));
+  }
+
+ private:
+  static std::string printable(std::string_view text) {
+    std::string result(text.substr(0, 40));
+    for (char& c : result) {
+      if (c < ' ' || c > '~') c = '?';
+    }
+    return result;
+  }
+
+  std::string quoted() {
+    std::string result;
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      if (text_[at_] != '\\') {
+        result += text_[at_];
+        continue;
+      }
+      if (++at_ == text_.size()) break;
+      switch (text_[at_]) {
+        case 'n':
+          result += '\n';
+          break;
+        case 't':
+          result += '\t';
+          break;
+        default:
+          result += text_[at_];
+      }
+    }
+    if (at_ >= text_.size()) fail("the string does not end");
+    ++at_;
+    return result;
+  }
+
+  void skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r')) {
+      ++at_;
+    }
+  }
+
+  std::string_view text_;
+  std::string_view file_;
+  int number_;
+  std::size_t at_ = 0;
+};
+
+/// The rest of `name = Op(inputs) {attributes} @device` after the equals sign.
+void read_node(Line& line, RawName name, RawGraph& graph) {
+  RawNode node;
+  node.name = std::move(name.name);
+  node.where = std::move(name.where);
+  node.op = line.name("the name of an op").name;
+  if (line.take('(')) {
+    while (!line.take(')')) {
+      node.inputs.push_back(line.reference());
+      if (line.take(',')) continue;
+      line.expect(')', "after the inputs");
+      break;
+    }
+  }
+  bool attrs = false;
+  while (!line.done()) {
+    if (line.take('@')) {
+      if (!node.device.empty()) line.fail("two devices");
+      node.device = line.device();
+    } else {
+      if (attrs) line.fail("two lists of attributes");
+      node.attrs = line.attrs();
+      attrs = true;
+    }
+  }
+  graph.nodes.push_back(std::move(node));
+}
+
+void read_names(Line& line, std::string_view what, std::vector<RawName>& names) {
+  while (!line.done()) {
+    names.push_back(line.name(what));
+    line.take(',');
+  }
+}
+
+void read_no_kernel(Line& line, RawGraph& graph) {
+  const RawName op = line.name("the name of an op");
+  do {
+    graph.no_kernel.push_back({op, line.name("a dtype")});
+    line.take(',');
+  } while (!line.done());
+}
+
+void read_line(Line& line, RawGraph& graph) {
+  if (line.done()) return;
+  const std::size_t start = line.at();
+  RawName first = line.name("the name of a node");
+  if (line.take('=')) {
+    read_node(line, std::move(first), graph);
+  } else if (first.name == "preserve") {
+    read_names(line, "the name of a node", graph.preserved);
+  } else if (first.name == "function") {
+    graph.functions.push_back(line.name("the name of a function"));
+    line.take(',');
+    read_names(line, "the name of a function", graph.functions);
+  } else if (first.name == "no_kernel") {
+    read_no_kernel(line, graph);
+  } else if (first.name == "variable") {
+    RawVariable variable{line.name("the name of a variable"), {}};
+    variable.attrs = line.attrs();
+    graph.variables.push_back(std::move(variable));
+  } else if (first.name == "result") {
+    RawResult result{line.name("the name of a result"), {}};
+    result.value = line.reference();
+    graph.results.push_back(std::move(result));
+  } else {
+    throw LineError{start,
+                    fmt::format("expected '= Op(...)' after '{}', or one of preserve, no_kernel, "
+                                "function, variable, result",
+                                first.name)};
+  }
+  line.end();
+}
+
+}  // namespace
+
+RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics) {
+  RawGraph graph;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    Line line(text.substr(0, end), file_name, number);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    try {
+      read_line(line, graph);
+    } catch (const LineError& error) {
+      diagnostics.error(line.where(error.at), error.message);
+    }
+  }
+  return graph;
+}
+
+bool is_bare_name(std::string_view name) {
+  if (name.empty()) return false;
+  for (char c : name) {
+    if (!is_name_char(c)) return false;
+  }
+  return true;
+}
+
+}  // namespace halfstep::graph

@@ -1,0 +1,81 @@
+#pragma once
+// The syntax of the text form, before names and types are looked up. Internal to the text form.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace halfstep::graph {
+
+/// A value as written. A list keeps its items and its source text.
+struct RawValue {
+  enum class Kind { word, text, number, list };
+  Kind kind = Kind::word;
+  std::string text;
+  std::vector<RawValue> items;
+  Where where;
+};
+
+struct RawAttr {
+  std::string name;
+  RawValue value;
+  Where where;
+};
+
+/// `n`, `n:1` or `^n`.
+struct RawReference {
+  std::string name;
+  int port = 0;
+  bool control = false;
+  Where where;
+};
+
+struct RawNode {
+  std::string name;
+  std::string op;
+  std::vector<RawReference> inputs;
+  std::vector<RawAttr> attrs;
+  std::string device;
+  Where where;
+};
+
+/// A word with its place.
+struct RawName {
+  std::string name;
+  Where where;
+};
+
+struct RawKernel {
+  RawName op;
+  RawName dtype;
+};
+
+struct RawVariable {
+  RawName name;
+  std::vector<RawAttr> attrs;
+};
+
+struct RawResult {
+  RawName name;
+  RawReference value;
+};
+
+struct RawGraph {
+  std::vector<RawNode> nodes;
+  std::vector<RawName> preserved;
+  std::vector<RawKernel> no_kernel;
+  std::vector<RawName> functions;
+  std::vector<RawVariable> variables;
+  std::vector<RawResult> results;
+};
+
+/// Reads every line; a line with a mistake is reported and left out.
+RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics);
+
+/// True when a name can stand in the text without quotes.
+bool is_bare_name(std::string_view name);
+
+}  // namespace halfstep::graph

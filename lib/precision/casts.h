@@ -1,0 +1,39 @@
+#pragma once
+// Where casts go: one per output port at every border of paint, shared by all that need it.
+
+#include <string>
+#include <vector>
+
+#include "precision/vertices.h"
+
+namespace halfstep::precision {
+
+/// An output of a node, or (node >= size of the graph) of the planned cast number node - size.
+using CastSource = graph::Value;
+
+struct PlannedCast {
+  std::string name;
+  CastSource source;
+  bool to_half = false;  ///< to the target, else to float32
+};
+
+struct CastPlan {
+  std::vector<int> retyped;                     ///< vertices that change to the target
+  std::vector<PlannedCast> casts;               ///< in the order TensorFlow inserts them
+  std::vector<std::vector<CastSource>> inputs;  ///< new data inputs of every node
+  int counted = 0;                              ///< casts to the target, less constants' and
+                                                ///< variables'
+};
+
+/// Visits the nodes in order; each output whose readers differ in paint gets a cast named
+/// `<node>-<port>-CastToFp16|CastToBf16|CastToFp32-<k>-AutoMixedPrecision`.
+/// With `emulate` nothing is retyped: every input of an allowed vertex is cast to float32, every
+/// output to the target.
+/// Errors: RewriteFailure when a hard-wired float32 was forced.
+CastPlan plan_casts(const graph::Graph& graph,
+                    const TypeGraph& types,
+                    const std::vector<bool>& allow,
+                    DType target,
+                    bool emulate);
+
+}  // namespace halfstep::precision

@@ -1,0 +1,34 @@
+#pragma once
+// What the rewrite does to a graph that someone wrote down: JSON, a table, Graphviz.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "precision/rewrite.h"
+
+namespace halfstep::precision {
+
+struct GraphReport {
+  Mode mode = Mode::cuda;
+  graph::Graph given;  ///< as written
+  RewriteResult result;
+  std::vector<Problem> warnings;
+};
+
+/// Parses `text`, rewrites the graph alone and reports. The text's `function` and `no_kernel`
+/// lines add to the options.
+/// Errors: UserError(config) for a malformed text and for list edits that name an unknown op.
+GraphReport explain_graph(std::string_view text,
+                          std::string_view file_name,
+                          const RewriteOptions& options);
+
+/// The report of kind `graph_rewrite`: every node with its type attributes after the pass, the
+/// casts, the counts and the paint of every vertex.
+std::string to_json(const GraphReport& report);
+/// For a terminal: a line per node, then the casts and a summary.
+std::string to_table(const GraphReport& report);
+/// Graphviz: green is converted, red denied; casts are small ellipses.
+std::string to_dot(const GraphReport& report);
+
+}  // namespace halfstep::precision

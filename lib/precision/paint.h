@@ -1,0 +1,74 @@
+#pragma once
+// The colours of the rewrite: which type vertices become 16-bit, which must not, and why.
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "precision/lists.h"
+#include "precision/vertices.h"
+
+namespace halfstep::precision {
+
+enum class Paint { none, allow, deny };
+
+/// The pass that decided about a vertex.
+enum class Step {
+  none,               ///< no pass reached it
+  preserved,          ///< its node is a fetch, a feed or another one to keep
+  unprocessed,        ///< its node is on another device
+  allow_seed,         ///< its op is on the allow list
+  forced,             ///< level unsafe_force_all
+  deny_spread,        ///< its op is on the deny list, or harm reaches it from one that is
+  list_cluster,       ///< its tensor list decided
+  between_allows,     ///< it lies between two converted ops
+  infer_after_allow,  ///< it follows a converted op (mode bf16)
+  clear_spread,       ///< it does not care and touches a converted op
+  unpainted,          ///< allowed, but its type cannot be 16-bit
+  loop,               ///< NextIteration and Merge of one loop must agree
+  existing_cast,      ///< a cast all of whose readers are converted
+};
+
+std::string_view name(Paint paint);
+std::string_view name(Step step);
+
+/// What became of a vertex.
+struct PaintedVertex {
+  int node = -1;     ///< of the graph before the rewrite
+  std::string attr;  ///< label of the vertex: "T", "T[2]", "bool"
+  Paint paint = Paint::none;
+  Step step = Step::none;
+  int cause = -1;      ///< the vertex that decided about this one, or stands in its way
+  std::string reason;  ///< for people
+};
+
+/// Everything that painting goes by.
+struct PaintJob {
+  const graph::Graph& graph;
+  TypeGraph& types;  ///< gains the edges of tensor lists
+  const OpLists& lists;
+  const std::vector<bool>& processed;  ///< by node
+  const std::set<std::string>& functions;
+  Mode mode = Mode::cuda;
+  DType target = DType::float16;
+  bool force_all = false;
+  /// Whether the node's device has a kernel for the op with this dtype.
+  std::function<bool(std::string_view op, DType dtype)> supports = {};
+};
+
+struct Painting {
+  std::vector<bool> allow;              ///< by vertex
+  std::vector<PaintedVertex> vertices;  ///< by vertex
+  bool nothing_to_do = false;           ///< no op is on the allow list
+};
+
+/// Runs all passes in TensorFlow's order.
+/// Errors: RewriteFailure when NextIteration feeds anything but Merge.
+Painting paint(const PaintJob& job);
+
+/// True for an Identity of a ref variable, and for an Enter of such an Identity.
+bool reads_ref_variable(const graph::Graph& graph, const graph::Node& node);
+
+}  // namespace halfstep::precision

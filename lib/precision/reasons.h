@@ -1,0 +1,33 @@
+#pragma once
+// Decisions of the rewrite in words.
+
+#include <optional>
+#include <string>
+
+#include "precision/paint.h"
+
+namespace halfstep::precision {
+
+/// What painting knows about a vertex beside its paint.
+struct ReasonFacts {
+  std::optional<List> list;
+  bool float32 = true;
+  bool supported = true;     ///< type and kernel
+  bool admitted = true;      ///< type alone
+  bool after_allow = false;  ///< a converted op stands before it
+  bool ref_read = false;     ///< it reads a ref variable
+  std::string cluster;       ///< why its tensor list is not safe
+};
+
+/// "`Sum` in dense_2's backward pass (dense_2/Sum)", or "`Sum` (name)" outside layers.
+std::string describe(const graph::Node& node);
+
+/// Why `vertex` has its paint; `cause` is the vertex that decided, or nullptr.
+std::string reason(const graph::Graph& graph,
+                   const PaintedVertex& vertex,
+                   const PaintedVertex* cause,
+                   const ReasonFacts& facts,
+                   Mode mode,
+                   DType target);
+
+}  // namespace halfstep::precision

@@ -1,0 +1,78 @@
+#pragma once
+// The automatic rewrite of a whole graph to 16 bits, by the rules of TensorFlow's grappler pass
+// auto_mixed_precision: paint, retype what is allowed, cast at the borders.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "precision/paint.h"
+
+namespace halfstep::precision {
+
+/// The device that the rewrite is for.
+struct DeviceInfo {
+  /// "sm_80", "8.0", "8" (= 8.0), "gfx908"; what cannot be read is no suitable GPU. The default,
+  /// with the versions, is the GPU that TensorFlow simulates where there is none.
+  std::string arch = "sm_80";
+  int cuda_version = 11050;
+  int cudnn_version = 8302;
+  bool cpu_computes_float16 = true;  ///< AMX-FP16 or AVX-NE-CONVERT (mode fp16_cpu)
+};
+
+struct RewriteOptions {
+  Mode mode = Mode::cuda;
+  Level level = Level::standard;
+  std::vector<ListEdits> edits;  ///< applied in this order
+  DeviceInfo device;
+  bool ignore_performance = false;  ///< rewrite for slow GPUs too
+  /// Rewrite whatever device nodes sit on: for training, where the device is a matter of the run.
+  bool waive_device_gates = false;
+  bool emulate = true;              ///< mode cpu: keep ops in float32 between casts
+  std::set<std::string> functions;  ///< the graph's own function library
+  /// Whether there is a kernel; absent: for every dtype that an op declares.
+  std::function<bool(std::string_view op, DType dtype)> supports = {};
+
+  DType target() const { return mode == Mode::bf16 ? DType::bfloat16 : DType::float16; }
+};
+
+/// Options for training with the rewrite. float16: the CUDA lists with all libraries new;
+/// bfloat16: the bf16 lists; no device gates.
+RewriteOptions training_options(DType target);
+
+struct InsertedCast {
+  std::string name;
+  DType from = DType::float32;
+  DType to = DType::float32;
+  std::string input;                   ///< "node:port"
+  std::vector<std::string> consumers;  ///< in graph order, each once
+  int node = -1;                       ///< in the rewritten graph
+};
+
+/// failed: the graph is as given and `message` says why. A graph that the device rules out comes
+/// back untouched with status ok, as in TensorFlow; `message` says so.
+enum class RewriteStatus { ok, nothing_to_do, failed };
+
+std::string_view name(RewriteStatus status);
+
+struct RewriteResult {
+  RewriteStatus status = RewriteStatus::ok;
+  std::string message;
+  graph::Graph graph;
+  std::vector<int> nodes;  ///< where each node of the input graph stands in `graph`
+  std::vector<InsertedCast> casts;
+  int nodes_converted = 0;  ///< nodes with at least one attribute changed
+  int converted_attrs = 0;  ///< type attributes changed
+  int casts_counted = 0;    ///< casts to 16 bits, those of constants and variables left out
+  std::vector<PaintedVertex> paint;  ///< empty when failed; `node` counts the input graph's nodes
+};
+
+/// Works on foreign graphs and on executable ones, whose nodes keep shapes and origins; fetches
+/// and nodes marked `preserve` keep their dtypes. A cast stands right before its first consumer.
+RewriteResult rewrite(graph::Graph graph, const graph::OpTable& ops, const RewriteOptions& options);
+
+/// Whether TensorFlow takes a GPU for one that gains from 16 bits: compute capability 7.0 or more,
+/// gfx906, gfx908.
+bool is_suitable_gpu(std::string_view arch);
+
+}  // namespace halfstep::precision

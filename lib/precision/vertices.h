@@ -1,0 +1,62 @@
+#pragma once
+// What the rewrite paints: not nodes but type vertices, the type attributes of nodes.
+
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace halfstep::precision {
+
+/// The rewrite cannot go on; the graph stays as it was.
+class RewriteFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One type attribute of one node, one element of a list(type) attribute, or one dtype that the
+/// op's signature hard-wires to ports (paint passes through it, but its dtype never changes).
+struct Vertex {
+  int node = -1;
+  std::string attr;  ///< empty when fixed
+  int index = -1;    ///< element of a list attribute
+  std::optional<DType> fixed;
+  DType dtype = DType::float32;
+
+  /// "T", "T[2]", "bool".
+  std::string label() const;
+};
+
+/// Vertices in node order and, within a node, in the order of its op's attributes, hard-wired
+/// dtypes last. There is an edge wherever a port typed by one vertex feeds a port typed by
+/// another; control inputs make none, and none lies within a node.
+struct TypeGraph {
+  std::vector<Vertex> vertices;
+  std::vector<std::vector<int>> fanin;  ///< sorted, each vertex once
+  std::vector<std::vector<int>> fanout;
+  std::vector<std::vector<int>> inputs;   ///< per node: the vertex of each data input
+  std::vector<std::vector<int>> outputs;  ///< per node: the vertex of each output
+  std::vector<int> first;                 ///< per node: its first vertex; one more at the end
+
+  int size() const { return static_cast<int>(vertices.size()); }
+  const Vertex& vertex(int id) const { return vertices[static_cast<std::size_t>(id)]; }
+  /// The vertex of a scalar type attribute, or -1.
+  int find(int node, std::string_view attr) const;
+  /// The vertex of a hard-wired dtype, or -1.
+  int find(int node, DType fixed) const;
+  void connect(int from, int to);
+};
+
+/// Errors: RewriteFailure for an op that neither the op table nor `functions` has, and for a node
+/// whose number of inputs does not fit its op.
+TypeGraph build_type_graph(const graph::Graph& graph, const std::set<std::string>& functions);
+
+/// Whether a vertex may take `dtype` by what its op declares. Statistics and parameters of batch
+/// normalization (attribute U) stay in float32 whatever the op declares.
+bool admits(const graph::Node& node, const Vertex& vertex, DType dtype);
+
+}  // namespace halfstep::precision
