@@ -8,6 +8,8 @@ target_compile_options(halfstep_options INTERFACE
   -ffp-contract=off
   # GCC 12 reports overlaps in std::string that are not there.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # libstdc++ 12 marks as deprecated what its own stable_sort uses.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   $<$<BOOL:${HALFSTEP_WERROR}>:-Werror>)
 if(HALFSTEP_SANITIZE)
   target_compile_options(halfstep_options INTERFACE
