@@ -1,0 +1,183 @@
+#include "data/image.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "data/crc.h"
+#include "data/deflate.h"
+#include "files.h"
+
+namespace halfstep::data::testing {
+namespace {
+
+Bytes big_endian(std::uint32_t value) {
+  return bytes({static_cast<int>(value >> 24),
+                static_cast<int>(value >> 16 & 0xFF),
+                static_cast<int>(value >> 8 & 0xFF),
+                static_cast<int>(value & 0xFF)});
+}
+
+Bytes chunk(std::string_view type, const Bytes& content) {
+  const Bytes body = bytes(type) + content;
+  return big_endian(static_cast<std::uint32_t>(content.size())) + body + big_endian(crc_of(body));
+}
+
+Bytes header(std::uint32_t width, std::uint32_t height, int bits, int kind, int interlace = 0) {
+  return chunk("IHDR",
+               big_endian(width) + big_endian(height) + bytes({bits, kind, 0, 0, interlace}));
+}
+
+const Bytes k_signature = bytes({0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'});
+
+/// Rows with their filter bytes in front.
+Bytes png(const Bytes& head, const Bytes& rows) {
+  return k_signature + head + chunk("IDAT", deflate(rows, Wrapper::zlib)) + chunk("IEND", {});
+}
+
+TEST_CASE("image: PGM and PPM in text and binary, with comments and scaling") {
+  struct Case {
+    std::string_view name;
+    Bytes file;
+    Tensor want;
+  };
+  const Tensor six = tensor<std::uint8_t>({2, 3, 1}, {0, 1, 2, 3, 4, 255});
+  const Tensor colour = tensor<std::uint8_t>({1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::array cases{
+      Case{"P2", bytes("P2\n3 2\n255\n0 1 2\n3 4 255\n"), six.clone()},
+      Case{"P5", bytes("P5 3 2 255\n") + bytes({0, 1, 2, 3, 4, 255}), six.clone()},
+      Case{"comments", bytes("P2 # a\n#b\n3#c\n2\n255 0 1 2 3 4 255"), six.clone()},
+      Case{"P5 starting in a space",
+           bytes("P5\n1 1\n255\n "),
+           tensor<std::uint8_t>({1, 1, 1}, {32})},
+      Case{"P3", bytes("P3 2 1 255 1 2 3 4 5 6"), colour.clone()},
+      Case{"P6", bytes("P6 2 1 255\n") + bytes({1, 2, 3, 4, 5, 6}), colour.clone()},
+      Case{"scaled",
+           bytes("P2 4 1 15 0 5 10 15"),
+           tensor<std::uint8_t>({1, 4, 1}, {0, 85, 170, 255})},
+  };
+  const TempFolder folder;
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    write_bytes(folder.file("p"), c.file);
+    CHECK(is_image(folder.file("p")));
+    CHECK(same(read_image(folder.file("p")), c.want));
+  }
+}
+
+TEST_CASE("image: PNG with every filter, grey and RGB") {
+  const TempFolder folder;
+  const std::string path = folder.file("p.png");
+  // The same two rows of four pixels under each filter of the second one.
+  const Tensor want = tensor<std::uint8_t>({2, 4, 1}, {10, 20, 30, 40, 15, 250, 3, 77});
+  const std::array<Bytes, 5> second{
+      bytes({0, 15, 250, 3, 77}),
+      bytes({1, 15, 235, 9, 74}),
+      bytes({2, 5, 230, 229, 37}),
+      bytes({3, 10, 233, 119, 56}),
+      bytes({4, 5, 230, 9, 74}),
+  };
+  for (std::size_t filter = 0; filter < second.size(); ++filter) {
+    CAPTURE(filter);
+    write_bytes(path, png(header(4, 2, 8, 0), bytes({0, 10, 20, 30, 40}) + second[filter]));
+    CHECK(same(read_image(path), want));
+  }
+  // RGB, filters look three bytes back.
+  write_bytes(path, png(header(2, 1, 8, 2), bytes({1, 1, 2, 3, 10, 20, 30})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 2, 3}, {1, 2, 3, 11, 22, 33})));
+}
+
+TEST_CASE("image: PNG grey of few bits is widened") {
+  const TempFolder folder;
+  const std::string path = folder.file("p.png");
+  write_bytes(path, png(header(3, 1, 1, 0), bytes({0, 0b10100000})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 3, 1}, {255, 0, 255})));
+  write_bytes(path, png(header(5, 1, 2, 0), bytes({0, 0b00011011, 0b01000000})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 5, 1}, {0, 85, 170, 255, 85})));
+  write_bytes(path, png(header(3, 1, 4, 0), bytes({0, 0x0F, 0x10})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 3, 1}, {0, 255, 17})));
+}
+
+TEST_CASE("image: another program's PNG is read alike") {
+  if (std::system("convert -version 2>/dev/null | grep -q ImageMagick") != 0) {
+    MESSAGE("ImageMagick is not installed; skipped");
+    return;
+  }
+  const TempFolder folder;
+  Bytes pixels;
+  for (int i = 0; i < 28 * 28; ++i) pixels.push_back(static_cast<std::byte>(i * i % 251));
+  write_bytes(folder.file("a.pgm"), bytes("P5\n28 28\n255\n") + pixels);
+  const std::string command = fmt::format(
+      "cd '{}' && convert a.pgm -colorspace Gray PNG8:x.png 2>/dev/null; "
+      "convert a.pgm -define png:color-type=0 -depth 8 a.png",
+      folder.path());
+  REQUIRE(std::system(command.c_str()) == 0);
+  CHECK(same(read_image(folder.file("a.png")), read_image(folder.file("a.pgm"))));
+}
+
+TEST_CASE("image: files that lie are refused with the reason") {
+  struct Case {
+    std::string_view name;
+    Bytes file;
+    std::string_view message;
+  };
+  const Bytes row = bytes({0, 1, 2});
+  const std::array cases{
+      Case{"text", bytes("hello, world"), "is not a picture"},
+      Case{"empty", {}, "is not a picture"},
+      Case{"PGM without size", bytes("P5\n"), "has no valid width"},
+      Case{"PGM of no width", bytes("P5 0 1 255\n"), "has 0 x 1 pixels"},
+      Case{"PGM too large", bytes("P5 99999 99999 255\n"), "has 99999 x 99999 pixels"},
+      Case{"PGM beyond int", bytes("P5 99999999999 1 255\n"), "has no valid width"},
+      Case{"PGM 16 bits", bytes("P5 1 1 65535\n12"), "has values up to 65535"},
+      Case{"PGM of nothing", bytes("P5 1 1 0\n1"), "has values up to 0"},
+      Case{"PGM too short", bytes("P5 2 2 255\n123"), "has 3 bytes of values"},
+      Case{"PGM too long", bytes("P5 2 2 255\n12345"), "has 5 bytes of values"},
+      Case{"PGM above", bytes("P2 1 1 15 16"), "has value 16 above 15"},
+      Case{"PGM words", bytes("P2 2 1 15 1 x"), "has no valid value"},
+      Case{"palette", png(header(2, 1, 8, 3), row), "colour type 3"},
+      Case{"alpha", png(header(2, 1, 8, 6), row), "colour type 6"},
+      Case{"16 bits", png(header(2, 1, 16, 0), row), "with 16 bits"},
+      Case{"interlaced", png(header(2, 1, 8, 0, 1), row), "interlaced"},
+      Case{"no pixels", png(header(0, 1, 8, 0), row), "has 0 x 1 pixels"},
+      Case{"too large", png(header(1U << 31, 1, 8, 0), row), "1 to 16384 a side"},
+      Case{"a bomb's size", png(header(16384, 16384, 8, 0), row), "has too little data"},
+      Case{"too few rows", png(header(2, 2, 8, 0), row), "has pixels for 1 of 2 rows"},
+      Case{"too many rows", png(header(2, 1, 8, 0), row + row), "has more pixels"},
+      Case{"unknown filter", png(header(2, 1, 8, 0), bytes({5, 1, 2})), "has a damaged row 0"},
+      Case{"unknown part",
+           k_signature + header(2, 1, 8, 0) + chunk("XYZW", {}) + chunk("IEND", {}),
+           "'XYZW'"},
+      Case{"no header", k_signature + chunk("IDAT", {}), "damaged PNG header"},
+      Case{"short header", k_signature + chunk("IHDR", bytes({1})), "damaged PNG header"},
+      Case{"no end", k_signature + header(2, 1, 8, 0), "is cut off"},
+  };
+  const TempFolder folder;
+  const std::string path = folder.file("p");
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    write_bytes(path, c.file);
+    const std::string message = error_of([&] { read_image(path); });
+    CAPTURE(message);
+    CHECK(contains(message, c.message));
+  }
+}
+
+TEST_CASE("image: truncations are refused and no flipped bit of a PNG goes unseen") {
+  const TempFolder folder;
+  const Bytes file = png(header(3, 2, 8, 0), bytes({0, 1, 2, 3, 2, 4, 5, 6}));
+  write_bytes(folder.file("whole"), file);
+  const Tensor whole = read_image(folder.file("whole"));
+  check_truncations(folder.file("p"), file, read_image);
+  check_bit_flips(
+      folder.file("p"), file, read_image, [&](const Tensor& t) { return same(t, whole); });
+  check_truncations(folder.file("p"), bytes("P2 2 1 15 1 2"), [](const std::string& path) {
+    const Tensor t = read_image(path);
+    // Text may end anywhere in its last number, which is then another number.
+    if (t.elements() == 2) throw UserError(ErrorKind::data, {}, "complete");
+  });
+}
+
+}  // namespace
+}  // namespace halfstep::data::testing
