@@ -45,17 +45,23 @@ class ModelReader {
       read_graph();
     }
     // Half-read structure would only give problems that are not there.
-    if (diagnostics_.problems().size() == before) finish_structure();
+    if (!broken_ && diagnostics_.problems().size() == before) finish_structure();
     add_layers();
     return std::move(model_);
   }
 
  private:
+  /// For what the reading of the config reports too: said once.
+  void broken(std::string_view at, std::string message) {
+    broken_ = true;
+    if (first_) diagnostics_.error(spec_.where(at), std::move(message));
+  }
+
   void read_sequential() {
     const config::ModelSpec& m = spec_.model;
     add_input("input", m.input, "model.input");
     if (m.layers.kind != config::Node::Kind::sequence || m.layers.items.empty()) {
-      diagnostics_.error(spec_.where("model.layers"), "must be a list of at least one layer");
+      broken("model.layers", "must be a list of at least one layer");
       return;
     }
     for (const config::Node& item : m.layers.items) read_layer(item, {});
@@ -78,7 +84,7 @@ class ModelReader {
       add_input(input.name, input.extents, "model.inputs." + input.name);
     }
     if (m.nodes.kind != config::Node::Kind::map || m.nodes.entries.empty()) {
-      diagnostics_.error(spec_.where("model.nodes"), "must be a map of at least one node");
+      broken("model.nodes", "must be a map of at least one node");
       return;
     }
     for (const config::Node::Entry& entry : m.nodes.entries) {
@@ -96,14 +102,17 @@ class ModelReader {
   }
 
   void add_input(std::string name, const std::vector<std::int64_t>& extents, std::string_view at) {
-    const bool fits = extents.size() < Shape::k_max_rank;
     const bool positive = std::all_of(
         extents.begin(), extents.end(), [](std::int64_t extent) { return extent >= 1; });
-    if (extents.empty() || !fits || !positive) {
-      diagnostics_.error(spec_.where(at),
-                         fmt::format("must be 1 to {} extents of at least 1, got [{}]",
-                                     Shape::k_max_rank - 1,
-                                     fmt::join(extents, ", ")));
+    if (extents.empty() || !positive) {
+      broken(at, "must be a list of extents of at least 1");
+    } else if (extents.size() >= Shape::k_max_rank) {
+      diagnostics_.error(
+          spec_.where(at),
+          fmt::format("must be {} extents at most, got {}", Shape::k_max_rank - 1, extents.size()));
+      broken_ = true;
+    }
+    if (broken_) {
       model_.inputs.push_back({std::move(name), {}});
       return;
     }
@@ -166,8 +175,11 @@ class ModelReader {
   void enter(const std::string& name, int index, const Where& where) {
     const auto [it, added] = names_.try_emplace(name, index);
     if (added) return;
-    const Where first = it->second < 0 ? spec_.where("model.inputs." + name)
-                                       : written_[static_cast<std::size_t>(it->second)].name_where;
+    if (it->second < 0) {
+      broken("model.inputs." + name, "a node has the same name");
+      return;
+    }
+    const Where& first = written_[static_cast<std::size_t>(it->second)].name_where;
     diagnostics_.error(
         where, fmt::format("duplicate name '{}'", name), "first at " + place_of(first));
   }
@@ -180,14 +192,9 @@ class ModelReader {
   std::vector<int> sources_of(const Written& w) {
     std::vector<int> sources;
     const config::Node* from = w.node->find("from");
-    if (from == nullptr || w.common.from.empty()) {
-      const bool written = from != nullptr && from->kind == config::Node::Kind::scalar;
-      if (!written) {
-        diagnostics_.error(
-            from == nullptr ? w.where : from->where,
-            fmt::format("node '{}' needs 'from': the node or input it takes", w.name));
-      }
-      return sources;
+    if (from == nullptr || (from->kind == config::Node::Kind::sequence && from->items.empty())) {
+      diagnostics_.error(from == nullptr ? w.where : from->where,
+                         fmt::format("node '{}' needs 'from': the node or input it takes", w.name));
     }
     for (std::size_t i = 0; i < w.common.from.size(); ++i) {
       const bool list = from->kind == config::Node::Kind::sequence && i < from->items.size();
@@ -409,6 +416,8 @@ class ModelReader {
   Sources sources_;
   std::vector<int> outputs_;
   std::vector<int> order_;  ///< empty while something is wrong
+  const bool first_ = diagnostics_.empty();
+  bool broken_ = false;
 };
 
 }  // namespace

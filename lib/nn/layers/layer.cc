@@ -25,7 +25,8 @@ Value read_weight(LayerContext& c,
                                      .layer = std::string(c.name)});
   const Value read = c.b.read(handle);
   if (c.trainable) c.record.weights.push_back({full, handle, read});
-  if (regularizer) {
+  // As in Keras, a frozen weight is not penalised.
+  if (regularizer && c.trainable) {
     graph::Origin origin = c.b.origin();
     origin.phase = graph::Phase::loss;
     origin.reason = fmt::format("{}: regularizer on the stored weight", halfstep::name(dtype));

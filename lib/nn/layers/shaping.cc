@@ -95,9 +95,8 @@ struct ZeroPadding2D {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     image_shape(c, x[0]);
-    std::vector<std::int64_t> paddings{0, 0, height[0], height[1], width[0], width[1], 0, 0};
-    const Value flat = c.b.ints(std::move(paddings));
-    return c.b.add("Pad", {x[0], graph::ops::reshape(c.b, flat, {4, 2})});
+    const std::vector<std::int64_t> pairs{0, 0, height[0], height[1], width[0], width[1], 0, 0};
+    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
   }
 };
 
