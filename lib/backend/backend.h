@@ -28,4 +28,7 @@ Backend cpu_backend(int threads, Isa max_isa = Isa::amx);
 /// The CPU with the plain reference kernels alone, the truth the others are tested against.
 Backend cpu_reference();
 
+/// Version of the oneDNN library in use, "2.6.3".
+std::string onednn_version();
+
 }  // namespace halfstep::backend

@@ -1,8 +1,10 @@
 #pragma once
 // What the processor can do, as far as kernel rows care.
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace halfstep::backend {
 
@@ -10,11 +12,15 @@ namespace halfstep::backend {
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
 
 std::string_view name(Isa isa);
+std::optional<Isa> isa_named(std::string_view text);
 
 struct Capabilities {
   Isa isa = Isa::baseline;
   int threads = 1;
   bool deterministic = true;
 };
+
+/// The names of all sets that `capabilities` includes, weakest first; baseline has no name here.
+std::vector<std::string> isa_names(const Capabilities& capabilities);
 
 }  // namespace halfstep::backend

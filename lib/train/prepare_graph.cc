@@ -3,7 +3,9 @@
 namespace halfstep::train {
 
 Prepared prepare_graph(graph::Graph graph, const config::RunSpec&, const backend::Backend&) {
-  return {std::move(graph)};
+  Prepared prepared{std::move(graph), {}};
+  prepared.rewrite.nodes_total = prepared.graph.size();
+  return prepared;
 }
 
 }  // namespace halfstep::train

@@ -1,0 +1,28 @@
+#pragma once
+// A subcommand is one file in commands/ plus one row in command_table(): it declares its flags on a
+// CLI11 subcommand and hands back what runs when it was chosen.
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace halfstep::app {
+
+struct Command {
+  std::string_view name;
+  std::string_view doc;
+  /// Declares flags and returns the action, which gives the exit code.
+  std::function<int()> (*declare)(CLI::App& command);
+};
+
+extern const Command k_bench, k_compare, k_config, k_data, k_doctor, k_eval, k_explain, k_model,
+    k_predict, k_report, k_train, k_version;
+
+/// In the order of the help.
+std::span<const Command* const> command_table();
+
+}  // namespace halfstep::app

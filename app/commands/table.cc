@@ -1,0 +1,12 @@
+#include <array>
+
+#include "command.h"
+
+namespace halfstep::app {
+
+std::span<const Command* const> command_table() {
+  static constexpr std::array k_commands{&k_train, &k_version};
+  return k_commands;
+}
+
+}  // namespace halfstep::app

@@ -1,0 +1,31 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "command.h"
+#include "training_run.h"
+
+namespace halfstep::app {
+namespace {
+
+std::function<int()> declare_train(CLI::App& command) {
+  struct State {
+    RunOptions run;
+    TrainFlags train;
+  };
+  const auto state = std::make_shared<State>();
+  declare(command, state->run, {.training = true});
+  command.add_option("--resume",
+                     state->train.resume,
+                     "auto (the run directory's newest checkpoint) or a checkpoint");
+  command.add_option(
+      "--init-from", state->train.init_from, "a checkpoint whose weights to start from");
+  command.add_flag(
+      "--dry-run", state->train.dry_run, "check everything, do one step, say what memory it takes");
+  return [state] { return run_training(state->run, state->train); };
+}
+
+}  // namespace
+
+const Command k_train{"train", "train a model and report on it", declare_train};
+
+}  // namespace halfstep::app

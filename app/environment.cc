@@ -1,0 +1,49 @@
+#include "environment.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace halfstep::app {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+std::vector<config::Override> environment_overrides() {
+  struct Row {
+    std::string_view variable;
+    std::string_view path;
+  };
+  static constexpr Row k_rows[]{{"HALFSTEP_DEVICE", "device.kind"},
+                                {"HALFSTEP_THREADS", "device.threads"}};
+  std::vector<config::Override> overrides;
+  for (const Row& row : k_rows) {
+    if (const auto value = environment(row.variable)) {
+      overrides.push_back(
+          {config::Override::Kind::set, std::string(row.path), *value, std::string(row.variable)});
+    }
+  }
+  return overrides;
+}
+
+std::vector<std::string> data_search_paths(const std::string& config_path) {
+  std::vector<std::string> paths;
+  if (const auto data = environment("HALFSTEP_DATA")) paths.push_back(*data);
+  std::error_code error;
+  fs::path folder = fs::absolute(fs::path(config_path), error).parent_path();
+  for (; !folder.empty(); folder = folder.parent_path()) {
+    if (fs::is_directory(folder / "datasets", error))
+      paths.push_back((folder / "datasets").string());
+    if (folder == folder.root_path()) break;
+  }
+  if (fs::is_directory("datasets", error))
+    paths.push_back(fs::absolute("datasets", error).string());
+  paths.emplace_back("/usr/share/datasets");
+  return paths;
+}
+
+}  // namespace halfstep::app

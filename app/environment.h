@@ -1,0 +1,23 @@
+#pragma once
+// The only place that reads the environment.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/merge.h"
+
+namespace halfstep::app {
+
+/// The value of a variable; an empty one counts as unset.
+std::optional<std::string> environment(std::string_view name);
+
+/// HALFSTEP_DEVICE, HALFSTEP_THREADS as settings that lie over the files and under the flags.
+std::vector<config::Override> environment_overrides();
+
+/// Folders in which data sets are looked for: HALFSTEP_DATA, the checkout's datasets/ (beside the
+/// config or under the working directory), Debian's /usr/share/datasets.
+std::vector<std::string> data_search_paths(const std::string& config_path);
+
+}  // namespace halfstep::app

@@ -1,0 +1,174 @@
+#include "run_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "core/log.h"
+#include "core/parallel.h"
+#include "environment.h"
+#include "terminal.h"
+
+namespace halfstep::app {
+namespace {
+
+/// A named flag stands for a setting.
+void add_setting(std::vector<config::Override>& overrides,
+                 std::vector<std::string>& written,
+                 std::string_view flag,
+                 std::string_view path,
+                 const std::optional<std::string>& value) {
+  if (!value) return;
+  overrides.push_back({config::Override::Kind::set, std::string(path), *value, std::string(flag)});
+  written.push_back(fmt::format("{}={}", path, *value));
+}
+
+std::optional<std::string> text(const std::optional<std::int64_t>& value) {
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+std::vector<config::Override> flag_overrides(const RunOptions& o,
+                                             std::vector<std::string>& written) {
+  using config::Override;
+  std::vector<Override> overrides = environment_overrides();
+  for (const std::string& s : o.set) {
+    overrides.push_back(Override::parse(Override::Kind::set, "--set", s));
+    written.push_back(s);
+  }
+  for (const std::string& s : o.set_text) {
+    overrides.push_back(Override::parse(Override::Kind::set_text, "--set-str", s));
+    written.push_back(s);
+  }
+  for (const std::string& s : o.unset) {
+    overrides.push_back({Override::Kind::unset, s, "", "--unset " + s});
+    written.push_back("~" + s);
+  }
+  add_setting(overrides, written, "--policy", "precision.policy", o.policy);
+  add_setting(overrides, written, "--rewrite", "precision.rewrite", o.rewrite);
+  add_setting(overrides, written, "--device", "device", o.device);
+  add_setting(overrides, written, "--threads", "device.threads", text(o.threads));
+  add_setting(overrides, written, "--batch-size", "training.batch_size", text(o.batch_size));
+  add_setting(overrides, written, "--seed", "seed", text(o.seed));
+  add_setting(overrides, written, "--epochs", "training.epochs", text(o.epochs));
+  add_setting(overrides, written, "--max-steps", "training.max_steps", text(o.max_steps));
+  add_setting(overrides, written, "--target", "training.target", o.target);
+  if (o.allow_fallback) {
+    add_setting(overrides, written, "--allow-fallback", "precision.fallback", "warn");
+  }
+  return overrides;
+}
+
+std::string data_name(const config::RunSpec& spec) { return spec.data.name.value_or(""); }
+
+}  // namespace
+
+void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
+  command.add_option("CONFIG,-c,--config", o.configs, "YAML config; a later one wins")
+      ->required()
+      ->allow_extra_args(false);
+  command.add_option("--set", o.set, "PATH=VALUE, VALUE is YAML")->allow_extra_args(false);
+  command.add_option("--set-str", o.set_text, "PATH=TEXT, taken as it stands")
+      ->allow_extra_args(false);
+  command.add_option("--unset", o.unset, "PATH to remove")->allow_extra_args(false);
+  command.add_option(
+      "--policy", o.policy, "float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
+  command.add_option("--rewrite", o.rewrite, "none or auto");
+  command.add_option("--device", o.device, "auto, cpu, cuda or cuda:N");
+  command.add_option("--threads", o.threads, "CPU threads");
+  command.add_option("--batch-size", o.batch_size, "samples per step");
+  command.add_option("--seed", o.seed, "of weights, order and dropout");
+  command.add_option("--run-dir", o.run_dir, "the run's own directory");
+  command.add_flag("--json", o.json, "print the report on stdout and nothing else");
+  command.add_flag("--allow-fallback", o.allow_fallback, "another precision or device is fine");
+  command.add_option("--progress", o.progress, "auto, bar, lines or none")
+      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
+  command.add_option("--color", o.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.add_flag("-v,--verbose", o.verbosity, "say more");
+  command.add_flag("-q,--quiet", o.quiet, "say only what is wrong");
+  command.add_option("--log-file", o.log_file, "messages go there too");
+  if (!flags.training) return;
+  command.add_option("--epochs", o.epochs, "passes over the data");
+  command.add_option("--max-steps", o.max_steps, "batches after which training ends");
+  command.add_option("--target", o.target, "METRIC=VALUE that ends training");
+}
+
+LoadedConfig load_config(const RunOptions& options) {
+  LoadedConfig loaded;
+  Diagnostics diagnostics;
+  const std::vector<config::Override> overrides = flag_overrides(options, loaded.overrides);
+  config::LoadOptions load;
+  load.environment = environment;
+  const config::Node node = config::assemble(options.configs, overrides, diagnostics, load);
+  loaded.spec = config::parse_run_spec(node, diagnostics);
+  diagnostics.throw_if_any();
+  loaded.path = options.configs.front();
+  return loaded;
+}
+
+void apply_logging(const RunOptions& options) {
+  set_log_level(options.quiet            ? LogLevel::error
+                : options.verbosity == 0 ? LogLevel::info
+                                         : LogLevel::debug);
+  if (options.log_file.empty()) return;
+  const std::shared_ptr<std::FILE> file(std::fopen(options.log_file.c_str(), "ae"),
+                                        [](std::FILE* f) {
+                                          if (f != nullptr) std::fclose(f);
+                                        });
+  if (!file)
+    throw UserError(ErrorKind::config, {"--log-file", 0, 0, ""}, "cannot open " + options.log_file);
+  set_log_sink([file](LogLevel level, std::string_view message) {
+    write_message(level, message);
+    fmt::print(file.get(), "{}\n", message);
+    std::fflush(file.get());
+  });
+}
+
+data::Dataset load_data(const LoadedConfig& loaded) {
+  const config::DataSpec& spec = loaded.spec.data;
+  data::DataOptions options;
+  options.name = data_name(loaded.spec);
+  if (spec.format) {
+    for (const auto& row : config::k_data_formats) {
+      if (row.value == *spec.format) options.format = row.name;
+    }
+  }
+  options.path = spec.located_path().value_or("");
+  options.sha256 = spec.sha256.value_or("");
+  options.seed = static_cast<std::uint64_t>(loaded.spec.seed);
+  options.train_samples = spec.train_samples;
+  options.test_samples = spec.test_samples;
+  options.search_paths = data_search_paths(loaded.path);
+  options.where = loaded.spec.where("data");
+  return data::load_dataset(options);
+}
+
+backend::Backend open_device(const config::RunSpec& spec) {
+  if (spec.device.kind == config::DeviceKind::cuda) {
+    throw UserError(
+        ErrorKind::unavailable,
+        spec.where("device"),
+        "cuda cannot be used here: no NVIDIA driver, and this build has no CUDA backend",
+        "use --device cpu");
+  }
+  const int threads = static_cast<int>(
+      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
+  set_thread_count(threads);
+  backend::Isa max_isa = backend::Isa::amx;
+  if (const auto word = environment("HALFSTEP_MAX_ISA")) {
+    const std::optional<backend::Isa> isa = backend::isa_named(*word);
+    if (!isa) {
+      throw UserError(ErrorKind::config,
+                      {"HALFSTEP_MAX_ISA", 0, 0, ""},
+                      fmt::format("unknown instruction set '{}'", *word),
+                      "baseline, avx2, avx512, avx512_bf16 or amx");
+    }
+    max_isa = *isa;
+  }
+  return backend::cpu_backend(threads, max_isa);
+}
+
+}  // namespace halfstep::app

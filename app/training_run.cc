@@ -1,0 +1,237 @@
+#include "training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/files.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/system.h"
+#include "environment.h"
+#include "train/checkpoint.h"
+
+namespace halfstep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Passes what happens on to the display and to metrics.jsonl.
+class RunObserver final : public train::TrainObserver {
+ public:
+  RunObserver(ProgressDisplay& display, report::RunDirectory& directory)
+      : display_(display), directory_(directory), start_(Clock::now()) {}
+
+  void on_step(const train::StepInfo& info) override {
+    display_.on_step(info);
+    epoch_steps_ = info.step_in_epoch;
+    // About twenty lines an epoch, so that files of long runs stay readable.
+    const std::int64_t interval = std::max<std::int64_t>(1, info.steps_per_epoch / 20);
+    if (info.step_in_epoch % interval != 0) return;
+    report::Json data{{"train.loss", report::number(info.loss)},
+                      {"train.total_ips",
+                       report::number(static_cast<double>(info.time.samples) / info.time.total)},
+                      {"train.learning_rate", report::number(info.learning_rate)}};
+    if (info.loss_scale) data["train.grad_scale"] = report::number(*info.loss_scale);
+    if (!info.applied) data["train.skipped"] = true;
+    write({info.epoch, info.step_in_epoch}, std::move(data));
+  }
+  void on_scale(const train::ScaleEvent& event) override { display_.on_scale(event); }
+  void on_skip(const train::SkippedStep& skip) override { display_.on_skip(skip); }
+  void on_epoch(const train::EpochRecord& record) override {
+    display_.on_epoch(record);
+    report::Json data = report::Json::object();
+    for (const auto& [name, value] : record.train) data["epoch." + name] = report::number(value);
+    for (const auto& [name, value] : record.validation) data["val." + name] = report::number(value);
+    data["epoch.skipped_steps"] = record.skipped_steps;
+    write({record.epoch}, std::move(data));
+    epoch_ended_ = true;
+  }
+  void on_checkpoint(const std::string& path) override { log_debug("checkpoint {}", path); }
+
+  /// Whether an epoch has ended since the last call.
+  bool take_epoch_end() { return std::exchange(epoch_ended_, false); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void write(report::Json step, report::Json data) {
+    const std::chrono::duration<double> elapsed = Clock::now() - start_;
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    directory_.metric({{"t", now.count()},
+                       {"elapsed_s", report::number(elapsed.count())},
+                       {"step", std::move(step)},
+                       {"data", std::move(data)}});
+  }
+
+  ProgressDisplay& display_;
+  report::RunDirectory& directory_;
+  Clock::time_point start_;
+  std::int64_t epoch_steps_ = 0;
+  bool epoch_ended_ = false;
+};
+
+/// What `--resume` means here.
+struct Resume {
+  std::string checkpoint;  ///< "" for a fresh run
+  std::string run_dir;     ///< where the run goes on, "" when not said
+};
+
+Resume find_resume(const RunOptions& options,
+                   const TrainFlags& flags,
+                   const config::RunSpec& spec) {
+  std::string word = flags.resume;
+  const auto restarts = environment("SLURM_RESTART_COUNT");
+  if (word.empty() && restarts && *restarts != "0") word = "auto";
+  if (word.empty()) return {};
+  if (word != "auto") {
+    const auto checkpoint = train::find_checkpoint(word);
+    if (!checkpoint) {
+      throw UserError(
+          ErrorKind::data,
+          {word, 0, 0, ""},
+          fs::exists(word) ? "holds no complete checkpoint" : "there is no such checkpoint");
+    }
+    // A checkpoint's run directory is two levels up.
+    const fs::path run = fs::path(*checkpoint).parent_path().parent_path();
+    return {*checkpoint, options.run_dir.empty() ? run.string() : options.run_dir};
+  }
+  std::string run_dir = options.run_dir;
+  if (run_dir.empty()) {
+    std::error_code error;
+    const fs::path latest = fs::path("runs") / spec.name / "latest";
+    if (fs::is_directory(latest, error)) run_dir = fs::weakly_canonical(latest, error).string();
+  }
+  if (run_dir.empty()) return {};
+  return {train::find_checkpoint(run_dir).value_or(""), run_dir};
+}
+
+std::int64_t restart_count(const report::RunDirectory& directory) {
+  std::error_code error;
+  if (!fs::exists(directory.file("report.json"), error)) return 0;
+  try {
+    const auto report = report::Json::parse(read_file(directory.file("report.json")));
+    return report.at("run").at("restart_count").get<std::int64_t>() + 1;
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
+
+void print_summary(const report::Json& report, const std::string& report_path) {
+  const auto text = [](const report::Json& value) {
+    return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : std::string("-");
+  };
+  const report::Json& time = report.at("step_time");
+  std::string line = fmt::format("{:<16} {:>8} steps  {:>8} ms/step (median)",
+                                 report.at("precision").at("requested").get<std::string>(),
+                                 report.at("steps").at("applied").get<std::int64_t>(),
+                                 text(time.at("median")));
+  if (!report.at("test").is_null()) {
+    for (const auto& [name, value] : report.at("test").items()) {
+      line += fmt::format("  test_{} {}", name, text(value));
+    }
+  }
+  fmt::print("{}\n", line);
+  if (!report_path.empty()) fmt::print("report: {}\n", report_path);
+}
+
+/// A finished run asked to resume prints its report again.
+int print_again(const report::RunDirectory& directory, bool json) {
+  const std::string text = read_file(directory.file("report.json"));
+  const report::Json report = report::Json::parse(text);
+  if (json) {
+    fmt::print("{}", text);
+  } else {
+    print_summary(report, directory.file("report.json"));
+  }
+  return 0;
+}
+
+int dry_run(train::Session& session) {
+  train::TrainObserver silent;
+  train::Trainer trainer(session, {.evaluate_test = false}, silent);
+  trainer.advance(1);
+  const train::MemoryUse memory = session.memory();
+  const auto mebibytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print(
+      "one step done; variables {:.1f} MiB, step arena {:.1f} MiB, data {:.1f} MiB, peak RSS "
+      "{:.1f} MiB\n",
+      mebibytes(memory.state_bytes),
+      mebibytes(memory.arena_bytes),
+      mebibytes(memory.data_bytes),
+      mebibytes(memory.peak_rss_bytes));
+  return trainer.result().status == train::Status::diverged ? static_cast<int>(ErrorKind::numerics)
+                                                            : 0;
+}
+
+}  // namespace
+
+void print_warnings(const std::vector<config::Warning>& warnings) {
+  for (const config::Warning& w : warnings) {
+    const std::string where = to_string(w.where);
+    log_warning("{} {}{}{}", w.code, where, where.empty() ? "" : ": ", w.message);
+  }
+}
+
+int run_training(const RunOptions& options, const TrainFlags& flags) {
+  apply_logging(options);
+  const LoadedConfig loaded = load_config(options);
+  const config::RunSpec& spec = loaded.spec;
+
+  const Resume resume = find_resume(options, flags, spec);
+  report::RunDirectory directory(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
+  if (directory.occupied() && flags.resume.empty() && !flags.dry_run && resume.run_dir.empty()) {
+    throw UserError(ErrorKind::config,
+                    {"--run-dir", 0, 0, ""},
+                    fmt::format("{} holds a run already", directory.path()),
+                    "--resume auto goes on with it");
+  }
+
+  const backend::Backend device = open_device(spec);
+  const data::Dataset dataset = load_data(loaded);
+  train::Session session(spec, dataset, device);
+  print_warnings(session.warnings());
+  if (flags.dry_run) return dry_run(session);
+
+  report::RunInfo run;
+  run.started_at = utc_now();
+  run.directory = directory.path();
+  run.overrides = loaded.overrides;
+  run.command = options.command;
+  run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
+  run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
+
+  ProgressDisplay display(progress_style(options.progress, options.quiet));
+  RunObserver observer(display, directory);
+  train::TrainOptions train_options;
+  train_options.run_dir = directory.path();
+  train_options.resume = resume.checkpoint;
+  train_options.init_from = flags.init_from;
+  train_options.requests = train::take_request;
+  const train::InterruptGuard signals;
+  train::Trainer trainer(session, train_options, observer);
+  if (trainer.done() && fs::exists(directory.file("report.json"))) {
+    return print_again(directory, options.json);
+  }
+  directory.begin(spec, run, report::context(device));
+
+  while (trainer.advance(1)) {
+    if (observer.take_epoch_end()) {
+      directory.write_report(report::train_report(session, trainer.result(), run, true));
+    }
+  }
+  const train::TrainResult result = trainer.finish();
+  const report::Json report = report::train_report(session, result, run, false);
+  directory.write_report(report);
+  if (!result.message.empty()) log_info("{}", result.message);
+  if (options.json) {
+    fmt::print("{}", report::dump(report));
+  } else {
+    print_summary(report, directory.file("report.json"));
+  }
+  return report.at("exit_code").get<int>();
+}
+
+}  // namespace halfstep::app

@@ -1,0 +1,27 @@
+#pragma once
+// A training run with its directory, reports and progress: what `train` does, in steps.
+
+#include <string>
+#include <vector>
+
+#include "progress.h"
+#include "report/run_dir.h"
+#include "report/train_report.h"
+#include "run_options.h"
+#include "train/trainer.h"
+
+namespace halfstep::app {
+
+struct TrainFlags {
+  std::string resume;  ///< "", "auto" or a path
+  std::string init_from;
+  bool dry_run = false;
+};
+
+/// Trains, writes everything a run leaves, prints the result; returns the exit code.
+int run_training(const RunOptions& options, const TrainFlags& flags);
+
+/// Prints warnings once, to stderr.
+void print_warnings(const std::vector<config::Warning>& warnings);
+
+}  // namespace halfstep::app

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+namespace halfstep::report {
+
+/// What this program was built from, fixed at configure time.
+struct BuildInfo {
+  std::string_view version;
+  std::string_view build_type;
+  std::string_view git_commit;  ///< "" outside a checkout
+  bool git_dirty = false;
+  std::string_view compiler;
+};
+
+BuildInfo build_info();
+
+}  // namespace halfstep::report

@@ -1,0 +1,53 @@
+#include "report/json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+namespace halfstep::report {
+namespace {
+
+std::string word(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
+
+void collect(Json& json, const std::string& path, Json& found) {
+  if (json.is_number_float()) {
+    const double value = json.get<double>();
+    if (!std::isfinite(value)) {
+      found[path] = word(value);
+      json = nullptr;
+    }
+  } else if (json.is_object()) {
+    for (auto& [key, value] : json.items())
+      collect(value, path.empty() ? key : path + "." + key, found);
+  } else if (json.is_array()) {
+    for (std::size_t i = 0; i < json.size(); ++i)
+      collect(json[i], fmt::format("{}[{}]", path, i), found);
+  }
+}
+
+}  // namespace
+
+Json number(double value) {
+  if (!std::isfinite(value)) return value;
+  return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr);
+}
+
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+std::string utf8(std::string_view text) {
+  const Json json = std::string(text);
+  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+void name_nonfinite(Json& report) {
+  Json found = Json::object();
+  collect(report, "", found);
+  report["nonfinite"] = std::move(found);
+}
+
+std::string dump(const Json& report) {
+  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,147 @@
+#include "report/precision_block.h"
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::report {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+/// Multiply-adds of a product or convolution count twice; other ops are not counted.
+double node_flops(const Graph& graph, const Node& node) {
+  const auto elements = [&](std::size_t i) {
+    return static_cast<double>(graph.type(node.inputs[i]).shape.elements());
+  };
+  const auto outputs =
+      static_cast<double>(node.outputs.empty() ? 0 : node.outputs[0].shape.elements());
+  if (node.op == "MatMul") {
+    const Shape& a = graph.type(node.inputs[0]).shape;
+    return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
+  }
+  if (node.op == "Conv2D" || node.op == "DepthwiseConv2dNative") {
+    const Shape& filter = graph.type(node.inputs[1]).shape;
+    const bool depthwise = node.op != "Conv2D";
+    const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
+    return 2 * outputs * taps;
+  }
+  if (node.op == "Conv2DBackpropInput" || node.op == "DepthwiseConv2dNativeBackpropInput") {
+    const Shape& filter = graph.type(node.inputs[1]).shape;
+    const bool depthwise = node.op != "Conv2DBackpropInput";
+    return 2 * elements(2) *
+           static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
+  }
+  if (node.op == "Conv2DBackpropFilter" || node.op == "DepthwiseConv2dNativeBackpropFilter") {
+    const Shape& filter = node.outputs[0].shape;
+    const bool depthwise = node.op != "Conv2DBackpropFilter";
+    return 2 * elements(2) *
+           static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
+  }
+  return 0;
+}
+
+/// Whether an op sums many terms, so that the dtype of its sums matters.
+bool accumulates(const std::string& op) {
+  static constexpr std::array<std::string_view, 8> k_parts{
+      "MatMul", "Conv2d", "Conv2D", "Sum", "Mean", "BatchNorm", "Softmax", "BiasAddGrad"};
+  for (std::string_view part : k_parts) {
+    if (op.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// The first floating dtype of some types, else the first dtype, else "".
+template <class Types>
+std::string main_dtype(const Types& types) {
+  for (const graph::TensorType& type : types) {
+    if (is_floating(type.dtype)) return std::string(halfstep::name(type.dtype));
+  }
+  return types.empty() ? "" : std::string(halfstep::name(types.front().dtype));
+}
+
+bool any_half(const std::vector<OpRow>& rows) {
+  for (const OpRow& row : rows) {
+    const bool half = row.compute_dtype == "float16" || row.compute_dtype == "bfloat16";
+    if (half && row.flops > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<OpRow> op_rows(const plan::Plan& plan) {
+  const Graph& graph = plan.graph();
+  std::vector<OpRow> rows;
+  for (const plan::KernelChoice& choice : plan.kernels()) {
+    if (choice.kernel.empty()) continue;
+    const Node& node = graph.node(choice.node);
+    std::vector<graph::TensorType> inputs;
+    for (const graph::Value& input : node.inputs) inputs.push_back(graph.type(input));
+    OpRow row;
+    row.name = node.name;
+    row.type = node.op;
+    row.layer = node.origin.layer;
+    row.phase = name(node.origin.phase);
+    row.in_dtype = main_dtype(inputs);
+    row.out_dtype = main_dtype(node.outputs);
+    const graph::AttrValue* t = node.attrs.find("T");
+    const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
+    row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
+    if (accumulates(node.op)) row.accumulate_dtype = "float32";
+    row.reason = node.origin.reason;
+    row.kernel = choice.kernel;
+    row.flops = node_flops(graph, node);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+double flops(const plan::Plan& plan) {
+  double sum = 0;
+  for (const OpRow& row : op_rows(plan)) sum += row.flops;
+  return sum;
+}
+
+Json precision_block(train::Session& session) {
+  const config::PrecisionSpec& spec = session.spec().precision;
+  const precision::Policy* policy = precision::policy_named(spec.policy);
+  const bool rewrite = spec.rewrite == config::Rewrite::automatic;
+  const std::vector<OpRow> rows =
+      op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size));
+  Json ops = Json::array();
+  for (const OpRow& row : rows) {
+    ops.push_back({{"name", utf8(row.name)},
+                   {"type", row.type},
+                   {"layer", utf8(row.layer)},
+                   {"phase", row.phase},
+                   {"in_dtype", row.in_dtype},
+                   {"compute_dtype", row.compute_dtype},
+                   {"accumulate_dtype",
+                    row.accumulate_dtype.empty() ? Json(nullptr) : Json(row.accumulate_dtype)},
+                   {"out_dtype", row.out_dtype},
+                   {"reason", utf8(row.reason)},
+                   {"kernel", row.kernel},
+                   {"tensor_core", false}});
+  }
+  const train::Prepared& prepared = session.prepared();
+  const bool wants_half = rewrite || is_half(policy->compute);
+  Json block{{"requested", rewrite ? "rewrite" : spec.policy},
+             {"effective",
+              wants_half && !any_half(rows) ? "float32"
+              : rewrite                     ? "rewrite"
+                                            : spec.policy},
+             {"compute_dtype",
+              rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
+             {"variable_dtype", halfstep::name(policy->variable)},
+             {"accumulate_dtype", "float32"},
+             {"float32_math", "ieee"},
+             {"rewrite",
+              {{"mode", prepared.rewrite.mode},
+               {"nodes_total", prepared.rewrite.nodes_total},
+               {"nodes_converted", prepared.rewrite.nodes_converted},
+               {"casts_inserted", prepared.rewrite.casts_inserted}}},
+             {"ops", std::move(ops)}};
+  return block;
+}
+
+}  // namespace halfstep::report

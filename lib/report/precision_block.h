@@ -1,0 +1,33 @@
+#pragma once
+// The `precision` block: what was asked for, what happened, and every op's dtypes with the reason.
+
+#include "plan/plan.h"
+#include "report/json.h"
+#include "train/session.h"
+
+namespace halfstep::report {
+
+/// What one launch computes in.
+struct OpRow {
+  std::string name;
+  std::string type;
+  std::string layer;
+  std::string phase;
+  std::string in_dtype;
+  std::string compute_dtype;
+  std::string accumulate_dtype;  ///< "" where nothing is summed
+  std::string out_dtype;
+  std::string reason;
+  std::string kernel;
+  double flops = 0;
+};
+
+/// One row per launch of a plan, in order.
+std::vector<OpRow> op_rows(const plan::Plan& plan);
+
+/// Floating-point operations of one run of the plan's matrix products and convolutions.
+double flops(const plan::Plan& plan);
+
+Json precision_block(train::Session& session);
+
+}  // namespace halfstep::report

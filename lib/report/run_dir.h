@@ -1,0 +1,45 @@
+#pragma once
+// The files of a run: config.yaml, config.resolved.yaml, command.txt, env.json, metrics.jsonl,
+// report.json, status.json and checkpoints/.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "config/run_spec.h"
+#include "report/context.h"
+#include "train/observer.h"
+
+namespace halfstep::report {
+
+/// A run's own directory.
+class RunDirectory {
+ public:
+  /// `asked` is the directory itself; "" makes `runs/<name>/<UTC>-<config hash 8>` under the
+  /// working directory, with a `latest` link beside it. Nothing is written yet.
+  RunDirectory(std::string asked, const config::RunSpec& spec);
+
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const;
+  /// Whether a run stands there already.
+  bool occupied() const;
+
+  /// Makes the directory and writes what is known at the start.
+  /// Errors: UserError(data) when it cannot be written.
+  void begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment);
+
+  /// Appends one line to metrics.jsonl.
+  void metric(const Json& line);
+  /// Writes report.json and status.json, each complete or not at all.
+  void write_report(const Json& report);
+
+ private:
+  std::string path_;
+  bool default_place_ = false;
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> metrics_;
+};
+
+}  // namespace halfstep::report

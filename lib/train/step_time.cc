@@ -1,0 +1,69 @@
+#include "train/step_time.h"
+
+#include <algorithm>
+
+namespace halfstep::train {
+namespace {
+
+std::vector<StepSample> counted(std::span<const StepSample> steps,
+                                std::int64_t warmup,
+                                std::int64_t& left_out) {
+  std::vector<StepSample> kept;
+  for (const StepSample& step : steps) {
+    if (step.counted) kept.push_back(step);
+  }
+  const auto n = static_cast<std::int64_t>(kept.size());
+  left_out = std::clamp<std::int64_t>(std::min(warmup, n / 5), 0, std::max<std::int64_t>(n - 1, 0));
+  kept.erase(kept.begin(), kept.begin() + left_out);
+  return kept;
+}
+
+/// One field of all steps, in milliseconds.
+std::vector<double> milliseconds(const std::vector<StepSample>& steps, double StepSample::*field) {
+  std::vector<double> values;
+  for (const StepSample& step : steps) values.push_back(step.*field * 1e3);
+  return values;
+}
+
+}  // namespace
+
+std::vector<double> counted_milliseconds(std::span<const StepSample> steps, std::int64_t warmup) {
+  std::int64_t left_out = 0;
+  return milliseconds(counted(steps, warmup, left_out), &StepSample::total);
+}
+
+StepTimeSummary summarize(std::span<const StepSample> steps,
+                          double first_step_seconds,
+                          std::int64_t warmup) {
+  StepTimeSummary s;
+  const std::vector<StepSample> kept = counted(steps, warmup, s.warmup_steps);
+  s.first_step = first_step_seconds * 1e3;
+  s.n = static_cast<std::int64_t>(kept.size());
+  if (kept.empty()) return s;
+  const std::vector<double> total = milliseconds(kept, &StepSample::total);
+  s.median = median(total);
+  s.mean = mean(total);
+  s.stddev = total.size() > 1 ? stddev(total) : 0;
+  s.mad = median_absolute_deviation(total);
+  s.min = *std::min_element(total.begin(), total.end());
+  s.max = *std::max_element(total.begin(), total.end());
+  s.p05 = percentile(total, 5);
+  s.p95 = percentile(total, 95);
+  s.p99 = percentile(total, 99);
+  s.median_ci95 = median_interval(total, 0.95);
+  s.outliers = static_cast<std::int64_t>(count_outliers(total));
+  s.data_wait = median(milliseconds(kept, &StepSample::data_wait));
+  s.forward = median(milliseconds(kept, &StepSample::forward));
+  s.backward = median(milliseconds(kept, &StepSample::backward));
+  s.finite_check = median(milliseconds(kept, &StepSample::finite_check));
+  s.optimizer = median(milliseconds(kept, &StepSample::optimizer));
+  const double samples = static_cast<double>(kept.front().samples);
+  std::vector<double> compute;
+  for (const StepSample& step : kept) compute.push_back((step.total - step.data_wait) * 1e3);
+  const double compute_median = median(compute);
+  s.total_samples_per_second = s.median > 0 ? samples / s.median * 1e3 : 0;
+  s.compute_samples_per_second = compute_median > 0 ? samples / compute_median * 1e3 : 0;
+  return s;
+}
+
+}  // namespace halfstep::train

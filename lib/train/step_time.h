@@ -1,0 +1,36 @@
+#pragma once
+// Step times by the documented method: steady steps only. The first step is reported apart; then
+// min(20, a fifth of the counted steps) warm up and are left out, at least one is counted; tail
+// batches and steps without an update do not count; evaluation, checkpoints and logging are
+// outside.
+
+#include <span>
+
+#include "core/statistics.h"
+#include "train/result.h"
+
+namespace halfstep::train {
+
+/// Milliseconds, except where named otherwise.
+struct StepTimeSummary {
+  std::int64_t warmup_steps = 0;
+  std::int64_t n = 0;  ///< steps counted; 0 when there was none, the numbers below are then 0
+  double first_step = 0;
+  double median = 0, mean = 0, stddev = 0, mad = 0, min = 0, max = 0, p05 = 0, p95 = 0, p99 = 0;
+  Interval median_ci95;
+  std::int64_t outliers = 0;
+  /// Medians of the parts.
+  double data_wait = 0, forward = 0, backward = 0, finite_check = 0, optimizer = 0;
+  double total_samples_per_second = 0;    ///< data wait included
+  double compute_samples_per_second = 0;  ///< without it
+};
+
+/// `warmup` is the most steps that warm up.
+StepTimeSummary summarize(std::span<const StepSample> steps,
+                          double first_step_seconds,
+                          std::int64_t warmup);
+
+/// The counted samples' times in milliseconds, warm-up left out.
+std::vector<double> counted_milliseconds(std::span<const StepSample> steps, std::int64_t warmup);
+
+}  // namespace halfstep::train
