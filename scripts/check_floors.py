@@ -70,6 +70,7 @@ SOURCE_LINES = 450
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 DIRECTIVE = re.compile(r"^\s*#\s*(if|ifdef|ifndef|define)\b")
+USING_NAMESPACE = re.compile(r"\busing\s+namespace\s+(?!std::\w*literals\b)")
 ENVIRONMENT = re.compile(r"\b(getenv|secure_getenv|environ|setenv|putenv)\b")
 DEFINITION = re.compile(r"^(?:extern |constinit |constexpr |const )+[\w:<>]+ (\w+)\s*[{=]", re.M)
 
@@ -154,7 +155,7 @@ def check_file(path, room):
         report(path, 1, f"the first include is the file's own header {own.name}")
 
     for number, line in enumerate(code, 1):
-        if re.search(r"\busing\s+namespace\b", line):
+        if USING_NAMESPACE.search(line):
             report(path, number, "using namespace")
         if DIRECTIVE.match(line):
             report(path, number, "no macros and no conditional compilation: let the build choose")
@@ -206,7 +207,7 @@ def main():
     for path in sorted((ROOT / "tests").rglob("*")):
         if path.suffix in (".h", ".cc"):
             for number, line in enumerate(path.read_text().splitlines(), 1):
-                if re.match(r"\s*using\s+namespace\b", line):
+                if USING_NAMESPACE.match(line.lstrip()):
                     report(path, number, "using namespace")
     check_tables()
     for finding in findings:
