@@ -151,7 +151,9 @@ int print_again(const report::RunDirectory& directory, bool json) {
 
 int dry_run(train::Session& session) {
   train::TrainObserver silent;
-  train::Trainer trainer(session, {.evaluate_test = false}, silent);
+  train::TrainOptions once;
+  once.evaluate_test = false;
+  train::Trainer trainer(session, once, silent);
   trainer.advance(1);
   const train::MemoryUse memory = session.memory();
   const auto mebibytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
