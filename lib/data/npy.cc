@@ -29,6 +29,7 @@ constexpr std::array k_types{
     ElementType{"i4", DType::int32, DType::int32},
     ElementType{"u4", DType::uint32, DType::int64},
     ElementType{"i8", DType::int64, DType::int64},
+    ElementType{"u8", DType::uint64, DType::int64},
     ElementType{"f2", DType::float16, DType::float16},
     ElementType{"f4", DType::float32, DType::float32},
     ElementType{"f8", DType::float64, DType::float64},
@@ -231,6 +232,12 @@ Tensor read_npy(std::span<const std::byte> bytes, const std::string& what) {
   if (type->stored == DType::boolean &&
       std::any_of(elements.begin(), elements.end(), [](std::byte b) { return b > std::byte{1}; })) {
     throw file_error(what, "has booleans that are neither 0 nor 1");
+  }
+  if (type->stored == DType::uint64) {
+    for (std::size_t at = 0; at < elements.size(); at += width) {
+      const auto value = load_le<std::uint64_t>(elements.data() + at);
+      if (value >> 63 != 0) throw file_error(what, "has {}, which is beyond int64", value);
+    }
   }
   Tensor tensor(type->read, Shape(header.extents));
   store(elements, type->stored, tensor);
