@@ -59,6 +59,21 @@ std::string main_dtype(const Types& types) {
   return types.empty() ? "" : std::string(halfstep::name(types.front().dtype));
 }
 
+Json decisions(const train::RewriteSummary& summary) {
+  Json list = Json::array();
+  for (const train::RewriteDecision& d : summary.decisions) {
+    list.push_back({{"node", utf8(d.node)},
+                    {"op", d.op},
+                    {"attr", d.attr},
+                    {"list", d.list.empty() ? Json(nullptr) : Json(d.list)},
+                    {"paint", d.paint},
+                    {"step", d.step},
+                    {"reason", utf8(d.reason)},
+                    {"cause", d.cause.empty() ? Json(nullptr) : Json(utf8(d.cause))}});
+  }
+  return list;
+}
+
 bool any_half(const std::vector<OpRow>& rows) {
   for (const OpRow& row : rows) {
     const bool half = row.compute_dtype == "float16" || row.compute_dtype == "bfloat16";
@@ -125,22 +140,26 @@ Json precision_block(train::Session& session) {
   }
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
-  Json block{{"requested", rewrite ? "rewrite" : spec.policy},
-             {"effective",
-              wants_half && !any_half(rows) ? "float32"
-              : rewrite                     ? "rewrite"
-                                            : spec.policy},
-             {"compute_dtype",
-              rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
-             {"variable_dtype", halfstep::name(policy->variable)},
-             {"accumulate_dtype", "float32"},
-             {"float32_math", "ieee"},
-             {"rewrite",
-              {{"mode", prepared.rewrite.mode},
-               {"nodes_total", prepared.rewrite.nodes_total},
-               {"nodes_converted", prepared.rewrite.nodes_converted},
-               {"casts_inserted", prepared.rewrite.casts_inserted}}},
-             {"ops", std::move(ops)}};
+  Json block{
+      {"requested", rewrite ? "rewrite" : spec.policy},
+      {"effective",
+       wants_half && !any_half(rows) ? "float32"
+       : rewrite                     ? "rewrite"
+                                     : spec.policy},
+      {"compute_dtype",
+       rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
+      {"variable_dtype", halfstep::name(policy->variable)},
+      {"accumulate_dtype", "float32"},
+      {"float32_math", "ieee"},
+      {"rewrite",
+       {{"mode", prepared.rewrite.mode},
+        {"target", prepared.rewrite.target.empty() ? Json(nullptr) : Json(prepared.rewrite.target)},
+        {"nodes_total", prepared.rewrite.nodes_total},
+        {"nodes_converted", prepared.rewrite.nodes_converted},
+        {"casts_inserted", prepared.rewrite.casts_inserted},
+        {"list_edits", prepared.rewrite.list_edits},
+        {"decisions", decisions(prepared.rewrite)}}},
+      {"ops", std::move(ops)}};
   return block;
 }
 

@@ -1,10 +1,126 @@
 #include "train/prepare_graph.h"
 
-namespace halfstep::train {
+#include <fmt/format.h>
 
-Prepared prepare_graph(graph::Graph graph, const config::RunSpec&, const backend::Backend&) {
-  Prepared prepared{std::move(graph), {}};
-  prepared.rewrite.nodes_total = prepared.graph.size();
+#include "graph/ops/ops.h"
+
+namespace halfstep::train {
+namespace {
+
+using precision::List;
+
+precision::Level level(config::RewriteLevel level) {
+  switch (level) {
+    case config::RewriteLevel::treat_infer_as_deny:
+      return precision::Level::treat_infer_as_deny;
+    case config::RewriteLevel::tensor_cores_only:
+      return precision::Level::tensor_cores_only;
+    case config::RewriteLevel::unsafe_force_all:
+      return precision::Level::unsafe_force_all;
+  }
+  return precision::Level::standard;
+}
+
+precision::ListEdits edits(const config::ListEdits& spec, const Where& where) {
+  precision::ListEdits edits;
+  const auto note = [&](List list, const config::ListEdit& edit) {
+    const auto index = static_cast<std::size_t>(list);
+    for (const std::string& op : edit.add) edits.add[index].push_back({op, where});
+    for (const std::string& op : edit.remove) edits.remove[index].push_back({op, where});
+  };
+  note(List::allow, spec.allow);
+  note(List::infer, spec.infer);
+  note(List::deny, spec.deny);
+  note(List::clear, spec.clear);
+  return edits;
+}
+
+std::vector<std::string> describe(const std::vector<precision::ListEdits>& rounds) {
+  std::vector<std::string> texts;
+  for (const precision::ListEdits& round : rounds) {
+    for (List list : {List::allow, List::infer, List::deny, List::clear}) {
+      const auto index = static_cast<std::size_t>(list);
+      for (const auto& item : round.add[index])
+        texts.push_back(fmt::format("{} +{}", name(list), item.op));
+      for (const auto& item : round.remove[index])
+        texts.push_back(fmt::format("{} -{}", name(list), item.op));
+    }
+  }
+  return texts;
+}
+
+/// The decisions about `given`, and their reasons told to the nodes of the rewritten graph.
+std::vector<RewriteDecision> decisions(const graph::Graph& given,
+                                       precision::RewriteResult& result,
+                                       const precision::OpLists& lists) {
+  std::vector<RewriteDecision> decisions;
+  for (const precision::PaintedVertex& vertex : result.paint) {
+    const graph::Node& node = given.node(vertex.node);
+    RewriteDecision d;
+    d.node = node.name;
+    d.op = node.op;
+    d.attr = vertex.attr;
+    const std::optional<List> list = lists.of(node.op);
+    d.list = list ? std::string(name(*list)) : "";
+    d.paint = name(vertex.paint);
+    d.step = name(vertex.step);
+    d.reason = vertex.reason;
+    if (vertex.cause >= 0) {
+      const auto cause = static_cast<std::size_t>(vertex.cause);
+      d.cause = given.node(result.paint[cause].node).name;
+    }
+    const int moved = result.nodes[static_cast<std::size_t>(vertex.node)];
+    if (vertex.attr == "T" || result.graph.node(moved).origin.reason.empty()) {
+      result.graph.node(moved).origin.reason = fmt::format("{}: {}", d.step, d.reason);
+    }
+    decisions.push_back(std::move(d));
+  }
+  for (const precision::InsertedCast& cast : result.casts) {
+    result.graph.node(cast.node).origin.reason = "cast between 16-bit and float32 ops";
+  }
+  return decisions;
+}
+
+}  // namespace
+
+precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, const Where& where) {
+  precision::RewriteOptions options =
+      precision::training_options(spec.target.value_or(DType::bfloat16));
+  if (spec.level) options.level = level(*spec.level);
+  options.edits = {edits(spec.lists, where)};
+  return options;
+}
+
+Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
+  Prepared prepared;
+  prepared.rewrite.nodes_total = graph.size();
+  if (spec.precision.rewrite == config::Rewrite::none) {
+    prepared.graph = std::move(graph);
+    return prepared;
+  }
+  const Where where = spec.where("precision.lists");
+  const precision::RewriteOptions options = rewrite_options(spec.precision, where);
+  const precision::UnknownEdits unknown = precision::unknown_ops(options.edits, graph::op_table());
+  if (!unknown.errors.empty()) throw UserError(ErrorKind::config, unknown.errors);
+
+  precision::RewriteResult result = precision::rewrite(graph, graph::op_table(), options);
+  if (result.status == precision::RewriteStatus::failed) {
+    throw UserError(ErrorKind::config, where, result.message);
+  }
+  const precision::OpLists lists =
+      precision::make_lists(options.mode,
+                            {options.device.cuda_version, options.device.cudnn_version, false},
+                            options.level,
+                            options.edits);
+  prepared.rewrite.decisions = decisions(graph, result, lists);
+  prepared.graph = std::move(result.graph);
+  prepared.rewrite.mode = name(options.mode);
+  prepared.rewrite.target = halfstep::name(options.target());
+  prepared.rewrite.status = name(result.status);
+  prepared.rewrite.message = result.message;
+  prepared.rewrite.nodes_converted = result.nodes_converted;
+  prepared.rewrite.casts_inserted = static_cast<std::int64_t>(result.casts.size());
+  prepared.rewrite.list_edits = describe(options.edits);
   return prepared;
 }
 

@@ -33,8 +33,8 @@ Session::Session(const config::RunSpec& spec,
   split_data();
 
   const std::int64_t batch = spec_.training.batch_size;
-  prepared_ = prepare_graph(
-      nn::build_step(blueprint_, data_shape_, batch, nn::Purpose::train), spec_, backend_);
+  prepared_ =
+      prepare_graph(nn::build_step(blueprint_, data_shape_, batch, nn::Purpose::train), spec_);
   warnings_ = spec_.warnings;
   for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
@@ -72,8 +72,7 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
   const bool have = purpose == nn::Purpose::train && batch == spec_.training.batch_size;
   const graph::Graph graph =
       have ? prepared_.graph
-           : prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_, backend_)
-                 .graph;
+           : prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_).graph;
   entry = std::make_unique<plan::Plan>(plan::compile(graph, backend_));
   if (entry->arena_bytes() > arena_.bytes()) {
     check_memory(entry->arena_bytes() - arena_.bytes());
