@@ -1,0 +1,51 @@
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+
+std::vector<OpCase> normalization_cases() {
+  std::vector<OpCase> cases;
+  const auto add = [&](std::string_view op,
+                       std::string_view what,
+                       bool training,
+                       std::vector<Operand> inputs,
+                       double factor = 1) {
+    graph::Attrs attrs{{"epsilon", 0x1p-10}, {"is_training", training}};
+    if (factor != 1) attrs.set("exponential_avg_factor", factor);
+    cases.push_back({.name = fmt::format("{}/{}", op, what),
+                     .op = std::string(op),
+                     .attrs = std::move(attrs),
+                     .inputs = std::move(inputs),
+                     .terms = 16,
+                     .magnitude = 64,
+                     // With statistics in float32 the rule is not exact in float64.
+                     .check_gradient = false});
+  };
+  const auto vector = [](std::int64_t channels, double low, double high) {
+    return typed(uniform({channels}, low, high), DType::float32);
+  };
+  struct Size {
+    std::string_view name;
+    Shape x;
+  };
+  for (const Size& s : {Size{"images", {3, 4, 5, 7}},
+                        Size{"one row", {1, 1, 1, 5}},
+                        Size{"many channels", {3, 2, 1, 37}}}) {
+    const std::int64_t c = s.x.back();
+    const auto named = [&](std::string_view what) { return fmt::format("{}, {}", s.name, what); };
+    const Operand x = uniform(s.x), scale = vector(c, 0.5, 2), offset = vector(c, -2, 2);
+    const Operand mean = vector(c, -1, 1), variance = vector(c, 0.5, 2), none = vector(0, 0, 0);
+    add("FusedBatchNormV3", named("training"), true, {x, scale, offset, none, none});
+    add("FusedBatchNormV3", named("averaging"), true, {x, scale, offset, mean, variance}, 0.25);
+    add("FusedBatchNormV3", named("inference"), false, {x, scale, offset, mean, variance});
+    const Operand reserve = typed(uniform({}), DType::float32);
+    for (const bool training : {true, false}) {
+      add("FusedBatchNormGradV3",
+          named(training ? "training" : "inference"),
+          training,
+          {x, x, scale, mean, variance, reserve});
+    }
+  }
+  return cases;
+}
+
+}  // namespace halfstep::testing

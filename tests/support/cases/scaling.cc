@@ -1,0 +1,56 @@
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+
+std::vector<OpCase> scaling_cases() {
+  std::vector<OpCase> cases;
+  const auto add = [&](std::string_view op,
+                       std::string_view what,
+                       std::vector<Operand> inputs,
+                       graph::Attrs attrs = {}) {
+    cases.push_back({.name = fmt::format("{}/{}", op, what),
+                     .op = std::string(op),
+                     .attrs = std::move(attrs),
+                     .inputs = std::move(inputs)});
+  };
+  for (DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64}) {
+    add("AllFinite", name(dtype), {typed(uniform({70'001}), dtype)});
+    add("AllFinite", fmt::format("{} special", name(dtype)), {typed(special({301}), dtype)});
+  }
+  add("AllFinite",
+      "several",
+      {uniform({3, 5}), typed(uniform({}), DType::float16), indices({2}, 0, 9), uniform({0})});
+
+  const Operand scale = typed(variable({}, 1, 1000), DType::float32);
+  const Operand counter = typed(variable({}, 0, 4), DType::int32);
+  for (const std::int64_t growth_steps : {1, 2, 2000}) {
+    add("UpdateLossScale",
+        fmt::format("after {}", growth_steps),
+        {scale, counter, counter, flags({})},
+        {{"growth_steps", growth_steps}, {"hysteresis", std::int64_t{2}}});
+  }
+
+  const Operand step = indices({}, 0, 30, DType::int64);
+  add("LearningRate", "constant", {step}, {{"base", 0.001}});
+  for (const std::string kind :
+       {"exponential_decay", "cosine_decay", "inverse_time_decay", "polynomial_decay"}) {
+    add("LearningRate",
+        kind,
+        {step},
+        {{"kind", kind},
+         {"base", 0.5},
+         {"decay_steps", std::int64_t{20}},
+         {"decay_rate", 0.75},
+         {"warmup_steps", std::int64_t{5}},
+         {"warmup_target", 0.5}});
+  }
+  add("LearningRate",
+      "piecewise_constant",
+      {step},
+      {{"kind", std::string("piecewise_constant")},
+       {"boundaries", std::vector<std::int64_t>{4, 12}},
+       {"values", std::vector<double>{1, 0.5, 0.25}}});
+  return cases;
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,52 @@
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+
+std::vector<OpCase> optimizer_cases() {
+  std::vector<OpCase> cases;
+  const Shape shape{5, 7};
+  const auto add = [&](std::string_view op,
+                       std::string_view what,
+                       std::vector<Operand> inputs,
+                       graph::Attrs attrs = {}) {
+    for (const bool guarded : {false, true}) {
+      cases.push_back({.name = fmt::format("{}/{}{}", op, what, guarded ? ", guarded" : ""),
+                       .op = std::string(op),
+                       .attrs = attrs,
+                       .inputs = inputs,
+                       .terms = 16,
+                       .magnitude = 8});
+      if (guarded) cases.back().inputs.push_back(flags({}));
+    }
+  };
+  const Operand w = variable(shape), g = uniform(shape);
+  const Operand positive = variable(shape, 0.5, 2), small = variable(shape, -0.25, 0.25);
+  const Operand lr = number(0.01), rho = number(0.9), epsilon = number(0x1p-10);
+  const Operand beta1_power = number(0.5), beta2_power = number(0.75), beta2 = number(0.99);
+  add("ResourceApplyGradientDescent", "plain", {w, lr, g});
+  for (const bool nesterov : {false, true}) {
+    const std::string what = nesterov ? "nesterov" : "plain";
+    add("ResourceApplyKerasMomentum", what, {w, small, lr, g, rho}, {{"use_nesterov", nesterov}});
+    add("ResourceApplyAdam",
+        what,
+        {w, small, positive, beta1_power, beta2_power, lr, rho, beta2, epsilon, g},
+        {{"use_nesterov", nesterov}});
+  }
+  add("ResourceApplyAdamW",
+      "plain",
+      {w, small, positive, beta1_power, beta2_power, lr, number(0.25), rho, beta2, epsilon, g});
+  add("ResourceApplyKerasRMSProp", "plain", {w, positive, lr, rho, epsilon, g});
+  add("ResourceApplyRMSProp", "plain", {w, positive, small, lr, rho, number(0.5), epsilon, g});
+  add("ResourceApplyCenteredRMSProp",
+      "plain",
+      {w, small, positive, small, lr, rho, number(0.5), epsilon, g});
+  for (const bool update_slots : {true, false}) {
+    add("ResourceApplyAdagradV2",
+        update_slots ? "plain" : "fixed slots",
+        {w, positive, lr, epsilon, g},
+        {{"update_slots", update_slots}});
+  }
+  return cases;
+}
+
+}  // namespace halfstep::testing
