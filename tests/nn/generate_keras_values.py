@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+"""Writes data/keras_layers.json: outputs, gradients and updated statistics of Keras 3's layers.
+
+Run once, with Keras on JAX:
+
+    python3 -m venv venv && venv/bin/pip install keras 'jax[cpu]'
+    venv/bin/python generate_keras_values.py
+
+A case without `policy` is computed in float64, so that it is the truth that float32 is measured
+against; a case with one is what Keras itself gives under that policy. The loss that is
+differentiated is sum(y * dy) plus the regularization losses. All inputs are multiples of 1/64 plus
+an offset, exact in every dtype and away from the kinks of the activations.
+"""
+
+import json
+import os
+import pathlib
+
+os.environ["KERAS_BACKEND"] = "jax"
+import jax
+
+jax.config.update("jax_enable_x64", True)
+import keras
+import numpy as np
+
+CLASSES = {
+    "activation": keras.layers.Activation,
+    "add": keras.layers.Add,
+    "average_pooling2d": keras.layers.AveragePooling2D,
+    "batch_normalization": keras.layers.BatchNormalization,
+    "concatenate": keras.layers.Concatenate,
+    "conv2d": keras.layers.Conv2D,
+    "dense": keras.layers.Dense,
+    "depthwise_conv2d": keras.layers.DepthwiseConv2D,
+    "dropout": keras.layers.Dropout,
+    "elu": keras.layers.ELU,
+    "flatten": keras.layers.Flatten,
+    "global_average_pooling2d": keras.layers.GlobalAveragePooling2D,
+    "global_max_pooling2d": keras.layers.GlobalMaxPooling2D,
+    "layer_normalization": keras.layers.LayerNormalization,
+    "leaky_relu": keras.layers.LeakyReLU,
+    "max_pooling2d": keras.layers.MaxPooling2D,
+    "multiply": keras.layers.Multiply,
+    "relu": keras.layers.ReLU,
+    "rescaling": keras.layers.Rescaling,
+    "reshape": keras.layers.Reshape,
+    "softmax": keras.layers.Softmax,
+    "zero_padding2d": keras.layers.ZeroPadding2D,
+}
+
+
+def gelu(approximate=False, **kwargs):
+    return keras.layers.Activation(
+        lambda x: keras.activations.gelu(x, approximate=approximate), **kwargs
+    )
+
+
+CLASSES["gelu"] = gelu
+
+IMAGE = [2, 5, 6, 4]
+ACTIVATIONS = [
+    "elu", "gelu", "leaky_relu", "linear", "log_softmax", "relu", "relu6", "selu", "sigmoid",
+    "silu", "softmax", "softplus", "swish", "tanh",
+]  # fmt: skip
+
+# (name, layer, shapes of the inputs), and what differs from {"training": True}.
+CASES = [
+    ("dense", {"type": "dense", "units": 3}, [[4, 5]]),
+    ("dense, activation", {"type": "dense", "units": 3, "activation": "tanh"}, [[4, 5]]),
+    ("dense, no bias", {"type": "dense", "units": 3, "use_bias": False}, [[4, 5]]),
+    ("dense on rows", {"type": "dense", "units": 3}, [[2, 4, 5]]),
+    ("dense on images", {"type": "dense", "units": 2, "activation": "relu"}, [[2, 3, 2, 4]]),
+    (
+        "dense, regularizers",
+        {
+            "type": "dense",
+            "units": 3,
+            "kernel_regularizer": "l2",
+            "bias_regularizer": "l1",
+            "activity_regularizer": {"l1": 0.25, "l2": 0.125},
+        },
+        [[4, 5]],
+    ),
+    (
+        "dense, frozen",
+        {"type": "dense", "units": 3, "trainable": False, "kernel_regularizer": "l2"},
+        [[4, 5]],
+    ),
+    ("conv2d", {"type": "conv2d", "filters": 3, "kernel_size": 3}, [IMAGE]),
+    (
+        "conv2d, same, strides, even",
+        {
+            "type": "conv2d",
+            "filters": 2,
+            "kernel_size": [2, 3],
+            "strides": [2, 1],
+            "padding": "same",
+            "activation": "sigmoid",
+        },
+        [IMAGE],
+    ),
+    (
+        "conv2d, same, strides on odd",
+        {"type": "conv2d", "filters": 2, "kernel_size": 3, "strides": 2, "padding": "same"},
+        [[1, 5, 7, 2]],
+    ),
+    (
+        "conv2d, dilation",
+        {"type": "conv2d", "filters": 2, "kernel_size": 3, "dilation_rate": 2, "padding": "same"},
+        [[1, 6, 5, 2]],
+    ),
+    (
+        "conv2d, groups",
+        {"type": "conv2d", "filters": 6, "kernel_size": [3, 2], "groups": 2, "use_bias": False},
+        [[1, 4, 4, 4]],
+    ),
+    (
+        "conv2d, regularizers",
+        {"type": "conv2d", "filters": 2, "kernel_size": 1, "kernel_regularizer": {"l1": 0.5}},
+        [[1, 3, 3, 2]],
+    ),
+    ("depthwise_conv2d", {"type": "depthwise_conv2d", "kernel_size": 3}, [IMAGE]),
+    (
+        "depthwise_conv2d, same, strides, multiplier",
+        {
+            "type": "depthwise_conv2d",
+            "kernel_size": [3, 2],
+            "strides": 2,
+            "padding": "same",
+            "depth_multiplier": 2,
+            "depthwise_regularizer": "l2",
+        },
+        [[1, 5, 6, 3]],
+    ),
+    (
+        "depthwise_conv2d, dilation",
+        {
+            "type": "depthwise_conv2d",
+            "kernel_size": 2,
+            "dilation_rate": 2,
+            "padding": "same",
+            "use_bias": False,
+        },
+        [[1, 5, 4, 2]],
+    ),
+    ("max_pooling2d", {"type": "max_pooling2d"}, [IMAGE]),
+    (
+        "max_pooling2d, same, overlap",
+        {"type": "max_pooling2d", "pool_size": [3, 2], "strides": [2, 1], "padding": "same"},
+        [IMAGE],
+    ),
+    ("average_pooling2d", {"type": "average_pooling2d", "pool_size": 2}, [IMAGE]),
+    (
+        "average_pooling2d, same, overlap",
+        {"type": "average_pooling2d", "pool_size": [2, 3], "strides": 2, "padding": "same"},
+        [IMAGE],
+    ),
+    ("global_average_pooling2d", {"type": "global_average_pooling2d"}, [IMAGE]),
+    (
+        "global_average_pooling2d, keepdims",
+        {"type": "global_average_pooling2d", "keepdims": True},
+        [IMAGE],
+    ),
+    ("global_max_pooling2d", {"type": "global_max_pooling2d"}, [IMAGE]),
+    ("batch_normalization", {"type": "batch_normalization"}, [IMAGE]),
+    (
+        "batch_normalization, inference",
+        {"type": "batch_normalization"},
+        [IMAGE],
+        {"training": False},
+    ),
+    (
+        "batch_normalization, frozen",
+        {"type": "batch_normalization", "trainable": False},
+        [[4, 3]],
+    ),
+    (
+        "batch_normalization of rows",
+        {"type": "batch_normalization", "momentum": 0.75, "epsilon": 0.0625},
+        [[6, 3]],
+    ),
+    (
+        "batch_normalization of sequences",
+        {"type": "batch_normalization", "center": False, "gamma_regularizer": "l2"},
+        [[3, 4, 2]],
+    ),
+    (
+        "batch_normalization, another axis",
+        {"type": "batch_normalization", "axis": 1, "scale": False, "beta_regularizer": "l1"},
+        [[3, 2, 4]],
+    ),
+    ("batch_normalization of one row", {"type": "batch_normalization"}, [[1, 3]]),
+    ("layer_normalization", {"type": "layer_normalization"}, [[3, 7]]),
+    ("layer_normalization of images", {"type": "layer_normalization"}, [[2, 3, 2, 5]]),
+    (
+        "layer_normalization, axes",
+        {"type": "layer_normalization", "axis": [1, 2], "epsilon": 0.125},
+        [[2, 3, 4]],
+    ),
+    (
+        "layer_normalization, axis in the middle, no center",
+        {"type": "layer_normalization", "axis": 1, "center": False, "gamma_regularizer": "l1"},
+        [[2, 5, 3]],
+    ),
+    (
+        "layer_normalization, plain",
+        {"type": "layer_normalization", "center": False, "scale": False},
+        [[3, 7]],
+    ),
+    ("leaky_relu", {"type": "leaky_relu"}, [[3, 7]]),
+    ("elu, alpha", {"type": "elu", "alpha": 0.5}, [[3, 7]]),
+    ("gelu, approximate", {"type": "gelu", "approximate": True}, [[3, 7]]),
+    ("relu, slope", {"type": "relu", "negative_slope": 0.125}, [[3, 7]]),
+    ("relu, max", {"type": "relu", "max_value": 0.75}, [[3, 7]]),
+    ("relu, max 6", {"type": "relu", "max_value": 6}, [[3, 7]], {"scale": 8}),
+    ("relu, threshold", {"type": "relu", "threshold": 0.5}, [[3, 7]]),
+    (
+        "relu, all",
+        {"type": "relu", "negative_slope": 0.25, "max_value": 1, "threshold": 0.5},
+        [[3, 7]],
+    ),
+    ("relu, slope and max", {"type": "relu", "negative_slope": 0.25, "max_value": 1}, [[3, 7]]),
+    ("softmax, axis", {"type": "softmax", "axis": 1}, [[2, 3, 4]]),
+    ("softmax of images", {"type": "softmax"}, [[1, 2, 2, 3]]),
+    ("flatten", {"type": "flatten"}, [[2, 2, 3]]),
+    ("flatten of vectors", {"type": "flatten"}, [[3, 4]]),
+    ("reshape", {"type": "reshape", "target_shape": [2, -1, 3]}, [[2, 4, 3]]),
+    ("zero_padding2d", {"type": "zero_padding2d"}, [[1, 2, 3, 2]]),
+    ("zero_padding2d, pair", {"type": "zero_padding2d", "padding": [1, 2]}, [[1, 2, 3, 1]]),
+    (
+        "zero_padding2d, sides",
+        {"type": "zero_padding2d", "padding": [[1, 0], [2, 3]]},
+        [[1, 2, 3, 1]],
+    ),
+    ("add", {"type": "add"}, [[2, 3], [2, 3], [2, 3]]),
+    ("add, broadcast", {"type": "add"}, [[2, 3, 4], [2, 1, 4]]),
+    ("multiply", {"type": "multiply"}, [[2, 3], [2, 3], [2, 3]]),
+    ("multiply, broadcast", {"type": "multiply"}, [[2, 2, 2, 3], [2, 1, 1, 3]]),
+    ("concatenate", {"type": "concatenate"}, [[2, 3], [2, 2]]),
+    ("concatenate, axis", {"type": "concatenate", "axis": 1}, [[2, 3, 2], [2, 1, 2], [2, 2, 2]]),
+    ("rescaling", {"type": "rescaling", "scale": 0.375, "offset": -0.5}, [[3, 4]]),
+    ("dropout, inference", {"type": "dropout", "rate": 0.5}, [[3, 4]], {"training": False}),
+    ("dropout, rate 0", {"type": "dropout", "rate": 0}, [[3, 4]]),
+    ("dropout, rate 1", {"type": "dropout", "rate": 1}, [[3, 4]]),
+]
+CASES += [
+    (f"activation {name}", {"type": "activation", "activation": name}, [[3, 7]])
+    for name in ACTIVATIONS
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    differs = {"policy": policy}
+    CASES += [
+        (
+            f"dense, {policy}",
+            {"type": "dense", "units": 3, "activation": "relu", "kernel_regularizer": "l2"},
+            [[4, 5]],
+            differs,
+        ),
+        (
+            f"conv2d, {policy}",
+            {"type": "conv2d", "filters": 3, "kernel_size": 3, "padding": "same"},
+            [[2, 4, 4, 2]],
+            differs,
+        ),
+        (f"batch_normalization, {policy}", {"type": "batch_normalization"}, [[2, 3, 3, 2]], differs),
+        (
+            f"batch_normalization, inference, {policy}",
+            {"type": "batch_normalization"},
+            [[4, 3]],
+            {"policy": policy, "training": False},
+        ),
+        (f"layer_normalization, {policy}", {"type": "layer_normalization"}, [[3, 6]], differs),
+        (f"softmax, {policy}", {"type": "softmax"}, [[3, 6]], differs),
+        (f"gelu, {policy}", {"type": "gelu"}, [[3, 6]], differs),
+        (f"average_pooling2d, {policy}", {"type": "average_pooling2d", "pool_size": 2}, [[1, 4, 4, 2]], differs),
+    ]
+
+
+def regularizer(value):
+    return keras.regularizers.L1L2(**value) if isinstance(value, dict) else value
+
+
+def make_layer(config, dtype):
+    kwargs = {k: v for k, v in config.items() if k != "type"}
+    for key in list(kwargs):
+        if key.endswith("_regularizer"):
+            kwargs[key] = regularizer(kwargs[key])
+        elif isinstance(kwargs[key], list):
+            kwargs[key] = tuple(tuple(v) if isinstance(v, list) else v for v in kwargs[key])
+    return CLASSES[config["type"]](dtype=dtype, **kwargs)
+
+
+class Numbers:
+    """Distinct multiples of 1/64 in [-2, 2), moved by 1/128 so that none is a kink."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, shape, scale=1):
+        size = int(np.prod(shape))
+        grid = (np.arange(256) - 128) / 64 + 1 / 128
+        return self.rng.choice(grid, size, replace=size > 256).reshape(shape) * scale
+
+
+def plain(array):
+    """Nine digits, the fewest that hold a float32; integers without a point."""
+    flat = np.asarray(array, dtype=np.float64).ravel()
+    return [int(v) if v == int(v) and abs(v) < 1e6 else float(f"{v:.9g}") for v in flat]
+
+
+def tensor(array):
+    return {"shape": list(np.shape(array)), "values": plain(array)}
+
+
+def run(index, name, config, shapes, training=True, policy=None, scale=1):
+    numbers = Numbers(index)
+    layer = make_layer(config, policy or "float64")
+    inputs_dtype = "float32" if policy else "float64"
+    inputs = [np.asarray(numbers(shape, scale), dtype=inputs_dtype) for shape in shapes]
+    several = len(inputs) > 1
+    slots = [keras.Input(batch_shape=x.shape, dtype=inputs_dtype) for x in inputs]
+    model = keras.Model(slots, layer(slots if several else slots[0]))
+    for weight in layer.weights:
+        value = numbers(weight.shape) / 2
+        weight.assign(np.abs(value) + 0.25 if "variance" in weight.name else value)
+
+    trainable = [v.value for v in layer.trainable_variables]
+    fixed = [v.value for v in layer.non_trainable_variables]
+    dy = numbers(model.output_shape)
+
+    def loss(weights, xs):
+        y, updated, losses = model.stateless_call(
+            weights,
+            fixed,
+            list(xs) if several else xs[0],
+            training=training,
+            return_losses=True,
+        )
+        total = (y.astype(inputs_dtype) * dy.astype(inputs_dtype)).sum()
+        for penalty in losses:
+            total = total + penalty.astype(inputs_dtype)
+        return total, (y, updated, losses)
+
+    (_, (y, updated, losses)), (d_weights, d_inputs) = jax.value_and_grad(
+        loss, argnums=(0, 1), has_aux=True
+    )(trainable, inputs)
+    case = {
+        "name": name,
+        "layer": config,
+        "training": training,
+        "policy": policy,
+        "inputs": [tensor(x) for x in inputs],
+        "weights": {v.name: tensor(w) for v, w in zip(layer.trainable_variables, trainable)},
+        "fixed": {v.name: tensor(w) for v, w in zip(layer.non_trainable_variables, fixed)},
+        "dy": tensor(dy),
+        "y": tensor(y.astype("float64")),
+        "penalty": float(f"{float(sum(p.astype('float64') for p in losses)):.9g}") if losses else 0,
+        "d_inputs": [tensor(d) for d in d_inputs],
+        "d_weights": {v.name: tensor(d) for v, d in zip(layer.trainable_variables, d_weights)},
+        "updated": {v.name: tensor(w) for v, w in zip(layer.non_trainable_variables, updated)},
+    }
+    for key in ["weights", "d_weights", "fixed", "updated"]:
+        case[key] = {k: v for k, v in case[key].items() if k != "seed_generator_state"}
+    return case
+
+
+def main():
+    cases = []
+    for index, (name, config, shapes, *differs) in enumerate(CASES):
+        cases.append(run(index, name, config, shapes, **(differs[0] if differs else {})))
+    path = pathlib.Path(__file__).parent / "data" / "keras_layers.json"
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    path.write_text(f'{{"keras":"{keras.__version__}","cases":[\n{lines}\n]}}\n')
+    print(f"{len(cases)} cases, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+// Layers against values that generate_keras_values.py has taken from Keras 3.
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "backend/backend.h"
+#include "graph/ops/ops.h"
+#include "nn/model_text.h"
+#include "passes/differentiate.h"
+#include "support/evaluate.h"
+#include "support/paths.h"
+#include "support/tolerance.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+using nlohmann::json;
+using test::BuiltModel;
+
+Shape shape_of(const json& tensor) {
+  return Shape(tensor["shape"].get<std::vector<std::int64_t>>());
+}
+
+Tensor tensor_of(const json& tensor) {
+  Tensor result(DType::float32, shape_of(tensor));
+  const auto values = tensor["values"].get<std::vector<double>>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    result.as<float>()[i] = static_cast<float>(values[i]);
+  }
+  return result;
+}
+
+double largest(const json& tensor) {
+  double most = 0;
+  for (const json& value : tensor["values"]) most = std::max(most, std::abs(value.get<double>()));
+  return most;
+}
+
+/// What a result of a case may be off by. In float32, no sum has more terms than the case's largest
+/// tensor has elements, and k_steps more roundings happen on the way; the sums may consist of
+/// numbers as large as any of the case. In 16 bits, k_half_steps roundings of the result itself
+/// come on top: sums are kept in float32 there.
+class Allowance {
+ public:
+  explicit Allowance(const json& c) {
+    if (c["policy"].is_string()) {
+      stored_ = c["policy"] == "mixed_float16" ? DType::float16 : DType::bfloat16;
+    }
+    const auto add = [&](const json& tensor) {
+      terms_ = std::max(terms_, static_cast<std::int64_t>(tensor["values"].size()));
+      magnitude_ = std::max(magnitude_, largest(tensor));
+    };
+    for (const char* group : {"inputs", "weights", "fixed", "d_inputs", "d_weights"}) {
+      for (const json& tensor : c[group]) add(tensor);
+    }
+    add(c["y"]);
+    add(c["dy"]);
+  }
+
+  double of(const json& want) const {
+    const double exact =
+        testing::tolerance(DType::float32, DType::float32, terms_ + k_steps, magnitude_);
+    if (stored_ == DType::float32) return exact;
+    return exact + k_half_steps * epsilon(stored_) * std::max(largest(want), epsilon(stored_));
+  }
+
+ private:
+  static constexpr std::int64_t k_steps = 16;
+  static constexpr double k_half_steps = 4;
+  DType stored_ = DType::float32;
+  std::int64_t terms_ = 1;
+  double magnitude_ = 1;
+};
+
+/// The first difference that is not allowed, as text.
+std::string misses(const Tensor& got, const json& want, double allowed) {
+  if (got.shape() != shape_of(want)) {
+    return fmt::format("shape {}, want {}", to_string(got.shape()), to_string(shape_of(want)));
+  }
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    const double g = element_as_double(got.view(), i);
+    const double w = want["values"][static_cast<std::size_t>(i)].get<double>();
+    if (!(std::abs(g - w) <= allowed)) {
+      return fmt::format("element {}: got {:.9g}, want {:.9g}, allowed {:.3g}", i, g, w, allowed);
+    }
+  }
+  return {};
+}
+
+/// The case's layer between inputs a, b, ...
+std::string model_text_of(const json& c) {
+  std::string inputs, from;
+  char name = 'a';
+  for (const json& input : c["inputs"]) {
+    auto extents = input["shape"].get<std::vector<std::int64_t>>();
+    extents.erase(extents.begin());
+    inputs += fmt::format("{}{}: {}", name == 'a' ? "" : ", ", name, json(extents).dump());
+    from += fmt::format("{}{}", name == 'a' ? "" : ", ", name);
+    ++name;
+  }
+  json layer = c["layer"];
+  layer["from"] = json::array();
+  std::string text = layer.dump();
+  text.replace(text.find("\"from\":[]"), 9, fmt::format("\"from\": [{}]", from));
+  return fmt::format("{{inputs: {{{}}}, nodes: {{it: {}}}, outputs: it}}", inputs, text);
+}
+
+std::string key_of(std::string_view variable) {
+  return std::string(variable.substr(std::string_view("it/").size()));
+}
+
+/// sum(y * dy) plus the regularization losses, and what is to be compared with Keras.
+struct Expected {
+  std::vector<std::string> names;
+  std::vector<Value> values;
+  std::vector<json> wants;
+
+  void add(std::string name, Value value, json want) {
+    names.push_back(std::move(name));
+    values.push_back(value);
+    wants.push_back(std::move(want));
+  }
+};
+
+Expected expectations(graph::Builder& b, const BuiltModel& built, const json& c) {
+  const Value y = b.cast(built.forward.outputs.at(0), DType::float32);
+  const Value dy = b.placeholder("dy", DType::float32, b.shape(y));
+  Value loss = graph::ops::reduce(b, "Sum", b.add("Mul", {y, dy}));
+  Value penalty = b.scalar(DType::float32, 0);
+  for (const Value& term : built.forward.record.losses) {
+    penalty = b.add("AddV2", {penalty, term});
+  }
+  loss = b.add("AddV2", {loss, penalty});
+
+  Expected expected;
+  expected.add("y", y, c["y"]);
+  expected.add(
+      "penalty", penalty, {{"shape", json::array()}, {"values", json::array({c["penalty"]})}});
+  std::vector<Value> xs = built.inputs;
+  for (const Weight& weight : built.forward.record.weights) xs.push_back(weight.read);
+  const std::vector<Value> gradients = passes::differentiate(b, loss, xs);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::size_t inputs = built.inputs.size();
+    const std::string name = i < inputs
+                                 ? fmt::format("gradient of input {}", i)
+                                 : "gradient of " + built.forward.record.weights[i - inputs].name;
+    const json& want = i < inputs
+                           ? c["d_inputs"][i]
+                           : c["d_weights"][key_of(built.forward.record.weights[i - inputs].name)];
+    const Value zero = b.fill(DType::float32, b.shape(xs[i]), 0);
+    expected.add(name, gradients[i].valid() ? gradients[i] : zero, want);
+  }
+  for (const Assignment& assignment : built.forward.record.assignments) {
+    const std::string& name = b.graph().node(assignment.handle.node).name;
+    expected.add("updated " + name, assignment.value, c["updated"][key_of(name)]);
+  }
+  return expected;
+}
+
+TEST_CASE("layers: outputs, gradients and statistics are Keras's") {
+  std::ifstream file(test::source_dir() / "tests/nn/data/keras_layers.json");
+  const json cases = json::parse(file)["cases"];
+  CHECK(cases.size() > 80);
+  const backend::Backend backend = backend::cpu_reference();
+  for (const json& c : cases) {
+    const std::string& case_name = c["name"].get_ref<const std::string&>();
+    CAPTURE(case_name);
+    const std::string policy =
+        c["policy"].is_string() ? c["policy"].get<std::string>() : std::string("float32");
+    const test::ModelText text =
+        test::good_model(model_text_of(c), fmt::format("{{policy: {}}}", policy));
+    const std::int64_t batch = c["inputs"][0]["shape"][0].get<std::int64_t>();
+    BuiltModel built = test::build_model(text.model, batch, c["training"].get<bool>());
+    graph::Builder b(built.graph, graph::op_table());
+    const Expected expected = expectations(b, built, c);
+
+    testing::Tensors feeds, variables;
+    feeds["ordinal"] = Tensor(DType::int64, {});
+    for (std::size_t i = 0; i < built.inputs.size(); ++i) {
+      feeds[built.graph.node(built.inputs[i].node).name] = tensor_of(c["inputs"][i]);
+    }
+    feeds["dy"] = tensor_of(c["dy"]);
+    std::size_t known = 0;
+    for (const graph::Variable& variable : built.graph.variables()) {
+      const std::string key = key_of(variable.name);
+      const bool fixed = c["fixed"].contains(key);
+      const json& value = fixed ? c["fixed"][key] : c["weights"][key];
+      CHECK(fixed != variable.trainable);
+      CHECK(variable.type.shape == shape_of(value));
+      variables[variable.name] = tensor_of(value);
+      ++known;
+    }
+    CHECK(known == c["weights"].size() + c["fixed"].size());
+
+    const std::vector<Tensor> got =
+        testing::evaluate(built.graph, backend, expected.values, feeds, variables);
+    const Allowance allowance(c);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const std::string what = expected.names[i];
+      CAPTURE(what);
+      CHECK(misses(got[i], expected.wants[i], allowance.of(expected.wants[i])) == "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace halfstep::nn
