@@ -11,7 +11,7 @@
 #include "core/tensor.h"
 #include "graph/builder.h"
 
-namespace halfstep::test {
+namespace halfstep::testing {
 
 /// One input of a case, and how its elements are made.
 struct Operand {
@@ -30,8 +30,8 @@ struct Operand {
   Shape shape;
   double low = -2;
   double high = 2;
-  std::vector<std::int64_t> given;
-  std::optional<DType> dtype;  ///< the dtype under test when absent
+  std::vector<std::int64_t> given{};
+  std::optional<DType> dtype{};  ///< the dtype under test when absent
 };
 
 Operand uniform(const Shape& shape, double low = -2, double high = 2);
@@ -48,6 +48,8 @@ Operand ints(std::vector<std::int64_t> values);
 Operand int_scalar(std::int64_t value);
 /// Random integers in [low, high).
 Operand indices(const Shape& shape, std::int64_t low, std::int64_t high, DType = DType::int32);
+/// The same in the dtype under test.
+Operand whole(const Shape& shape, std::int64_t low, std::int64_t high);
 /// Random booleans.
 Operand flags(const Shape& shape);
 /// `operand` in a dtype of its own.
@@ -56,14 +58,18 @@ Operand typed(Operand operand, DType dtype);
 struct OpCase {
   std::string name;  ///< "MatMul/transposed"
   std::string op;
-  graph::Attrs attrs;
-  std::vector<Operand> inputs;
+  graph::Attrs attrs{};
+  std::vector<Operand> inputs{};
   /// The tolerance: roundings on the way to one result, and the largest magnitude among the numbers
   /// that are rounded.
   std::int64_t terms = 8;
   double magnitude = 4;
+  /// Outputs whose gradient is looked at.
+  std::vector<int> differentiated{0};
   /// Inputs that the gradient rule takes for constants although the value depends on them.
-  std::vector<std::size_t> no_gradient;
+  std::vector<std::size_t> no_gradient{};
+  /// Only these, where the op's signature allows more than it computes.
+  std::optional<DTypeSet> dtypes{};
   /// False where finite differences make no sense.
   bool check_gradient = true;
 };
@@ -75,8 +81,15 @@ const std::vector<OpCase>& op_cases();
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> array_cases();
 std::vector<OpCase> binary_cases();
+std::vector<OpCase> convolution_cases();
+std::vector<OpCase> image_cases();
 std::vector<OpCase> matmul_cases();
+std::vector<OpCase> normalization_cases();
+std::vector<OpCase> optimizer_cases();
+std::vector<OpCase> pooling_cases();
+std::vector<OpCase> random_cases();
 std::vector<OpCase> reduce_cases();
+std::vector<OpCase> scaling_cases();
 std::vector<OpCase> softmax_cases();
 std::vector<OpCase> state_cases();
 std::vector<OpCase> unary_cases();
@@ -100,4 +113,4 @@ BuiltCase build(const OpCase& c, DType dtype, std::optional<DType> rounded = {})
 /// The dtypes halfstep computes with that the case can be built in.
 std::vector<DType> dtypes_of(const OpCase& c);
 
-}  // namespace halfstep::test
+}  // namespace halfstep::testing

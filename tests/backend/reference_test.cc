@@ -1,0 +1,168 @@
+// The reference kernels themselves: in every dtype against float64 on the same rounded inputs.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "backend/cpu/kernels.h"
+#include "core/parallel.h"
+#include "graph/ops/ops.h"
+#include "support/evaluate.h"
+#include "support/op_cases.h"
+#include "support/tolerance.h"
+
+namespace halfstep::testing {
+namespace {
+
+using graph::Value;
+
+std::vector<Value> outputs_of(const BuiltCase& built) {
+  std::vector<Value> values;
+  const std::size_t count = built.graph.node(built.node).outputs.size();
+  for (std::size_t i = 0; i < count; ++i) values.push_back({built.node, static_cast<int>(i)});
+  return values;
+}
+
+/// Outputs, then the variables by name.
+std::vector<Tensor> run(BuiltCase& built, const backend::Backend& backend) {
+  const std::vector<Value> fetches = outputs_of(built);
+  std::vector<Tensor> results =
+      evaluate(built.graph, backend, fetches, built.feeds, built.variables);
+  for (const auto& [name, tensor] : built.variables) results.push_back(tensor.clone());
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("op table: every executable op has a reference kernel and a case") {
+  // What a plan provides without a launch.
+  const std::set<std::string_view> k_provided{
+      "Const", "Placeholder", "ReadVariableOp", "VarHandleOp"};
+  std::set<std::string_view> kernels;
+  for (const backend::Kernel& k : backend::cpu::reference_kernels()) kernels.insert(k.op);
+  std::set<std::string_view> cases;
+  for (const OpCase& c : op_cases()) cases.insert(c.op);
+  for (const graph::OpDef& op : graph::op_table().all()) {
+    if (op.infer == nullptr || k_provided.contains(op.name)) continue;
+    CAPTURE(op.name);
+    CHECK(kernels.contains(op.name));
+    CHECK(cases.contains(op.name));
+  }
+}
+
+TEST_CASE("reference rows: each names an executable op, once") {
+  std::set<std::string_view> ops;
+  std::set<std::string_view> names;
+  for (const backend::Kernel& k : backend::cpu::reference_kernels()) {
+    CAPTURE(k.name);
+    const graph::OpDef* op = graph::op_table().find(k.op);
+    CHECK((op != nullptr && op->infer != nullptr));
+    CHECK(ops.insert(k.op).second);
+    CHECK(names.insert(k.name).second);
+    CHECK(k.name.starts_with("reference/"));
+  }
+}
+
+TEST_CASE("reference: float32 and the 16-bit types agree with float64") {
+  const backend::Backend backend = backend::cpu_reference();
+  for (const OpCase& c : op_cases()) {
+    const std::vector<DType> dtypes = dtypes_of(c);
+    if (std::find(dtypes.begin(), dtypes.end(), DType::float64) == dtypes.end()) continue;
+    for (DType dtype : dtypes) {
+      if (!is_floating(dtype) || dtype == DType::float64) continue;
+      CAPTURE(c.name);
+      CAPTURE(name(dtype));
+      BuiltCase narrow = build(c, dtype);
+      BuiltCase wide = build(c, DType::float64, dtype);
+      const std::vector<Tensor> got = run(narrow, backend);
+      const std::vector<Tensor> want = run(wide, backend);
+      REQUIRE(got.size() == want.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        CAPTURE(i);
+        const Comparison same =
+            compare(got[i].view(), want[i].view(), DType::float32, c.terms, c.magnitude);
+        CHECK_MESSAGE(same, same.text);
+      }
+    }
+  }
+}
+
+TEST_CASE("reference: every case runs in every dtype its op allows") {
+  const backend::Backend backend = backend::cpu_reference();
+  for (const OpCase& c : op_cases()) {
+    for (DType dtype : dtypes_of(c)) {
+      CAPTURE(c.name);
+      CAPTURE(name(dtype));
+      BuiltCase built = build(c, dtype);
+      CHECK_NOTHROW(run(built, backend));
+    }
+  }
+}
+
+TEST_CASE("reference: the number of threads changes no bit") {
+  const backend::Backend backend = backend::cpu_reference();
+  const int threads = thread_count();
+  for (const OpCase& c : op_cases()) {
+    CAPTURE(c.name);
+    const DType dtype = dtypes_of(c).front();
+    BuiltCase one = build(c, dtype);
+    BuiltCase three = build(c, dtype);
+    set_thread_count(1);
+    const std::vector<Tensor> want = run(one, backend);
+    set_thread_count(3);
+    const std::vector<Tensor> got = run(three, backend);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const Comparison same = compare_bits(got[i].view(), want[i].view());
+      CHECK_MESSAGE(same, same.text);
+    }
+  }
+  set_thread_count(threads);
+}
+
+TEST_CASE("reference: a kernel that may write over an input gives the same there") {
+  const backend::Backend backend = backend::cpu_reference();
+  for (const OpCase& c : op_cases()) {
+    for (DType dtype : dtypes_of(c)) {
+      BuiltCase built = build(c, dtype);
+      const backend::NodeView node{built.graph, built.graph.node(built.node)};
+      const backend::Kernel* kernel = backend::choose(backend, node).kernel;
+      REQUIRE(kernel != nullptr);
+      if (kernel->inplace == 0 || !built.variables.empty()) continue;
+      const std::vector<Tensor> want = run(built, backend);
+      for (std::size_t shared = 0; shared < node.inputs(); ++shared) {
+        if ((kernel->inplace >> shared & 1U) == 0 || node.input(shared) != node.output()) continue;
+        CAPTURE(c.name);
+        CAPTURE(name(dtype));
+        CAPTURE(shared);
+        std::vector<Tensor> inputs =
+            evaluate(built.graph, backend, built.inputs, built.feeds, built.variables);
+        std::vector<TensorView> in;
+        for (const Tensor& tensor : inputs) in.push_back(tensor.view());
+        const TensorView out[] = {in[shared]};
+        run_kernel(*kernel, node, backend.capabilities, in, out);
+        const Comparison same = compare_bits(out[0], want[0].view());
+        CHECK_MESSAGE(same, same.text);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients: each rule agrees with central differences in float64") {
+  const backend::Backend backend = backend::cpu_reference();
+  for (const OpCase& c : op_cases()) {
+    const graph::OpDef* op = graph::op_table().find(c.op);
+    const std::vector<DType> dtypes = dtypes_of(c);
+    const bool real = std::find(dtypes.begin(), dtypes.end(), DType::float64) != dtypes.end();
+    if (!c.check_gradient || op->gradient == nullptr || !real) continue;
+    const BuiltCase built = build(c, DType::float64);
+    if (!is_floating(built.graph.node(built.node).outputs[0].dtype)) continue;
+    CAPTURE(c.name);
+    const std::string misses = gradient_misses(c, backend);
+    CHECK_MESSAGE(misses.empty(), misses);
+  }
+}
+
+}  // namespace halfstep::testing
