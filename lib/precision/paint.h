@@ -54,6 +54,7 @@ struct PaintJob {
   Mode mode = Mode::cuda;
   DType target = DType::float16;
   bool force_all = false;
+  bool infer_follows = false;  ///< the pass infer_after_allow in every mode, not in bf16 alone
   /// Whether the node's device has a kernel for the op with this dtype.
   std::function<bool(std::string_view op, DType dtype)> supports = {};
 };

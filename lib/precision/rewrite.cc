@@ -257,6 +257,7 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
                              .mode = options.mode,
                              .target = options.target(),
                              .force_all = force_all,
+                             .infer_follows = options.infer_follows,
                              .supports = options.supports});
   CastPlan plan;
   if (painting.nothing_to_do) {

@@ -28,7 +28,10 @@ struct RewriteOptions {
   bool ignore_performance = false;  ///< rewrite for slow GPUs too
   /// Rewrite whatever device nodes sit on: for training, where the device is a matter of the run.
   bool waive_device_gates = false;
-  bool emulate = true;              ///< mode cpu: keep ops in float32 between casts
+  bool emulate = true;  ///< mode cpu: keep ops in float32 between casts
+  /// Convert infer ops right after a converted op in every mode. TensorFlow did so in mode bf16
+  /// alone for long; 2.21 does it everywhere.
+  bool infer_follows = false;
   std::set<std::string> functions;  ///< the graph's own function library
   /// Whether there is a kernel; absent: for every dtype that an op declares.
   std::function<bool(std::string_view op, DType dtype)> supports = {};

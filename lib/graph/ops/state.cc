@@ -62,7 +62,8 @@ std::vector<OpDef> state_ops() {
              {.infer = infer_same, .gradient = gradient_cast}),
       define("VarHandleOp",
              "-> resource: resource",
-             "dtype: type, shape: shape, shared_name: string = '', container: string = ''",
+             "dtype: type, shape: shape, shared_name: string = '', container: string = '', "
+             "debug_name: string = '', allowed_devices: string = ''",
              {.infer = infer_handle, .stateful = true}),
       define("ReadVariableOp",
              "resource: resource -> value: dtype",
@@ -70,7 +71,7 @@ std::vector<OpDef> state_ops() {
              {.infer = infer_read, .gradient = gradient_read, .stateful = true}),
       define("AssignVariableOp",
              "resource: resource, value: dtype, ok?: bool",
-             "dtype: type",
+             "dtype: type, validate_shape: bool = false",
              {.infer = infer_assign, .stateful = true}),
       define("AssignAddVariableOp",
              "resource: resource, value: dtype, ok?: bool",

@@ -1,0 +1,23 @@
+#pragma once
+// TensorFlow's own switches of the rewrite, environment variables named
+// TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_<suffix>. Reading them is left to the caller.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precision/rewrite.h"
+
+namespace halfstep::precision {
+
+/// The value of an environment variable, or nothing when it is not set.
+using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// Applies LEVEL, {ALLOW,INFER,DENY,CLEAR}LIST_{ADD,REMOVE}, the older WHITELIST, GRAYLIST and
+/// BLACKLIST pairs (after those), IGNORE_PERFORMANCE, SIMULATE_GPU and EMULATE_FP16 to `options`.
+/// What cannot be read keeps its default, as in TensorFlow, and is returned as a warning.
+std::vector<Problem> apply_tensorflow_variables(const Variables& variables,
+                                                RewriteOptions& options);
+
+}  // namespace halfstep::precision
