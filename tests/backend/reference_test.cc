@@ -10,6 +10,7 @@
 #include "backend/cpu/kernels.h"
 #include "core/parallel.h"
 #include "graph/ops/ops.h"
+#include "graph/verify.h"
 #include "support/evaluate.h"
 #include "support/op_cases.h"
 #include "support/tolerance.h"
@@ -97,6 +98,7 @@ TEST_CASE("reference: every case runs in every dtype its op allows") {
       CAPTURE(c.name);
       CAPTURE(name(dtype));
       BuiltCase built = build(c, dtype);
+      CHECK_NOTHROW(graph::verify(built.graph, "build"));
       CHECK_NOTHROW(run(built, backend));
     }
   }

@@ -97,7 +97,7 @@ double element(const TensorView& view, std::int64_t i) {
 
 double tolerance(
     DType stored, DType accumulated, std::int64_t terms, double magnitude, double result) {
-  return epsilon(stored) * std::abs(result) + smallest(stored) +
+  return 0.5 * (epsilon(stored) * std::abs(result) + smallest(stored)) +
          static_cast<double>(terms) * epsilon(accumulated) * magnitude;
 }
 
