@@ -165,11 +165,13 @@ std::vector<Kernel> norm_kernels() {
       {.op = "FusedBatchNormV3",
        .name = "reference/fused_batch_norm_v3",
        .accepts = executable,
-       .prepare = prepare_norm},
+       .prepare = prepare_norm,
+       .inplace = 0b1},
       {.op = "FusedBatchNormGradV3",
        .name = "reference/fused_batch_norm_grad_v3",
        .accepts = executable,
-       .prepare = prepare_norm_grad},
+       .prepare = prepare_norm_grad,
+       .inplace = 0b11},
   };
 }
 
