@@ -191,6 +191,13 @@ TEST_CASE("random translation: parts of a step are interpolated or rounded") {
                   translation(0.3, -0.7, "reflect", "bilinear")) == std::vector<double>{6, 7});
 }
 
+TEST_CASE("random translation: what has no weight does not touch the result") {
+  const std::vector<double> x{1, HUGE_VAL, 3, -HUGE_VAL};
+  CHECK(augmented("RandomTranslation",
+                  tensor(DType::float16, {1, 1, 4, 1}, x),
+                  translation(0, 0, "wrap", "bilinear")) == x);
+}
+
 TEST_CASE("random translation: shifts fill their range, a draw of its own per sample") {
   const Shape shape{500, 1, 100, 1};
   std::vector<double> ramp;
