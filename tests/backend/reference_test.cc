@@ -143,7 +143,11 @@ TEST_CASE("reference: a kernel that may write over an input gives the same there
             evaluate(built.graph, backend, built.inputs, built.feeds, built.variables);
         std::vector<TensorView> in;
         for (const Tensor& tensor : inputs) in.push_back(tensor.view());
-        const TensorView out[] = {in[shared]};
+        std::vector<TensorView> out{in[shared]};
+        std::vector<Tensor> others;
+        for (std::size_t i = 1; i < node.outputs(); ++i) {
+          out.push_back(others.emplace_back(node.output(i).dtype, node.output(i).shape).view());
+        }
         run_kernel(*kernel, node, backend.capabilities, in, out);
         const Comparison same = compare_bits(out[0], want[0].view());
         CHECK_MESSAGE(same, same.text);
