@@ -30,7 +30,7 @@ bool is_plain(std::string_view text, bool in_flow) {
   if (k_indicators.find(text.front()) != std::string_view::npos) return false;
   if (text.starts_with("...") || text.find(": ") != std::string_view::npos) return false;
   if (text.find(" #") != std::string_view::npos || has_odd_character(text)) return false;
-  return !in_flow || text.find_first_of(",[]{}:#") == std::string_view::npos;
+  return !in_flow || text.find_first_of(",[]{}:#?") == std::string_view::npos;
 }
 
 std::string in_quotes(std::string_view text) {

@@ -13,6 +13,8 @@
 namespace halfstep::config {
 namespace {
 
+constexpr std::string_view k_path_examples = "training.epochs and model.layers[0].units are";
+
 /// Two ways of saying the same in the map at `path`.
 struct Rivals {
   std::string_view path;
@@ -57,6 +59,7 @@ bool other_type(const Node& base, const Node& over) {
 
 void overlay_at(Node& base, Node over, const std::string& path) {
   if (over.kind == Node::Kind::map) spell_out(base, path);
+  if (base.kind == Node::Kind::map && word_joins_map(path)) spell_out(over, path);
   if (base.kind != Node::Kind::map || over.kind != Node::Kind::map || other_type(base, over)) {
     base = std::move(over);
     return;
@@ -180,14 +183,19 @@ Override Override::parse(Kind kind, std::string_view flag, std::string_view argu
     throw UserError(ErrorKind::config,
                     {result.origin, 0, 0, {}},
                     fmt::format("'{}' is not a config path", result.path),
-                    "training.epochs and model.layers[0].units are");
+                    std::string(k_path_examples));
   }
   return result;
 }
 
 void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
   const auto steps = parse_path(change.path);
-  require(steps.has_value(), "override with the path '{}'", change.path);
+  if (!steps) {
+    diagnostics.error({change.origin, 0, 0, {}},
+                      fmt::format("'{}' is not a config path", change.path),
+                      std::string(k_path_examples));
+    return;
+  }
   std::optional<Node> value;
   if (change.kind != Override::Kind::unset) {
     value = new_value(change, diagnostics);
@@ -207,10 +215,13 @@ void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
     drop_rivals(*parent, said, parent_path);
   }
   if (!walk.step(steps->back())) return;
-  if (value)
-    walk.node() = std::move(*value);
-  else
+  if (!value) {
     remove_step(*parent, walk.node());
+  } else if (word_joins_map(walk.path())) {
+    overlay_at(walk.node(), std::move(*value), walk.path());
+  } else {
+    walk.node() = std::move(*value);
+  }
   set_paths(config);
 }
 

@@ -13,7 +13,8 @@ namespace halfstep::config {
 
 /// Lays `over` on `base`. Maps merge key by key; lists and scalars replace, and so does `null`.
 ///
-/// A map whose `type` is another one replaces too (the fields of another optimizer mean nothing).
+/// A map whose `type` is another one replaces too (the fields of another optimizer mean nothing);
+/// `device: cpu` replaces only the kind and index, not the threads.
 /// Where two ways of saying the same exclude each other, the later one removes the earlier:
 /// `model.{input,layers}` and `model.{inputs,nodes,outputs}`; `data.name` and
 /// `data.{format,path,sha256}`. Both at once in one file stay, for the reader to report.

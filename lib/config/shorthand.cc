@@ -40,6 +40,9 @@ bool spell_out(Node& node, std::string_view path) {
     } else if (path == "device" && colon != std::string::npos) {
       add(map, "kind", Node::scalar(node.text.substr(0, colon), node.where));
       add(map, "index", Node::scalar(node.text.substr(colon + 1), node.where));
+    } else if (path == "device") {
+      add(map, "kind", node);
+      add(map, "index", Node::scalar("0", node.where));
     } else {
       add(map, shorthand.key, std::move(node));
     }
@@ -48,5 +51,7 @@ bool spell_out(Node& node, std::string_view path) {
   }
   return false;
 }
+
+bool word_joins_map(std::string_view path) { return path == "device"; }
 
 }  // namespace halfstep::config

@@ -12,4 +12,8 @@ namespace halfstep::config {
 /// and the node stays as it is.
 bool spell_out(Node& node, std::string_view path);
 
+/// Whether a word laid over the map at `path` replaces only the keys that it stands for: `device:
+/// cpu` leaves `device.threads` alone, while `optimizer: sgd` means a fresh optimizer.
+bool word_joins_map(std::string_view path);
+
 }  // namespace halfstep::config

@@ -4,7 +4,9 @@
 
 #include <random>
 
+#include "config/emit.h"
 #include "config/merge.h"
+#include "config/printer.h"
 #include "support.h"
 
 namespace halfstep::config::testing {
@@ -69,6 +71,28 @@ TEST_CASE("fuzz: a damaged config is read or refused, never worse") {
   // Both ways must be taken, or the damage is of the wrong size.
   CHECK(read > 100);
   CHECK(refused > 100);
+}
+
+TEST_CASE("fuzz: any text in any place is printed so that it reads back") {
+  std::mt19937 random(20240302);
+  static constexpr std::string_view k_letters = "ab1e.-+:?,[]{}#&*!|>'\"%@`~$= \n\t\\/<0x_";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    const std::size_t size = random() % 7;
+    for (std::size_t i = 0; i < size; ++i) text += k_letters[random() % k_letters.size()];
+    CAPTURE(text);
+    Node value = Node::scalar(text);
+    value.quoted = yaml_guesses(text);
+    Node list;
+    list.kind = Node::Kind::sequence;
+    list.items = {value, value};
+    Node root;
+    root.kind = Node::Kind::map;
+    root.entries = {{"v", {}, value}, {"w" + text, {}, value}, {text, {}, list}};
+    const std::string yaml = emit_yaml(root);
+    CAPTURE(yaml);
+    CHECK(same(node_of(yaml), root));
+  }
 }
 
 TEST_CASE("fuzz: damaged settings are applied or refused, never worse") {

@@ -63,6 +63,10 @@ TEST_CASE("merge: maps merge, lists and scalars and null replace") {
        "precision: {loss_scale: 1024}",
        "precision: {loss_scale: {max: 4096}}",
        "precision:\n  loss_scale:\n    mode: fixed\n    initial: 1024\n    max: 4096\n"},
+      {"a device's name leaves its threads",
+       "device: {kind: cuda, index: 1, threads: 4}",
+       "device: cpu",
+       "device:\n  kind: cpu\n  index: 0\n  threads: 4\n"},
       {"nodes remove layers",
        "model: {input: [3], layers: [a]}",
        "model: {inputs: {x: [3]}, nodes: {a: 1}, outputs: [a]}",
@@ -124,6 +128,9 @@ TEST_CASE("set: paths lead through maps and lists, and make what is missing") {
        "optimizer:\n  type: adam\n  learning_rate: 1\n"},
       {"optimizer: {type: sgd, momentum: 1}", "optimizer=adam", "optimizer: adam\n"},
       {"device: cuda:2", "device.threads=3", "device:\n  kind: cuda\n  index: 2\n  threads: 3\n"},
+      {"device: {kind: cpu, threads: 3}",
+       "device=cuda:1",
+       "device:\n  kind: cuda\n  threads: 3\n  index: 1\n"},
       {"data: {format: idx, path: x}", "data.name=mnist", "data:\n  name: mnist\n"},
       {"data: {name: x}", "data.name=mnist", "data:\n  name: mnist\n"},
   };
@@ -200,6 +207,15 @@ TEST_CASE("set: arguments that are no settings are refused") {
     CAPTURE(argument);
     CHECK_THROWS_AS(Override::parse(Override::Kind::set, "--set", argument), UserError);
   }
+}
+
+TEST_CASE("set: a flag's path that is none is an error, not a crash") {
+  Node node = node_of("a: 1");
+  Diagnostics diagnostics;
+  apply(node, {Override::Kind::unset, "a..b", "", "--unset a..b"}, diagnostics);
+  CHECK(problems(diagnostics) ==
+        std::vector<std::string>{"--unset a..b: error: 'a..b' is not a config path "
+                                 "(training.epochs and model.layers[0].units are)"});
 }
 
 TEST_CASE("set: messages about a value name the setting it came from") {
