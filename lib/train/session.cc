@@ -25,16 +25,20 @@ std::string mebibytes(std::size_t bytes) {
 
 Session::Session(const config::RunSpec& spec,
                  const data::Dataset& dataset,
-                 const backend::Backend& backend)
-    : spec_(spec), dataset_(dataset), backend_(backend), data_shape_(describe(dataset)) {
+                 const backend::Backend& backend,
+                 nn::Purpose purpose)
+    : spec_(spec),
+      dataset_(dataset),
+      backend_(backend),
+      purpose_(purpose),
+      data_shape_(describe(dataset)) {
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
   split_data();
 
-  const std::int64_t batch = spec_.training.batch_size;
-  prepared_ =
-      prepare_graph(nn::build_step(blueprint_, data_shape_, batch, nn::Purpose::train), spec_);
+  const std::int64_t batch = main_batch();
+  prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
   warnings_ = spec_.warnings;
   for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
@@ -46,7 +50,8 @@ Session::Session(const config::RunSpec& spec,
   check_memory(state_bytes);
   state_ = std::make_unique<plan::State>(prepared_.graph, blueprint_.seed);
 
-  plan(nn::Purpose::train, batch);
+  plan(purpose, batch);
+  if (purpose != nn::Purpose::train) return;
   const std::int64_t tail = train_rows_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
 }
@@ -66,10 +71,14 @@ std::int64_t Session::evaluation_batch() const {
   return spec_.training.validation_batch_size.value_or(spec_.training.batch_size);
 }
 
+std::int64_t Session::main_batch() const {
+  return purpose_ == nn::Purpose::train ? spec_.training.batch_size : evaluation_batch();
+}
+
 plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
   std::unique_ptr<plan::Plan>& entry = plans_[{purpose, batch}];
   if (entry) return *entry;
-  const bool have = purpose == nn::Purpose::train && batch == spec_.training.batch_size;
+  const bool have = purpose == purpose_ && batch == main_batch();
   const graph::Graph graph =
       have ? prepared_.graph
            : prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_).graph;

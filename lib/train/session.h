@@ -19,13 +19,14 @@ namespace halfstep::train {
 
 class Session {
  public:
-  /// Reads the model for this data and compiles the plans that training needs. The data set must
-  /// outlive the session.
+  /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
+  /// plans. The data set must outlive the session.
   /// Errors: UserError(config) for everything wrong in the model and its precision;
   /// UserError(memory) when the plans do not fit into the memory that is left.
   Session(const config::RunSpec& spec,
           const data::Dataset& dataset,
-          const backend::Backend& backend);
+          const backend::Backend& backend,
+          nn::Purpose purpose = nn::Purpose::train);
 
   const config::RunSpec& spec() const { return spec_; }
   const nn::Blueprint& blueprint() const { return blueprint_; }
@@ -41,7 +42,7 @@ class Session {
 
   /// The plan for a purpose and batch size; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
-  /// What the precision passes did to the training graph.
+  /// The graph of the session's purpose and what the precision passes did to it.
   const Prepared& prepared() const { return prepared_; }
 
   std::int64_t evaluation_batch() const;
@@ -50,12 +51,14 @@ class Session {
   const std::vector<config::Warning>& warnings() const { return warnings_; }
 
  private:
+  std::int64_t main_batch() const;
   void split_data();
   void check_memory(std::size_t needed) const;
 
   config::RunSpec spec_;
   const data::Dataset& dataset_;
   backend::Backend backend_;
+  nn::Purpose purpose_;
   nn::Blueprint blueprint_;
   nn::DataShape data_shape_;
   data::SplitView train_rows_, validation_rows_, test_rows_;

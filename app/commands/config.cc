@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "command.h"
+#include "config/schema.h"
+#include "core/files.h"
+#include "environment.h"
+#include "nn/layers/layer.h"
+#include "nn/losses/loss.h"
+#include "nn/optim/optimizer.h"
+#include "nn/optim/schedule.h"
+#include "run_options.h"
+#include "templates.h"
+#include "training_run.h"
+
+namespace halfstep::app {
+namespace {
+
+/// Everything a config says about its model, loss and optimizer, checked without data.
+int check(const RunOptions& options) {
+  apply_logging(options);
+  const LoadedConfig loaded = load_config(options);
+  Diagnostics diagnostics;
+  nn::read_blueprint(loaded.spec, diagnostics);
+  diagnostics.throw_if_any();
+  print_warnings(loaded.spec.warnings);
+  fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
+  return 0;
+}
+
+int show(const RunOptions& options, bool origins, bool minimal) {
+  apply_logging(options);
+  const LoadedConfig loaded = load_config(options);
+  config::PrintOptions print;
+  print.origins = origins;
+  print.minimal = minimal;
+  fmt::print("{}", config::print(loaded.spec, print));
+  return 0;
+}
+
+/// Names and fields of the types that the nn room owns.
+config::SchemaTypes schema_types() {
+  config::SchemaTypes types;
+  types.names = [](std::string_view kind) {
+    std::vector<std::string> names;
+    if (kind == "layers" || kind == "nodes") {
+      for (const nn::LayerDef& def : nn::layer_table()) names.emplace_back(def.type);
+    } else if (kind == "loss") {
+      for (const nn::LossDef* def : nn::loss_table()) names.emplace_back(def->type);
+    } else if (kind == "optimizer") {
+      for (const nn::OptimizerDef* def : nn::optimizer_table()) names.emplace_back(def->type);
+    } else if (kind == "learning_rate") {
+      for (const nn::ScheduleDef& def : nn::schedule_table()) names.emplace_back(def.type);
+    }
+    return names;
+  };
+  types.fields = [](std::string_view kind, std::string_view type, config::Fields& fields) {
+    if (kind == "layers" || kind == "nodes") {
+      nn::find_layer(type)->fields(fields);
+    } else if (kind == "loss") {
+      for (const nn::LossDef* def : nn::loss_table()) {
+        if (def->type == type) def->fields(fields);
+      }
+    } else if (kind == "optimizer") {
+      for (const nn::OptimizerDef* def : nn::optimizer_table()) {
+        if (def->type != type) continue;
+        nn::OptimizerSpec common;
+        common.fields(fields);
+        def->fields(fields);
+      }
+    } else if (kind == "learning_rate") {
+      for (const nn::ScheduleDef& def : nn::schedule_table()) {
+        if (def.type == type) def.fields(fields);
+      }
+    }
+  };
+  return types;
+}
+
+int schema() {
+  fmt::print("{}", config::schema_of(config::RunSpec{}, "halfstep config", schema_types()));
+  return 0;
+}
+
+int init(const std::string& name, const std::string& out) {
+  std::vector<std::string> known;
+  for (const Template& t : config_templates()) {
+    known.emplace_back(t.name);
+    if (t.name != name) continue;
+    if (out.empty()) {
+      fmt::print("{}", t.text);
+    } else {
+      if (std::filesystem::exists(out))
+        throw UserError(ErrorKind::config, {out, 0, 0, ""}, "exists already");
+      write_file_atomically(out, t.text);
+    }
+    return 0;
+  }
+  const std::string hint = did_you_mean(name, known);
+  throw UserError(ErrorKind::config,
+                  {},
+                  fmt::format("unknown template '{}'", name),
+                  hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint);
+}
+
+std::function<int()> declare_config(CLI::App& command) {
+  struct State {
+    RunOptions check, show;
+    bool origins = false, minimal = false;
+    std::string name, out;
+  };
+  const auto state = std::make_shared<State>();
+  command.require_subcommand(1);
+  CLI::App* check_command =
+      command.add_subcommand("check", "say everything that is wrong with a config");
+  declare(*check_command, state->check, {.training = true});
+  CLI::App* show_command =
+      command.add_subcommand("show", "the config with defaults and overrides, as YAML");
+  declare(*show_command, state->show, {.training = true});
+  show_command->add_flag("--origins", state->origins, "where each value comes from");
+  show_command->add_flag("--minimal", state->minimal, "only what differs from the defaults");
+  CLI::App* schema_command =
+      command.add_subcommand("schema", "JSON Schema of configs, for editors");
+  CLI::App* init_command = command.add_subcommand("init", "a config to start from");
+  init_command->add_option("TEMPLATE", state->name, "mnist-mlp, mnist-cnn or keras-guide")
+      ->required();
+  init_command->add_option("-o,--out", state->out, "file; stdout by default");
+  return [=] {
+    if (check_command->parsed()) return check(state->check);
+    if (show_command->parsed()) return show(state->show, state->origins, state->minimal);
+    if (schema_command->parsed()) return schema();
+    return init_command->parsed() ? init(state->name, state->out) : 0;
+  };
+}
+
+}  // namespace
+
+const Command k_config{
+    "config", "check or show a config, its JSON Schema, templates", declare_config};
+
+}  // namespace halfstep::app

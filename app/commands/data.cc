@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "command.h"
+#include "data/dataset.h"
+#include "data/idx.h"
+#include "data/synthetic_digits.h"
+#include "environment.h"
+#include "report/json.h"
+
+namespace halfstep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+report::Json histogram(const data::Split& split, std::int64_t classes) {
+  if (split.samples() == 0 || split.labels.dtype() != DType::int32) return nullptr;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes), 0);
+  for (std::int32_t label : split.labels.span<std::int32_t>())
+    ++counts[static_cast<std::size_t>(label)];
+  return counts;
+}
+
+struct Info {
+  std::string name;
+  std::string path;
+  std::string format;
+  bool json = false;
+};
+
+int info(const Info& flags) {
+  data::DataOptions options;
+  options.format = flags.format;
+  (flags.format.empty() ? options.name : options.path) = flags.name;
+  options.verify = true;
+  options.search_paths = data_search_paths("");
+  const data::Dataset set = data::load_dataset(options);
+  report::Json files = report::Json::array();
+  for (const data::SourceFile& file : set.files) {
+    files.push_back({{"path", report::utf8(file.path)}, {"sha256", file.sha256}});
+  }
+  report::Json report{
+      {"schema_version", 1},
+      {"kind", "data"},
+      {"name", set.name},
+      {"source", report::utf8(set.source)},
+      {"classes", set.classes},
+      {"class_names", set.class_names},
+      {"sample_shape", std::vector<std::int64_t>(set.sample_shape.begin(), set.sample_shape.end())},
+      {"dtype", name(set.train.images.dtype())},
+      {"train_samples", set.train.samples()},
+      {"test_samples", set.test.samples()},
+      {"train_per_class", histogram(set.train, set.classes)},
+      {"test_per_class", histogram(set.test, set.classes)},
+      {"content_hash", data::content_hash(set)},
+      {"files", std::move(files)}};
+  if (flags.json) {
+    fmt::print("{}", report::dump(report));
+    return 0;
+  }
+  fmt::print("{}: {} training and {} test images of {} {}, {} classes\nfrom {}\n",
+             set.name,
+             set.train.samples(),
+             set.test.samples(),
+             to_string(set.sample_shape),
+             name(set.train.images.dtype()),
+             set.classes,
+             set.source);
+  for (const data::SourceFile& file : set.files) fmt::print("  {}  {}\n", file.sha256, file.path);
+  return 0;
+}
+
+struct Synth {
+  std::string out;
+  std::int64_t seed = 0;
+  std::int64_t samples = 60000;
+  std::int64_t test_samples = 10000;
+};
+
+int synth(const Synth& flags) {
+  data::DataOptions options;
+  options.name = "synthetic_digits";
+  options.seed = static_cast<std::uint64_t>(flags.seed);
+  options.train_samples = flags.samples;
+  options.test_samples = flags.test_samples;
+  const data::Dataset set = data::load_dataset(options);
+  std::error_code error;
+  fs::create_directories(flags.out, error);
+  if (error)
+    throw UserError(ErrorKind::data, {flags.out, 0, 0, ""}, "cannot create: " + error.message());
+  const auto write = [&](const data::Split& split, const std::string& prefix) {
+    TensorView images = split.images.view();
+    images.shape = Shape{images.shape[0], images.shape[1], images.shape[2]};
+    data::write_idx((fs::path(flags.out) / (prefix + "-images-idx3-ubyte")).string(), images);
+    Tensor labels(DType::uint8, split.labels.shape());
+    convert(split.labels.view(), labels.view());
+    data::write_idx((fs::path(flags.out) / (prefix + "-labels-idx1-ubyte")).string(),
+                    labels.view());
+  };
+  write(set.train, "train");
+  write(set.test, "t10k");
+  fmt::print(
+      "{}: {} training and {} test images\n", flags.out, set.train.samples(), set.test.samples());
+  return 0;
+}
+
+std::function<int()> declare_data(CLI::App& command) {
+  command.require_subcommand(1);
+  const auto info_flags = std::make_shared<Info>();
+  const auto synth_flags = std::make_shared<Synth>();
+  CLI::App* info_command = command.add_subcommand("info", "what a data set holds, with checksums");
+  info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
+  info_command->add_option("--format", info_flags->format, "idx, npz, cifar10 or cifar100");
+  info_command->add_flag("--json", info_flags->json, "print JSON");
+  CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
+  synth_command->add_option("--out", synth_flags->out, "folder")->required();
+  synth_command->add_option("--seed", synth_flags->seed, "of the generator")
+      ->check(CLI::NonNegativeNumber);
+  synth_command->add_option("--samples", synth_flags->samples, "training images")
+      ->check(CLI::PositiveNumber);
+  synth_command->add_option("--test-samples", synth_flags->test_samples, "test images")
+      ->check(CLI::PositiveNumber);
+  return [=] { return info_command->parsed() ? info(*info_flags) : synth(*synth_flags); };
+}
+
+}  // namespace
+
+const Command k_data{"data", "look at data sets, or generate one", declare_data};
+
+}  // namespace halfstep::app

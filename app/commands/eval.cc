@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "command.h"
+#include "core/files.h"
+#include "core/system.h"
+#include "data/npz.h"
+#include "report/precision_block.h"
+#include "report/train_report.h"
+#include "run_options.h"
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+#include "training_run.h"
+
+namespace halfstep::app {
+namespace {
+
+struct State {
+  RunOptions run;
+  std::string checkpoint;
+  std::string split = "test";
+  std::string predictions;
+};
+
+const data::SplitView& rows(const train::Session& session, const std::string& split) {
+  const data::SplitView& rows = split == "test"         ? session.test_rows()
+                                : split == "validation" ? session.validation_rows()
+                                                        : session.train_rows();
+  if (rows.samples() == 0) {
+    throw UserError(
+        ErrorKind::config, {"--split", 0, 0, ""}, fmt::format("the data has no {} samples", split));
+  }
+  return rows;
+}
+
+void write_predictions(const std::string& path,
+                       const train::Evaluation& result,
+                       const TensorView& labels) {
+  Tensor predicted(DType::int64, {static_cast<std::int64_t>(result.predictions.size())});
+  std::copy(result.predictions.begin(), result.predictions.end(), predicted.as<std::int64_t>());
+  const std::array<data::NamedTensor, 2> arrays{data::NamedTensor{"predictions", predicted.view()},
+                                                data::NamedTensor{"labels", labels}};
+  data::write_npz(path, arrays);
+}
+
+report::Json eval_report(train::Session& session,
+                         const State& state,
+                         const LoadedConfig& loaded,
+                         const train::Evaluation& result,
+                         std::int64_t samples) {
+  report::Json report{
+      {"schema_version", 1},
+      {"kind", "eval"},
+      {"status", "completed"},
+      {"exit_code", 0},
+      {"checkpoint", report::utf8(state.checkpoint)},
+      {"split", state.split},
+      {"context", report::context(session.backend())},
+      {"config", report::config_block(session.spec(), loaded.overrides)},
+      {"weights_hash", session.state().weights_hash()},
+      {"samples", samples},
+      {"seconds", report::number(result.seconds)},
+      {"metrics", report::metrics_block(result.metrics)},
+      {"classes", report::confusion_block(result.confusion, session.dataset().class_names)},
+      {"warnings", report::warnings(session.warnings())}};
+  report::name_nonfinite(report);
+  return report;
+}
+
+void print_table(const train::Evaluation& result, const std::vector<std::string>& names) {
+  for (const auto& [name, value] : result.metrics) fmt::print("{:<12} {:.4f}\n", name, value);
+  const train::Confusion& c = result.confusion;
+  if (c.classes == 0) return;
+  fmt::print("\n{:<14} {:>7} {:>9}  predicted as\n", "class", "count", "accuracy");
+  for (std::int64_t label = 0; label < c.classes; ++label) {
+    std::int64_t count = 0;
+    std::string row;
+    for (std::int64_t p = 0; p < c.classes; ++p) {
+      count += c.at(label, p);
+      row += fmt::format(" {:>5}", c.at(label, p));
+    }
+    const auto index = static_cast<std::size_t>(label);
+    fmt::print(
+        "{:<14} {:>7} {:>9.4f} {}\n",
+        index < names.size() ? names[index] : std::to_string(label),
+        count,
+        count > 0 ? static_cast<double>(c.at(label, label)) / static_cast<double>(count) : 0.0,
+        row);
+  }
+}
+
+int evaluate(const State& state) {
+  apply_logging(state.run);
+  const LoadedConfig loaded = load_config(state.run);
+  const backend::Backend device = open_device(loaded.spec);
+  const data::Dataset dataset = load_data(loaded);
+  train::Session session(loaded.spec, dataset, device, nn::Purpose::evaluate);
+  print_warnings(session.warnings());
+  train::load_weights(state.checkpoint, session.state());
+  const data::SplitView& chosen = rows(session, state.split);
+  const train::Evaluation result = train::evaluate(session, chosen);
+  if (!state.predictions.empty()) write_predictions(state.predictions, result, chosen.labels);
+  const report::Json report = eval_report(session, state, loaded, result, chosen.samples());
+  if (!state.run.run_dir.empty()) {
+    write_file_atomically(state.run.run_dir + "/eval.json", report::dump(report));
+  }
+  if (state.run.json) {
+    fmt::print("{}", report::dump(report));
+  } else {
+    print_table(result, dataset.class_names);
+  }
+  return 0;
+}
+
+std::function<int()> declare_eval(CLI::App& command) {
+  const auto state = std::make_shared<State>();
+  declare(command, state->run, {});
+  command
+      .add_option(
+          "--checkpoint", state->checkpoint, "checkpoint, run directory or safetensors file")
+      ->required();
+  command.add_option("--split", state->split, "train, validation or test")
+      ->check(CLI::IsMember({"train", "validation", "test"}));
+  command.add_option("--predictions", state->predictions, "NPZ file for the class of every sample");
+  return [state] { return evaluate(*state); };
+}
+
+}  // namespace
+
+const Command k_eval{
+    "eval", "metrics, accuracy per class and predictions of a checkpoint", declare_eval};
+
+}  // namespace halfstep::app
