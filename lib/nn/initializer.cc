@@ -171,6 +171,12 @@ void check(const InitializerSpec& spec, Diagnostics& diagnostics) {
   read_parameters(spec, diagnostics);
 }
 
+void visit_initializer(std::string_view name, config::Fields& f) {
+  for (const Row& row : k_rows) {
+    if (row.name == name) Parameters{.row = row}.fields(f);
+  }
+}
+
 void initializer_field(config::Fields& f,
                        std::string_view name,
                        InitializerSpec& spec,

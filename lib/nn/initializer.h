@@ -37,6 +37,9 @@ graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape);
 /// Reports unknown fields of the initializer and values out of range.
 void check(const InitializerSpec& spec, Diagnostics& diagnostics);
 
+/// Visits the fields that an initializer of this name may have.
+void visit_initializer(std::string_view name, config::Fields& f);
+
 /// Declares an initializer field of a layer.
 void initializer_field(config::Fields& f,
                        std::string_view name,

@@ -66,6 +66,9 @@ Forward build_forward(graph::Builder& b,
                          .seed = seed,
                          .record = forward.record};
     const Value y = node.layer->build(context, x);
+    if (count(b.shape(y).dims()) > k_max_elements) {
+      context.fail(fmt::format("its output would have shape {}: too large", to_string(b.shape(y))));
+    }
     require(!is_floating(b.dtype(y)) || b.dtype(y) == compute,
             "layer '{}' gives {}, its policy says {}",
             node.name,

@@ -111,6 +111,9 @@ class ModelReader {
           spec_.where(at),
           fmt::format("must be {} extents at most, got {}", Shape::k_max_rank - 1, extents.size()));
       broken_ = true;
+    } else if (count(extents) > k_max_elements) {
+      diagnostics_.error(spec_.where(at), "is too large");
+      broken_ = true;
     }
     if (broken_) {
       model_.inputs.push_back({std::move(name), {}});

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
 #include "config/load.h"
 #include "nn/regularizer.h"
+#include "plan/state.h"
 
 namespace halfstep::nn {
 namespace {
@@ -99,6 +101,43 @@ TEST_CASE("initializer: each name gives the distribution of its formula") {
     CHECK(got.seed == 0);
   }
   CHECK(resolved("{type: he_normal, seed: 11}", {4, 4}).seed == 11);
+}
+
+TEST_CASE("initializer: drawn values have the mean, variance and bounds of Keras's formulas") {
+  struct Case {
+    std::string_view name;
+    double variance;
+    double bound;  // in standard deviations of the formula
+  };
+  // For a kernel [3, 3, 32, 64] with fans 288 and 576.
+  const double uniform = std::sqrt(3.0);
+  const double normal = 2 / 0.87962566103423978;
+  const Case cases[] = {
+      {"glorot_uniform", 2.0 / 864, uniform},
+      {"glorot_normal", 2.0 / 864, normal},
+      {"he_uniform", 2.0 / 288, uniform},
+      {"he_normal", 2.0 / 288, normal},
+      {"lecun_uniform", 1.0 / 288, uniform},
+      {"lecun_normal", 1.0 / 288, normal},
+      {"random_uniform", 0.05 * 0.05 / 3, uniform},
+      {"random_normal", 0.05 * 0.05, 6},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    Tensor kernel(DType::float32, {3, 3, 32, 64});
+    plan::initialize(kernel, resolved(c.name, kernel.shape()), 1, "layer/kernel");
+    double sum = 0, squares = 0, largest = 0;
+    for (const float v : kernel.span<float>()) {
+      sum += static_cast<double>(v);
+      squares += static_cast<double>(v) * static_cast<double>(v);
+      largest = std::max(largest, std::abs(static_cast<double>(v)));
+    }
+    // Five standard deviations of the mean and, at most (of a normal), of the variance.
+    const auto n = static_cast<double>(kernel.elements());
+    CHECK(std::abs(sum / n) < 5 * std::sqrt(c.variance / n));
+    CHECK(std::abs(squares / n - c.variance) < 5 * c.variance * std::sqrt(2 / n));
+    CHECK(largest <= c.bound * std::sqrt(c.variance) * (1 + epsilon(DType::float32)));
+  }
 }
 
 TEST_CASE("initializer: unknown names, foreign fields and values out of range are reported") {

@@ -8,8 +8,6 @@ namespace {
 
 using graph::Value;
 
-constexpr double k_least = 1;
-
 /// What plain and depthwise convolution have in common.
 struct Convolution {
   config::Pair kernel_size{0, 0};
@@ -25,11 +23,16 @@ struct Convolution {
   void window_fields(config::Fields& f) {
     f.field("kernel_size",
             kernel_size,
-            {.doc = "height and width of the filters", .required = true, .min = k_least});
-    f.field("strides", strides, {.doc = "steps of the window", .min = k_least});
+            {.doc = "height and width of the filters",
+             .required = true,
+             .min = 1,
+             .max = k_max_window});
+    f.field("strides", strides, {.doc = "steps of the window", .min = 1, .max = k_max_window});
     f.choice("padding", padding, k_paddings, {.doc = "same: zeros around the image"});
     data_format.field(f);
-    f.field("dilation_rate", dilation_rate, {.doc = "distance of the taps", .min = k_least});
+    f.field("dilation_rate",
+            dilation_rate,
+            {.doc = "distance of the taps", .min = 1, .max = k_max_window});
   }
 
   void output_fields(config::Fields& f) {
@@ -70,12 +73,15 @@ struct Conv2D : Convolution {
   std::optional<RegularizerSpec> kernel_regularizer;
 
   void fields(config::Fields& f) {
-    f.field(
-        "filters", filters, {.doc = "channels of the output", .required = true, .min = k_least});
+    f.field("filters",
+            filters,
+            {.doc = "channels of the output", .required = true, .min = 1, .max = k_max_units});
     window_fields(f);
     f.field("groups",
             groups,
-            {.doc = "parts of the channels, each with filters of its own", .min = k_least});
+            {.doc = "parts of the channels, each with filters of its own",
+             .min = 1,
+             .max = k_max_window});
     output_fields(f);
     initializer_field(f, "kernel_initializer", kernel_initializer, "start of the filters");
     regularizer_field(f, "kernel_regularizer", kernel_regularizer, "penalty on the filters");
@@ -111,7 +117,9 @@ struct DepthwiseConv2D : Convolution {
 
   void fields(config::Fields& f) {
     window_fields(f);
-    f.field("depth_multiplier", depth_multiplier, {.doc = "filters per channel", .min = k_least});
+    f.field("depth_multiplier",
+            depth_multiplier,
+            {.doc = "filters per channel", .min = 1, .max = k_max_window});
     output_fields(f);
     initializer_field(f, "depthwise_initializer", depthwise_initializer, "start of the filters");
     regularizer_field(f, "depthwise_regularizer", depthwise_regularizer, "penalty on the filters");

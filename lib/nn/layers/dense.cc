@@ -18,7 +18,9 @@ struct Dense {
   std::optional<RegularizerSpec> bias_regularizer;
 
   void fields(config::Fields& f) {
-    f.field("units", units, {.doc = "width of the output", .required = true, .min = 1});
+    f.field("units",
+            units,
+            {.doc = "width of the output", .required = true, .min = 1, .max = k_max_units});
     activation_field(f, activation);
     f.field("use_bias", use_bias, {.doc = "whether a bias is added"});
     initializer_field(f, "kernel_initializer", kernel_initializer, "start of the kernel");

@@ -17,6 +17,9 @@ Value read_weight(LayerContext& c,
                   const InitializerSpec& initializer,
                   const std::optional<RegularizerSpec>& regularizer) {
   const std::string full = fmt::format("{}/{}", c.name, weight_name);
+  if (count(shape.dims()) > k_max_elements) {
+    c.fail(fmt::format("its {} would have shape {}: too large", weight_name, to_string(shape)));
+  }
   const Value handle = c.b.variable({.name = full,
                                      .type = {dtype, shape},
                                      .role = graph::Role::weight,
@@ -38,6 +41,12 @@ Value read_weight(LayerContext& c,
 }
 
 }  // namespace
+
+double count(std::span<const std::int64_t> extents) {
+  double product = 1;
+  for (const std::int64_t extent : extents) product *= static_cast<double>(extent);
+  return product;
+}
 
 Value LayerContext::weight(std::string_view weight_name,
                            const Shape& shape,

@@ -37,6 +37,15 @@ struct ModelRecord {
   std::vector<graph::Value> losses;  ///< regularization terms, float32 scalars
 };
 
+/// Bounds of what a config may ask for, far above anything that fits in memory, so that products of
+/// extents stay within 64 bits.
+inline constexpr double k_max_units = 1 << 30;
+inline constexpr double k_max_window = 1 << 20;
+inline constexpr double k_max_elements = 0x1p48;
+
+/// The elements of a tensor with these extents, which may be too many for 64 bits.
+double count(std::span<const std::int64_t> extents);
+
 /// What a layer may ask of its surroundings while it emits nodes.
 class LayerContext {
  public:

@@ -17,8 +17,12 @@ struct Pooling2D {
   explicit Pooling2D(std::string_view pooling_op) : op(pooling_op) {}
 
   void fields(config::Fields& f) {
-    f.field("pool_size", pool_size, {.doc = "height and width of the window", .min = 1});
-    f.field("strides", strides, {.doc = "steps of the window; 0: its size", .min = 0});
+    f.field("pool_size",
+            pool_size,
+            {.doc = "height and width of the window", .min = 1, .max = k_max_window});
+    f.field("strides",
+            strides,
+            {.doc = "steps of the window; 0: its size", .min = 0, .max = k_max_window});
     f.choice("padding", padding, k_paddings, {.doc = "same: windows may reach over the edge"});
     data_format.field(f);
   }

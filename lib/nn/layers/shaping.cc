@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/read_value.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
@@ -50,19 +52,21 @@ struct Reshape {
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = c.b.shape(x[0]);
     const std::int64_t elements = in.elements(1, in.rank());
-    std::vector<std::int64_t> extents{in[0]};
-    std::int64_t known = 1;
-    for (const std::int64_t extent : target_shape) known *= extent == -1 ? 1 : extent;
-    bool fits = elements == known;
-    for (const std::int64_t extent : target_shape) {
-      extents.push_back(extent == -1 ? elements / known : extent);
-      fits = fits || (extent == -1 && elements % known == 0);
+    std::vector<std::int64_t> extents = target_shape;
+    const auto open = std::find(extents.begin(), extents.end(), -1);
+    if (open != extents.end()) *open = 1;
+    const double known = count(extents);
+    bool fits = known == static_cast<double>(elements);
+    if (open != extents.end() && known <= static_cast<double>(elements)) {
+      *open = elements / static_cast<std::int64_t>(known);
+      fits = elements % static_cast<std::int64_t>(known) == 0;
     }
     if (!fits) {
       c.fail(fmt::format("samples of {} elements cannot be reshaped to [{}]",
                          elements,
                          fmt::join(target_shape, ", ")));
     }
+    extents.insert(extents.begin(), in[0]);
     return graph::ops::reshape(c.b, x[0], Shape(extents));
   }
 };
@@ -83,7 +87,7 @@ struct ZeroPadding2D {
   void check(Diagnostics& diagnostics, const Where& where) {
     data_format.check(diagnostics, where);
     if (written.kind == config::Node::Kind::null) return;
-    const config::About about{.doc = {}, .min = 0};
+    const config::About about{.doc = {}, .min = 0, .max = k_max_window};
     const bool sides = written.kind == config::Node::Kind::sequence && written.items.size() == 2;
     read_value(sides ? written.items[0] : written, height, about, diagnostics);
     if (sides) {

@@ -53,10 +53,14 @@ const LayerDef* find_layer(std::string_view type) {
 void LayerCommon::fields(config::Fields& f) {
   f.field("name", name, {.doc = "of the layer and its weights; absent: its type, numbered"});
   f.field("type", type, {.doc = "kind of layer", .required = true});
+  settings(f);
+  f.field("from", from, {.doc = "nodes or inputs it takes; only in a graph"});
+}
+
+void LayerCommon::settings(config::Fields& f) {
   f.field("dtype", dtype, {.doc = "policy of this layer; absent: precision.policy"});
   f.field("trainable", trainable, {.doc = "whether training changes its weights"});
   regularizer_field(f, "activity_regularizer", activity_regularizer, "penalty on the output");
-  f.field("from", from, {.doc = "nodes or inputs it takes; only in a graph"});
 }
 
 }  // namespace halfstep::nn

@@ -40,7 +40,9 @@ struct LayerCommon {
   std::optional<RegularizerSpec> activity_regularizer;
   std::vector<std::string> from;
 
+  /// All of them; settings() leaves out name, type and from.
   void fields(config::Fields& f);
+  void settings(config::Fields& f);
 };
 
 /// The keys of LayerCommon.
