@@ -120,7 +120,7 @@ constexpr std::array k_rows{
         '-',
         '-',
         "SqrtGrad RsqrtGrad ReciprocalGrad Cumsum LRN LRNGrad Div DivNoNan Xdivy Sin Cos "
-        "LogicalAnd LogicalOr LogicalNot All Any ResourceGather UnsortedSegmentSum"},
+        "LogicalAnd LogicalOr LogicalNot All Any ResourceGather UnsortedSegmentSum InTopKV2"},
     Row{'-',
         '-',
         '-',

@@ -218,15 +218,25 @@ class Assembler {
   std::vector<int> new_id_;                ///< of old nodes and casts
 };
 
+/// The report on a graph that the device rules out, where nothing is processed. TensorFlow does not
+/// even look at such a graph, so an unknown op is no failure.
+std::vector<PaintedVertex> untouched_paint(const Graph& graph, const RewriteOptions& options) {
+  try {
+    const std::vector<bool> none(static_cast<std::size_t>(graph.size()));
+    TypeGraph types = build_type_graph(graph, options.functions);
+    const OpLists lists;
+    return paint({graph, types, lists, none, options.functions}).vertices;
+  } catch (const RewriteFailure&) {
+    return {};
+  }
+}
+
 void run(Graph graph, const OpTable& ops, const RewriteOptions& options, RewriteResult& result) {
   for (const auto& [name, value] : graph.fetches()) graph.node(value.node).preserve = true;
   const std::string gate = ruled_out(options);
   if (!gate.empty()) {
     result.message = gate;
-    const std::vector<bool> none(static_cast<std::size_t>(graph.size()));
-    TypeGraph types = build_type_graph(graph, options.functions);
-    const OpLists lists;
-    result.paint = paint({graph, types, lists, none, options.functions}).vertices;
+    result.paint = untouched_paint(graph, options);
     return;
   }
   const bool force_all = options.level == Level::unsafe_force_all;
