@@ -6,6 +6,7 @@
 #include <map>
 
 #include "config/reader.h"
+#include "nn/layer_policies.h"
 #include "nn/layers/table.h"
 #include "nn/model.h"
 #include "nn/model_order.h"
@@ -299,13 +300,9 @@ class ModelReader {
 
   /// Reads the fields and the policy of every layer, and builds the nodes when the order is known.
   void add_layers() {
-    std::optional<precision::PolicyMap> policies;
-    try {
-      policies = policy_map();
-    } catch (const UserError& error) {
-      add(error);
-    }
+    LayerPolicies policies(spec_, diagnostics_);
     std::vector<ModelNode> nodes(written_.size());
+    std::vector<std::string> names;
     for (std::size_t i = 0; i < written_.size(); ++i) {
       const Written& w = written_[i];
       ModelNode& node = nodes[i];
@@ -315,9 +312,11 @@ class ModelReader {
       node.where = w.where;
       node.trainable = w.common.trainable;
       node.activity_regularizer = w.common.activity_regularizer;
-      if (policies) node.precision = precision_of(w, *policies);
+      node.precision = policies.resolve(w.name, w.common.dtype, place(w, "dtype"));
+      names.push_back(w.name);
     }
-    if (policies) check_overrides(*policies);
+    policies.finish(names);
+    model_.warnings = policies.take_warnings();
     std::vector<int> place_in_order(written_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       place_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
@@ -336,79 +335,9 @@ class ModelReader {
     for (const int output : outputs_) model_.outputs.push_back(renumbered(output));
   }
 
-  precision::PolicyMap policy_map() const {
-    const precision::Policy* policy = precision::policy_named(spec_.precision.policy);
-    if (policy == nullptr) {
-      throw UserError(ErrorKind::config,
-                      spec_.where("precision.policy"),
-                      fmt::format("unknown policy '{}'", spec_.precision.policy));
-    }
-    std::vector<precision::Override> overrides;
-    for (std::size_t i = 0; i < spec_.precision.overrides.size(); ++i) {
-      const config::OverrideSpec& o = spec_.precision.overrides[i];
-      overrides.push_back(
-          {o.match, o.dtype, spec_.where(fmt::format("precision.overrides[{}].match", i))});
-    }
-    return {*policy, std::move(overrides)};
-  }
-
-  /// An override by name beats the layer's own `dtype`, which beats an expression.
-  precision::Resolved precision_of(const Written& w, const precision::PolicyMap& policies) {
-    const precision::Policy* own = nullptr;
-    if (w.common.dtype) {
-      own = precision::policy_named(*w.common.dtype);
-      if (own == nullptr) {
-        std::vector<std::string> known;
-        for (const precision::Policy& p : precision::all_policies()) known.emplace_back(p.name);
-        diagnostics_.error(
-            place(w, "dtype"),
-            fmt::format("must be one of {}, got '{}'", fmt::join(known, ", "), *w.common.dtype),
-            did_you_mean(*w.common.dtype, known));
-      }
-    }
-    const precision::Override* exact = policies.exact(w.name);
-    if (own != nullptr && exact == nullptr) {
-      return {*own, fmt::format("layer dtype: {}", own->name)};
-    }
-    if (own != nullptr && exact->policy != own->name) {
-      model_.warnings.push_back(
-          {"W112",
-           exact->where,
-           fmt::format("replaces dtype {} of layer '{}' by {}", own->name, w.name, exact->policy)});
-    }
-    try {
-      return policies.resolve(w.name);
-    } catch (const UserError& error) {
-      add(error);
-      return {policies.default_policy(), {}};
-    }
-  }
-
-  /// An override that matches nothing is a mistake; of an expression one cannot be sure.
-  void check_overrides(const precision::PolicyMap& policies) {
-    for (const precision::Override& o : policies.overrides()) {
-      const bool used = std::any_of(written_.begin(), written_.end(), [&](const Written& w) {
-        return precision::PolicyMap::matches(o, w.name);
-      });
-      if (used) continue;
-      if (o.match.starts_with("re:")) {
-        model_.warnings.push_back({"W111", o.where, fmt::format("'{}' matches no layer", o.match)});
-        continue;
-      }
-      std::vector<std::string> known;
-      for (const Written& w : written_) known.push_back(w.name);
-      diagnostics_.error(
-          o.where, fmt::format("no layer is called '{}'", o.match), did_you_mean(o.match, known));
-    }
-  }
-
   Where place(const Written& w, std::string_view key) const {
     const config::Node* value = w.node->find(key);
     return value == nullptr ? w.where : value->where;
-  }
-
-  void add(const UserError& error) {
-    for (const Problem& p : error.problems()) diagnostics_.error(p.where, p.message, p.hint);
   }
 
   const config::RunSpec& spec_;
