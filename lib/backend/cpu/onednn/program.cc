@@ -37,7 +37,11 @@ Accepts accepts(const NodeView& node,
   } else if (dtype != DType::float32) {
     return Accepts::no(fmt::format("oneDNN has no {} here", name(dtype)));
   }
-  if (node.output().shape.elements() == 0) return Accepts::no("empty");
+  bool empty = node.output().shape.elements() == 0;
+  for (std::size_t i = 0; i < node.inputs(); ++i) {
+    empty = empty || node.input(i).shape.elements() == 0;
+  }
+  if (empty) return Accepts::no("empty");
   // Only oneDNN knows what it takes. What is made here it keeps in its cache for prepare().
   try {
     (void)build(node, capabilities, arithmetic);

@@ -115,18 +115,34 @@ Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
       p.workspace_bytes(room));
 }
 
-/// Calls body(cell, output) with the offsets of the first channel for every tap of every window.
+/// Calls body(offset of the first channel) for the cells of the window at output (i, j).
 template <class F>
-void for_each_tap(const Pool& p, std::int64_t i, std::int64_t j, const F& body) {
-  const std::int64_t output = (i * p.w.output + j) * p.channels;
+void for_each_cell(const Pool& p, std::int64_t i, std::int64_t j, const F& body) {
   for (std::int64_t k = p.h.first_tap(i); k < p.h.last_tap(i); ++k) {
     for (std::int64_t l = p.w.first_tap(j); l < p.w.last_tap(j); ++l) {
-      body((p.h.cell(i, k) * p.w.input + p.w.cell(j, l)) * p.channels, output);
+      body((p.h.cell(i, k) * p.w.input + p.w.cell(j, l)) * p.channels);
     }
   }
 }
 
-/// The gradient of one image: dx from dy, and for max from the op's input x and output y.
+/// Gives dy of the window at output (i, j) to the largest cells of x.
+void send_to_largest(
+    const Pool& p, std::int64_t i, std::int64_t j, const float* x, const float* dy, float* dx) {
+  alignas(64) float largest[k_run];
+  alignas(64) float open[k_run];
+  for (std::int64_t c = 0; c < p.channels; c += k_run) {
+    const std::int64_t n = std::min(k_run, p.channels - c);
+    std::fill_n(largest, n, -std::numeric_limits<float>::infinity());
+    std::fill_n(open, n, 1.0F);
+    for_each_cell(
+        p, i, j, [&](std::int64_t cell) { p.loops->take_larger(largest, x + cell + c, n); });
+    for_each_cell(p, i, j, [&](std::int64_t cell) {
+      p.loops->send_to_largest(dx + cell + c, open, x + cell + c, largest, dy + c, n);
+    });
+  }
+}
+
+/// The gradient of one image: dx from dy, and for max from the op's input x.
 template <Kind kind>
 void pool_grad_image(const Pool& p, const Args& args, std::int64_t image, float* room) {
   const std::int64_t cells = p.input_image();
@@ -136,30 +152,18 @@ void pool_grad_image(const Pool& p, const Args& args, std::int64_t image, float*
   room += cells;
   const float* dy = p.source.read(gradient, image * outputs, outputs, room);
   room += outputs;
-  const float* x = nullptr;
-  const float* y = nullptr;
-  if constexpr (kind == Kind::max) {
-    x = p.source.read(args.in[0].data, image * cells, cells, room);
-    y = p.source.read(args.in[1].data, image * outputs, outputs, room + cells);
-  }
+  const float* x =
+      kind == Kind::max ? p.source.read(args.in[0].data, image * cells, cells, room) : nullptr;
   std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = 0; i < p.h.output; ++i) {
-    for (std::int64_t j = 0; j < p.w.output; ++j) {
+    for (std::int64_t j = 0; j < p.w.output; ++j, dy += p.channels) {
       if constexpr (kind == Kind::average) {
         const float share = 1.0F / p.cells(i, j);
-        for_each_tap(p, i, j, [&](std::int64_t cell, std::int64_t output) {
-          p.loops->add_scaled(dx + cell, dy + output, share, p.channels);
+        for_each_cell(p, i, j, [&](std::int64_t cell) {
+          p.loops->add_scaled(dx + cell, dy, share, p.channels);
         });
       } else {
-        for (std::int64_t c = 0; c < p.channels; c += k_run) {
-          const std::int64_t n = std::min(k_run, p.channels - c);
-          alignas(64) float open[k_run];
-          std::fill_n(open, n, 1.0F);
-          for_each_tap(p, i, j, [&](std::int64_t cell, std::int64_t output) {
-            const std::int64_t at = output + c;
-            p.loops->send_to_largest(dx + cell + c, open, x + cell + c, y + at, dy + at, n);
-          });
-        }
+        send_to_largest(p, i, j, x, dy, dx);
       }
     }
   }
@@ -169,7 +173,7 @@ void pool_grad_image(const Pool& p, const Args& args, std::int64_t image, float*
 template <Kind kind>
 Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.output().shape, capabilities);
-  const std::int64_t room = 2 * (p.input_image() + p.output_image());
+  const std::int64_t room = 2 * p.input_image() + p.output_image();
   return launch(
       [=](const Args& args) {
         p.for_each(args, p.batch, room, [&](std::int64_t image, float* part_room) {

@@ -1,0 +1,262 @@
+// The vector kernels against the reference, and against themselves: the same bits whatever the
+// instruction set, the number of threads and the memory they write to.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/vector/loops.h"
+#include "core/dispatch.h"
+#include "core/parallel.h"
+#include "graph/ops/ops.h"
+#include "kernels.h"
+#include "support/evaluate.h"
+#include "support/tolerance.h"
+
+namespace halfstep::testing {
+namespace {
+
+using backend::Capabilities;
+using backend::Isa;
+namespace vector = backend::cpu::vector;
+
+std::vector<Isa> isas() {
+  std::vector<Isa> all;
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    if (isa <= backend::cpu::detect_isa()) all.push_back(isa);
+  }
+  return all;
+}
+
+Capabilities capabilities(Isa isa = backend::cpu::detect_isa(), int threads = 2) {
+  return {.isa = isa, .threads = threads};
+}
+
+/// Gives every NaN the same bits: its sign is whatever the processor makes of the operands' order.
+void unify_nans(Tensor& tensor) {
+  if (!is_floating(tensor.dtype())) return;
+  dispatch_floating(tensor.dtype(), [&]<class T>(Type<T>) {
+    for (T& x : tensor.span<T>()) {
+      if (std::isnan(static_cast<Compute<T>>(x)))
+        x = T(std::numeric_limits<Compute<T>>::quiet_NaN());
+    }
+  });
+}
+
+void check_same_bits(std::vector<Tensor> got, const std::vector<Tensor>& want) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    Tensor wanted = want[i].clone();
+    unify_nans(got[i]);
+    unify_nans(wanted);
+    const Comparison same = compare_bits(got[i].view(), wanted.view());
+    CHECK_MESSAGE(same, same.text);
+  }
+}
+
+/// The distance of `got` from `want` in units of the last place of float32.
+double ulps(double want, float got) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : HUGE_VAL;
+  const auto nearest = static_cast<float>(want);
+  if (got == nearest) return 0;
+  int exponent = 0;
+  std::frexp(want, &exponent);
+  return std::abs(static_cast<double>(got) - want) / std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+}  // namespace
+
+TEST_CASE("vector rows: each names an executable op, once, and takes part of the cases") {
+  const std::vector<OpCase> cases = all_kernel_cases();
+  std::set<std::string_view> ops;
+  for (const backend::Kernel& kernel : backend::cpu::vector_kernels()) {
+    CAPTURE(kernel.op);
+    const graph::OpDef* op = graph::op_table().find(kernel.op);
+    CHECK((op != nullptr && op->infer != nullptr));
+    CHECK(ops.insert(kernel.op).second);
+    CHECK(kernel.name.starts_with("vector/"));
+    CHECK(check_against_reference(kernel, capabilities(), cases) > 0);
+  }
+}
+
+TEST_CASE("vector: all instruction sets give the same bits") {
+  const std::vector<OpCase> cases = all_kernel_cases();
+  for (const backend::Kernel& kernel : backend::cpu::vector_kernels()) {
+    for (const OpCase& c : cases) {
+      if (c.op != kernel.op) continue;
+      for (DType dtype : dtypes_of(c)) {
+        BuiltCase first = build(c, dtype);
+        const OneKernel plain(kernel, capabilities(Isa::baseline));
+        if (!plain.takes(first)) continue;
+        CAPTURE(c.name);
+        CAPTURE(name(dtype));
+        const std::vector<Tensor> want = plain.run(first);
+        for (Isa isa : isas()) {
+          CAPTURE(backend::name(isa));
+          BuiltCase again = build(c, dtype);
+          check_same_bits(OneKernel(kernel, capabilities(isa)).run(again), want);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("vector: the number of threads changes no bit") {
+  const int threads = thread_count();
+  const std::vector<OpCase> cases = all_kernel_cases();
+  for (const backend::Kernel& kernel : backend::cpu::vector_kernels()) {
+    for (const OpCase& c : cases) {
+      if (c.op != kernel.op) continue;
+      BuiltCase one = build(c, dtypes_of(c).front());
+      BuiltCase three = build(c, dtypes_of(c).front());
+      if (!OneKernel(kernel, capabilities()).takes(one)) continue;
+      CAPTURE(c.name);
+      set_thread_count(1);
+      const std::vector<Tensor> want =
+          OneKernel(kernel, capabilities(backend::cpu::detect_isa(), 1)).run(one);
+      set_thread_count(3);
+      check_same_bits(OneKernel(kernel, capabilities(backend::cpu::detect_isa(), 3)).run(three),
+                      want);
+    }
+  }
+  set_thread_count(threads);
+}
+
+TEST_CASE("vector: a kernel that may write over an input gives the same there") {
+  const std::vector<OpCase> cases = all_kernel_cases();
+  for (const backend::Kernel& kernel : backend::cpu::vector_kernels()) {
+    if (kernel.inplace == 0) continue;
+    const OneKernel one(kernel, capabilities());
+    for (const OpCase& c : cases) {
+      if (c.op != kernel.op) continue;
+      for (DType dtype : dtypes_of(c)) {
+        BuiltCase built = build(c, dtype);
+        if (!one.takes(built)) continue;
+        const backend::NodeView node{built.graph, built.graph.node(built.node)};
+        const std::vector<Tensor> want = one.run(built);
+        for (std::size_t shared = 0; shared < node.inputs(); ++shared) {
+          const bool fits = node.input(shared).shape == node.output().shape &&
+                            size_bytes(node.input(shared).dtype) == size_bytes(node.output().dtype);
+          if ((kernel.inplace >> shared & 1U) == 0 || !fits) continue;
+          CAPTURE(c.name);
+          CAPTURE(name(dtype));
+          CAPTURE(shared);
+          std::vector<Tensor> inputs = evaluate(
+              built.graph, backend::cpu_reference(), built.inputs, built.feeds, built.variables);
+          std::vector<TensorView> in, out;
+          for (const Tensor& tensor : inputs) in.push_back(tensor.view());
+          std::vector<Tensor> others;
+          for (std::size_t port = 0; port < node.outputs(); ++port) {
+            others.emplace_back(node.output(port).dtype, node.output(port).shape);
+            out.push_back(others.back().view());
+          }
+          out[0] = in[shared];
+          out[0].dtype = node.output().dtype;
+          run_kernel(kernel, node, capabilities(), in, out);
+          const Comparison same = compare_bits(out[0], want[0].view());
+          CHECK_MESSAGE(same, same.text);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("vector: all 16-bit patterns widen exactly, and float32 rounds to the nearest") {
+  std::vector<std::uint16_t> patterns(65536);
+  for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> wide(patterns.size());
+  std::vector<std::uint16_t> back(patterns.size());
+  const auto n = static_cast<std::int64_t>(patterns.size());
+  // Every pattern, its neighbours in float32, and the points half way to the next one.
+  const auto neighbours = [](float x) {
+    const auto u = std::bit_cast<std::uint32_t>(x);
+    return std::array{x,
+                      std::bit_cast<float>(u + 1),
+                      std::bit_cast<float>(u - 1),
+                      std::bit_cast<float>(u + 0x1000U),
+                      std::bit_cast<float>(u + 0x1001U),
+                      std::bit_cast<float>(u + 0x8000U),
+                      std::bit_cast<float>(u + 0x8001U)};
+  };
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Loops& l = vector::loops(isa);
+    const auto check = [&]<class T>(Type<T>, vector::Widen widen, vector::Narrow narrow) {
+      std::int64_t wrong = 0;
+      widen(wide.data(), patterns.data(), n);
+      std::vector<float> candidates;
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        const auto want = static_cast<float>(T::of_bits(patterns[i]));
+        wrong += std::isnan(want)
+                     ? !std::isnan(wide[i])
+                     : std::bit_cast<std::uint32_t>(want) != std::bit_cast<std::uint32_t>(wide[i]);
+        for (float f : neighbours(wide[i])) candidates.push_back(f);
+      }
+      back.resize(candidates.size());
+      narrow(back.data(), candidates.data(), static_cast<std::int64_t>(candidates.size()));
+      for (std::size_t i = 0; i < candidates.size(); ++i) wrong += back[i] != T(candidates[i]).bits;
+      CHECK(wrong == 0);
+    };
+    check(Type<float16>{}, l.widen_float16, l.narrow_float16);
+    check(Type<bfloat16>{}, l.widen_bfloat16, l.narrow_bfloat16);
+  }
+}
+
+TEST_CASE("vector: elementary functions stay within their bounds of units in the last place") {
+  struct Function {
+    std::string_view op;
+    double bound;
+    double (*exact)(double);
+  };
+  const auto log1p_exp = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
+  const Function functions[] = {
+      {"Exp", 2, [](double x) { return std::exp(x); }},
+      {"Expm1", 3, [](double x) { return std::expm1(x); }},
+      {"Log", 2, [](double x) { return std::log(x); }},
+      {"Log1p", 3, [](double x) { return std::log1p(x); }},
+      {"Tanh", 5, [](double x) { return std::tanh(x); }},
+      {"Sigmoid", 4, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"Softplus", 4, log1p_exp},
+      {"Erf", 3, [](double x) { return std::erf(x); }},
+  };
+  // Floats of all magnitudes and signs, evenly over the bit patterns.
+  constexpr std::uint32_t k_step = 3989;
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits <= 0xffffffffU; bits += k_step) {
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  }
+  std::vector<float> y(x.size());
+  const vector::Loops& l = vector::loops(backend::cpu::detect_isa());
+  for (const Function& f : functions) {
+    CAPTURE(f.op);
+    const auto* row = std::find_if(
+        l.maps.begin(), l.maps.end(), [&](const vector::MapRow& r) { return f.op == r.op; });
+    REQUIRE(row != l.maps.end());
+    const float* in[] = {x.data()};
+    row->loop(y.data(), in, static_cast<std::int64_t>(x.size()), 0);
+    double worst = 0;
+    float at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double error = ulps(f.exact(static_cast<double>(x[i])), y[i]);
+      if (error > worst) {
+        worst = error;
+        at = x[i];
+      }
+    }
+    CAPTURE(at);
+    CHECK(worst <= f.bound);
+  }
+}
+
+}  // namespace halfstep::testing
