@@ -9,7 +9,7 @@
 #include "config/schema.h"
 #include "core/files.h"
 #include "environment.h"
-#include "nn/layers/layer.h"
+#include "nn/layers/table.h"
 #include "nn/losses/loss.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
@@ -48,7 +48,7 @@ config::SchemaTypes schema_types() {
   types.names = [](std::string_view kind) {
     std::vector<std::string> names;
     if (kind == "layers" || kind == "nodes") {
-      for (const nn::LayerDef& def : nn::layer_table()) names.emplace_back(def.type);
+      for (const nn::LayerDef* def : nn::layer_table()) names.emplace_back(def->type);
     } else if (kind == "loss") {
       for (const nn::LossDef* def : nn::loss_table()) names.emplace_back(def->type);
     } else if (kind == "optimizer") {

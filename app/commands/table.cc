@@ -5,7 +5,15 @@
 namespace halfstep::app {
 
 std::span<const Command* const> command_table() {
-  static constexpr std::array k_commands{&k_train, &k_version};
+  static constexpr std::array k_commands{&k_train,
+                                         &k_eval,
+                                         &k_predict,
+                                         &k_explain,
+                                         &k_config,
+                                         &k_model,
+                                         &k_data,
+                                         &k_doctor,
+                                         &k_version};
   return k_commands;
 }
 

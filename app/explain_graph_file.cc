@@ -1,0 +1,107 @@
+#include "explain_graph_file.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "config/merge.h"
+#include "config/reader.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "environment.h"
+#include "precision/graph_report.h"
+#include "precision/tf_environment.h"
+#include "train/prepare_graph.h"
+
+namespace halfstep::app {
+namespace {
+
+/// The only settings that mean something without a config.
+struct GraphSettings {
+  struct Precision {
+    config::ListEdits lists;
+    void fields(config::Fields& f) { f.section("lists", lists, {.doc = "list edits"}); }
+  };
+  Precision precision;
+
+  void fields(config::Fields& f) { f.section("precision", precision, {.doc = "list edits"}); }
+};
+
+config::PrecisionSpec settings(const std::vector<std::string>& set) {
+  Diagnostics diagnostics;
+  config::Node node;
+  node.kind = config::Node::Kind::map;
+  for (const std::string& text : set) {
+    config::apply(
+        node, config::Override::parse(config::Override::Kind::set, "--set", text), diagnostics);
+  }
+  GraphSettings settings;
+  config::read(node, settings, diagnostics);
+  diagnostics.throw_if_any();
+  config::PrecisionSpec spec;
+  spec.lists = settings.precision.lists;
+  return spec;
+}
+
+precision::RewriteOptions options(const GraphFileFlags& flags) {
+  precision::RewriteOptions options;
+  const precision::RewriteOptions edits =
+      train::rewrite_options(settings(flags.set), {"--set", 0, 0, ""});
+  options.edits = edits.edits;
+  for (const Problem& problem : precision::apply_tensorflow_variables(
+           [](std::string_view name) { return environment(name); }, options)) {
+    log_warning("{}: {}", to_string(problem.where), problem.message);
+  }
+  options.mode = *precision::mode_named(flags.mode);
+  if (!flags.arch.empty()) options.device.arch = flags.arch;
+  if (flags.cuda_version >= 0) options.device.cuda_version = flags.cuda_version;
+  if (flags.cudnn_version >= 0) options.device.cudnn_version = flags.cudnn_version;
+  if (!flags.level.empty()) {
+    const auto level = precision::level_named(flags.level);
+    if (!level) {
+      throw UserError(ErrorKind::config,
+                      {"--level", 0, 0, ""},
+                      fmt::format("unknown level '{}'", flags.level),
+                      did_you_mean(flags.level, precision::level_names()));
+    }
+    options.level = *level;
+  }
+  return options;
+}
+
+}  // namespace
+
+void declare(CLI::App& command, GraphFileFlags& flags) {
+  command.add_option("--graph", flags.path, "an op-level graph to rewrite instead of a config");
+  command.add_option("--mode", flags.mode, "of the rewrite: cuda, bf16, cpu or fp16_cpu")
+      ->check(CLI::IsMember({"cuda", "bf16", "cpu", "fp16_cpu"}));
+  command.add_option(
+      "--level", flags.level, "treat_infer_as_deny, tensor_cores_only or unsafe_force_all");
+  command.add_option("--cuda-version", flags.cuda_version, "9010 for CUDA 9.1")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--cudnn-version", flags.cudnn_version, "8000 for cuDNN 8.0")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--strict", flags.strict, "exit 2 when the rewrite fails");
+}
+
+int explain_graph_file(const GraphFileFlags& flags) {
+  std::string text;
+  try {
+    text = read_file(flags.path);
+  } catch (const UserError& error) {
+    throw UserError(ErrorKind::config, error.problems());
+  }
+  const precision::GraphReport report = precision::explain_graph(text, flags.path, options(flags));
+  for (const Problem& problem : report.warnings) {
+    log_warning("{}: {}", to_string(problem.where), problem.message);
+  }
+  fmt::print("{}",
+             flags.format == "json"  ? precision::to_json(report)
+             : flags.format == "dot" ? precision::to_dot(report)
+                                     : precision::to_table(report));
+  const bool failed = report.result.status == precision::RewriteStatus::failed;
+  return failed && flags.strict ? static_cast<int>(ErrorKind::config) : 0;
+}
+
+}  // namespace halfstep::app
