@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks the JSON Schema of configs with an independent validator.
 
-usage: check_schema.py SCHEMA CONFIG...      every config must be valid
-       check_schema.py SCHEMA --bad CONFIG... none may be valid
+usage: check_schema.py PROGRAM CONFIG... [--bad CONFIG...]
 
-SCHEMA is what `halfstep config schema` prints. Needs python3-jsonschema and python3-yaml.
+Those before --bad must be valid by what `PROGRAM config schema` prints, those behind it must not.
+Needs python3-jsonschema and python3-yaml.
 """
 
+import json
+import subprocess
 import sys
 
 import jsonschema
@@ -19,14 +21,17 @@ def load(path):
         return yaml.safe_load(file)
 
 
-def main(arguments):
-    with open(arguments[0], encoding="utf-8") as file:
-        schema = yaml.safe_load(file)  # JSON is YAML
+def main(program, configs):
+    printed = subprocess.run([program, "config", "schema"], check=True, capture_output=True)
+    schema = json.loads(printed.stdout)
     jsonschema.Draft7Validator.check_schema(schema)
     validator = jsonschema.Draft7Validator(schema)
-    bad = "--bad" in arguments
     failures = 0
-    for path in [a for a in arguments[1:] if a != "--bad"]:
+    bad = False
+    for path in configs:
+        if path == "--bad":
+            bad = True
+            continue
         errors = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in validator.iter_errors(load(path))]
         if bool(errors) != bad:
             failures += 1
@@ -35,4 +40,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

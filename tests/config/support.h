@@ -16,9 +16,7 @@
 
 namespace halfstep::config::testing {
 
-inline std::filesystem::path folder() {
-  return test::source_dir() / "tests" / "config";
-}
+inline std::filesystem::path folder() { return test::source_dir() / "tests" / "config"; }
 
 inline std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
