@@ -15,6 +15,7 @@ Backend cpu_backend(int threads, Isa max_isa) {
   const Isa isa = std::min(k_detected, max_isa);
   set_thread_count(threads);
   cpu::onednn::limit(isa);
+  cpu::onednn::share_threads();
   return {.name = "cpu",
           .capabilities = {.isa = isa, .threads = threads, .deterministic = true},
           .kernels = cpu::all_kernels()};
