@@ -20,10 +20,15 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 
-# halfstep_room(name DEPS rooms... LIBS third-party...): the library of one folder of lib/.
+# Code that runs once a run, or in tests, is compiled for build time rather than for speed.
+add_library(halfstep_cold INTERFACE)
+target_compile_options(halfstep_cold INTERFACE $<$<CONFIG:Release>:-O1>)
+
+# halfstep_room(name DEPS rooms... LIBS third-party...): the library of one folder of lib/. COLD: see
+# halfstep_cold.
 # Sources are this folder's *.cc; leaf folders listed in LEAVES are added the same way.
 function(halfstep_room name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;LEAVES;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "DEPS;LIBS;LEAVES;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   foreach(leaf IN LISTS ARG_LEAVES)
     file(GLOB leaf_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${leaf}/*.cc")
@@ -38,6 +43,9 @@ function(halfstep_room name)
   endif()
   add_library(halfstep_${name} STATIC ${sources})
   target_link_libraries(halfstep_${name} PUBLIC halfstep_options PRIVATE ${ARG_LIBS})
+  if(ARG_COLD)
+    target_link_libraries(halfstep_${name} PRIVATE halfstep_cold)
+  endif()
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(halfstep_${name} PUBLIC halfstep_${dep})
   endforeach()
