@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "command.h"
+#include "core/error.h"
+#include "report/diff.h"
+#include "report/schema.h"
+#include "report/show.h"
+#include "report/validate.h"
+
+namespace halfstep::app {
+namespace {
+
+int schema(const std::string& kind) {
+  if (kind.empty()) {
+    fmt::print("{}", report::dump(report::schema_document()));
+    return 0;
+  }
+  if (const report::Kind* row = report::find_kind(kind)) {
+    fmt::print("{}", report::dump(report::schema_document(*row)));
+    return 0;
+  }
+  std::vector<std::string> known;
+  for (const report::Kind& row : report::kind_table()) known.emplace_back(row.name);
+  const std::string hint = did_you_mean(kind, known);
+  throw UserError(ErrorKind::config,
+                  {},
+                  fmt::format("unknown kind of report '{}'", kind),
+                  hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint);
+}
+
+/// Looks at every file, also after a bad one; the worst finding decides.
+int validate(const std::vector<std::string>& paths) {
+  int code = 0;
+  for (const std::string& path : paths) {
+    try {
+      const report::Json document = report::read_report(path);
+      const std::vector<report::Violation> found = report::validate(document);
+      for (const report::Violation& v : found) {
+        fmt::print(stderr, "{}: {}{}{}\n", path, v.path, v.path.empty() ? "" : ": ", v.message);
+      }
+      if (found.empty()) {
+        fmt::print("{}: ok, {}\n", path, document.at("kind").get<std::string>());
+      } else {
+        code = std::max(code, static_cast<int>(ErrorKind::config));
+      }
+    } catch (const UserError& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      code = std::max(code, static_cast<int>(error.kind()));
+    }
+  }
+  return code;
+}
+
+/// A report that can be relied on. Errors: UserError(data) naming the first violations.
+report::Json valid_report(const std::string& path) {
+  constexpr std::size_t k_most_named = 5;
+  report::Json document = report::read_report(path);
+  const std::vector<report::Violation> found = report::validate(document);
+  if (found.empty()) return document;
+  std::vector<Problem> problems;
+  for (const report::Violation& v : found) {
+    if (problems.size() == k_most_named) break;
+    problems.push_back({{path, 0, 0, v.path}, v.message, ""});
+  }
+  if (found.size() > k_most_named) {
+    problems.push_back({{path, 0, 0, ""},
+                        fmt::format("{} more violations", found.size() - k_most_named),
+                        "halfstep report validate names all"});
+  }
+  throw UserError(ErrorKind::data, std::move(problems));
+}
+
+int show(const std::string& path) {
+  fmt::print("{}", report::show(valid_report(path)));
+  return 0;
+}
+
+int diff(const std::string& a, const std::string& b, bool json) {
+  const report::Json first = valid_report(a), second = valid_report(b);
+  for (const auto& [document, path] : {std::pair(&first, &a), std::pair(&second, &b)}) {
+    if (document->at("kind") != "train") {
+      throw UserError(ErrorKind::data, {*path, 0, 0, "kind"}, "is no report of a training run");
+    }
+  }
+  const report::Json found = report::diff(first, second);
+  fmt::print("{}", json ? report::dump(found) : report::show_diff(found, a, b));
+  return 0;
+}
+
+std::function<int()> declare_report(CLI::App& command) {
+  struct State {
+    std::string kind, path, a, b;
+    std::vector<std::string> paths;
+    bool json = false;
+  };
+  const auto state = std::make_shared<State>();
+  command.require_subcommand(1);
+  CLI::App* schema_command = command.add_subcommand("schema", "JSON Schema of reports");
+  schema_command->add_option("KIND", state->kind, "train, eval, ...; all when left out");
+  CLI::App* validate_command =
+      command.add_subcommand("validate", "say everything that is wrong with reports");
+  validate_command->add_option("FILE", state->paths, "reports or run directories")->required();
+  CLI::App* show_command = command.add_subcommand("show", "a report as text");
+  show_command->add_option("FILE", state->path, "a report or a run directory")->required();
+  CLI::App* diff_command = command.add_subcommand("diff", "in what two training runs differ");
+  diff_command->add_option("A", state->a, "a report or a run directory")->required();
+  diff_command->add_option("B", state->b, "a report or a run directory")->required();
+  diff_command->add_flag("--json", state->json, "print JSON");
+  return [=] {
+    if (schema_command->parsed()) return schema(state->kind);
+    if (validate_command->parsed()) return validate(state->paths);
+    if (show_command->parsed()) return show(state->path);
+    return diff(state->a, state->b, state->json);
+  };
+}
+
+}  // namespace
+
+const Command k_report{
+    "report", "schema, validation, text and differences of reports", declare_report};
+
+}  // namespace halfstep::app

@@ -1,0 +1,173 @@
+#include "report/cross_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace halfstep::report {
+namespace {
+
+using Found = std::vector<Violation>;
+
+/// The codes a status may end in; -1 stands for null.
+struct StatusCodes {
+  std::string_view status;
+  std::array<int, 2> codes;
+};
+
+constexpr std::array k_status_codes{StatusCodes{"running", {-1, -1}},
+                                    StatusCodes{"completed", {0, 5}},
+                                    StatusCodes{"target_reached", {0, 0}},
+                                    StatusCodes{"stopped_early", {0, 5}},
+                                    StatusCodes{"interrupted", {130, 130}},
+                                    StatusCodes{"preempted", {75, 75}},
+                                    StatusCodes{"diverged", {4, 4}}};
+
+void check_exit_code(const Json& report, Found& found) {
+  if (!report.contains("status") || !report.contains("exit_code")) return;
+  const Json& code = report.at("exit_code");
+  for (const StatusCodes& row : k_status_codes) {
+    if (report.at("status") != row.status) continue;
+    const auto [low, high] = row.codes;
+    const bool fits = code.is_null() ? low == -1 : code == low || code == high;
+    if (!fits) {
+      found.push_back({"exit_code",
+                       fmt::format("is {}, which does not fit the status {}",
+                                   code.dump(),
+                                   report.at("status").dump())});
+    }
+  }
+}
+
+/// What a path such as "history.loss[2]" leads to; keys may hold dots and brackets themselves.
+const Json* resolve(const Json& json, std::string_view path) {
+  if (path.empty()) return &json;
+  if (json.is_array()) {
+    const std::size_t close = path.find(']');
+    if (path.front() != '[' || close == std::string_view::npos || close == 1) return nullptr;
+    std::size_t index = 0;
+    for (char c : path.substr(1, close - 1)) {
+      if (c < '0' || c > '9' || index > json.size()) return nullptr;
+      index = index * 10 + static_cast<std::size_t>(c - '0');
+    }
+    if (index >= json.size()) return nullptr;
+    path.remove_prefix(close + 1);
+    if (path.starts_with('.')) path.remove_prefix(1);
+    return resolve(json[index], path);
+  }
+  if (!json.is_object()) return nullptr;
+  for (const auto& [key, value] : json.items()) {
+    if (!path.starts_with(key)) continue;
+    std::string_view rest = path.substr(key.size());
+    if (!rest.empty() && rest.front() != '.' && rest.front() != '[') continue;
+    if (rest.starts_with('.')) rest.remove_prefix(1);
+    if (const Json* target = resolve(value, rest)) return target;
+  }
+  return nullptr;
+}
+
+void check_nonfinite(const Json& report, Found& found) {
+  if (!report.contains("nonfinite")) return;
+  for (const auto& [path, kind] : report.at("nonfinite").items()) {
+    const Json* target = resolve(report, path);
+    const std::string place = "nonfinite." + path;
+    if (target == nullptr) {
+      found.push_back({place, "leads nowhere in this report"});
+    } else if (!target->is_null()) {
+      found.push_back({place, fmt::format("is {} there and must be null", target->dump())});
+    }
+  }
+}
+
+void check_history(const Json& report, Found& found) {
+  const Json& history = report.at("history");
+  const std::size_t epochs = history.at("epoch").size();
+  for (const auto& [name, column] : history.items()) {
+    if (column.size() != epochs) {
+      found.push_back(
+          {"history." + name,
+           fmt::format("has {} values, the epoch column has {}", column.size(), epochs)});
+    }
+  }
+  for (std::size_t i = 1; i < epochs; ++i) {
+    if (history.at("epoch")[i] <= history.at("epoch")[i - 1]) {
+      found.push_back({fmt::format("history.epoch[{}]", i), "does not come after the one before"});
+    }
+  }
+}
+
+void check_counters(const Json& report, Found& found) {
+  const auto steps = [&](const char* name) {
+    return report.at("steps").at(name).get<std::int64_t>();
+  };
+  const Json& scale = report.at("loss_scale");
+  const auto skipped = scale.at("skipped_steps").get<std::int64_t>();
+  const auto retried = scale.at("retried_steps").get<std::int64_t>();
+  if (steps("attempted") != steps("applied") + skipped + retried) {
+    found.push_back({"steps.attempted", "is not applied + skipped + retried"});
+  }
+  if (steps("ordinal") != steps("applied") + skipped) {
+    found.push_back({"steps.ordinal", "is not applied + skipped"});
+  }
+  const Json& samples = report.at("samples");
+  if (samples.at("trained") > samples.at("seen")) {
+    found.push_back({"samples.trained", "is more than samples.seen"});
+  }
+  if (scale.at("mode") == "none" && !scale.at("events").empty()) {
+    found.push_back({"loss_scale.events", "holds changes of a scale although the mode is none"});
+  }
+  const Json& rewrite = report.at("precision").at("rewrite");
+  if (rewrite.at("nodes_converted") > rewrite.at("nodes_total")) {
+    found.push_back({"precision.rewrite.nodes_converted", "is more than nodes_total"});
+  }
+}
+
+void check_step_time(const Json& report, Found& found) {
+  const Json& time = report.at("step_time");
+  static constexpr std::array k_rising{"min", "p05", "median", "p95", "p99", "max"};
+  const bool counted = time.at("n") > 0;
+  for (std::size_t i = 0; i < k_rising.size(); ++i) {
+    const std::string path = std::string("step_time.") + k_rising[i];
+    const Json& value = time.at(k_rising[i]);
+    if (value.is_null() == counted) {
+      found.push_back({path, counted ? "is null although steps were counted" : "counts no step"});
+    } else if (i > 0 && counted && !time.at(k_rising[i - 1]).is_null() &&
+               value < time.at(k_rising[i - 1])) {
+      found.push_back({path, fmt::format("is less than {}", k_rising[i - 1])});
+    }
+  }
+}
+
+}  // namespace
+
+void check_common(const Json& report, Found& found) {
+  check_exit_code(report, found);
+  check_nonfinite(report, found);
+}
+
+void check_train(const Json& report, Found& found) {
+  check_history(report, found);
+  check_counters(report, found);
+  check_step_time(report, found);
+}
+
+void check_eval(const Json& report, Found& found) {
+  const Json& classes = report.at("classes");
+  if (classes.is_null()) return;
+  std::int64_t samples = 0;
+  for (std::size_t i = 0; i < classes.at("per_class").size(); ++i) {
+    const Json& row = classes.at("per_class")[i];
+    samples += row.at("count").get<std::int64_t>();
+    if (row.at("correct") > row.at("count")) {
+      found.push_back({fmt::format("classes.per_class[{}].correct", i), "is more than count"});
+    }
+  }
+  if (report.at("samples") != samples) {
+    found.push_back(
+        {"classes.per_class",
+         fmt::format("counts {} samples, the report {}", samples, report.at("samples").dump())});
+  }
+}
+
+}  // namespace halfstep::report

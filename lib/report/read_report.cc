@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "core/error.h"
+#include "report/validate.h"
+
+namespace halfstep::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t k_most_bytes = std::size_t{256} << 20;
+constexpr int k_most_depth = 200;
+
+[[noreturn]] void fail(const std::string& path, const std::string& why, int line = 0, int col = 0) {
+  throw UserError(ErrorKind::data, {path, line, col, ""}, why);
+}
+
+/// The whole file, unless it is larger than a report can be; pipes are read too.
+std::string read_bounded(const std::string& path) {
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
+  if (!file) fail(path, std::string("cannot open: ") + std::strerror(errno));
+  std::string text;
+  std::array<char, 1 << 16> block;
+  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
+    text.append(block.data(), n);
+    if (text.size() > k_most_bytes) {
+      fail(path, fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
+    }
+  }
+  if (std::ferror(file.get()) != 0) fail(path, std::string("cannot read: ") + std::strerror(errno));
+  return text;
+}
+
+/// Refuses what the parser would let pass: a key twice in one object, bottomless nesting.
+class Guard {
+ public:
+  explicit Guard(const std::string& path) : path_(path) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= k_most_depth) {
+        fail(path_, fmt::format("is nested more than {} levels deep", k_most_depth));
+      }
+    }
+    if (event == Event::object_start) objects_.emplace_back();
+    if (event == Event::object_end) objects_.pop_back();
+    if (event == Event::key && !objects_.back().seen.insert(parsed.get<std::string>()).second) {
+      std::string place;
+      for (std::size_t i = 0; i + 1 < objects_.size(); ++i) place += objects_[i].key + ".";
+      fail(path_, fmt::format("has the key '{}{}' twice", place, parsed.get<std::string>()));
+    }
+    if (event == Event::key) objects_.back().key = parsed.get<std::string>();
+    return true;
+  }
+
+ private:
+  struct Object {
+    std::set<std::string> seen;
+    std::string key;
+  };
+
+  std::string path_;
+  std::vector<Object> objects_;
+};
+
+/// "line 3, column 7: syntax error ..." without the library's own prefix.
+std::string without_prefix(std::string text) {
+  for (const std::string_view mark : {"] ", ": "}) {
+    if (const std::size_t at = text.find(mark); at != std::string::npos) {
+      text = text.substr(at + mark.size());
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Json read_report(const std::string& path) {
+  std::error_code error;
+  const std::string file =
+      fs::is_directory(path, error) ? (fs::path(path) / "report.json").string() : path;
+  const std::string text = read_bounded(file);
+  if (text.empty()) fail(file, "is empty");
+  // The callback is copied by the parser, so the guard lives here.
+  Guard guard(file);
+  try {
+    return Json::parse(text, [&guard](int depth, Json::parse_event_t event, Json& parsed) {
+      return guard(depth, event, parsed);
+    });
+  } catch (const Json::parse_error& e) {
+    const std::size_t at = std::min(e.byte > 0 ? e.byte - 1 : 0, text.size());
+    const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    const std::size_t column = at - (start == std::string::npos ? 0 : start + 1) + 1;
+    fail(file,
+         "is not JSON: " + utf8(without_prefix(e.what())),
+         static_cast<int>(line),
+         static_cast<int>(column));
+  } catch (const Json::exception& e) {
+    fail(file, "is not JSON: " + utf8(without_prefix(e.what())));
+  }
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,260 @@
+#include "report/schema.h"
+
+#include <array>
+
+#include "report/cross_checks.h"
+#include "report/schema_blocks.h"
+
+namespace halfstep::report {
+namespace {
+
+namespace s = schema;
+
+Json version() { return s::constant(1, "raised when the meaning of a member changes"); }
+
+Json scale_event() {
+  return s::object({{"step", s::integer("applied steps before it")},
+                    {"attempt", s::integer("attempted step, from 1", 1)},
+                    {"ordinal", s::integer("of the batch")},
+                    {"from", s::number("scale before")},
+                    {"to", s::number("scale after")},
+                    {"first_nonfinite", s::first_nonfinite()}},
+                   "one change of the loss scale");
+}
+
+Json skip() {
+  return s::object({{"attempt", s::integer("attempted step, from 1", 1)},
+                    {"ordinal", s::integer("of the batch")},
+                    {"retried", s::boolean("whether the batch was tried again")},
+                    {"first_nonfinite", s::first_nonfinite()}},
+                   "one step whose update was left out");
+}
+
+Json loss_scale() {
+  return s::object({{"mode", s::word({"none", "fixed", "dynamic"}, "how the scale is chosen")},
+                    {"initial", s::nullable(s::number("factor; null without scaling"))},
+                    {"final", s::nullable(s::number("factor; null without scaling"))},
+                    {"skipped_steps", s::integer("batches whose update was left out")},
+                    {"retried_steps", s::integer("attempts repeated with a lower scale")},
+                    {"events", s::array(scale_event(), "changes, in order")},
+                    {"skips", s::array(skip(), "attempts whose update was left out, in order")}},
+                   "loss scaling");
+}
+
+Json history() {
+  const auto column = [](Json items, s::Doc doc) { return s::array(std::move(items), doc); };
+  return s::open_object(
+      {{"epoch", column(s::integer("", 1), "from 1")},
+       {"partial", column(s::boolean(""), "whether it ended before its last batch")},
+       {"loss", column(s::measure(""), "mean over the epoch's samples while training")},
+       {"learning_rate", column(s::measure(""), "of the last step")},
+       {"loss_scale", column(s::measure(""), "at the end; null without scaling")},
+       {"skipped_steps", column(s::integer(""), "in the epoch")},
+       {"steps", column(s::integer(""), "in the epoch")},
+       {"train_seconds", column(s::number(""), "s")},
+       {"eval_seconds", column(s::number(""), "s")}},
+      column(s::measure(""), "a metric; val_ before those of the validation split"),
+      "one value per epoch in every column");
+}
+
+Json run() {
+  return s::object({{"id", s::text("of this process' run")},
+                    {"directory", s::nullable(s::text("of the run's files"))},
+                    {"started_at", s::text("UTC")},
+                    {"ended_at", s::text("UTC; so far while running")},
+                    {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
+                    {"restart_count", s::integer("times the run was resumed")},
+                    {"rank_count", s::integer("processes that trained together", 1)},
+                    {"slurm", s::nullable(s::open_object({}, true, "of the job"))},
+                    {"train_seconds", s::number("s in training steps, over all restarts")},
+                    {"wall_seconds", s::number("s, over all restarts")}},
+                   "the run");
+}
+
+Json time_to_accuracy() {
+  return s::nullable(s::object({{"metric", s::text("by its name in the history")},
+                                {"target", s::number("its value to reach")},
+                                {"reached", s::boolean("whether it was")},
+                                {"step", s::integer("applied steps until then")},
+                                {"epoch", s::integer("epochs until then")},
+                                {"train_seconds", s::number("s in training steps until then")},
+                                {"wall_seconds", s::number("s until then")}},
+                               "when the target was reached; null without a target"));
+}
+
+Json train_schema() {
+  return s::object(
+      {{"schema_version", version()},
+       {"kind", s::constant("train", "")},
+       {"status",
+        s::word({"running",
+                 "completed",
+                 "target_reached",
+                 "stopped_early",
+                 "interrupted",
+                 "preempted",
+                 "diverged"},
+                "how the run ended")},
+       {"exit_code", s::nullable(s::integer("of the process; null while running"))},
+       {"message", s::text("why it ended; empty when completed")},
+       {"run", run()},
+       {"context", s::context()},
+       {"config", s::config()},
+       {"precision", s::precision()},
+       {"reproducibility",
+        s::object({{"seed", s::integer("of weights, order and dropout")},
+                   {"deterministic", s::boolean("whether results repeat bit by bit")},
+                   {"init_hash", s::hash("of the first weights")},
+                   {"batch_order_hash", s::hash("of the batches drawn; empty while running")},
+                   {"final_hash", s::hash("of the last weights; empty while running")},
+                   {"state_hash", s::hash("of all variables; empty while running")}},
+                  "hashes by which runs can be told equal")},
+       {"history", history()},
+       {"steps",
+        s::object({{"attempted", s::integer("forward and backward done")},
+                   {"applied", s::integer("weights changed")},
+                   {"ordinal", s::integer("batches drawn")}},
+                  "steps")},
+       {"samples",
+        s::object({{"seen", s::integer("in batches drawn")},
+                   {"trained", s::integer("in applied steps")},
+                   {"retried", s::integer("in repeated attempts")}},
+                  "samples")},
+       {"time_to_accuracy", time_to_accuracy()},
+       {"step_time", s::step_time()},
+       {"throughput", s::throughput()},
+       {"memory", s::memory()},
+       {"loss_scale", loss_scale()},
+       {"test", s::nullable(s::metrics("on the test split, once, at the end; null without one"))},
+       {"warnings", s::warnings()},
+       {"nonfinite", s::nonfinite()}},
+      "a training run");
+}
+
+Json eval_schema() {
+  return s::object({{"schema_version", version()},
+                    {"kind", s::constant("eval", "")},
+                    {"status", s::constant("completed", "")},
+                    {"exit_code", s::constant(0, "")},
+                    {"checkpoint", s::text("path as given")},
+                    {"split", s::word({"train", "validation", "test"}, "evaluated")},
+                    {"context", s::context()},
+                    {"config", s::config()},
+                    {"weights_hash", s::hash("of the weights")},
+                    {"samples", s::integer("evaluated", 1)},
+                    {"seconds", s::number("s")},
+                    {"metrics", s::metrics("over all samples")},
+                    {"classes", s::classes()},
+                    {"warnings", s::warnings()},
+                    {"nonfinite", s::nonfinite()}},
+                   "an evaluation of a checkpoint");
+}
+
+Json predict_schema() {
+  return s::object({{"schema_version", version()},
+                    {"kind", s::constant("predict", "")},
+                    {"predictions",
+                     s::array(s::object({{"index", s::integer("of the image")},
+                                         {"class", s::integer("most probable")},
+                                         {"name", s::nullable(s::text("of the class"))},
+                                         {"probability", s::measure("of that class")},
+                                         {"probabilities", s::array(s::measure(""), "by class")}},
+                                        "one image"),
+                              "in the order of the input")},
+                    {"nonfinite", s::nonfinite()}},
+                   "classes of images");
+}
+
+Json data_schema() {
+  return s::object(
+      {{"schema_version", version()},
+       {"kind", s::constant("data", "")},
+       {"name", s::text("of the set")},
+       {"source", s::text("where it was read from")},
+       {"classes", s::integer("number of classes")},
+       {"class_names", s::array(s::text(""), "by label; empty when not known")},
+       {"sample_shape", s::array(s::integer("", 1), "height, width, channels")},
+       {"dtype", s::text("of the stored samples")},
+       {"train_samples", s::integer("number")},
+       {"test_samples", s::integer("number")},
+       {"train_per_class", s::nullable(s::array(s::integer(""), "by label"))},
+       {"test_per_class", s::nullable(s::array(s::integer(""), "by label"))},
+       {"content_hash", s::hash("of samples and labels")},
+       {"files",
+        s::array(s::object({{"path", s::text("")}, {"sha256", s::hash("of the file")}}, "one file"),
+                 "read; empty for a generated set")}},
+      "a data set");
+}
+
+Json model_schema() {
+  return s::object({{"schema_version", version()},
+                    {"kind", s::constant("model", "")},
+                    {"batch_size", s::integer("samples of a step", 1)},
+                    {"layers",
+                     s::array(s::object({{"name", s::text("")},
+                                         {"type", s::text("")},
+                                         {"output", s::text("shape")},
+                                         {"output_dtype", s::text("")},
+                                         {"policy", s::text("precision policy of the layer")},
+                                         {"trainable_parameters", s::integer("number")},
+                                         {"fixed_parameters", s::integer("number")},
+                                         {"forward_flops", s::number("of a batch")}},
+                                        "one layer"),
+                              "in order")},
+                    {"trainable_parameters", s::integer("number")},
+                    {"fixed_parameters", s::integer("number")},
+                    {"forward_flops", s::number("of a batch")},
+                    {"planned_state_bytes", s::integer("weights, slots, statistics")},
+                    {"planned_arena_bytes", s::integer("activations, gradients, workspaces")}},
+                   "a model");
+}
+
+Json doctor_schema() {
+  return s::object({{"schema_version", version()},
+                    {"kind", s::constant("doctor", "")},
+                    {"context", s::context()},
+                    {"available_memory_bytes", s::integer("left to this process")},
+                    {"probes",
+                     s::array(s::object({{"device", s::text("")},
+                                         {"dtype", s::text("tried")},
+                                         {"ok", s::boolean("whether the product came out right")},
+                                         {"kernel", s::text("that ran")},
+                                         {"caveat", s::nullable(s::text("what to know about it"))}},
+                                        "a matrix product in one dtype"),
+                              "by dtype")}},
+                   "what this machine can do");
+}
+
+constexpr std::array k_kinds{Kind{"train", "a training run", train_schema, check_train},
+                             Kind{"eval", "an evaluation of a checkpoint", eval_schema, check_eval},
+                             Kind{"predict", "classes of images", predict_schema, nullptr},
+                             Kind{"data", "a data set", data_schema, nullptr},
+                             Kind{"model", "a model", model_schema, nullptr},
+                             Kind{"doctor", "what a machine can do", doctor_schema, nullptr}};
+
+constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";
+
+}  // namespace
+
+std::span<const Kind> kind_table() { return k_kinds; }
+
+const Kind* find_kind(std::string_view name) {
+  for (const Kind& kind : k_kinds) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+Json schema_document(const Kind& kind) {
+  Json document{{"$schema", k_draft}, {"title", "halfstep report: " + std::string(kind.name)}};
+  document.update(kind.schema());
+  return document;
+}
+
+Json schema_document() {
+  Json document{{"$schema", k_draft}, {"title", "halfstep report"}, {"oneOf", Json::array()}};
+  for (const Kind& kind : k_kinds) document["oneOf"].push_back(kind.schema());
+  return document;
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,206 @@
+#include "report/schema_blocks.h"
+
+namespace halfstep::report::schema {
+namespace {
+
+constexpr Doc k_no_doc{};
+
+Json name_of(Doc doc) { return text(doc); }
+
+Json dtype(Doc doc) { return text(doc); }
+
+Json versions() {
+  const auto version = [](Doc doc) { return nullable(text(doc)); };
+  return object({{"onednn", text("of the library in use")},
+                 {"cuda", version("null without a CUDA backend")},
+                 {"cudnn", version("null without a CUDA backend")},
+                 {"nccl", version("null without a CUDA backend")},
+                 {"mpi", version("null without MPI")}},
+                "versions of the libraries in use");
+}
+
+Json op() {
+  return object({{"name", name_of("node of the step graph")},
+                 {"type", text("op")},
+                 {"layer", text("layer of the config; empty outside of layers")},
+                 {"phase", text("input, forward, loss, backward, unscale, update, ...")},
+                 {"in_dtype", dtype("of the first floating input; empty without inputs")},
+                 {"compute_dtype", dtype("the op computes in")},
+                 {"accumulate_dtype", nullable(dtype("of sums; null where nothing is summed"))},
+                 {"out_dtype", dtype("of the first floating output; empty without outputs")},
+                 {"reason", text("why it computes in this dtype")},
+                 {"kernel", text("implementation that ran")},
+                 {"tensor_core", boolean("whether matrix units of a GPU did the work")}},
+                "one launch of a step");
+}
+
+Json decision() {
+  return object({{"node", name_of("node of the graph")},
+                 {"op", text("its op")},
+                 {"attr", text("its type attribute")},
+                 {"list", nullable(text("allow, infer, deny or clear; null on none"))},
+                 {"paint", text("allow, deny or none")},
+                 {"step", text("of the pass that decided")},
+                 {"reason", text("in words")},
+                 {"cause", nullable(text("node that decided or stands in the way"))}},
+                "one op the automatic rewrite looked at");
+}
+
+Json rewrite() {
+  return object({{"mode", text("none, cuda, bf16, cpu or fp16_cpu")},
+                 {"target", nullable(dtype("it converts to; null without a rewrite"))},
+                 {"nodes_total", integer("nodes of the graph")},
+                 {"nodes_converted", integer("nodes that changed dtype")},
+                 {"casts_inserted", integer("casts the rewrite added")},
+                 {"list_edits", array(text(k_no_doc), "edits of the op lists: allow +Softmax")},
+                 {"decisions", array(decision(), "why each op was or was not converted")}},
+                "what the automatic rewrite did");
+}
+
+}  // namespace
+
+Json hash(Doc doc) { return text(doc); }
+
+Json context() {
+  return object(
+      {{"date", text("UTC")},
+       {"host_name", text("of the machine")},
+       {"executable", text("path of the program")},
+       {"num_cpus", integer("processors this process may use", 1)},
+       {"threads", integer("threads in use", 1)},
+       {"cpu_scaling_enabled", nullable(boolean("frequency scaling; null when not known"))},
+       {"load_avg", array(number(k_no_doc), "runnable processes: means of 1, 5, 15 minutes")},
+       {"library_version", text("of halfstep")},
+       {"library_build_type", text("release, debug, ...")},
+       {"compiler", text("it was built with")},
+       {"git_commit", nullable(text("of the sources; null outside a checkout"))},
+       {"git_dirty", boolean("whether the sources differed from the commit")},
+       {"device", text("backend that computed")},
+       {"cpu",
+        object({{"model", text("of the processor")},
+                {"isa", array(text(k_no_doc), "instruction sets used")}},
+               "processor")},
+       {"gpu", array(anything("one GPU"), "GPUs used; empty without")},
+       {"versions", versions()}},
+      "where and by what the report was made");
+}
+
+Json config() {
+  return object({{"sha256", hash("of the resolved config, without its name")},
+                 {"resolved", open_object({}, true, "every setting, defaults included")},
+                 {"overrides", array(text(k_no_doc), "settings laid over the config, as written")}},
+                "what was asked for");
+}
+
+Json precision() {
+  return object({{"requested", text("policy of the config, or rewrite")},
+                 {"effective", text("what really happened")},
+                 {"compute_dtype", dtype("layers compute in")},
+                 {"variable_dtype", dtype("weights are stored in")},
+                 {"accumulate_dtype", dtype("of sums")},
+                 {"float32_math", text("ieee: float32 products are not shortened")},
+                 {"rewrite", rewrite()},
+                 {"ops", array(op(), "every launch of a training step, in order")}},
+                "requested and effective precision");
+}
+
+Json step_time() {
+  const auto ms = [](Doc doc) { return measure(doc); };
+  Json interval = nullable(array(number(k_no_doc), "ms; 95 % confidence: low, high"));
+  return object({{"unit", constant("ms", "of every time in this block")},
+                 {"scope", text("what is inside a step's time")},
+                 {"warmup_steps", integer("steps left out before counting")},
+                 {"n", integer("steps counted")},
+                 {"first_step", ms("ms; not counted")},
+                 {"median", ms("ms")},
+                 {"mean", ms("ms")},
+                 {"stddev", ms("ms; n - 1 in the denominator")},
+                 {"mad", ms("ms; median absolute deviation, no factor")},
+                 {"min", ms("ms")},
+                 {"max", ms("ms")},
+                 {"p05", ms("ms")},
+                 {"p95", ms("ms")},
+                 {"p99", ms("ms")},
+                 {"median_ci95", std::move(interval)},
+                 {"outliers", integer("steps with a modified z-score above 14.8")},
+                 {"breakdown_median",
+                  object({{"data_wait", ms("ms; waiting for and copying the batch")},
+                          {"forward", ms("ms; input, forward, loss, metrics")},
+                          {"backward", ms("ms")},
+                          {"finite_check", ms("ms; unscaling and the check")},
+                          {"optimizer", ms("ms; clipping and updates")}},
+                         "medians of the parts of a step")}},
+                "times of steady steps");
+}
+
+Json throughput() {
+  return object({{"unit", constant("img/s", "of the rates")},
+                 {"total_ips", measure("samples per second, data wait included")},
+                 {"compute_ips", measure("samples per second without data wait")},
+                 {"flops_per_step", number("of matrix products and convolutions, 2 per product")},
+                 {"achieved_tflops", measure("10^12 operations per second")},
+                 {"mfu", measure("achieved over peak; null without a measured peak")},
+                 {"peak_tflops", measure("10^12 operations per second")},
+                 {"peak_source", nullable(text("how the peak was found"))}},
+                "rates at the median step time");
+}
+
+Json memory() {
+  return object({{"device_peak_allocated_bytes", integer("0 on the CPU")},
+                 {"device_peak_reserved_bytes", integer("0 on the CPU")},
+                 {"host_peak_rss_bytes", integer("largest resident set of the process")},
+                 {"planned_state_bytes", integer("weights, slots, statistics")},
+                 {"planned_arena_bytes", integer("activations, gradients, workspaces")},
+                 {"data_bytes", integer("samples and labels held")}},
+                "memory, in bytes");
+}
+
+Json warnings() {
+  return array(object({{"code", text("W and three digits")},
+                       {"where", text("place in the config; empty without one")},
+                       {"message", text("in words")}},
+                      "one warning"),
+               "what the reader should know");
+}
+
+Json nonfinite() {
+  return open_object({},
+                     word({"nan", "inf", "-inf"}, k_no_doc),
+                     "numbers that are not finite: they are null, their paths stand here");
+}
+
+Json first_nonfinite() {
+  return nullable(object({{"tensor", text("node that made it")},
+                          {"op", text("of the node")},
+                          {"layer", text("of the config; empty outside of layers")},
+                          {"phase", text("forward, backward, ...")},
+                          {"dtype", dtype("of the tensor")},
+                          {"kind", word({"inf", "nan"}, "what was found first")},
+                          {"count", integer("elements that are not finite", 1)},
+                          {"finite_absmax", number("largest finite magnitude in the tensor")},
+                          {"loss_finite", boolean("whether the loss itself was finite")}},
+                         "first tensor of the step that was not finite; null when not traced"));
+}
+
+Json metrics(Doc doc) {
+  return open_object({{"loss", measure("mean over the samples")}},
+                     measure("a metric, mean over the samples"),
+                     doc);
+}
+
+Json classes() {
+  return nullable(
+      object({{"per_class",
+               array(object({{"class", integer("label")},
+                             {"name", nullable(text("of the class"))},
+                             {"count", integer("samples with this label")},
+                             {"correct", integer("of them predicted right")},
+                             {"accuracy", measure("correct / count; null without samples")}},
+                            "one class"),
+                     "by label")},
+              {"confusion",
+               array(array(integer(k_no_doc), "counts by predicted class"), "rows by label")}},
+             "results per class; null without classes"));
+}
+
+}  // namespace halfstep::report::schema

@@ -1,0 +1,252 @@
+#include "report/show.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace halfstep::report {
+namespace {
+
+constexpr std::size_t k_most_skips = 20;
+
+std::string word(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "-";
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Columns as wide as their widest cell, two spaces between; numbers to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    text += " ";
+    for (std::size_t i = 0; i < row.size(); ++i) text += fmt::format(" {:>{}}", row[i], widths[i]);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string line(std::string_view name, const std::string& value) {
+  return fmt::format("{:<11} {}\n", name, value);
+}
+
+std::string status_line(const Json& report) {
+  std::string text = word(report.at("status"));
+  if (!report.at("exit_code").is_null()) {
+    text += fmt::format(", exit code {}", word(report.at("exit_code")));
+  }
+  const std::string message = report.value("message", std::string());
+  return line("status", message.empty() ? text : text + ": " + message);
+}
+
+std::string precision_lines(const Json& precision) {
+  const Json& rewrite = precision.at("rewrite");
+  std::string text = line("precision",
+                          fmt::format("{} requested, {} effective; {} computation, {} variables",
+                                      word(precision.at("requested")),
+                                      word(precision.at("effective")),
+                                      word(precision.at("compute_dtype")),
+                                      word(precision.at("variable_dtype"))));
+  if (rewrite.at("mode") != "none") {
+    text += line("rewrite",
+                 fmt::format("{} to {}: {} of {} nodes, {} casts",
+                             word(rewrite.at("mode")),
+                             word(rewrite.at("target")),
+                             word(rewrite.at("nodes_converted")),
+                             word(rewrite.at("nodes_total")),
+                             word(rewrite.at("casts_inserted"))));
+  }
+  return text;
+}
+
+std::string history_table(const Json& history) {
+  std::vector<std::vector<std::string>> rows(history.at("epoch").size() + 1);
+  for (const auto& [name, column] : history.items()) {
+    if (name == "partial") continue;
+    rows[0].push_back(name);
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i) rows[i + 1].push_back(word(column.at(i)));
+  }
+  return rows.size() == 1 ? "" : "\n" + table(rows) + "\n";
+}
+
+std::string step_time_lines(const Json& report) {
+  const Json& time = report.at("step_time");
+  if (time.at("n") == 0) return line("step time", "no steady step was counted");
+  const Json& interval = time.at("median_ci95");
+  std::string text = line("step time",
+                          fmt::format("{} ms median [{}, {}] over {} steps, p95 {} ms, first {} ms",
+                                      word(time.at("median")),
+                                      word(interval.at(0)),
+                                      word(interval.at(1)),
+                                      word(time.at("n")),
+                                      word(time.at("p95")),
+                                      word(time.at("first_step"))));
+  std::string parts;
+  for (const auto& [name, value] : time.at("breakdown_median").items()) {
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, word(value));
+  }
+  text += line("", parts + " (ms)");
+  const Json& rate = report.at("throughput");
+  text += line("throughput",
+               fmt::format("{} {}, {} TFLOP/s",
+                           word(rate.at("total_ips")),
+                           word(rate.at("unit")),
+                           word(rate.at("achieved_tflops"))));
+  return text;
+}
+
+std::string loss_scale_lines(const Json& scale) {
+  std::string text;
+  if (scale.at("mode") != "none") {
+    text += line("loss scale",
+                 fmt::format("{}, {} to {}, {} changes",
+                             word(scale.at("mode")),
+                             word(scale.at("initial")),
+                             word(scale.at("final")),
+                             scale.at("events").size()));
+  }
+  if (scale.at("skips").empty()) return text;
+  text += line("skipped",
+               fmt::format("{} steps, {} more retried",
+                           word(scale.at("skipped_steps")),
+                           word(scale.at("retried_steps"))));
+  const Json& skips = scale.at("skips");
+  for (std::size_t i = 0; i < std::min(skips.size(), k_most_skips); ++i) {
+    const Json& skip = skips[i];
+    const Json& first = skip.at("first_nonfinite");
+    text += fmt::format("  attempt {}, batch {}: {}\n",
+                        word(skip.at("attempt")),
+                        word(skip.at("ordinal")),
+                        first.is_null() ? std::string("not traced")
+                                        : fmt::format("{} first in {} ({}, {}), {} elements",
+                                                      word(first.at("kind")),
+                                                      word(first.at("tensor")),
+                                                      word(first.at("phase")),
+                                                      word(first.at("dtype")),
+                                                      word(first.at("count"))));
+  }
+  if (skips.size() > k_most_skips) {
+    text += fmt::format("  and {} more\n", skips.size() - k_most_skips);
+  }
+  return text;
+}
+
+std::string pairs(const Json& object) {
+  std::string text;
+  for (const auto& [name, value] : object.items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, word(value));
+  }
+  return text;
+}
+
+std::string warning_lines(const Json& report) {
+  std::string text;
+  for (const Json& warning : report.at("warnings")) {
+    const std::string where = word(warning.at("where"));
+    text += fmt::format("{} {}{}{}\n",
+                        word(warning.at("code")),
+                        where,
+                        where.empty() ? "" : ": ",
+                        word(warning.at("message")));
+  }
+  return text;
+}
+
+std::string show_train(const Json& report) {
+  const Json& run = report.at("run");
+  const Json& steps = report.at("steps");
+  std::string text = line("run", word(run.at("directory")) + ", " + word(run.at("started_at")));
+  text += status_line(report);
+  text += precision_lines(report.at("precision"));
+  text += history_table(report.at("history"));
+  text += line("steps",
+               fmt::format("{} attempted, {} applied; {} s training, {} s in all",
+                           word(steps.at("attempted")),
+                           word(steps.at("applied")),
+                           word(run.at("train_seconds")),
+                           word(run.at("wall_seconds"))));
+  text += step_time_lines(report);
+  text += loss_scale_lines(report.at("loss_scale"));
+  const Json& target = report.at("time_to_accuracy");
+  if (!target.is_null()) {
+    text += line("target",
+                 fmt::format("{} {} {} after {} s of training, {} steps",
+                             word(target.at("metric")),
+                             word(target.at("target")),
+                             target.at("reached") == true ? "reached" : "not reached",
+                             word(target.at("train_seconds")),
+                             word(target.at("step"))));
+  }
+  if (!report.at("test").is_null()) text += line("test", pairs(report.at("test")));
+  text += line("hashes",
+               fmt::format("init {:.12}, batches {:.12}, final {:.12}",
+                           word(report.at("reproducibility").at("init_hash")),
+                           word(report.at("reproducibility").at("batch_order_hash")),
+                           word(report.at("reproducibility").at("final_hash"))));
+  return text + warning_lines(report);
+}
+
+std::string show_eval(const Json& report) {
+  std::string text = line("checkpoint", word(report.at("checkpoint")));
+  text +=
+      line(word(report.at("split")),
+           fmt::format("{} samples: {}", word(report.at("samples")), pairs(report.at("metrics"))));
+  const Json& classes = report.at("classes");
+  if (!classes.is_null()) {
+    std::vector<std::vector<std::string>> rows{{"class", "name", "count", "accuracy"}};
+    for (const Json& row : classes.at("per_class")) {
+      rows.push_back({word(row.at("class")),
+                      word(row.at("name")),
+                      word(row.at("count")),
+                      word(row.at("accuracy"))});
+    }
+    text += "\n" + table(rows);
+  }
+  return text + warning_lines(report);
+}
+
+/// Members by their path; long lists by their length.
+void members(const Json& json, const std::string& path, std::string& text) {
+  constexpr std::size_t k_longest = 16;
+  if (json.is_object() && !json.empty()) {
+    for (const auto& [key, value] : json.items()) {
+      members(value, path.empty() ? key : path + "." + key, text);
+    }
+  } else if (json.is_array() && json.size() > k_longest) {
+    text += fmt::format("{}: {} values\n", path, json.size());
+  } else if (json.is_array() && !json.empty() && json.front().is_structured()) {
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      members(json[i], fmt::format("{}[{}]", path, i), text);
+    }
+  } else {
+    text += fmt::format("{}: {}\n", path, word(json));
+  }
+}
+
+struct Shower {
+  std::string_view kind;
+  std::string (*show)(const Json& report);
+};
+
+constexpr std::array k_showers{Shower{"train", show_train}, Shower{"eval", show_eval}};
+
+}  // namespace
+
+std::string show(const Json& report) {
+  for (const Shower& shower : k_showers) {
+    if (report.at("kind") == shower.kind) return shower.show(report);
+  }
+  std::string text;
+  members(report, "", text);
+  return text;
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,24 @@
+#pragma once
+// Checks reports: an own reader of the part of JSON Schema that theirs is written in.
+
+#include <string>
+#include <vector>
+
+#include "report/schema.h"
+
+namespace halfstep::report {
+
+/// Everything in which `document` breaks `schema`: type, const, enum, minimum, properties,
+/// required, additionalProperties, items, oneOf, anyOf. Other keywords but notes are refused.
+/// Errors: InternalError for a keyword not known.
+std::vector<Violation> check_schema(const Json& document, const Json& schema);
+
+/// Everything wrong with a report: its kind's schema and, where that holds, its cross-checks.
+std::vector<Violation> validate(const Json& report);
+
+/// The report at `path`: a file, or the report.json of a run directory.
+/// Errors: UserError(data) when it cannot be read, is larger than 256 MiB, is not JSON (with line
+/// and column), is nested too deeply or has a key twice in one object.
+Json read_report(const std::string& path);
+
+}  // namespace halfstep::report
