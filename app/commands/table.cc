@@ -9,6 +9,7 @@ std::span<const Command* const> command_table() {
                                          &k_eval,
                                          &k_predict,
                                          &k_explain,
+                                         &k_report,
                                          &k_config,
                                          &k_model,
                                          &k_data,
