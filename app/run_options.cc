@@ -138,7 +138,7 @@ data::Dataset load_data(const LoadedConfig& loaded) {
   }
   options.path = spec.located_path().value_or("");
   options.sha256 = spec.sha256.value_or("");
-  options.seed = static_cast<std::uint64_t>(loaded.spec.seed);
+  // options.seed stays 0: a generated set has one content, whatever the seed of the run.
   options.train_samples = spec.train_samples;
   options.test_samples = spec.test_samples;
   options.search_paths = data_search_paths(loaded.path);

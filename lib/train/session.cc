@@ -36,6 +36,10 @@ Session::Session(const config::RunSpec& spec,
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
   split_data();
+  // Bytes are scaled by default; floats are taken as they are unless the config gives a scale.
+  if (data_shape_.sample_dtype == DType::float32 && spec_.where("data.scale").file.empty()) {
+    blueprint_.input_scale = 1;
+  }
 
   const std::int64_t batch = main_batch();
   prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
