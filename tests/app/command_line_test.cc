@@ -1,0 +1,164 @@
+// What a user meets before anything is trained: help, mistakes in words, configs and data.
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <array>
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("command line: help comes at once and names every command") {
+  const TemporaryDirectory directory;
+  // The best of three: other work on the machine may delay any one of them.
+  double seconds = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const Finished help = halfstep({"--help"}, directory.path());
+    REQUIRE(help.exit_code == 0);
+    CHECK(help.err.empty());
+    for (std::string_view command : {"train", "eval", "predict", "config", "report", "doctor"}) {
+      CAPTURE(command);
+      CHECK(holds(help.out, command));
+    }
+    seconds = std::min(seconds, help.seconds);
+  }
+  CHECK(seconds < 1);
+  CHECK(halfstep({"train", "--help"}, directory.path()).exit_code == 0);
+}
+
+TEST_CASE("command line: mistakes end with 2 and name what was meant") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::vector<std::string> words;
+    std::string_view said;
+  };
+  const std::vector<Row> rows{{{"trian", "run.yaml"}, "did you mean 'train'?"},
+                              {{"train", "run.yaml", "--epoch-count", "3"}, "--epoch-count"},
+                              {{"train", "run.yaml", "--epochs", "many"}, "--epochs"},
+                              {{"train"}, "CONFIG"},
+                              {{}, "subcommand"},
+                              {{"report", "schema", "trian"}, "did you mean 'train'?"},
+                              {{"config", "init", "mnist-mpl"}, "did you mean 'mnist-mlp'?"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.said);
+    const Finished end = halfstep(row.words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(end.out.empty());
+    CHECK(holds(end.err, row.said));
+  }
+}
+
+TEST_CASE("command line: a wrong config ends with 2 and its first line says where") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.training = "{epochs: 2, batch_sise: 64}";
+  write_config(directory, run);
+  const Finished end = train(directory, "run");
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(first_line(end.err).starts_with("run.yaml:14:24: "));
+  CHECK(holds(end.err, "did you mean 'batch_size'?"));
+  CHECK(!fs::exists(directory.path() / "run"));
+}
+
+TEST_CASE("command line: configs that cannot be trained end with their code and a reason") {
+  struct Row {
+    std::string_view title;
+    SmallRun run;
+    int code;
+    std::string_view said;
+  };
+  std::vector<Row> rows;
+  const auto add = [&](std::string_view title, int code, std::string_view said) -> SmallRun& {
+    rows.push_back({title, {}, code, said});
+    return rows.back().run;
+  };
+  add("missing data set", 3, "no_such_digits").data = "{name: no_such_digits}";
+  add("missing file", 3, "absent.npz").data = "{format: npz, path: absent.npz}";
+  add("batch larger than the data", 2, "batch").training = "{epochs: 1, batch_size: 4096}";
+  add("shapes that do not fit", 2, "hidden").layers = R"(
+    - {type: conv2d, filters: 4, kernel_size: 3, name: hidden}
+    - {type: dense, units: 10}
+)";
+  add("unknown layer", 2, "did you mean 'dense'?").layers = R"(
+    - {type: dens, units: 10}
+)";
+  for (const Row& row : rows) {
+    CAPTURE(row.title);
+    const TemporaryDirectory directory;
+    write_config(directory, row.run);
+    const Finished end = train(directory, "run");
+    CAPTURE(end.err);
+    CHECK(end.exit_code == row.code);
+    CHECK(holds(end.err, row.said));
+    CHECK(end.out.empty());
+  }
+}
+
+TEST_CASE("command line: a model whose nodes go in a circle ends with 2") {
+  const TemporaryDirectory directory;
+  std::string text = SmallRun{}.text();
+  const std::size_t from = text.find("  input:"), to = text.find("precision:");
+  text.replace(from, to - from, R"(  inputs: {image: [784]}
+  nodes:
+    stem: {type: dense, units: 8, from: image}
+    a: {type: add, from: [stem, b]}
+    b: {type: dense, units: 8, from: a}
+    out: {type: dense, units: 10, from: b}
+  outputs: [out]
+)");
+  write_text(directory.file("run.yaml"), text);
+  const Finished end = train(directory, "run");
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(first_line(end.err).starts_with("run.yaml:"));
+}
+
+TEST_CASE("command line: a run directory that holds a run is refused and stays as it is") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--epochs", "1"}).exit_code == 0);
+  const std::string before = read_text(directory.file("run/report.json"));
+  const Finished end = train(directory, "run", {"--epochs", "1"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(holds(end.err, "--resume"));
+  CHECK(read_text(directory.file("run/report.json")) == before);
+}
+
+TEST_CASE("command line: a run directory that cannot be made ends with 3") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  write_text(directory.file("taken"), "a file, not a folder");
+  Finished end = train(directory, "taken/run", {"--epochs", "1"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 3);
+  CHECK(holds(end.err, "taken/run"));
+  if (geteuid() == 0) {
+    MESSAGE("as root every folder can be written; folders without permission are not tried");
+    return;
+  }
+  fs::create_directory(directory.path() / "locked");
+  fs::permissions(directory.path() / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+  end = train(directory, "locked/run", {"--epochs", "1"});
+  CHECK(end.exit_code == 3);
+  fs::permissions(directory.path() / "locked", fs::perms::owner_all);
+}
+
+}  // namespace halfstep::test

@@ -1,0 +1,69 @@
+#pragma once
+// The built program as a process of its own.
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halfstep::test {
+
+/// A folder that is gone at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// How a process ended and what it wrote.
+struct Finished {
+  int exit_code = -1;  ///< -1 when a signal ended it
+  int signal = 0;
+  std::string out;
+  std::string err;
+  double seconds = 0;
+};
+
+/// A process under way; its working directory is `directory`. Killed when dropped.
+class Process {
+ public:
+  /// `words[0]` is a path or a name to look up.
+  Process(const std::vector<std::string>& words, const std::filesystem::path& directory);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void send(int signal) const;
+  bool running();
+  Finished wait();
+
+ private:
+  bool reap(int flags);
+
+  int pid_ = -1;
+  bool reaped_ = false;
+  int status_ = 0;
+  std::string out_path_, err_path_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+/// Runs halfstep with these arguments in `directory`.
+Finished halfstep(const std::vector<std::string>& arguments,
+                  const std::filesystem::path& directory);
+
+/// {path of halfstep, arguments...}
+std::vector<std::string> halfstep_words(const std::vector<std::string>& arguments);
+
+std::string read_text(const std::filesystem::path& path);
+void write_text(const std::filesystem::path& path, const std::string& text);
+
+}  // namespace halfstep::test

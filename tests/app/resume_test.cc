@@ -1,0 +1,178 @@
+// A run that is stopped, killed or left and then resumed ends with the weights it would have had.
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <ostream>
+#include <string_view>
+#include <thread>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> k_policies{"float32", "mixed_float16", "mixed_bfloat16"};
+
+/// Long enough to be hit in the middle by a signal.
+SmallRun long_run() {
+  SmallRun run;
+  run.data = "{name: synthetic_digits, train_samples: 4096, test_samples: 128}";
+  run.training = "{epochs: 12, batch_size: 16, checkpoint_every: {steps: 100}}";
+  return run;
+}
+
+/// Waits until the run has done some steps; false when it ends before.
+bool wait_for_steps(Process& process, const TemporaryDirectory& directory, const char* run_dir) {
+  const fs::path metrics = directory.path() / run_dir / "metrics.jsonl";
+  std::error_code error;
+  while (process.running()) {
+    if (fs::exists(metrics, error) && fs::file_size(metrics, error) > 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("resume: after --max-steps the last weights are those of the whole run") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const TemporaryDirectory directory;
+    SmallRun run;
+    // The scale grows every four steps, so its counter is part of what is resumed.
+    if (policy == "mixed_float16")
+      run.precision = "{policy: mixed_float16, loss_scale: {mode: dynamic, growth_steps: 4}}";
+    else
+      run.precision = "{policy: " + std::string(policy) + "}";
+    write_config(directory, run);
+    REQUIRE(train(directory, "whole").exit_code == 0);
+    const Finished part = train(directory, "parts", {"--max-steps", "7"});
+    CAPTURE(part.err);
+    REQUIRE(part.exit_code == 0);
+    CHECK(final_hash(directory, "parts") != final_hash(directory, "whole"));
+    const Finished rest = train(directory, "parts", {"--resume", "auto"});
+    CAPTURE(rest.err);
+    REQUIRE(rest.exit_code == 0);
+    const Json whole = report_of(directory, "whole"), parts = report_of(directory, "parts");
+    CHECK(parts.at("reproducibility") == whole.at("reproducibility"));
+    CHECK(parts.at("steps") == whole.at("steps"));
+    CHECK(parts.at("history").at("val_loss") == whole.at("history").at("val_loss"));
+    CHECK(parts.at("history").at("loss") == whole.at("history").at("loss"));
+    CHECK(parts.at("run").at("restart_count") == 1);
+  }
+}
+
+TEST_CASE("resume: a finished run prints its report again and changes nothing") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run").exit_code == 0);
+  const std::string before = read_text(directory.file("run/report.json"));
+  const Finished again = train(directory, "run", {"--resume", "auto", "--json"});
+  CHECK(again.exit_code == 0);
+  CHECK(again.out == before);
+  CHECK(read_text(directory.file("run/report.json")) == before);
+}
+
+TEST_CASE("resume: without a checkpoint the run starts at its beginning") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = train(directory, "run", {"--resume", "auto"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 0);
+  CHECK(report_of(directory, "run").at("run").at("resumed_from").is_null());
+}
+
+TEST_CASE("resume: signals save a checkpoint, end with their code, and the run goes on from it" *
+          doctest::test_suite("slow")) {
+  struct Row {
+    int signal;
+    int code;
+    std::string_view status;
+  };
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  REQUIRE(train(directory, "whole").exit_code == 0);
+  for (const Row& row : {Row{SIGTERM, 75, "preempted"}, Row{SIGINT, 130, "interrupted"}}) {
+    CAPTURE(row.status);
+    const std::string name(row.status);
+    Process process(halfstep_words(train_arguments(name)), directory.path());
+    REQUIRE(wait_for_steps(process, directory, name.c_str()));
+    process.send(row.signal);
+    const Finished end = process.wait();
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == row.code);
+    const Json report = report_of(directory, name);
+    CHECK(report.at("status") == row.status);
+    CHECK(report.at("exit_code") == row.code);
+    CHECK(halfstep({"report", "validate", name}, directory.path()).exit_code == 0);
+    REQUIRE(train(directory, name, {"--resume", "auto"}).exit_code == 0);
+    CHECK(final_hash(directory, name) == final_hash(directory, "whole"));
+  }
+}
+
+TEST_CASE("resume: a run killed again and again ends with the same weights" *
+          doctest::test_suite("slow")) {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  const Finished whole = train(directory, "whole");
+  REQUIRE(whole.exit_code == 0);
+  int killed = 0;
+  for (const int share : {10, 35, 60, 85, 50}) {
+    CAPTURE(share);
+    Process process(halfstep_words(train_arguments("killed", {"--resume", "auto"})),
+                    directory.path());
+    std::this_thread::sleep_for(std::chrono::duration<double>(whole.seconds * share / 100));
+    process.send(SIGKILL);
+    const Finished end = process.wait();
+    killed += end.signal == SIGKILL ? 1 : 0;
+    if (end.signal == 0) break;
+  }
+  CHECK(killed >= 1);
+  const Finished last = train(directory, "killed", {"--resume", "auto"});
+  CAPTURE(last.err);
+  REQUIRE(last.exit_code == 0);
+  CHECK(final_hash(directory, "killed") == final_hash(directory, "whole"));
+}
+
+TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and say what") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "7"}).exit_code == 0);
+  const fs::path checkpoints = directory.path() / "run" / "checkpoints";
+  fs::path checkpoint;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) checkpoint = entry.path();
+  REQUIRE(fs::exists(checkpoint / "DONE"));
+
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
+    CAPTURE(file);
+    const std::string good = read_text(checkpoint / file);
+    write_text(checkpoint / file, good.substr(0, good.size() / 2));
+    const Finished end = train(directory, "run", {"--resume", "auto"});
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 3);
+    CHECK(end.err.find(file) != std::string::npos);
+    write_text(checkpoint / file, good);
+  }
+
+  SmallRun other;
+  other.layers = R"(
+    - {type: dense, units: 24, activation: relu, name: hidden}
+    - {type: dense, units: 10, name: scores}
+    - {type: softmax, dtype: float32}
+)";
+  write_config(directory, other);
+  const Finished end = train(directory, "other", {"--resume", checkpoint.string()});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 3);
+  for (std::string_view tensor : {"hidden/kernel", "scores/kernel", "logits/kernel"}) {
+    CAPTURE(tensor);
+    CHECK(end.err.find(tensor) != std::string::npos);
+  }
+}
+
+}  // namespace halfstep::test

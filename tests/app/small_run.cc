@@ -1,0 +1,40 @@
+#include "app/small_run.h"
+
+namespace halfstep::test {
+
+std::string SmallRun::text() const {
+  return "version: 1\nname: small\nseed: 7\ndata: " + data +
+         "\nmodel:\n  input: [784]\n  layers:" + layers + "precision: " + precision +
+         "\nloss: sparse_categorical_crossentropy\noptimizer: " + optimizer +
+         "\ntraining: " + training + "\n";
+}
+
+std::string write_config(const TemporaryDirectory& directory, const SmallRun& run) {
+  write_text(directory.file("run.yaml"), run.text());
+  return directory.file("run.yaml");
+}
+
+std::vector<std::string> train_arguments(const std::string& run_dir,
+                                         const std::vector<std::string>& more) {
+  std::vector<std::string> words{"train", "run.yaml", "--run-dir", run_dir, "--threads", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Finished train(const TemporaryDirectory& directory,
+               const std::string& run_dir,
+               const std::vector<std::string>& more) {
+  return halfstep(train_arguments(run_dir, more), directory.path());
+}
+
+Json report_of(const TemporaryDirectory& directory, const std::string& run_dir) {
+  const std::filesystem::path path = directory.path() / run_dir / "report.json";
+  return std::filesystem::exists(path) ? Json::parse(read_text(path)) : Json();
+}
+
+std::string final_hash(const TemporaryDirectory& directory, const std::string& run_dir) {
+  const Json report = report_of(directory, run_dir);
+  return report.is_null() ? "" : report.at("reproducibility").at("final_hash").get<std::string>();
+}
+
+}  // namespace halfstep::test
