@@ -23,7 +23,8 @@ std::vector<PortType> port_types(const std::vector<Port>& ports,
       if (number != nullptr) count = *number;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      types.push_back(port.fixed ? PortType{{}, -1, port.fixed} : PortType{type->name, -1, std::nullopt});
+      types.push_back(port.fixed ? PortType{{}, -1, port.fixed}
+                                 : PortType{type->name, -1, std::nullopt});
     }
   }
   return types;
