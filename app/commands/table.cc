@@ -8,6 +8,8 @@ std::span<const Command* const> command_table() {
   static constexpr std::array k_commands{&k_train,
                                          &k_eval,
                                          &k_predict,
+                                         &k_compare,
+                                         &k_bench,
                                          &k_explain,
                                          &k_report,
                                          &k_config,

@@ -54,56 +54,6 @@ Json loss_scale_block(const precision::LossScaling& scaling, const TrainResult& 
           {"skips", std::move(skips)}};
 }
 
-Json history_block(const TrainResult& result, const std::vector<std::string>& metrics) {
-  Json history{{"epoch", Json::array()}, {"partial", Json::array()}};
-  std::vector<std::string> names{"loss"};
-  names.insert(names.end(), metrics.begin(), metrics.end());
-  bool validation = false;
-  for (const train::EpochRecord& e : result.history)
-    validation = validation || !e.validation.empty();
-  const auto column = [](const train::Metrics& values, const std::string& name) {
-    const auto it = values.find(name);
-    return it == values.end() ? Json(nullptr) : number(it->second);
-  };
-  for (const std::string& name : names) {
-    Json values = Json::array();
-    for (const train::EpochRecord& e : result.history) values.push_back(column(e.train, name));
-    history[name] = std::move(values);
-  }
-  for (const std::string& name : names) {
-    if (!validation) break;
-    Json values = Json::array();
-    for (const train::EpochRecord& e : result.history) values.push_back(column(e.validation, name));
-    history["val_" + name] = std::move(values);
-  }
-  for (const char* name :
-       {"learning_rate", "loss_scale", "skipped_steps", "steps", "train_seconds", "eval_seconds"}) {
-    history[name] = Json::array();
-  }
-  for (const train::EpochRecord& e : result.history) {
-    history["epoch"].push_back(e.epoch);
-    history["partial"].push_back(e.partial);
-    history["learning_rate"].push_back(number(e.learning_rate));
-    history["loss_scale"].push_back(number(e.loss_scale));
-    history["skipped_steps"].push_back(e.skipped_steps);
-    history["steps"].push_back(e.steps);
-    history["train_seconds"].push_back(number(e.train_seconds));
-    history["eval_seconds"].push_back(number(e.eval_seconds));
-  }
-  return history;
-}
-
-Json time_to_accuracy(const std::optional<train::TimeToAccuracy>& t) {
-  if (!t) return nullptr;
-  return {{"metric", t->metric},
-          {"target", number(t->target)},
-          {"reached", t->reached},
-          {"step", t->step},
-          {"epoch", t->epoch},
-          {"train_seconds", number(t->train_seconds)},
-          {"wall_seconds", number(t->wall_seconds)}};
-}
-
 Json run_block(const TrainResult& result, const RunInfo& run) {
   return {{"id", utf8(run.id)},
           {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
@@ -179,6 +129,56 @@ Json confusion_block(const train::Confusion& confusion,
     matrix.push_back(std::move(row));
   }
   return {{"per_class", std::move(classes)}, {"confusion", std::move(matrix)}};
+}
+
+Json history_block(const std::vector<train::EpochRecord>& epochs,
+                   const std::vector<std::string>& metrics) {
+  Json history{{"epoch", Json::array()}, {"partial", Json::array()}};
+  std::vector<std::string> names{"loss"};
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  bool validation = false;
+  for (const train::EpochRecord& e : epochs) validation = validation || !e.validation.empty();
+  const auto column = [](const train::Metrics& values, const std::string& name) {
+    const auto it = values.find(name);
+    return it == values.end() ? Json(nullptr) : number(it->second);
+  };
+  for (const std::string& name : names) {
+    Json values = Json::array();
+    for (const train::EpochRecord& e : epochs) values.push_back(column(e.train, name));
+    history[name] = std::move(values);
+  }
+  for (const std::string& name : names) {
+    if (!validation) break;
+    Json values = Json::array();
+    for (const train::EpochRecord& e : epochs) values.push_back(column(e.validation, name));
+    history["val_" + name] = std::move(values);
+  }
+  for (const char* name :
+       {"learning_rate", "loss_scale", "skipped_steps", "steps", "train_seconds", "eval_seconds"}) {
+    history[name] = Json::array();
+  }
+  for (const train::EpochRecord& e : epochs) {
+    history["epoch"].push_back(e.epoch);
+    history["partial"].push_back(e.partial);
+    history["learning_rate"].push_back(number(e.learning_rate));
+    history["loss_scale"].push_back(number(e.loss_scale));
+    history["skipped_steps"].push_back(e.skipped_steps);
+    history["steps"].push_back(e.steps);
+    history["train_seconds"].push_back(number(e.train_seconds));
+    history["eval_seconds"].push_back(number(e.eval_seconds));
+  }
+  return history;
+}
+
+Json time_to_accuracy_block(const std::optional<train::TimeToAccuracy>& t) {
+  if (!t) return nullptr;
+  return {{"metric", t->metric},
+          {"target", number(t->target)},
+          {"reached", t->reached},
+          {"step", t->step},
+          {"epoch", t->epoch},
+          {"train_seconds", number(t->train_seconds)},
+          {"wall_seconds", number(t->wall_seconds)}};
 }
 
 Json memory_block(const train::MemoryUse& memory) {
@@ -263,7 +263,7 @@ Json train_report(train::Session& session,
                 {"batch_order_hash", result.batch_order_hash},
                 {"final_hash", result.final_hash},
                 {"state_hash", result.state_hash}}},
-              {"history", history_block(result, spec.metrics)},
+              {"history", history_block(result.history, spec.metrics)},
               {"steps",
                {{"attempted", result.counters.attempted},
                 {"applied", result.counters.applied},
@@ -272,7 +272,7 @@ Json train_report(train::Session& session,
                {{"seen", result.counters.samples_seen},
                 {"trained", result.counters.samples_trained},
                 {"retried", result.counters.retried * spec.training.batch_size}}},
-              {"time_to_accuracy", time_to_accuracy(result.time_to_accuracy)},
+              {"time_to_accuracy", time_to_accuracy_block(result.time_to_accuracy)},
               {"step_time", step_time_block(time)},
               {"throughput", throughput_block(time, flops(plan))},
               {"memory", memory_block(result.memory)},

@@ -37,6 +37,8 @@ class Trainer {
   bool advance(std::int64_t steps);
 
   bool done() const { return progress_.finished.has_value(); }
+  /// Batches after which training ends, unless something ends it earlier.
+  std::int64_t total_steps() const { return last_ordinal_; }
 
   /// Test evaluation, hashes and everything gathered so far.
   TrainResult finish();
@@ -68,7 +70,6 @@ class Trainer {
   std::optional<double> scale() const;
   double elapsed() const;
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  std::int64_t last_ordinal() const { return last_ordinal_; }
 
   Session& session_;
   TrainOptions options_;

@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "command.h"
+#include "core/parallel.h"
+#include "report/compare_table.h"
+#include "report/finished_runs.h"
+#include "study/compare_summary.h"
+#include "study_run.h"
+
+namespace halfstep::app {
+namespace {
+
+struct State {
+  RunOptions run;
+  std::optional<std::string> policies, baseline;
+  std::int64_t seeds = 3;
+  std::string margin = "0.2pp";
+  std::vector<std::string> fail_if;
+};
+
+[[noreturn]] void fail(std::string flag, std::string message, std::string hint = {}) {
+  throw UserError(
+      ErrorKind::config, {std::move(flag), 0, 0, ""}, std::move(message), std::move(hint));
+}
+
+std::vector<study::Gate> gates(const State& state) {
+  std::vector<study::Gate> gates;
+  for (const std::string& expression : state.fail_if)
+    gates.push_back(study::parse_gate(expression));
+  return gates;
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// The configs of all policies; the baseline is among them and named in `options`.
+void choose_policies(const State& state,
+                     const config::RunSpec& spec,
+                     study::CompareOptions& options) {
+  std::vector<std::string> words{"float32", "mixed_bfloat16", "mixed_float16"};
+  std::string flag = "--policies";
+  if (state.policies) {
+    words = study::policy_words(*state.policies, flag);
+  } else if (state.run.policy) {
+    flag = "--policy";
+    words = {*state.run.policy};
+  }
+  options.baseline = state.baseline.value_or(
+      has(words, "float32") || words.size() == 1 ? "float32" : words.front());
+  if (!has(words, options.baseline)) words.insert(words.begin(), options.baseline);
+  for (const std::string& word : words) {
+    const bool added = word == options.baseline && state.baseline;
+    options.variants.push_back(study::make_variant(spec, word, added ? "--baseline" : flag));
+  }
+  if (words.size() < 2) {
+    fail(flag, fmt::format("there is nothing to compare {} with", words.front()));
+  }
+}
+
+int compare_policies(const State& state) {
+  study::CompareOptions options;
+  options.seeds = state.seeds;
+  options.margin = study::parse_margin(state.margin);
+  options.gates = gates(state);
+  if (state.seeds < 1) fail("--seeds", fmt::format("must be at least 1, got {}", state.seeds));
+  // Policies are what is compared; the config's own policy and rewrite are of no account.
+  RunOptions given = state.run;
+  given.policy.reset();
+  const LoadedConfig loaded = load_config(given);
+  choose_policies(state, loaded.spec, options);
+  std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
+
+  const backend::Backend device = open_device(loaded.spec);
+  const data::Dataset dataset = load_data(loaded);
+  const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
+  const report::Json context = report::context(device);
+  if (directory) directory->begin(loaded.spec, run, context);
+
+  StudyDisplay display(progress_style(state.run.progress, state.run.quiet),
+                       "seed",
+                       study::metric_names(loaded.spec, dataset).headline);
+  options.requests = train::take_request;
+  const train::InterruptGuard signals;
+  const train::Comparison result = study::compare(options, dataset, device, display);
+  const report::Json report = report::compare_report(
+      result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
+  return finish_study(state.run, directory, report, report::compare_table(result));
+}
+
+/// Metrics by which runs can be put side by side: those that all of them have.
+std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& runs) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& split, const train::Metrics& metrics) {
+    for (const auto& [name, value] : metrics) names.push_back(split + name);
+  };
+  const train::ComparedRun& first = runs.front().run;
+  add("test_", first.test);
+  if (!first.history.empty()) {
+    add("val_", first.history.back().validation);
+    add("train_", first.history.back().train);
+  }
+  std::erase_if(names, [&](const std::string& name) {
+    return !std::all_of(runs.begin(), runs.end(), [&](const report::FinishedRun& f) {
+      return f.run.metric(name).has_value();
+    });
+  });
+  return names;
+}
+
+int compare_finished(const State& state) {
+  const std::vector<report::FinishedRun> finished = report::read_finished_runs(state.run.configs);
+  if (finished.size() < 2) fail("RUN", "needs at least two runs, or a config to train with");
+  study::SummaryOptions options;
+  std::vector<study::RunRecord> records;
+  for (const report::FinishedRun& f : finished) {
+    options.policies.push_back(f.run.policy);
+    records.push_back({f.run, {}, {}, {}});
+  }
+  options.paired = false;
+  options.margin = study::parse_margin(state.margin);
+  options.baseline = state.baseline.value_or(options.policies.front());
+  if (!has(options.policies, options.baseline)) {
+    fail("--baseline",
+         fmt::format("no run is called '{}'", options.baseline),
+         did_you_mean(options.baseline, options.policies));
+  }
+  options.metrics = common_metrics(finished);
+  for (const std::string& metric : options.metrics) {
+    if (options.metric.empty() ||
+        (metric.ends_with("_accuracy") && !options.metric.ends_with("_accuracy"))) {
+      options.metric = metric;
+    }
+  }
+  if (options.metric.empty()) options.metric = "train_loss";
+  const std::vector<study::Gate> conditions = gates(state);
+  for (const study::Gate& gate : conditions) {
+    study::check_gate(gate, {options.policies, options.baseline, options.metrics, options.metric});
+  }
+
+  train::Comparison result = study::summarise(records, options);
+  result.differences = report::config_differences(finished);
+  result.notes = study::comparison_notes(result);
+  for (const study::Gate& gate : conditions) {
+    result.gates.push_back(study::evaluate_gate(gate, result));
+  }
+  const report::RunInfo run = study_info(state.run, {}, std::nullopt);
+  const report::Json report = report::compare_report(
+      result, {}, run, report::context(backend::cpu_backend(available_processors())), nullptr);
+  std::optional<report::RunDirectory> none;
+  return finish_study(state.run, none, report, report::compare_table(result));
+}
+
+int compare(const State& state) {
+  apply_logging(state.run);
+  const auto runs =
+      std::count_if(state.run.configs.begin(), state.run.configs.end(), report::names_run);
+  if (runs == 0) return compare_policies(state);
+  if (runs == std::ssize(state.run.configs)) return compare_finished(state);
+  fail("CONFIG", "takes a config, or finished runs, not both at once");
+}
+
+std::function<int()> declare_compare(CLI::App& command) {
+  const auto state = std::make_shared<State>();
+  declare(command, state->run, {.training = true});
+  command.add_option("--policies",
+                     state->policies,
+                     "comma-separated: float32, mixed_bfloat16, mixed_float16, rewrite:bfloat16, "
+                     "rewrite:float16, ...");
+  command.add_option("--baseline", state->baseline, "what the others are compared with");
+  command.add_option("--seeds", state->seeds, "seeds per policy, from the config's own on");
+  command.add_option("--margin", state->margin, "largest difference that does not matter: 0.2pp");
+  command
+      .add_option("--fail-if",
+                  state->fail_if,
+                  "exit 5 when true: 'mixed_float16.accuracy.delta_ci_low < -0.3pp'")
+      ->allow_extra_args(false);
+  return [state] { return compare(*state); };
+}
+
+}  // namespace
+
+const Command k_compare{
+    "compare", "train under several policies and compare them, or compare runs", declare_compare};
+
+}  // namespace halfstep::app

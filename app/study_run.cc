@@ -1,0 +1,103 @@
+#include "study_run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/system.h"
+#include "report/compare_table.h"
+#include "terminal.h"
+#include "training_run.h"
+
+namespace halfstep::app {
+
+void StudyDisplay::on_session(const std::string& policy, train::Session& session) {
+  facts_[policy] = report::policy_facts(session);
+  std::vector<config::Warning> fresh;
+  for (const config::Warning& warning : session.warnings()) {
+    bool told = false;
+    for (const auto& [other, facts] : facts_) {
+      if (other == policy) continue;
+      for (const config::Warning& w : facts.warnings) {
+        told = told || (w.code == warning.code && w.message == warning.message);
+      }
+    }
+    if (!told) fresh.push_back(warning);
+  }
+  print_warnings(fresh);
+}
+
+void StudyDisplay::on_progress(const study::StudyProgress& progress) {
+  if (style_ == ProgressStyle::none) return;
+  if (style_ == ProgressStyle::lines) {
+    if (progress.round > told_) {
+      fmt::print(stderr, "{} {}/{}\n", round_, progress.round, progress.rounds);
+    }
+    told_ = progress.round;
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now - shown_ < std::chrono::milliseconds(100)) return;
+  shown_ = now;
+  fmt::print(stderr,
+             "\r\x1b[K{} {}/{}  step {}/{}",
+             round_,
+             progress.round,
+             progress.rounds,
+             progress.step,
+             progress.steps);
+  std::fflush(stderr);
+}
+
+void StudyDisplay::on_run(const train::ComparedRun& run) {
+  if (style_ == ProgressStyle::none) return;
+  fmt::print(stderr,
+             "{}{}\n",
+             style_ == ProgressStyle::bar ? "\r\x1b[K" : "",
+             report::run_line(run, metric_));
+}
+
+std::optional<report::RunDirectory> study_directory(const RunOptions& options,
+                                                    const config::RunSpec& spec) {
+  if (options.run_dir.empty()) return std::nullopt;
+  report::RunDirectory directory(options.run_dir, spec);
+  if (directory.occupied()) {
+    throw UserError(ErrorKind::config,
+                    {"--run-dir", 0, 0, ""},
+                    fmt::format("{} holds a run already", directory.path()));
+  }
+  return directory;
+}
+
+report::RunInfo study_info(const RunOptions& options,
+                           const std::vector<std::string>& overrides,
+                           const std::optional<report::RunDirectory>& directory) {
+  report::RunInfo run;
+  run.started_at = utc_now();
+  run.directory = directory ? directory->path() : "";
+  run.overrides = overrides;
+  run.command = options.command;
+  run.id = Hasher().add(run.started_at).add(run.directory).add(host_name()).hex().substr(0, 12);
+  return run;
+}
+
+int finish_study(const RunOptions& options,
+                 std::optional<report::RunDirectory>& directory,
+                 const report::Json& report,
+                 const std::string& table) {
+  if (directory) directory->write_report(report);
+  if (progress_style(options.progress, options.quiet) == ProgressStyle::bar) {
+    fmt::print(stderr, "\r\x1b[K");
+  }
+  if (options.json) {
+    fmt::print("{}", report::dump(report));
+  } else {
+    fmt::print("{}", table);
+    if (directory) fmt::print("report: {}\n", directory->file("report.json"));
+  }
+  return report.at("exit_code").get<int>();
+}
+
+}  // namespace halfstep::app

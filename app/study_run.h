@@ -1,0 +1,54 @@
+#pragma once
+// What `compare` and `bench` have in common: progress on stderr, facts about each policy, the
+// directory for the report.
+
+#include <optional>
+#include <string>
+
+#include "progress.h"
+#include "report/compare_report.h"
+#include "report/run_dir.h"
+#include "run_options.h"
+#include "study/compare.h"
+
+namespace halfstep::app {
+
+/// Shows where a study stands and keeps what its report needs of each policy.
+class StudyDisplay final : public study::StudyObserver {
+ public:
+  /// `round` is what a round is called: "seed" or "repeat". `metric` may be "".
+  StudyDisplay(ProgressStyle style, std::string round, std::string metric)
+      : style_(style), round_(std::move(round)), metric_(std::move(metric)) {}
+
+  void on_session(const std::string& policy, train::Session& session) override;
+  void on_progress(const study::StudyProgress& progress) override;
+  void on_run(const train::ComparedRun& run) override;
+
+  const report::FactsByPolicy& facts() const { return facts_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  ProgressStyle style_;
+  std::string round_;
+  std::string metric_;
+  report::FactsByPolicy facts_;
+  std::int64_t told_ = 0;  ///< rounds told of
+  Clock::time_point shown_{};
+};
+
+/// The run directory asked for, if any. Errors: UserError(config) when a run stands there already.
+std::optional<report::RunDirectory> study_directory(const RunOptions& options,
+                                                    const config::RunSpec& spec);
+
+report::RunInfo study_info(const RunOptions& options,
+                           const std::vector<std::string>& overrides,
+                           const std::optional<report::RunDirectory>& directory);
+
+/// Prints the JSON or the text and writes report.json where there is a directory.
+int finish_study(const RunOptions& options,
+                 std::optional<report::RunDirectory>& directory,
+                 const report::Json& report,
+                 const std::string& table);
+
+}  // namespace halfstep::app

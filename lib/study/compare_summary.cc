@@ -1,0 +1,285 @@
+#include "study/compare_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/step_time.h"
+#include "study/comparisons.h"
+
+namespace halfstep::study {
+namespace {
+
+using train::ComparedPolicy;
+using train::Comparison;
+using train::Estimate;
+using train::Status;
+
+/// Two runs with the same seed, baseline first.
+struct Pair {
+  const RunRecord* baseline = nullptr;
+  const RunRecord* variant = nullptr;
+};
+
+bool sound(const RunRecord& record) { return record.run.status != Status::diverged; }
+
+std::vector<const RunRecord*> of_policy(const std::vector<RunRecord>& records,
+                                        const std::string& policy) {
+  std::vector<const RunRecord*> found;
+  for (const RunRecord& record : records) {
+    if (record.run.policy == policy) found.push_back(&record);
+  }
+  return found;
+}
+
+std::vector<Pair> pairs(const std::vector<RunRecord>& records,
+                        const SummaryOptions& options,
+                        const std::string& policy) {
+  std::vector<Pair> found;
+  for (const RunRecord* baseline : of_policy(records, options.baseline)) {
+    for (const RunRecord* variant : of_policy(records, policy)) {
+      if (options.paired && baseline->run.seed != variant->run.seed) continue;
+      found.push_back({baseline, variant});
+    }
+  }
+  return found;
+}
+
+/// The mean with its t interval; without one for a single value.
+Estimate estimate(const std::vector<double>& values) {
+  const MeanEstimate mean = t_interval(values);
+  Estimate result{mean.mean, std::nullopt, mean.n};
+  if (mean.n > 1) result.ci95 = mean.interval;
+  return result;
+}
+
+std::optional<Estimate> step_time(const std::vector<const RunRecord*>& runs) {
+  std::vector<double> all;
+  for (const RunRecord* record : runs) {
+    for (const BlockedStep& step : record->steps) all.push_back(step.milliseconds);
+  }
+  if (!all.empty()) {
+    return Estimate{median(all), median_interval(all, 0.95), static_cast<std::int64_t>(all.size())};
+  }
+  // A run read from its report brings its summary instead of its steps.
+  if (runs.size() != 1 || runs.front()->run.step_time.n == 0) return std::nullopt;
+  const train::StepTimeSummary& time = runs.front()->run.step_time;
+  return Estimate{time.median, time.median_ci95, time.n};
+}
+
+std::optional<Estimate> speedup(const std::vector<Pair>& pairs, const SummaryOptions& options) {
+  if (!options.paired) {
+    if (pairs.size() != 1) return std::nullopt;
+    const double baseline = pairs.front().baseline->run.step_time.median;
+    const double variant = pairs.front().variant->run.step_time.median;
+    if (baseline <= 0 || variant <= 0) return std::nullopt;
+    return Estimate{baseline / variant, std::nullopt, 1};
+  }
+  std::vector<TimedBlock> blocks;
+  for (const Pair& pair : pairs) pair_blocks(pair.baseline->steps, pair.variant->steps, blocks);
+  if (blocks.empty()) return std::nullopt;
+  const RatioEstimate ratio = ratio_of_medians(blocks);
+  Estimate result{ratio.ratio, std::nullopt, static_cast<std::int64_t>(blocks.size())};
+  // A single block of a single step each could only be drawn again.
+  if (blocks.size() > 1 || blocks.front().baseline.size() > 1) result.ci95 = ratio.interval;
+  return result;
+}
+
+/// variant - baseline of a metric, for the seeds in which both are sound.
+std::vector<double> differences(const std::vector<Pair>& pairs, const std::string& metric) {
+  std::vector<double> values;
+  for (const Pair& pair : pairs) {
+    if (!sound(*pair.baseline) || !sound(*pair.variant)) continue;
+    const std::optional<double> before = pair.baseline->run.metric(metric);
+    const std::optional<double> after = pair.variant->run.metric(metric);
+    if (before && after) values.push_back(*after - *before);
+  }
+  return values;
+}
+
+std::optional<train::Disagreement> disagreement(const Pair& pair) {
+  if (pair.baseline->right.empty() || pair.baseline->right.size() != pair.variant->right.size()) {
+    return std::nullopt;
+  }
+  const McNemar m = mcnemar(pair.baseline->right, pair.variant->right);
+  return train::Disagreement{m.b, m.c, m.p};
+}
+
+std::optional<train::CurveDifference> curve(const std::vector<Pair>& pairs) {
+  train::CurveDifference result;
+  for (const Pair& pair : pairs) {
+    const std::size_t steps = std::min(pair.baseline->losses.size(), pair.variant->losses.size());
+    const std::size_t tail = steps - std::min(steps, std::max<std::size_t>(1, steps / 10));
+    double sum = 0, last = 0;
+    std::int64_t counted = 0, counted_last = 0;
+    for (std::size_t i = 0; i < steps; ++i) {
+      const double difference = pair.variant->losses[i] - pair.baseline->losses[i];
+      if (!std::isfinite(difference)) continue;
+      sum += std::abs(difference);
+      result.largest = std::max(result.largest, std::abs(difference));
+      ++counted;
+      if (i < tail) continue;
+      last += difference;
+      ++counted_last;
+    }
+    if (counted == 0 || counted_last == 0) continue;
+    result.mean_absolute += sum / static_cast<double>(counted);
+    result.last += last / static_cast<double>(counted_last);
+    result.steps = static_cast<std::int64_t>(steps);
+    ++result.n;
+  }
+  if (result.n == 0) return std::nullopt;
+  result.mean_absolute /= static_cast<double>(result.n);
+  result.last /= static_cast<double>(result.n);
+  return result;
+}
+
+train::TargetTime target_time(const std::vector<const RunRecord*>& runs) {
+  train::TargetTime target;
+  std::vector<double> seconds, steps;
+  for (const RunRecord* record : runs) {
+    ++target.runs;
+    const std::optional<train::TimeToAccuracy>& time = record->run.time_to_accuracy;
+    if (!time || !time->reached) continue;
+    ++target.reached;
+    seconds.push_back(time->train_seconds);
+    steps.push_back(static_cast<double>(time->step));
+  }
+  if (target.reached == 0) return target;
+  target.train_seconds = mean_without_extremes(seconds);
+  target.steps = mean_without_extremes(steps);
+  return target;
+}
+
+void compare_with_baseline(ComparedPolicy& policy,
+                           const std::vector<Pair>& pairs,
+                           const SummaryOptions& options,
+                           Comparison& comparison) {
+  policy.speedup = speedup(pairs, options);
+  for (auto& [name, metric] : policy.metrics) {
+    const std::vector<double> deltas = differences(pairs, name);
+    if (!deltas.empty()) metric.delta = estimate(deltas);
+  }
+  if (!options.paired) return;
+  policy.curve = curve(pairs);
+  const std::vector<double> deltas = differences(pairs, options.metric);
+  if (deltas.size() > 1) {
+    const Equivalence verdict = equivalence(deltas, options.margin);
+    policy.equivalence = {verdict.margin, verdict.p, verdict.equivalent};
+  }
+  for (const Pair& pair : pairs) {
+    const train::ComparedRun& a = pair.baseline->run;
+    const train::ComparedRun& b = pair.variant->run;
+    train::ComparedPair compared;
+    compared.policy = policy.policy;
+    compared.seed = b.seed;
+    compared.init_hash_equal = a.init_hash == b.init_hash;
+    compared.batch_order_equal = a.batch_order_hash == b.batch_order_hash;
+    const std::vector<double> delta = differences({pair}, options.metric);
+    if (!delta.empty()) compared.metric_delta = delta.front();
+    compared.disagreement = disagreement(pair);
+    if (compared.disagreement) {
+      if (!policy.disagreement) policy.disagreement = train::Disagreement{};
+      policy.disagreement->b += compared.disagreement->b;
+      policy.disagreement->c += compared.disagreement->c;
+    }
+    comparison.pairs.push_back(std::move(compared));
+  }
+  if (policy.disagreement) {
+    policy.disagreement->p = mcnemar(policy.disagreement->b, policy.disagreement->c).p;
+  }
+}
+
+}  // namespace
+
+train::Comparison summarise(const std::vector<RunRecord>& records, const SummaryOptions& options) {
+  Comparison comparison;
+  comparison.paired = options.paired;
+  comparison.baseline = options.baseline;
+  comparison.metric = options.metric;
+  comparison.metrics = options.metrics;
+  comparison.margin = options.margin;
+  for (const RunRecord& record : records) {
+    comparison.runs.push_back(record.run);
+    if (!sound(record)) comparison.status = Status::diverged;
+  }
+  for (const std::string& name : options.policies) {
+    const std::vector<const RunRecord*> runs = of_policy(records, name);
+    ComparedPolicy policy;
+    policy.policy = name;
+    policy.runs = static_cast<std::int64_t>(runs.size());
+    for (const RunRecord* record : runs) {
+      policy.skipped_steps += record->run.counters.skipped;
+      if (!sound(*record)) ++policy.diverged;
+    }
+    policy.step_time = step_time(runs);
+    for (const std::string& metric : options.metrics) {
+      std::vector<double> values;
+      for (const RunRecord* record : runs) {
+        const std::optional<double> value = record->run.metric(metric);
+        if (value && sound(*record)) values.push_back(*value);
+      }
+      if (!values.empty()) policy.metrics[metric].mean = estimate(values);
+    }
+    if (options.target) policy.target = target_time(runs);
+    if (name != options.baseline) {
+      compare_with_baseline(policy, pairs(records, options, name), options, comparison);
+    }
+    comparison.policies.push_back(std::move(policy));
+  }
+  return comparison;
+}
+
+std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
+  std::vector<std::string> notes;
+  std::int64_t fewest = k_few_steps;
+  for (const train::ComparedRun& run : comparison.runs) {
+    fewest = std::min(fewest, run.step_time.n);
+    const std::string name =
+        run.source.empty() ? fmt::format("{}, seed {}", run.policy, run.seed) : run.policy;
+    if (run.status == Status::diverged) {
+      notes.push_back(
+          fmt::format("{} diverged and has no part in differences: {}", name, run.message));
+    }
+  }
+  if (!comparison.runs.empty() && fewest < k_few_steps) {
+    notes.push_back(fmt::format(
+        "step times of a run rest on {} steps; fewer than {} say little", fewest, k_few_steps));
+  }
+  for (const ComparedPolicy& policy : comparison.policies) {
+    if (policy.skipped_steps == 0) continue;
+    notes.push_back(fmt::format("{} skipped {} steps", policy.policy, policy.skipped_steps));
+  }
+  if (!comparison.paired) {
+    notes.emplace_back(
+        "runs done apart, maybe on different days or machines: neither times nor differences have "
+        "an interval");
+    return notes;
+  }
+  const std::size_t seeds = comparison.seeds.size();
+  if (seeds == 1) {
+    notes.emplace_back(
+        "one seed: differences have no interval and nothing can be said about equivalence");
+  } else if (seeds < 3) {
+    notes.emplace_back("fewer than 3 seeds: too few for a claim");
+  }
+  for (const train::ComparedPair& pair : comparison.pairs) {
+    if (!pair.init_hash_equal) {
+      notes.push_back(
+          fmt::format("{}, seed {}: starts from other weights than {} (rounded to "
+                      "another dtype)",
+                      pair.policy,
+                      pair.seed,
+                      comparison.baseline));
+    }
+    if (!pair.batch_order_equal) {
+      notes.push_back(fmt::format(
+          "{}, seed {}: saw other batches than {}", pair.policy, pair.seed, comparison.baseline));
+    }
+  }
+  return notes;
+}
+
+}  // namespace halfstep::study

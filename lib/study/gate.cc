@@ -1,0 +1,228 @@
+#include "study/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "study/gate_quantity.h"
+
+namespace halfstep::study {
+namespace {
+
+using train::GateResult;
+using train::GateTerm;
+
+constexpr std::string_view k_flag = "--fail-if";
+
+[[noreturn]] void fail(const std::string& message, std::string hint = {}) {
+  throw UserError(ErrorKind::config, {std::string(k_flag), 0, 0, ""}, message, std::move(hint));
+}
+
+struct ComparatorName {
+  std::string_view text;
+  Comparator comparator;
+};
+
+/// Longer ones first, so that `<=` is not read as `<`.
+constexpr std::array<ComparatorName, 6> k_comparators{{{"<=", Comparator::less_equal},
+                                                       {">=", Comparator::greater_equal},
+                                                       {"==", Comparator::equal},
+                                                       {"!=", Comparator::not_equal},
+                                                       {"<", Comparator::less},
+                                                       {">", Comparator::greater}}};
+
+/// A number with its unit taken into account; nothing when the text is none.
+std::optional<double> read_number(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, double>, 3> k_units{
+      {{"pp", 100.0}, {"ms", 1.0}, {"x", 1.0}}};
+  double divisor = 1;
+  for (const auto& [suffix, factor] : k_units) {
+    if (!text.ends_with(suffix)) continue;
+    text.remove_suffix(suffix.size());
+    divisor = factor;
+    break;
+  }
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value / divisor;
+}
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.:+-/").find(c) != std::string_view::npos;
+}
+
+/// Reads an expression from left to right.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  bool at_end() {
+    skip_spaces();
+    return at_ == text_.size();
+  }
+
+  bool take(std::string_view symbol) {
+    skip_spaces();
+    if (!text_.substr(at_).starts_with(symbol)) return false;
+    at_ += symbol.size();
+    return true;
+  }
+
+  /// A word, "" when something else stands here.
+  std::string_view word() {
+    skip_spaces();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+
+  bool take_word(std::string_view wanted) {
+    const std::size_t before = at_;
+    if (word() == wanted) return true;
+    at_ = before;
+    return false;
+  }
+
+  std::size_t position() {
+    skip_spaces();
+    return at_;
+  }
+  std::string_view from(std::size_t begin) const { return text_.substr(begin, at_ - begin); }
+
+  [[noreturn]] void expected(std::string_view what) {
+    skip_spaces();
+    fail(fmt::format("expected {} at '{}'",
+                     what,
+                     at_ < text_.size() ? text_.substr(at_) : std::string_view("the end")),
+         "write POLICY.QUANTITY < NUMBER, joined by || or &&");
+  }
+
+ private:
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+Term read_term(Reader& reader) {
+  const std::size_t begin = reader.position();
+  Term term;
+  term.quantity = reader.word();
+  if (term.quantity.empty()) reader.expected("a quantity");
+  const auto* comparator =
+      std::find_if(k_comparators.begin(), k_comparators.end(), [&](const ComparatorName& c) {
+        return reader.take(c.text);
+      });
+  if (comparator == k_comparators.end()) reader.expected("<, <=, >, >=, == or !=");
+  term.comparator = comparator->comparator;
+
+  const std::string_view limit = reader.word();
+  term.limit_is_word = limit == "true" || limit == "false";
+  if (term.limit_is_word) {
+    term.limit = limit == "true" ? 1 : 0;
+  } else if (const std::optional<double> number = read_number(limit)) {
+    term.limit = *number;
+  } else if (limit.empty()) {
+    reader.expected("a number, true or false");
+  } else {
+    fail(fmt::format("'{}' is no number", limit), "such as 1.2, -0.3pp, 5ms, true");
+  }
+  term.text = reader.from(begin);
+  return term;
+}
+
+bool compare(double value, Comparator comparator, double limit) {
+  switch (comparator) {
+    case Comparator::less:
+      return value < limit;
+    case Comparator::less_equal:
+      return value <= limit;
+    case Comparator::greater:
+      return value > limit;
+    case Comparator::greater_equal:
+      return value >= limit;
+    case Comparator::equal:
+      return value == limit;
+    case Comparator::not_equal:
+      return value != limit;
+  }
+  return false;
+}
+
+/// In this order "and" is the smallest and "or" the largest.
+enum class Truth { no, unknown, yes };
+
+Truth truth(const std::optional<bool>& holds) {
+  return !holds ? Truth::unknown : *holds ? Truth::yes : Truth::no;
+}
+
+}  // namespace
+
+Gate parse_gate(const std::string& expression) {
+  Gate gate{expression, {{}}};
+  Reader reader(expression);
+  for (;;) {
+    gate.any.back().push_back(read_term(reader));
+    if (reader.at_end()) return gate;
+    if (reader.take("&&") || reader.take_word("and")) continue;
+    if (!reader.take("||") && !reader.take_word("or")) reader.expected("|| or &&");
+    gate.any.emplace_back();
+  }
+}
+
+void check_gate(const Gate& gate, const GateNames& names) {
+  for (const std::vector<Term>& all : gate.any) {
+    for (const Term& term : all) {
+      const Quantity quantity = resolve_quantity(term.quantity, names);
+      if (term.limit_is_word == quantity.field->flag) continue;
+      fail(fmt::format("'{}' compares {} with {}",
+                       term.text,
+                       quantity.field->flag ? "a yes or no" : "a number",
+                       term.limit_is_word ? "true or false" : "a number"));
+    }
+  }
+}
+
+GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison) {
+  const GateNames names = names_of(comparison);
+  GateResult result{gate.expression, std::nullopt, {}};
+  Truth any = Truth::no;
+  for (const std::vector<Term>& terms : gate.any) {
+    Truth all = Truth::yes;
+    for (const Term& term : terms) {
+      const Quantity quantity = resolve_quantity(term.quantity, names);
+      const std::optional<double> value = value_of(quantity, comparison);
+      GateTerm shown{term.text, value, std::nullopt};
+      if (value) shown.holds = compare(*value, term.comparator, term.limit);
+      all = std::min(all, truth(shown.holds));
+      result.terms.push_back(std::move(shown));
+    }
+    any = std::max(any, all);
+  }
+  if (any != Truth::unknown) result.holds = any == Truth::yes;
+  return result;
+}
+
+double parse_margin(const std::string& text) {
+  const bool plain = !text.ends_with("ms") && !text.ends_with("x");
+  const std::optional<double> value = plain ? read_number(text) : std::nullopt;
+  if (value && *value > 0 && *value < 1) return *value;
+  throw UserError(ErrorKind::config,
+                  {"--margin", 0, 0, ""},
+                  value ? fmt::format("must be above 0 and below 1 (100pp), got '{}'", text)
+                        : fmt::format("'{}' is no margin", text),
+                  "such as 0.2pp or 0.002");
+}
+
+}  // namespace halfstep::study

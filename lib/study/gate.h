@@ -1,0 +1,55 @@
+#pragma once
+// `--fail-if` expressions: comparisons of a result with a number, joined by `||` and `&&`.
+//
+//   mixed_float16.val_accuracy.delta_ci_low < -0.3pp || mixed_float16.speedup < 1.2
+//
+// A quantity is POLICY.NAME or POLICY.METRIC.NAME. Numbers may end in pp (a hundredth), x or ms.
+// `or` and `and` are other spellings; `&&` binds more tightly.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/comparison.h"
+
+namespace halfstep::study {
+
+enum class Comparator { less, less_equal, greater, greater_equal, equal, not_equal };
+
+/// One comparison.
+struct Term {
+  std::string quantity;
+  Comparator comparator = Comparator::less;
+  double limit = 0;
+  std::string text;            ///< as written
+  bool limit_is_word = false;  ///< `true` or `false`
+};
+
+/// Any of `any` whose terms all hold.
+struct Gate {
+  std::string expression;
+  std::vector<std::vector<Term>> any;
+};
+
+/// Errors: UserError(config) saying what stands where something else was expected.
+Gate parse_gate(const std::string& expression);
+
+/// What quantities of a comparison there will be.
+struct GateNames {
+  std::vector<std::string> policies;
+  std::string baseline;
+  std::vector<std::string> metrics;  ///< "test_accuracy", "val_loss", ...
+  std::string headline;              ///< the one that `accuracy` or `loss` alone mean the split of
+};
+
+/// Errors: UserError(config) for quantities that do not exist, with the nearest that does, and for
+/// limits of the wrong kind.
+void check_gate(const Gate& gate, const GateNames& names);
+
+/// Errors: InternalError for quantities that check_gate does not accept.
+train::GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison);
+
+/// `0.2pp` or `0.002`, as 0.002. Errors: UserError(config) unless it is above 0 and below 1.
+double parse_margin(const std::string& text);
+
+}  // namespace halfstep::study

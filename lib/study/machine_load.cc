@@ -1,0 +1,25 @@
+#include "study/machine_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "core/system.h"
+
+namespace halfstep::study {
+
+std::string load_note(int threads) {
+  const double load = load_average()[0];
+  const int processors = std::max(1, available_processors());
+  // One busy neighbour on many processors does no harm; none may be left over for our threads.
+  if (load + threads < processors + 0.5 || load < 0.5) return "";
+  return fmt::format(
+      "the machine was busy before: load average {:.1f} on {} processors, {} threads asked for; "
+      "times are noisy, ratios less so",
+      load,
+      processors,
+      threads);
+}
+
+}  // namespace halfstep::study

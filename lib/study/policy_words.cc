@@ -1,0 +1,85 @@
+#include "study/policy_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/merge.h"
+#include "core/error.h"
+
+namespace halfstep::study {
+namespace {
+
+/// The settings a word stands for.
+struct Word {
+  std::string name;
+  std::string_view policy;
+  std::string_view rewrite;
+  std::string_view target;  ///< "" leaves it as given
+};
+
+std::vector<Word> known_words() {
+  std::vector<Word> words;
+  for (const std::string_view policy : config::k_policy_names) {
+    words.push_back({std::string(policy), policy, "none", ""});
+  }
+  words.push_back({"rewrite", "float32", "auto", ""});
+  words.push_back({"rewrite:bfloat16", "float32", "auto", "bfloat16"});
+  words.push_back({"rewrite:float16", "float32", "auto", "float16"});
+  return words;
+}
+
+[[noreturn]] void fail(const std::string& flag, std::string message, std::string hint = {}) {
+  throw UserError(ErrorKind::config, {flag, 0, 0, ""}, std::move(message), std::move(hint));
+}
+
+}  // namespace
+
+std::vector<std::string> policy_words(std::string_view list, const std::string& flag) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string word(list.substr(begin, end - begin));
+    if (word.empty()) fail(flag, fmt::format("an empty name in '{}'", list));
+    if (std::find(words.begin(), words.end(), word) != words.end()) {
+      fail(flag, fmt::format("'{}' stands twice", word));
+    }
+    words.push_back(word);
+    begin = end + 1;
+  }
+  return words;
+}
+
+Variant make_variant(const config::RunSpec& base,
+                     const std::string& word,
+                     const std::string& flag) {
+  const std::vector<Word> words = known_words();
+  const auto known =
+      std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.name == word; });
+  if (known == words.end()) {
+    std::vector<std::string> names;
+    for (const Word& w : words) names.push_back(w.name);
+    const std::string nearest = did_you_mean(word, names);
+    fail(flag,
+         fmt::format("unknown policy '{}'", word),
+         nearest.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : nearest);
+  }
+  Diagnostics diagnostics;
+  config::Node node = base.source;
+  const auto set = [&](std::string_view key, std::string_view value) {
+    config::apply(node,
+                  {config::Override::Kind::set,
+                   fmt::format("precision.{}", key),
+                   std::string(value),
+                   fmt::format("{} {}", flag, word)},
+                  diagnostics);
+  };
+  set("policy", known->policy);
+  set("rewrite", known->rewrite);
+  if (!known->target.empty()) set("target", known->target);
+  Variant variant{word, config::parse_run_spec(node, diagnostics)};
+  diagnostics.throw_if_any();
+  return variant;
+}
+
+}  // namespace halfstep::study

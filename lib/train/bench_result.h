@@ -1,0 +1,47 @@
+#pragma once
+// What a benchmark measured, as plain values.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/comparison.h"
+
+namespace halfstep::train {
+
+/// The time one launch takes, from a pass of its own in which every launch is timed.
+struct OpTime {
+  std::string name;
+  std::string op;
+  std::string layer;
+  std::string phase;
+  std::string kernel;
+  double milliseconds = 0;  ///< median over the profiled steps
+};
+
+struct BenchedPolicy {
+  std::string policy;
+  std::vector<StepTimeSummary> repeats;
+  StepTimeSummary step_time;        ///< over the counted steps of all repeats
+  Estimate repeat_median;           ///< mean of the repeats' medians with its t interval
+  std::optional<Estimate> speedup;  ///< over the first policy; absent for it
+  std::int64_t skipped_steps = 0;
+  MemoryUse memory;
+  std::int64_t profiled_steps = 0;
+  std::vector<OpTime> profile;  ///< in launch order; empty unless asked for
+};
+
+struct BenchResult {
+  Status status = Status::completed;
+  std::string message;
+  std::int64_t seed = 0;
+  std::string data;  ///< name of the set; "random" for made-up samples
+  std::int64_t batch_size = 0;
+  std::int64_t steps = 0;  ///< asked for, per repeat
+  std::int64_t warmup = 0;
+  std::int64_t repeats = 0;
+  std::vector<BenchedPolicy> policies;
+  std::vector<std::string> notes;
+};
+
+}  // namespace halfstep::train
