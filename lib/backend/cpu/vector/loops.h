@@ -113,15 +113,23 @@ struct Loops {
                          std::int64_t rows,
                          std::int64_t columns);
 
-  // Channels of a pooling window; see isa/pool.inc.
-  void (*take_larger)(float* y, const float* x, std::int64_t n);
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
-  void (*send_to_largest)(float* dx,
-                          float* open,
-                          const float* x,
-                          const float* largest,
-                          const float* dy,
-                          std::int64_t n);
+
+  // Channels of a pooling window; see isa/pool.inc.
+  using Cells = const std::int64_t*;
+  void (*max_window)(float* y, const float* x, Cells cells, std::int64_t count, std::int64_t n);
+  void (*mean_window)(float* y, const float* x, Cells cells, std::int64_t count, std::int64_t n);
+  void (*max_window_grad)(
+      float* dx, const float* dy, const float* x, Cells cells, std::int64_t count, std::int64_t n);
+  void (*mean_window_grad)(
+      float* dx, const float* dy, Cells cells, std::int64_t count, std::int64_t n);
+
+  bool (*all_finite32)(const void* x, std::int64_t n);
+  bool (*all_finite16)(const void* x, std::int64_t n, std::uint16_t exponent);
+
+  /// Numbers of the counters [first, first + n), four each.
+  void (*uniforms)(
+      float* y, std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::int64_t n);
 };
 
 /// The best table that `isa` can run.

@@ -5,7 +5,8 @@
 // The same bits for every instruction set and number of threads.
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
+#include <span>
 
 #include "backend/cpu/vector/convert.h"
 #include "backend/cpu/vector/rows.h"
@@ -46,105 +47,82 @@ struct Pool {
   std::int64_t output_row() const { return w.output * channels; }
   std::int64_t input_image() const { return h.input * input_row(); }
   std::int64_t output_image() const { return h.output * output_row(); }
-  float cells(std::int64_t i, std::int64_t j) const {
-    return static_cast<float>((h.last_tap(i) - h.first_tap(i)) * (w.last_tap(j) - w.first_tap(j)));
-  }
+  /// The most cells a window can have.
+  std::int64_t window() const { return h.size * w.size; }
 
-  /// Calls body(item, room) for items 0, 1, ... of `count`, with `room_floats` of workspace.
+  /// Calls body(item, offsets, room) for items 0, 1, ... of `count`, with space for the offsets of
+  /// a window's cells and `room` floats of workspace.
   template <class F>
-  void for_each(const Args& args,
-                std::int64_t count,
-                std::int64_t room_floats,
-                const F& body) const {
-    auto* workspace = static_cast<float*>(static_cast<void*>(args.workspace));
+  void for_each(const Args& args, std::int64_t count, std::int64_t room, const F& body) const {
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
+        std::byte* own = args.workspace + static_cast<std::size_t>(part) * part_bytes(room);
+        auto* offsets = reinterpret_cast<std::int64_t*>(own);
+        auto* floats = reinterpret_cast<float*>(offsets + window());
         for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
-          body(i, workspace + part * room_floats);
+          body(i, offsets, floats);
         }
       }
     });
   }
-  std::size_t workspace_bytes(std::int64_t room_floats) const {
-    return static_cast<std::size_t>(parts * room_floats) * sizeof(float);
+  std::size_t part_bytes(std::int64_t room) const {
+    return (static_cast<std::size_t>(window()) * sizeof(std::int64_t) +
+            static_cast<std::size_t>(room) * sizeof(float) + 63) /
+           64 * 64;
+  }
+  std::size_t workspace_bytes(std::int64_t room) const {
+    return static_cast<std::size_t>(parts) * part_bytes(room);
   }
 };
 
+/// The offsets of the cells of the window at output (i, j) in an image whose first row is `row`.
+std::span<const std::int64_t> find_cells(
+    const Pool& p, std::int64_t i, std::int64_t j, std::int64_t row, std::int64_t* offsets) {
+  std::int64_t* end = offsets;
+  for (std::int64_t k = p.h.first_tap(i); k < p.h.last_tap(i); ++k) {
+    for (std::int64_t l = p.w.first_tap(j); l < p.w.last_tap(j); ++l) {
+      *end++ = ((p.h.cell(i, k) - row) * p.w.input + p.w.cell(j, l)) * p.channels;
+    }
+  }
+  return {offsets, end};
+}
+
 /// One row of outputs from the rows of x under it.
 template <Kind kind>
-void pool_row(const Pool& p, const Args& args, std::int64_t row, float* room) {
-  const std::int64_t image = row / p.h.output;
-  const std::int64_t i = row % p.h.output;
-  float* y_room = room + p.input_row();
-  float* y = p.sink.place(args.out[0].data, row * p.output_row(), y_room);
-  constexpr float k_start = kind == Kind::max ? -std::numeric_limits<float>::infinity() : 0.0F;
-  std::fill_n(y, p.output_row(), k_start);
-  for (std::int64_t k = p.h.first_tap(i); k < p.h.last_tap(i); ++k) {
-    const std::int64_t at = (image * p.h.input + p.h.cell(i, k)) * p.input_row();
-    const float* x = p.source.read(args.in[0].data, at, p.input_row(), room);
-    for (std::int64_t j = 0; j < p.w.output; ++j) {
-      for (std::int64_t l = p.w.first_tap(j); l < p.w.last_tap(j); ++l) {
-        const float* cell = x + p.w.cell(j, l) * p.channels;
-        if constexpr (kind == Kind::max) {
-          p.loops->take_larger(y + j * p.channels, cell, p.channels);
-        } else {
-          p.loops->add_scaled(y + j * p.channels, cell, 1.0F, p.channels);
-        }
-      }
-    }
+void pool_row(
+    const Pool& p, const Args& args, std::int64_t at, std::int64_t* offsets, float* room) {
+  const std::int64_t image = at / p.h.output;
+  const std::int64_t i = at % p.h.output;
+  const std::int64_t first = p.h.cell(i, p.h.first_tap(i));
+  const std::int64_t rows = p.h.last_tap(i) - p.h.first_tap(i);
+  const float* x = p.source.read(
+      args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), room);
+  float* y = p.sink.place(args.out[0].data, at * p.output_row(), room + p.h.size * p.input_row());
+  const auto loop = kind == Kind::max ? p.loops->max_window : p.loops->mean_window;
+  for (std::int64_t j = 0; j < p.w.output; ++j) {
+    const auto cells = find_cells(p, i, j, first, offsets);
+    loop(y + j * p.channels, x, cells.data(), std::ssize(cells), p.channels);
   }
-  if constexpr (kind == Kind::average) {
-    for (std::int64_t j = 0; j < p.w.output; ++j) {
-      const float cells = p.cells(i, j);
-      for (std::int64_t c = 0; c < p.channels; ++c) y[j * p.channels + c] /= cells;
-    }
-  }
-  p.sink.store(args.out[0].data, row * p.output_row(), p.output_row(), y);
+  p.sink.store(args.out[0].data, at * p.output_row(), p.output_row(), y);
 }
 
 template <Kind kind>
 Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.input(0).shape, capabilities);
-  const std::int64_t room = p.input_row() + p.output_row();
+  const std::int64_t room = p.h.size * p.input_row() + p.output_row();
   return launch(
       [=](const Args& args) {
-        p.for_each(args, p.batch * p.h.output, room, [&](std::int64_t row, float* part_room) {
-          pool_row<kind>(p, args, row, part_room);
+        p.for_each(args, p.batch * p.h.output, room, [&](std::int64_t row, auto* offsets, auto* r) {
+          pool_row<kind>(p, args, row, offsets, r);
         });
       },
       p.workspace_bytes(room));
 }
 
-/// Calls body(offset of the first channel) for the cells of the window at output (i, j).
-template <class F>
-void for_each_cell(const Pool& p, std::int64_t i, std::int64_t j, const F& body) {
-  for (std::int64_t k = p.h.first_tap(i); k < p.h.last_tap(i); ++k) {
-    for (std::int64_t l = p.w.first_tap(j); l < p.w.last_tap(j); ++l) {
-      body((p.h.cell(i, k) * p.w.input + p.w.cell(j, l)) * p.channels);
-    }
-  }
-}
-
-/// Gives dy of the window at output (i, j) to the largest cells of x.
-void send_to_largest(
-    const Pool& p, std::int64_t i, std::int64_t j, const float* x, const float* dy, float* dx) {
-  alignas(64) float largest[k_run];
-  alignas(64) float open[k_run];
-  for (std::int64_t c = 0; c < p.channels; c += k_run) {
-    const std::int64_t n = std::min(k_run, p.channels - c);
-    std::fill_n(largest, n, -std::numeric_limits<float>::infinity());
-    std::fill_n(open, n, 1.0F);
-    for_each_cell(
-        p, i, j, [&](std::int64_t cell) { p.loops->take_larger(largest, x + cell + c, n); });
-    for_each_cell(p, i, j, [&](std::int64_t cell) {
-      p.loops->send_to_largest(dx + cell + c, open, x + cell + c, largest, dy + c, n);
-    });
-  }
-}
-
 /// The gradient of one image: dx from dy, and for max from the op's input x.
 template <Kind kind>
-void pool_grad_image(const Pool& p, const Args& args, std::int64_t image, float* room) {
+void pool_grad_image(
+    const Pool& p, const Args& args, std::int64_t image, std::int64_t* offsets, float* room) {
   const std::int64_t cells = p.input_image();
   const std::int64_t outputs = p.output_image();
   const auto* gradient = args.in[kind == Kind::max ? 2 : 1].data;
@@ -157,13 +135,11 @@ void pool_grad_image(const Pool& p, const Args& args, std::int64_t image, float*
   std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = 0; i < p.h.output; ++i) {
     for (std::int64_t j = 0; j < p.w.output; ++j, dy += p.channels) {
-      if constexpr (kind == Kind::average) {
-        const float share = 1.0F / p.cells(i, j);
-        for_each_cell(p, i, j, [&](std::int64_t cell) {
-          p.loops->add_scaled(dx + cell, dy, share, p.channels);
-        });
+      const auto window = find_cells(p, i, j, 0, offsets);
+      if constexpr (kind == Kind::max) {
+        p.loops->max_window_grad(dx, dy, x, window.data(), std::ssize(window), p.channels);
       } else {
-        send_to_largest(p, i, j, x, dy, dx);
+        p.loops->mean_window_grad(dx, dy, window.data(), std::ssize(window), p.channels);
       }
     }
   }
@@ -176,8 +152,8 @@ Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilitie
   const std::int64_t room = 2 * p.input_image() + p.output_image();
   return launch(
       [=](const Args& args) {
-        p.for_each(args, p.batch, room, [&](std::int64_t image, float* part_room) {
-          pool_grad_image<kind>(p, args, image, part_room);
+        p.for_each(args, p.batch, room, [&](std::int64_t image, auto* offsets, auto* r) {
+          pool_grad_image<kind>(p, args, image, offsets, r);
         });
       },
       p.workspace_bytes(room));

@@ -7,9 +7,11 @@
 
 namespace halfstep::backend::cpu::vector {
 
+std::vector<Kernel> finite_kernels();
 std::vector<Kernel> map_kernels();
 std::vector<Kernel> norm_kernels();
 std::vector<Kernel> pool_kernels();
+std::vector<Kernel> random_kernels();
 std::vector<Kernel> reduce_kernels();
 std::vector<Kernel> softmax_kernels();
 std::vector<Kernel> update_kernels();

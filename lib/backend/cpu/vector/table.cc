@@ -6,9 +6,11 @@ namespace halfstep::backend::cpu {
 std::span<const Kernel> vector_kernels() {
   static const std::vector<Kernel> k_rows = [] {
     std::vector<Kernel> all;
-    for (const auto& rows : {vector::map_kernels(),
+    for (const auto& rows : {vector::finite_kernels(),
+                             vector::map_kernels(),
                              vector::norm_kernels(),
                              vector::pool_kernels(),
+                             vector::random_kernels(),
                              vector::reduce_kernels(),
                              vector::softmax_kernels(),
                              vector::update_kernels()}) {

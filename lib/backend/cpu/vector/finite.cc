@@ -1,0 +1,58 @@
+// Whether all elements of all inputs are finite. Reads until a thread meets one that is not.
+// Stored dtypes: float32, float16, bfloat16; what is not floating is finite.
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/cpu/vector/convert.h"
+#include "backend/cpu/vector/rows.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu::vector {
+namespace {
+
+constexpr std::int64_t k_block = 8 * k_run;
+
+bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n) {
+  if (dtype == DType::float32) return l.all_finite32(x, n);
+  return l.all_finite16(x, n, dtype == DType::float16 ? 0x7c00 : 0x7f80);
+}
+
+Prepared prepare_all_finite(const NodeView&, const Capabilities& capabilities) {
+  const Loops& l = loops(capabilities.isa);
+  return launch([&l](const Args& args) {
+    std::atomic<bool> good{true};
+    for (const TensorView& x : args.in) {
+      if (!is_computed(x.dtype)) continue;
+      const auto* bytes = static_cast<const std::byte*>(x.data);
+      const auto size = static_cast<std::int64_t>(size_bytes(x.dtype));
+      parallel_for(x.elements(), 8 * k_block, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; i += k_block) {
+          if (!good.load(std::memory_order_relaxed)) return;
+          const std::int64_t n = std::min(k_block, end - i);
+          if (!is_finite(l, x.dtype, bytes + i * size, n)) good = false;
+        }
+      });
+    }
+    *args.out[0].as<bool>() = good;
+  });
+}
+
+Accepts accepts_all_finite(const NodeView& node, const Capabilities&) {
+  for (std::size_t i = 0; i < node.inputs(); ++i) {
+    const DType dtype = node.input(i).dtype;
+    if (is_floating(dtype) && !is_computed(dtype)) {
+      return Accepts::no(fmt::format("no {} here", name(dtype)));
+    }
+  }
+  return Accepts::yes();
+}
+
+}  // namespace
+
+std::vector<Kernel> finite_kernels() {
+  return {{"AllFinite", "vector/finite", accepts_all_finite, prepare_all_finite}};
+}
+
+}  // namespace halfstep::backend::cpu::vector
