@@ -9,10 +9,7 @@
 #include "config/schema.h"
 #include "core/files.h"
 #include "environment.h"
-#include "nn/layers/table.h"
-#include "nn/losses/loss.h"
-#include "nn/optim/optimizer.h"
-#include "nn/optim/schedule.h"
+#include "nn/schema_types.h"
 #include "run_options.h"
 #include "templates.h"
 #include "training_run.h"
@@ -25,9 +22,11 @@ int check(const RunOptions& options) {
   apply_logging(options);
   const LoadedConfig loaded = load_config(options);
   Diagnostics diagnostics;
-  nn::read_blueprint(loaded.spec, diagnostics);
+  const nn::Blueprint blueprint = nn::read_blueprint(loaded.spec, diagnostics);
   diagnostics.throw_if_any();
+  nn::check_shapes(blueprint.model);
   print_warnings(loaded.spec.warnings);
+  print_warnings(blueprint.model.warnings);
   fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
   return 0;
 }
@@ -42,47 +41,8 @@ int show(const RunOptions& options, bool origins, bool minimal) {
   return 0;
 }
 
-/// Names and fields of the types that the nn room owns.
-config::SchemaTypes schema_types() {
-  config::SchemaTypes types;
-  types.names = [](std::string_view kind) {
-    std::vector<std::string> names;
-    if (kind == "layers" || kind == "nodes") {
-      for (const nn::LayerDef* def : nn::layer_table()) names.emplace_back(def->type);
-    } else if (kind == "loss") {
-      for (const nn::LossDef* def : nn::loss_table()) names.emplace_back(def->type);
-    } else if (kind == "optimizer") {
-      for (const nn::OptimizerDef* def : nn::optimizer_table()) names.emplace_back(def->type);
-    } else if (kind == "learning_rate") {
-      for (const nn::ScheduleDef& def : nn::schedule_table()) names.emplace_back(def.type);
-    }
-    return names;
-  };
-  types.fields = [](std::string_view kind, std::string_view type, config::Fields& fields) {
-    if (kind == "layers" || kind == "nodes") {
-      nn::find_layer(type)->fields(fields);
-    } else if (kind == "loss") {
-      for (const nn::LossDef* def : nn::loss_table()) {
-        if (def->type == type) def->fields(fields);
-      }
-    } else if (kind == "optimizer") {
-      for (const nn::OptimizerDef* def : nn::optimizer_table()) {
-        if (def->type != type) continue;
-        nn::OptimizerSpec common;
-        common.fields(fields);
-        def->fields(fields);
-      }
-    } else if (kind == "learning_rate") {
-      for (const nn::ScheduleDef& def : nn::schedule_table()) {
-        if (def.type == type) def.fields(fields);
-      }
-    }
-  };
-  return types;
-}
-
 int schema() {
-  fmt::print("{}", config::schema_of(config::RunSpec{}, "halfstep config", schema_types()));
+  fmt::print("{}", config::schema_of(config::RunSpec{}, "halfstep config", nn::schema_types()));
   return 0;
 }
 

@@ -43,7 +43,7 @@ Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) 
 
 std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
                                                 const graph::Graph& graph) {
-  std::vector<config::Warning> warnings;
+  std::vector<config::Warning> warnings = blueprint.model.warnings;
   const graph::Node& output = graph.node(graph.fetch("outputs").node);
   const ModelNode& last =
       blueprint.model.nodes.at(static_cast<std::size_t>(blueprint.model.outputs.at(0)));

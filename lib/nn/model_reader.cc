@@ -214,6 +214,7 @@ class ModelReader {
       return;
     }
     std::vector<std::string> known;
+    known.reserve(names_.size());
     for (const auto& [known_name, index] : names_) known.push_back(known_name);
     diagnostics_.error(
         where, fmt::format("no node or input is called '{}'", name), did_you_mean(name, known));
