@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 
@@ -26,6 +27,13 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+/// Names of CPUs whose vector or matrix units do not compute in float16.
+bool is_cpu_without_float16(std::string_view arch) {
+  static constexpr std::array<std::string_view, 6> k_names{
+      "sse4", "avx2", "avx512", "avx512_bf16", "amx", "amx_bf16"};
+  return std::find(k_names.begin(), k_names.end(), arch) != k_names.end();
+}
+
 /// Why the device rules the graph out, or "".
 std::string ruled_out(const RewriteOptions& options) {
   if (options.waive_device_gates) return {};
@@ -36,7 +44,8 @@ std::string ruled_out(const RewriteOptions& options) {
                          options.device.arch);
     }
   }
-  if (options.mode == Mode::fp16_cpu && !options.device.cpu_computes_float16) {
+  if (options.mode == Mode::fp16_cpu &&
+      (!options.device.cpu_computes_float16 || is_cpu_without_float16(options.device.arch))) {
     return "this CPU has neither AMX-FP16 nor AVX-NE-CONVERT: the graph is left as it is";
   }
   return {};

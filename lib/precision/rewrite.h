@@ -13,7 +13,8 @@ namespace halfstep::precision {
 /// The device that the rewrite is for.
 struct DeviceInfo {
   /// "sm_80", "8.0", "8" (= 8.0), "gfx908"; what cannot be read is no suitable GPU. The default,
-  /// with the versions, is the GPU that TensorFlow simulates where there is none.
+  /// with the versions, is the GPU that TensorFlow simulates where there is none. Mode fp16_cpu
+  /// looks for names of CPUs ("avx512", "amx") that do not compute in float16.
   std::string arch = "sm_80";
   int cuda_version = 11050;
   int cudnn_version = 8302;

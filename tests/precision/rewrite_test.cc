@@ -311,6 +311,10 @@ TEST_CASE("rewrite: without a suitable device the graph comes back untouched") {
   CHECK(Rewritten(k_graph, bf16).halves() == "a bn b");
   RewriteOptions cpu = in_mode(Mode::fp16_cpu);
   CHECK(Rewritten(k_graph, cpu).halves() == "a");
+  cpu.device.arch = "amx";
+  CHECK(Rewritten(k_graph, cpu).halves().empty());
+  cpu.device.arch = "sm_70";
+  CHECK(Rewritten(k_graph, cpu).halves() == "a");
   cpu.device.cpu_computes_float16 = false;
   CHECK(Rewritten(k_graph, cpu).halves().empty());
   CHECK(Rewritten(k_graph, cpu).status() == "ok");
