@@ -50,7 +50,7 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
   const std::vector<Row> rows{{{"trian", "run.yaml"}, "did you mean 'train'?"},
                               {{"train", "run.yaml", "--epoch-count", "3"}, "--epoch-count"},
                               {{"train", "run.yaml", "--epochs", "many"}, "--epochs"},
-                              {{"train"}, "CONFIG"},
+                              {{"train"}, "is required"},
                               {{}, "subcommand"},
                               {{"report", "schema", "trian"}, "did you mean 'train'?"},
                               {{"config", "init", "mnist-mpl"}, "did you mean 'mnist-mlp'?"}};
@@ -72,7 +72,7 @@ TEST_CASE("command line: a wrong config ends with 2 and its first line says wher
   const Finished end = train(directory, "run");
   CAPTURE(end.err);
   CHECK(end.exit_code == 2);
-  CHECK(first_line(end.err).starts_with("run.yaml:14:24: "));
+  CHECK(first_line(end.err).starts_with("run.yaml:15:23: "));
   CHECK(holds(end.err, "did you mean 'batch_size'?"));
   CHECK(!fs::exists(directory.path() / "run"));
 }
@@ -89,7 +89,7 @@ TEST_CASE("command line: configs that cannot be trained end with their code and 
     rows.push_back({title, {}, code, said});
     return rows.back().run;
   };
-  add("missing data set", 3, "no_such_digits").data = "{name: no_such_digits}";
+  add("unknown data set", 2, "no_such_digits").data = "{name: no_such_digits}";
   add("missing file", 3, "absent.npz").data = "{format: npz, path: absent.npz}";
   add("batch larger than the data", 2, "batch").training = "{epochs: 1, batch_size: 4096}";
   add("shapes that do not fit", 2, "hidden").layers = R"(

@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> k_policies{"float32", "mixed_float16", "mixed_bfloat16"};
 
-/// Long enough to be hit in the middle by a signal.
+/// Long enough to be hit in the middle by a signal, with few writes that wait for the disk.
 SmallRun long_run() {
   SmallRun run;
-  run.data = "{name: synthetic_digits, train_samples: 4096, test_samples: 128}";
-  run.training = "{epochs: 12, batch_size: 16, checkpoint_every: {steps: 100}}";
+  run.data = "{name: synthetic_digits, train_samples: 8192, test_samples: 128}";
+  run.training = "{epochs: 4, batch_size: 8, checkpoint_every: {steps: 900}}";
   return run;
 }
 
