@@ -20,6 +20,7 @@ struct State {
   std::int64_t seeds = 3;
   std::string margin = "0.2pp";
   std::vector<std::string> fail_if;
+  std::vector<std::string> more_runs;  ///< after the first, which stands where a config would
 };
 
 [[noreturn]] void fail(std::string flag, std::string message, std::string hint = {}) {
@@ -112,8 +113,8 @@ std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& 
   return names;
 }
 
-int compare_finished(const State& state) {
-  const std::vector<report::FinishedRun> finished = report::read_finished_runs(state.run.configs);
+int compare_finished(const State& state, const std::vector<std::string>& paths) {
+  const std::vector<report::FinishedRun> finished = report::read_finished_runs(paths);
   if (finished.size() < 2) fail("RUN", "needs at least two runs, or a config to train with");
   study::SummaryOptions options;
   std::vector<study::RunRecord> records;
@@ -157,16 +158,20 @@ int compare_finished(const State& state) {
 
 int compare(const State& state) {
   apply_logging(state.run);
-  const auto runs =
-      std::count_if(state.run.configs.begin(), state.run.configs.end(), report::names_run);
-  if (runs == 0) return compare_policies(state);
-  if (runs == std::ssize(state.run.configs)) return compare_finished(state);
-  fail("CONFIG", "takes a config, or finished runs, not both at once");
+  std::vector<std::string> paths = state.run.configs;
+  paths.insert(paths.end(), state.more_runs.begin(), state.more_runs.end());
+  const auto runs = std::count_if(paths.begin(), paths.end(), report::names_run);
+  if (runs == std::ssize(paths)) return compare_finished(state, paths);
+  if (runs == 0 && state.more_runs.empty()) return compare_policies(state);
+  fail("CONFIG",
+       "takes one config, or finished runs (directories or report.json files)",
+       "further configs follow -c");
 }
 
 std::function<int()> declare_compare(CLI::App& command) {
   const auto state = std::make_shared<State>();
   declare(command, state->run, {.training = true});
+  command.add_option("RUN", state->more_runs, "finished runs instead: directories, report.json");
   command.add_option("--policies",
                      state->policies,
                      "comma-separated: float32, mixed_bfloat16, mixed_float16, rewrite:bfloat16, "

@@ -16,7 +16,7 @@ std::string load_note(int threads) {
   if (load + threads < processors + 0.5 || load < 0.5) return "";
   return fmt::format(
       "the machine was busy before: load average {:.1f} on {} processors, {} threads asked for; "
-      "times are noisy, ratios less so",
+      "times and ratios are noisy",
       load,
       processors,
       threads);

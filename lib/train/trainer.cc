@@ -165,7 +165,8 @@ void Trainer::step() {
       info.running[name] = sum / static_cast<double>(sums.samples);
     }
   }
-  info.learning_rate = static_cast<double>(*plan.fetch("learning_rate").as<float>());
+  info.learning_rate = learning_rate_ =
+      static_cast<double>(*plan.fetch("learning_rate").as<float>());
   info.loss_scale = scale();
   info.applied = ok;
   info.time = sample;
@@ -271,8 +272,7 @@ void Trainer::end_epoch(bool partial) {
   record.skipped_steps = sums.skipped;
   record.steps = sums.steps;
   record.train_seconds = sums.seconds;
-  plan::Plan& plan = session_.plan(nn::Purpose::train, session_.spec().training.batch_size);
-  record.learning_rate = static_cast<double>(*plan.fetch("learning_rate").as<float>());
+  record.learning_rate = learning_rate_;
   record.loss_scale = scale();
   if (session_.validation_rows().samples() > 0) {
     const Evaluation validation = evaluate(session_, session_.validation_rows());

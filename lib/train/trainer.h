@@ -80,6 +80,7 @@ class Trainer {
   std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
   std::unique_ptr<data::Prefetcher> batches_;
   std::vector<StepSample> samples_;
+  double learning_rate_ = 0;  ///< of the last step
   double first_step_seconds_ = 0;
   bool first_step_done_ = false;
   Clock::time_point start_;
