@@ -23,6 +23,16 @@ void warn(std::vector<config::Warning>& warnings,
 Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) {
   Blueprint blueprint;
   blueprint.model = read_model(spec, diagnostics);
+  if (blueprint.model.inputs.size() > 1) {
+    diagnostics.error(
+        spec.where("model.inputs"),
+        fmt::format("a model trains on one input, got {}", blueprint.model.inputs.size()));
+  }
+  if (blueprint.model.outputs.size() > 1) {
+    diagnostics.error(
+        spec.where("model.outputs"),
+        fmt::format("a model trains on one output, got {}", blueprint.model.outputs.size()));
+  }
   blueprint.loss = make_loss(spec.loss, diagnostics);
   blueprint.optimizer = make_optimizer(spec.optimizer, diagnostics);
   if (blueprint.optimizer.def != nullptr) {

@@ -115,7 +115,11 @@ void append_training(Builder& b,
     // A pure 16-bit policy stores 16-bit weights; their gradients are checked as they are.
     raw.push_back(gradients[i]);
   }
-  require(!raw.empty(), "nothing to train");
+  if (raw.empty()) {
+    throw UserError(ErrorKind::config,
+                    {"", 0, 0, "model"},
+                    "nothing to train: no trainable weight reaches the loss");
+  }
 
   gradients = raw;
   if (scaled) {
