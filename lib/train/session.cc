@@ -21,6 +21,18 @@ std::string mebibytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
 }
 
+/// Settings that this backend cannot honour are refused rather than ignored.
+void refuse_unsupported(const config::RunSpec& spec) {
+  const auto refuse = [&](bool asked, const char* path, const char* only) {
+    if (!asked) return;
+    throw UserError(ErrorKind::unavailable, spec.where(path), fmt::format("only {} here", only));
+  };
+  const config::PrecisionSpec& p = spec.precision;
+  refuse(p.float32_math != config::Float32Math::ieee, "precision.float32_math", "ieee");
+  refuse(p.accumulate != DType::float32, "precision.accumulate", "float32");
+  refuse(p.grad_dtype != config::GradDtype::compute, "precision.grad_dtype", "compute");
+}
+
 }  // namespace
 
 Session::Session(const config::RunSpec& spec,
@@ -32,6 +44,7 @@ Session::Session(const config::RunSpec& spec,
       backend_(backend),
       purpose_(purpose),
       data_shape_(describe(dataset)) {
+  refuse_unsupported(spec_);
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
