@@ -137,6 +137,21 @@ void print_summary(const report::Json& report, const std::string& report_path) {
   if (!report_path.empty()) fmt::print("report: {}\n", report_path);
 }
 
+/// The status in the run's report; "" when there is none that can be read. A run that was killed
+/// between its last checkpoint and its report still says "running".
+std::string reported_status(const report::RunDirectory& directory) {
+  std::error_code error;
+  if (!fs::exists(directory.file("report.json"), error)) return "";
+  const auto report = report::Json::parse(read_file(directory.file("report.json")), nullptr, false);
+  if (!report.is_object()) return "";
+  return report.value("status", "");
+}
+
+/// Whether nothing is left to do for a run with this status.
+bool is_final(const std::string& status) {
+  return !status.empty() && status != "running" && status != "interrupted" && status != "preempted";
+}
+
 /// A finished run asked to resume prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
   const std::string text = read_file(directory.file("report.json"));
@@ -214,7 +229,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   train_options.requests = train::take_request;
   const train::InterruptGuard signals;
   train::Trainer trainer(session, train_options, observer);
-  if (trainer.done() && fs::exists(directory.file("report.json"))) {
+  if (trainer.done() && is_final(reported_status(directory))) {
     return print_again(directory, options.json);
   }
   directory.begin(spec, run, report::context(device));
