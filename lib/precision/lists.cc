@@ -127,7 +127,7 @@ constexpr std::array k_rows{
         "ResourceApplyGradientDescent ResourceApplyKerasMomentum ResourceApplyKerasRMSProp "
         "ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamW "
         "ResourceApplyAdagradV2"},
-    Row{'-', '-', '-', "AllFinite UpdateLossScale LearningRate"},
+    Row{'-', '-', '-', "AllFinite UpdateLossScale LearningRate PackOperand PackedMatMul"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

@@ -23,6 +23,7 @@ std::vector<OpDef> foreign_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> matmul_ops();
 std::vector<OpDef> norm_ops();
+std::vector<OpDef> packed_ops();
 std::vector<OpDef> pool_ops();
 std::vector<OpDef> random_ops();
 std::vector<OpDef> reduce_ops();

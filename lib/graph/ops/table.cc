@@ -15,6 +15,7 @@ const OpTable& op_table() {
                         ops::image_ops,
                         ops::matmul_ops,
                         ops::norm_ops,
+                        ops::packed_ops,
                         ops::pool_ops,
                         ops::random_ops,
                         ops::reduce_ops,

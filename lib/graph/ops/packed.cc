@@ -1,0 +1,107 @@
+// Matrix products over operands in the order in which matrix units read them, with what follows a
+// product fused into it. They come from lowering, after all dtypes are decided.
+//   PackOperand    x as one side of a product whose values are of `dtype`; a float32 x is rounded
+//                  to it first. Side a: rows x depth, side b: depth x columns; transpose: x lies
+//                  the other way round.
+//   PackedMatMul   y = a b over operands packed from values of T, summed in float32; then
+//                  y += bias, y = activation(y), y = mask > 0 ? y : 0, as far as asked for, and
+//                  one rounding to T. args = [bias] [mask]; the mask is packed on side a.
+//                  One result per letter of `forms`:
+//                    r  y as T [m, n]                  f  the rounded y as float32 [m, n]
+//                    g  y before rounding, [m, n]      s  column sums of the rounded y, T [n]
+//                    A  y packed on side a             T  y transposed, packed on side a
+//                    B  y packed on side b, with m as depth
+//   `products`: partial products of split operands, 1 for bfloat16; 3 or 4 (exact) for float16.
+
+#include "graph/ops/packed.h"
+
+#include <fmt/format.h>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+Shape bytes(std::int64_t rows, std::int64_t depth, DType dtype) {
+  return Shape{packed_bytes(rows, depth, dtype)};
+}
+
+std::vector<Shape> infer_pack(const InferContext& c) {
+  const Shape& x = c.input(0).shape;
+  const std::string& side = c.node.attrs.get<std::string>("side");
+  if (x.rank() != 2) throw ShapeError("only matrices are packed, got " + to_string(x));
+  if (side != "a" && side != "b") throw ShapeError("the side must be a or b, got '" + side + "'");
+  const bool rows_first = (side == "a") != c.node.attrs.get<bool>("transpose");
+  const DType dtype = c.node.attrs.get<DType>("dtype");
+  return {rows_first ? bytes(x[0], x[1], dtype) : bytes(x[1], x[0], dtype)};
+}
+
+std::vector<Shape> infer_product(const InferContext& c) {
+  const Attrs& attrs = c.node.attrs;
+  const DType dtype = attrs.get<DType>("T");
+  const std::int64_t m = attrs.get<std::int64_t>("m");
+  const std::int64_t n = attrs.get<std::int64_t>("n");
+  const std::int64_t k = attrs.get<std::int64_t>("k");
+  const auto expect = [&](std::size_t i, std::string_view what, const Shape& wanted) {
+    if (i < c.inputs() && c.input(i).shape == wanted) return;
+    throw ShapeError(fmt::format("{} must have shape {}, got {}",
+                                 what,
+                                 to_string(wanted),
+                                 i < c.inputs() ? to_string(c.input(i).shape) : "nothing"));
+  };
+  expect(0, "a", bytes(m, k, dtype));
+  expect(1, "b", bytes(n, k, dtype));
+  std::size_t next = 2;
+  if (attrs.get<bool>("bias")) expect(next++, "bias", Shape{n});
+  if (attrs.get<bool>("mask")) expect(next++, "mask", bytes(m, n, dtype));
+  if (next != c.inputs()) throw ShapeError("more arguments than bias and mask");
+
+  std::vector<Shape> results;
+  for (const char form : attrs.get<std::string>("forms")) {
+    switch (form) {
+      case 'r':
+      case 'f':
+      case 'g':
+        results.push_back(Shape{m, n});
+        break;
+      case 's':
+        results.push_back(Shape{n});
+        break;
+      case 'A':
+        results.push_back(bytes(m, n, dtype));
+        break;
+      case 'T':
+      case 'B':
+        results.push_back(bytes(n, m, dtype));
+        break;
+      default:
+        throw ShapeError(fmt::format("there is no form '{}'", form));
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+DType packed_result_dtype(char form, DType dtype) {
+  if (form == 'f' || form == 'g') return DType::float32;
+  return form == 'r' || form == 's' ? dtype : DType::uint8;
+}
+
+std::vector<OpDef> packed_ops() {
+  return {
+      define("PackOperand",
+             "x: T -> packed: uint8",
+             "T: {bfloat16, half, float}, dtype: {bfloat16, half}, side: string, "
+             "transpose: bool = false",
+             {.infer = infer_pack, .stage = Stage::lowered}),
+      define("PackedMatMul",
+             "a: uint8, b: uint8, args: Targs -> results: Tresults",
+             "T: {bfloat16, half}, Targs: list(type), Tresults: list(type), m: int, n: int, "
+             "k: int, products: int = 1, bias: bool = false, activation: string = '', "
+             "mask: bool = false, forms: string = 'r'",
+             {.infer = infer_product, .stage = Stage::lowered}),
+  };
+}
+
+}  // namespace halfstep::graph::ops

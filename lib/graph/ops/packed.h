@@ -1,0 +1,27 @@
+#pragma once
+// The size of packed operands, on which the shape rules of the packed ops and their kernels agree.
+
+#include <cstdint>
+
+#include "core/dtype.h"
+
+namespace halfstep::graph::ops {
+
+/// Rows, columns and reduction elements of packed operands are padded to multiples of this.
+inline constexpr std::int64_t k_packed_block = 32;
+
+/// bfloat16 numbers that hold one value of `dtype` exactly: a float16 is the sum of two.
+constexpr std::int64_t packed_parts(DType dtype) { return dtype == DType::float16 ? 2 : 1; }
+
+/// Bytes of a packed operand with `rows` rows (or columns) along `depth` reduction elements.
+constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, DType dtype) {
+  const auto padded = [](std::int64_t n) {
+    return (n + k_packed_block - 1) / k_packed_block * k_packed_block;
+  };
+  return padded(rows) * padded(depth) * 2 * packed_parts(dtype);
+}
+
+/// The dtype of a result of PackedMatMul by the letter of its form; see packed.cc.
+DType packed_result_dtype(char form, DType dtype);
+
+}  // namespace halfstep::graph::ops
