@@ -4,13 +4,15 @@
 //                  to it first. Side a: rows x depth, side b: depth x columns; transpose: x lies
 //                  the other way round.
 //   PackedMatMul   y = a b over operands packed from values of T, summed in float32; then
-//                  y += bias, y = activation(y), y = mask > 0 ? y : 0, as far as asked for, and
-//                  one rounding to T. args = [bias] [mask]; the mask is packed on side a.
+//                  y += bias, y = activation(y), y = mask ? y : 0, as far as asked for, and one
+//                  rounding to T. args = [bias] [mask]; the mask is another product's form M.
 //                  One result per letter of `forms`:
 //                    r  y as T [m, n]                  f  the rounded y as float32 [m, n]
 //                    g  y before rounding, [m, n]      s  column sums of the rounded y, T [n]
 //                    A  y packed on side a             T  y transposed, packed on side a
 //                    B  y packed on side b, with m as depth
+//                    M  whether y > 0, a bit each: blocks of 32 rows and 32 columns, row of blocks
+//                       by row of blocks, a little-endian word for each row of a block
 //   `products`: partial products of split operands, 1 for bfloat16; 3 or 4 (exact) for float16.
 
 #include "graph/ops/packed.h"
@@ -53,7 +55,7 @@ std::vector<Shape> infer_product(const InferContext& c) {
   expect(1, "b", bytes(n, k, dtype));
   std::size_t next = 2;
   if (attrs.get<bool>("bias")) expect(next++, "bias", Shape{n});
-  if (attrs.get<bool>("mask")) expect(next++, "mask", bytes(m, n, dtype));
+  if (attrs.get<bool>("mask")) expect(next++, "mask", Shape{packed_mask_bytes(m, n)});
   if (next != c.inputs()) throw ShapeError("more arguments than bias and mask");
 
   std::vector<Shape> results;
@@ -73,6 +75,9 @@ std::vector<Shape> infer_product(const InferContext& c) {
       case 'T':
       case 'B':
         results.push_back(bytes(n, m, dtype));
+        break;
+      case 'M':
+        results.push_back(Shape{packed_mask_bytes(m, n)});
         break;
       default:
         throw ShapeError(fmt::format("there is no form '{}'", form));
