@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "data/table.h"
 #include "report/bench_report.h"
+#include "report/bench_table.h"
 #include "study/random_data.h"
 #include "study_run.h"
 
@@ -83,7 +84,7 @@ int bench(const State& state) {
   if (!result.message.empty()) log_info("{}", result.message);
   const report::Json report = report::bench_report(
       result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
-  return finish_study(state.run, directory, report, report::bench_table(result, display.facts()));
+  return finish_study(state.run, directory, report, report::bench_table(report));
 }
 
 std::function<int()> declare_bench(CLI::App& command) {

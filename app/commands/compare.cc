@@ -90,7 +90,7 @@ int compare_policies(const State& state) {
   const train::Comparison result = study::compare(options, dataset, device, display);
   const report::Json report = report::compare_report(
       result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
-  return finish_study(state.run, directory, report, report::compare_table(result));
+  return finish_study(state.run, directory, report, report::compare_table(report));
 }
 
 /// Metrics by which runs can be put side by side: those that all of them have.
@@ -153,7 +153,7 @@ int compare_finished(const State& state, const std::vector<std::string>& paths) 
   const report::Json report = report::compare_report(
       result, {}, run, report::context(backend::cpu_backend(available_processors())), nullptr);
   std::optional<report::RunDirectory> none;
-  return finish_study(state.run, none, report, report::compare_table(result));
+  return finish_study(state.run, none, report, report::compare_table(report));
 }
 
 int compare(const State& state) {

@@ -1,10 +1,7 @@
 #include "report/bench_report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "report/columns.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -76,34 +73,17 @@ Json policy_blocks(const BenchedPolicy& policy, const PolicyFacts* facts) {
   for (const train::StepTimeSummary& repeat : policy.repeats) {
     repeats.push_back(step_time_block(repeat));
   }
-  return {{"precision", facts != nullptr ? facts->precision : Json(nullptr)},
-          {"step_time", step_time_block(policy.step_time)},
-          {"repeats", std::move(repeats)},
-          {"repeat_median",
-           policy.repeats.empty() ? Json(nullptr) : estimate_block(policy.repeat_median, "mean")},
-          {"throughput",
-           throughput_block(policy.step_time, facts != nullptr ? facts->flops_per_step : 0)},
-          {"memory", memory_block(policy.memory)},
-          {"skipped_steps", policy.skipped_steps},
-          {"profile", profile_block(policy, facts)}};
-}
-
-std::string profile_table(const std::vector<TimeShare>& shares, const char* word) {
-  constexpr std::size_t k_rows = 12;
-  std::vector<std::vector<std::string>> rows{{word, "launches", "ms/step", "share", "GFLOP/s"}};
-  for (std::size_t i = 0; i < std::min(shares.size(), k_rows); ++i) {
-    const TimeShare& s = shares[i];
-    rows.push_back({s.name,
-                    std::to_string(s.launches),
-                    milliseconds(s.milliseconds),
-                    fmt::format("{:.1f} %", s.share * 100),
-                    s.flops > 0 && s.milliseconds > 0
-                        ? fmt::format("{:.1f}", s.flops / s.milliseconds / 1e6)
-                        : "-"});
-  }
-  std::string text = columns(rows, {1, 2, 3, 4});
-  if (shares.size() > k_rows) text += fmt::format("and {} more\n", shares.size() - k_rows);
-  return text;
+  return {
+      {"precision", facts != nullptr ? facts->precision : Json(nullptr)},
+      {"step_time", step_time_block(policy.step_time)},
+      {"repeats", std::move(repeats)},
+      {"repeat_median",
+       policy.repeat_median.n == 0 ? Json(nullptr) : estimate_block(policy.repeat_median, "mean")},
+      {"throughput",
+       throughput_block(policy.step_time, facts != nullptr ? facts->flops_per_step : 0)},
+      {"memory", memory_block(policy.memory)},
+      {"skipped_steps", policy.skipped_steps},
+      {"profile", profile_block(policy, facts)}};
 }
 
 }  // namespace
@@ -189,56 +169,6 @@ Json bench_report(const BenchResult& result,
   report["warnings"] = merged_warnings(facts);
   name_nonfinite(report);
   return report;
-}
-
-std::string bench_table(const BenchResult& result, const FactsByPolicy& facts) {
-  std::vector<std::vector<std::string>> rows{
-      {"policy", "ms/step (median, 95 % CI)", "p05", "p95", "first", "img/s", "GFLOP/s"}};
-  const bool several = result.policies.size() > 1;
-  if (several)
-    rows[0].push_back(fmt::format("speed-up vs {} (95 % CI)", result.policies[0].policy));
-  for (const BenchedPolicy& policy : result.policies) {
-    const train::StepTimeSummary& t = policy.step_time;
-    const PolicyFacts* known = find(facts, policy.policy);
-    if (t.n == 0) {
-      rows.push_back({policy.policy, "-", "-", "-", "-", "-", "-"});
-    } else {
-      rows.push_back({policy.policy,
-                      fmt::format("{} [{}, {}]",
-                                  milliseconds(t.median),
-                                  milliseconds(t.median_ci95.low),
-                                  milliseconds(t.median_ci95.high)),
-                      milliseconds(t.p05),
-                      milliseconds(t.p95),
-                      milliseconds(t.first_step),
-                      fmt::format("{:.0f}", t.total_samples_per_second),
-                      known != nullptr && known->flops_per_step > 0
-                          ? fmt::format("{:.1f}", known->flops_per_step / t.median / 1e6)
-                          : "-"});
-    }
-    if (!several) continue;
-    rows.back().push_back(policy.speedup && policy.speedup->ci95
-                              ? fmt::format("{:.2f} [{:.2f}, {:.2f}]",
-                                            policy.speedup->value,
-                                            policy.speedup->ci95->low,
-                                            policy.speedup->ci95->high)
-                              : (&policy == &result.policies[0] ? "1" : "-"));
-  }
-  std::string text = columns(rows);
-  for (const BenchedPolicy& policy : result.policies) {
-    if (policy.profile.empty()) continue;
-    static const std::map<std::string, double> k_none;
-    const PolicyFacts* known = find(facts, policy.policy);
-    const std::map<std::string, double>& flops = known != nullptr ? known->op_flops : k_none;
-    text += fmt::format("\n{}: every launch timed, {} steps, {} ms/step in launches\n",
-                        policy.policy,
-                        policy.profiled_steps,
-                        milliseconds(total_milliseconds(policy.profile)));
-    text += profile_table(time_shares(policy.profile, &OpTime::op, flops), "op");
-    text += "\n" + profile_table(time_shares(policy.profile, &OpTime::layer, flops), "layer");
-  }
-  for (const std::string& note : result.notes) text += "note: " + note + "\n";
-  return text;
 }
 
 }  // namespace halfstep::report

@@ -1,5 +1,5 @@
 #pragma once
-// The report of a benchmark, as JSON and as text.
+// The report of a benchmark.
 
 #include <string>
 
@@ -17,9 +17,6 @@ Json bench_report(const train::BenchResult& result,
                   const RunInfo& run,
                   Json context,
                   Json config);
-
-/// A row per policy, the profile by op and by layer, notes.
-std::string bench_table(const train::BenchResult& result, const FactsByPolicy& facts);
 
 /// Launches of a profile that have a word in common, the slowest group first.
 struct TimeShare {

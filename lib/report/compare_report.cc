@@ -21,7 +21,8 @@ Json disagreement_block(const std::optional<train::Disagreement>& d) {
 Json final_metrics(const train::ComparedRun& run, bool validation) {
   if (run.history.empty()) return nullptr;
   const train::EpochRecord& last = run.history.back();
-  return metrics_block(validation ? last.validation : last.train);
+  const train::Metrics& metrics = validation ? last.validation : last.train;
+  return metrics.empty() ? Json(nullptr) : metrics_block(metrics);
 }
 
 Json run_entry(const train::ComparedRun& run) {

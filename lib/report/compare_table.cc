@@ -8,9 +8,7 @@
 namespace halfstep::report {
 namespace {
 
-using train::ComparedPolicy;
-using train::Comparison;
-using train::Estimate;
+using Rows = std::vector<std::vector<std::string>>;
 
 /// Losses are no fractions: they stand as they are, everything else in percentage points.
 bool in_points(const std::string& metric) { return !metric.ends_with("loss"); }
@@ -22,111 +20,183 @@ std::string readable(const std::string& metric) {
   return metric.substr(0, cut) + " " + name;
 }
 
-std::string difference(double value, const std::string& metric) {
-  return in_points(metric) ? fmt::format("{:+.2f}", value * 100) : fmt::format("{:+.4f}", value);
+/// A report may hold null where a number was not finite.
+template <class Format>
+std::string cell(const Json& value, Format format) {
+  return value.is_number() ? format(value.get<double>()) : "-";
 }
 
-std::string time_cell(const std::optional<Estimate>& time) {
-  if (!time) return "-";
-  const std::string median = milliseconds(time->value);
-  if (!time->ci95) return median;
-  return fmt::format(
-      "{} [{}, {}]", median, milliseconds(time->ci95->low), milliseconds(time->ci95->high));
+/// "value [low, high]", or the value alone.
+template <class Format>
+std::string with_interval(const Json& value, const Json& interval, Format format) {
+  const std::string text = cell(value, format);
+  if (interval.is_null()) return text;
+  return fmt::format("{} [{}, {}]", text, cell(interval[0], format), cell(interval[1], format));
 }
 
-std::string speedup_cell(const ComparedPolicy& policy, const Comparison& comparison) {
-  if (policy.policy == comparison.baseline) return "1";
-  if (!policy.speedup) return "-";
-  if (!policy.speedup->ci95) return fmt::format("{:.2f} [-]", policy.speedup->value);
-  return fmt::format("{:.2f} [{:.2f}, {:.2f}]",
-                     policy.speedup->value,
-                     policy.speedup->ci95->low,
-                     policy.speedup->ci95->high);
+std::string ratio(double value) { return fmt::format("{:.2f}", value); }
+
+std::string time_cell(const Json& time) {
+  return time.is_null() ? "-"
+                        : with_interval(time.at("median"), time.at("median_ci95"), milliseconds);
 }
 
-std::string delta_cell(const std::optional<Estimate>& delta, const std::string& metric) {
-  if (!delta) return "-";
-  const std::string interval = delta->ci95 ? fmt::format("[{}, {}]",
-                                                         difference(delta->ci95->low, metric),
-                                                         difference(delta->ci95->high, metric))
-                                           : "[-]";
-  return fmt::format(
-      "{} {}{}", difference(delta->value, metric), interval, in_points(metric) ? " pp" : "");
+std::string speedup_cell(const Json& policy) {
+  if (policy.at("baseline") == true) return "1";
+  const Json& speedup = policy.at("speedup");
+  return speedup.is_null()
+             ? "-"
+             : with_interval(speedup.at("ratio_of_medians"), speedup.at("ci95"), ratio);
 }
 
-std::string verdict_cell(const ComparedPolicy& policy) {
-  if (!policy.equivalence) return "-";
-  return policy.equivalence->equivalent ? "yes" : "not shown";
+std::string delta_cell(const Json& delta, const std::string& metric) {
+  if (delta.is_null()) return "-";
+  const bool points = in_points(metric);
+  const auto difference = [&](double value) {
+    return points ? fmt::format("{:+.2f}", value * 100) : fmt::format("{:+.4f}", value);
+  };
+  return with_interval(delta.at("mean"), delta.at("ci95"), difference) + (points ? " pp" : "");
 }
 
-std::vector<std::string> row(const ComparedPolicy& policy, const Comparison& comparison) {
-  const auto metric = policy.metrics.find(comparison.metric);
-  const bool judged = metric != policy.metrics.end();
-  return {policy.policy,
-          time_cell(policy.step_time),
-          speedup_cell(policy, comparison),
-          judged ? fmt::format("{:.4f}", metric->second.mean.value) : "-",
-          judged ? delta_cell(metric->second.delta, comparison.metric) : "-",
-          verdict_cell(policy)};
+std::string verdict_cell(const Json& tost) {
+  if (tost.is_null()) return "-";
+  return tost.at("equivalent") == true ? "yes" : "not shown";
 }
 
-std::string gate_lines(const train::GateResult& gate) {
-  std::string text = fmt::format("fail if {}: {}\n",
-                                 gate.expression,
-                                 !gate.holds   ? "undecided, which fails"
-                                 : *gate.holds ? "true"
-                                               : "false");
-  for (const train::GateTerm& term : gate.terms) {
-    text += fmt::format(
-        "  {}: {}\n", term.text, term.value ? fmt::format("{:.6g}", *term.value) : "not known");
+std::string margin_of(const Json& report) {
+  const double margin = report.at("margin");
+  return in_points(report.at("metric")) ? fmt::format("{:g}pp", margin * 100)
+                                        : fmt::format("{:g}", margin);
+}
+
+std::string target_lines(const Json& report) {
+  std::string text;
+  for (const Json& policy : report.at("policies")) {
+    const Json& target = policy.at("time_to_accuracy");
+    if (target.is_null()) continue;
+    text += fmt::format("{}: target reached in {} of {} runs",
+                        policy.at("policy").get<std::string>(),
+                        target.at("reached").dump(),
+                        target.at("runs").dump());
+    if (target.at("train_seconds").is_number() && target.at("steps").is_number()) {
+      text += fmt::format(", after {:.3g} s and {:.0f} steps on average",
+                          target.at("train_seconds").get<double>(),
+                          target.at("steps").get<double>());
+    }
+    text += "\n";
   }
   return text;
 }
 
-std::string target_lines(const Comparison& comparison) {
-  std::string text;
-  for (const ComparedPolicy& policy : comparison.policies) {
-    if (!policy.target) continue;
-    text += fmt::format("{}: target reached in {} of {} runs{}\n",
-                        policy.policy,
-                        policy.target->reached,
-                        policy.target->runs,
-                        policy.target->train_seconds
-                            ? fmt::format(", after {:.3g} s and {:.0f} steps on average",
-                                          *policy.target->train_seconds,
-                                          *policy.target->steps)
-                            : "");
+/// A term's value in the unit its limit was given in.
+std::string term_value(const Json& term) {
+  const Json& value = term.at("value");
+  if (!value.is_number()) return "not known";
+  const std::string text = term.at("term");
+  return text.ends_with("pp") ? fmt::format("{:+.3f}pp", value.get<double>() * 100)
+                              : fmt::format("{:.6g}", value.get<double>());
+}
+
+std::string gate_lines(const Json& gate) {
+  std::string text =
+      fmt::format("fail if {}: {}\n", gate.at("expression").get<std::string>(), gate_outcome(gate));
+  if (gate.at("terms").size() < 2) return text;
+  for (const Json& term : gate.at("terms")) {
+    text += fmt::format("  {}: {}\n", term.at("term").get<std::string>(), term_value(term));
   }
   return text;
 }
 
 }  // namespace
 
-std::string compare_table(const Comparison& comparison) {
-  const std::string margin = in_points(comparison.metric)
-                                 ? fmt::format("{:g}pp", comparison.margin * 100)
-                                 : fmt::format("{:g}", comparison.margin);
-  std::vector<std::vector<std::string>> rows{
-      {comparison.paired ? "policy" : "run",
-       "ms/step (median, 95 % CI)",
-       "speed-up (95 % CI)",
-       readable(comparison.metric) + " mean",
-       fmt::format("diff vs {} (95 % CI)", comparison.baseline),
-       fmt::format("equivalent (±{})", margin)}};
-  for (const ComparedPolicy& policy : comparison.policies) rows.push_back(row(policy, comparison));
-  std::string text = columns(rows);
-  text += target_lines(comparison);
-  for (const train::GateResult& gate : comparison.gates) text += gate_lines(gate);
-  if (!comparison.differences.empty()) {
-    std::vector<std::vector<std::string>> values{{"config differs in"}};
-    for (const ComparedPolicy& policy : comparison.policies) values[0].push_back(policy.policy);
-    for (const train::ConfigDifference& d : comparison.differences) {
-      values.push_back({d.path});
-      values.back().insert(values.back().end(), d.values.begin(), d.values.end());
-    }
-    text += "\n" + columns(values);
+std::vector<std::string> compare_legend(const Json& report) {
+  const std::string baseline = report.at("baseline"), metric = report.at("metric");
+  const std::string unit = in_points(metric) ? " in percentage points" : "";
+  if (report.at("paired") == false) {
+    return {
+        fmt::format("finished runs against {}: a speed-up above 1 is faster; diff is run minus "
+                    "{}{}",
+                    baseline,
+                    baseline,
+                    unit)};
   }
-  for (const std::string& note : comparison.notes) text += "note: " + note + "\n";
+  const Json& seeds = report.at("seeds");
+  const std::string which =
+      seeds.size() == 1
+          ? fmt::format("1 seed ({})", seeds.front().dump())
+          : fmt::format(
+                "{} seeds ({} to {})", seeds.size(), seeds.front().dump(), seeds.back().dump());
+  std::vector<std::string> legend{
+      fmt::format("{}, all policies from the same weights on the same batches, in turns", which),
+      fmt::format("speed-up above 1 is faster than {}; diff is policy minus {}{}, paired by seed",
+                  baseline,
+                  baseline,
+                  unit)};
+  if (seeds.size() > 1) {
+    legend.push_back(
+        fmt::format("equivalent: shown (p < 0.05) to differ by less than {}", margin_of(report)));
+  }
+  return legend;
+}
+
+Rows compare_rows(const Json& report) {
+  const std::string metric = report.at("metric"), baseline = report.at("baseline");
+  const bool paired = report.at("paired");
+  const bool several = paired && report.at("seeds").size() > 1;
+  Rows rows{{paired ? "policy" : "run", "ms/step (median, 95 % CI)"}};
+  rows[0].push_back(paired ? "speed-up (95 % CI)" : "speed-up");
+  rows[0].push_back(readable(metric) + (several ? " mean" : ""));
+  rows[0].push_back(fmt::format("diff vs {}{}", baseline, several ? " (95 % CI)" : ""));
+  if (several) rows[0].push_back(fmt::format("equivalent (±{})", margin_of(report)));
+  for (const Json& policy : report.at("policies")) {
+    const Json& mean = policy.at("accuracy");
+    rows.push_back(
+        {policy.at("policy").get<std::string>(),
+         time_cell(policy.at("step_time")),
+         speedup_cell(policy),
+         mean.is_null()
+             ? "-"
+             : cell(mean.at("mean"), [](double value) { return fmt::format("{:.4f}", value); }),
+         delta_cell(policy.at("accuracy_delta"), metric)});
+    if (several) rows.back().push_back(verdict_cell(policy.at("tost")));
+  }
+  return rows;
+}
+
+Rows setting_rows(const Json& report) {
+  if (report.at("differences").empty()) return {};
+  Rows rows{{"config differs in"}};
+  for (const Json& policy : report.at("policies")) {
+    rows[0].push_back(policy.at("policy").get<std::string>());
+  }
+  for (const Json& difference : report.at("differences")) {
+    rows.push_back({difference.at("path").get<std::string>()});
+    for (const Json& value : difference.at("values")) {
+      rows.back().push_back(value.get<std::string>());
+    }
+  }
+  return rows;
+}
+
+std::string gate_outcome(const Json& gate) {
+  const Json& holds = gate.at("holds");
+  std::string text = holds.is_null() ? "undecided, which fails" : holds == true ? "true" : "false";
+  if (gate.at("terms").size() == 1) {
+    text += fmt::format(" ({})", term_value(gate.at("terms").front()));
+  }
+  return text;
+}
+
+std::string compare_table(const Json& report) {
+  std::string text;
+  for (const std::string& line : compare_legend(report)) text += line + "\n";
+  text += "\n" + columns(compare_rows(report));
+  text += target_lines(report);
+  for (const Json& gate : report.at("gates")) text += gate_lines(gate);
+  if (const Rows settings = setting_rows(report); !settings.empty()) {
+    text += "\n" + columns(settings);
+  }
+  for (const Json& note : report.at("notes")) text += "note: " + note.get<std::string>() + "\n";
   return text;
 }
 

@@ -1,13 +1,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "report/json.h"
 #include "train/comparison.h"
 
 namespace halfstep::report {
 
-/// The comparison for people: a row per policy, then gates, differing config values and notes.
-std::string compare_table(const train::Comparison& comparison);
+/// The comparison for people, from its report: what is compared, a row per policy, gates, differing
+/// config values, notes.
+std::string compare_table(const Json& report);
+
+/// What the table says in words, a line each: splits, seeds, the meaning of its columns.
+std::vector<std::string> compare_legend(const Json& report);
+/// The table's cells, headings first.
+std::vector<std::vector<std::string>> compare_rows(const Json& report);
+/// Cells of the settings in which finished runs differ; empty when there are none.
+std::vector<std::vector<std::string>> setting_rows(const Json& report);
+/// What became of a gate: "false (+0.12pp)".
+std::string gate_outcome(const Json& gate);
 
 /// One line about a finished run.
 std::string run_line(const train::ComparedRun& run, const std::string& metric);

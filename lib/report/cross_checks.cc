@@ -4,37 +4,43 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+
+#include "report/cross_check_parts.h"
 
 namespace halfstep::report {
 namespace {
 
 using Found = std::vector<Violation>;
 
-/// The codes a status may end in; -1 stands for null.
+/// The codes a status may end in; -1 stands for null. A study keeps nothing that it could be
+/// resumed from, and finished runs may be put side by side although one of them diverged.
 struct StatusCodes {
   std::string_view status;
-  std::array<int, 2> codes;
+  std::array<int, 2> run;
+  std::array<int, 3> study;
 };
 
-constexpr std::array k_status_codes{StatusCodes{"running", {-1, -1}},
-                                    StatusCodes{"completed", {0, 5}},
-                                    StatusCodes{"target_reached", {0, 0}},
-                                    StatusCodes{"stopped_early", {0, 5}},
-                                    StatusCodes{"interrupted", {130, 130}},
-                                    StatusCodes{"preempted", {75, 75}},
-                                    StatusCodes{"diverged", {4, 4}}};
+constexpr int k_no = -2;
+constexpr std::array k_status_codes{StatusCodes{"running", {-1, -1}, {k_no, k_no, k_no}},
+                                    StatusCodes{"completed", {0, 5}, {0, 5, k_no}},
+                                    StatusCodes{"target_reached", {0, 0}, {k_no, k_no, k_no}},
+                                    StatusCodes{"stopped_early", {0, 5}, {k_no, k_no, k_no}},
+                                    StatusCodes{"interrupted", {130, 130}, {130, k_no, k_no}},
+                                    StatusCodes{"preempted", {75, 75}, {143, k_no, k_no}},
+                                    StatusCodes{"diverged", {4, 4}, {0, 4, 5}}};
 
 void check_exit_code(const Json& report, Found& found) {
   if (!report.contains("status") || !report.contains("exit_code")) return;
-  const Json& code = report.at("exit_code");
+  const bool study = report.at("kind") == "compare" || report.at("kind") == "bench";
+  const int code = report.at("exit_code").is_null() ? -1 : report.at("exit_code").get<int>();
   for (const StatusCodes& row : k_status_codes) {
     if (report.at("status") != row.status) continue;
-    const auto [low, high] = row.codes;
-    const bool fits = code.is_null() ? low == -1 : code == low || code == high;
-    if (!fits) {
+    const std::span<const int> codes = study ? std::span<const int>(row.study) : row.run;
+    if (std::find(codes.begin(), codes.end(), code) == codes.end()) {
       found.push_back({"exit_code",
                        fmt::format("is {}, which does not fit the status {}",
-                                   code.dump(),
+                                   report.at("exit_code").dump(),
                                    report.at("status").dump())});
     }
   }
@@ -80,23 +86,6 @@ void check_nonfinite(const Json& report, Found& found) {
   }
 }
 
-void check_history(const Json& report, Found& found) {
-  const Json& history = report.at("history");
-  const std::size_t epochs = history.at("epoch").size();
-  for (const auto& [name, column] : history.items()) {
-    if (column.size() != epochs) {
-      found.push_back(
-          {"history." + name,
-           fmt::format("has {} values, the epoch column has {}", column.size(), epochs)});
-    }
-  }
-  for (std::size_t i = 1; i < epochs; ++i) {
-    if (history.at("epoch")[i] <= history.at("epoch")[i - 1]) {
-      found.push_back({fmt::format("history.epoch[{}]", i), "does not come after the one before"});
-    }
-  }
-}
-
 void check_counters(const Json& report, Found& found) {
   const auto steps = [&](const char* name) {
     return report.at("steps").at(name).get<std::int64_t>();
@@ -123,22 +112,6 @@ void check_counters(const Json& report, Found& found) {
   }
 }
 
-void check_step_time(const Json& report, Found& found) {
-  const Json& time = report.at("step_time");
-  static constexpr std::array k_rising{"min", "p05", "median", "p95", "p99", "max"};
-  const bool counted = time.at("n") > 0;
-  for (std::size_t i = 0; i < k_rising.size(); ++i) {
-    const std::string path = std::string("step_time.") + k_rising[i];
-    const Json& value = time.at(k_rising[i]);
-    if (value.is_null() == counted) {
-      found.push_back({path, counted ? "is null although steps were counted" : "counts no step"});
-    } else if (i > 0 && counted && !time.at(k_rising[i - 1]).is_null() &&
-               value < time.at(k_rising[i - 1])) {
-      found.push_back({path, fmt::format("is less than {}", k_rising[i - 1])});
-    }
-  }
-}
-
 }  // namespace
 
 void check_common(const Json& report, Found& found) {
@@ -147,9 +120,9 @@ void check_common(const Json& report, Found& found) {
 }
 
 void check_train(const Json& report, Found& found) {
-  check_history(report, found);
+  check_history(report.at("history"), "history", found);
   check_counters(report, found);
-  check_step_time(report, found);
+  check_step_time(report.at("step_time"), "step_time", found);
 }
 
 void check_eval(const Json& report, Found& found) {

@@ -136,31 +136,7 @@ Explanation explain(train::Session& session) {
 }
 
 Json to_json(const Explanation& e) {
-  Json ops = Json::array(), hints = Json::array(), decisions = Json::array();
-  for (const OpRow& row : e.rows) {
-    ops.push_back({{"name", utf8(row.name)},
-                   {"type", row.type},
-                   {"layer", utf8(row.layer)},
-                   {"phase", row.phase},
-                   {"in_dtype", row.in_dtype},
-                   {"compute_dtype", row.compute_dtype},
-                   {"accumulate_dtype",
-                    row.accumulate_dtype.empty() ? Json(nullptr) : Json(row.accumulate_dtype)},
-                   {"out_dtype", row.out_dtype},
-                   {"reason", utf8(row.reason)},
-                   {"kernel", row.kernel},
-                   {"flops", number(row.flops)}});
-  }
-  for (const train::RewriteDecision& d : e.rewrite.decisions) {
-    decisions.push_back({{"node", utf8(d.node)},
-                         {"op", d.op},
-                         {"attr", d.attr},
-                         {"list", d.list.empty() ? Json(nullptr) : Json(d.list)},
-                         {"paint", d.paint},
-                         {"step", d.step},
-                         {"reason", utf8(d.reason)},
-                         {"cause", d.cause.empty() ? Json(nullptr) : Json(utf8(d.cause))}});
-  }
+  Json hints = Json::array();
   for (const Hint& hint : e.hints) {
     hints.push_back(
         {{"code", hint.code}, {"where", utf8(hint.where)}, {"message", utf8(hint.message)}});
@@ -169,13 +145,8 @@ Json to_json(const Explanation& e) {
           {"kind", "explain"},
           {"policy", e.policy},
           {"device", e.device},
-          {"ops", std::move(ops)},
-          {"rewrite",
-           {{"mode", e.rewrite.mode},
-            {"nodes_total", e.rewrite.nodes_total},
-            {"nodes_converted", e.rewrite.nodes_converted},
-            {"list_edits", e.rewrite.list_edits},
-            {"decisions", std::move(decisions)}}},
+          {"ops", ops_block(e.rows)},
+          {"rewrite", rewrite_block(e.rewrite)},
           {"casts_executed", e.casts},
           {"cast_bytes", number(e.cast_bytes)},
           {"half_flops_share", number(e.half_flops_share)},

@@ -117,12 +117,7 @@ double flops(const plan::Plan& plan) {
   return sum;
 }
 
-Json precision_block(train::Session& session) {
-  const config::PrecisionSpec& spec = session.spec().precision;
-  const precision::Policy* policy = precision::policy_named(spec.policy);
-  const bool rewrite = spec.rewrite == config::Rewrite::automatic;
-  const std::vector<OpRow> rows =
-      op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size));
+Json ops_block(const std::vector<OpRow>& rows) {
   Json ops = Json::array();
   for (const OpRow& row : rows) {
     ops.push_back({{"name", utf8(row.name)},
@@ -136,30 +131,42 @@ Json precision_block(train::Session& session) {
                    {"out_dtype", row.out_dtype},
                    {"reason", utf8(row.reason)},
                    {"kernel", row.kernel},
+                   {"flops", number(row.flops)},
                    {"tensor_core", false}});
   }
+  return ops;
+}
+
+Json rewrite_block(const train::RewriteSummary& rewrite) {
+  return {{"mode", rewrite.mode},
+          {"target", rewrite.target.empty() ? Json(nullptr) : Json(rewrite.target)},
+          {"nodes_total", rewrite.nodes_total},
+          {"nodes_converted", rewrite.nodes_converted},
+          {"casts_inserted", rewrite.casts_inserted},
+          {"list_edits", rewrite.list_edits},
+          {"decisions", decisions(rewrite)}};
+}
+
+Json precision_block(train::Session& session) {
+  const config::PrecisionSpec& spec = session.spec().precision;
+  const precision::Policy* policy = precision::policy_named(spec.policy);
+  const bool rewrite = spec.rewrite == config::Rewrite::automatic;
+  const std::vector<OpRow> rows =
+      op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size));
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
-  Json block{
-      {"requested", rewrite ? "rewrite" : spec.policy},
-      {"effective",
-       wants_half && !any_half(rows) ? "float32"
-       : rewrite                     ? "rewrite"
-                                     : spec.policy},
-      {"compute_dtype",
-       rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
-      {"variable_dtype", halfstep::name(policy->variable)},
-      {"accumulate_dtype", "float32"},
-      {"float32_math", "ieee"},
-      {"rewrite",
-       {{"mode", prepared.rewrite.mode},
-        {"target", prepared.rewrite.target.empty() ? Json(nullptr) : Json(prepared.rewrite.target)},
-        {"nodes_total", prepared.rewrite.nodes_total},
-        {"nodes_converted", prepared.rewrite.nodes_converted},
-        {"casts_inserted", prepared.rewrite.casts_inserted},
-        {"list_edits", prepared.rewrite.list_edits},
-        {"decisions", decisions(prepared.rewrite)}}},
-      {"ops", std::move(ops)}};
+  Json block{{"requested", rewrite ? "rewrite" : spec.policy},
+             {"effective",
+              wants_half && !any_half(rows) ? "float32"
+              : rewrite                     ? "rewrite"
+                                            : spec.policy},
+             {"compute_dtype",
+              rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
+             {"variable_dtype", halfstep::name(policy->variable)},
+             {"accumulate_dtype", "float32"},
+             {"float32_math", "ieee"},
+             {"rewrite", rewrite_block(prepared.rewrite)},
+             {"ops", ops_block(rows)}};
   return block;
 }
 

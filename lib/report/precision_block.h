@@ -28,6 +28,9 @@ std::vector<OpRow> op_rows(const plan::Plan& plan);
 /// Floating-point operations of one run of the plan's matrix products and convolutions.
 double flops(const plan::Plan& plan);
 
+Json ops_block(const std::vector<OpRow>& rows);
+Json rewrite_block(const train::RewriteSummary& rewrite);
+
 Json precision_block(train::Session& session);
 
 }  // namespace halfstep::report

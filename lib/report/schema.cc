@@ -4,13 +4,12 @@
 
 #include "report/cross_checks.h"
 #include "report/schema_blocks.h"
+#include "report/schema_kinds.h"
 
 namespace halfstep::report {
 namespace {
 
 namespace s = schema;
-
-Json version() { return s::constant(1, "raised when the meaning of a member changes"); }
 
 Json scale_event() {
   return s::object({{"step", s::integer("applied steps before it")},
@@ -41,22 +40,6 @@ Json loss_scale() {
                    "loss scaling");
 }
 
-Json history() {
-  const auto column = [](Json items, s::Doc doc) { return s::array(std::move(items), doc); };
-  return s::open_object(
-      {{"epoch", column(s::integer("", 1), "from 1")},
-       {"partial", column(s::boolean(""), "whether it ended before its last batch")},
-       {"loss", column(s::measure(""), "mean over the epoch's samples while training")},
-       {"learning_rate", column(s::measure(""), "of the last step")},
-       {"loss_scale", column(s::measure(""), "at the end; null without scaling")},
-       {"skipped_steps", column(s::integer(""), "in the epoch")},
-       {"steps", column(s::integer(""), "in the epoch")},
-       {"train_seconds", column(s::number(""), "s")},
-       {"eval_seconds", column(s::number(""), "s")}},
-      column(s::measure(""), "a metric; val_ before those of the validation split"),
-      "one value per epoch in every column");
-}
-
 Json run() {
   return s::object({{"id", s::text("of this process' run")},
                     {"directory", s::nullable(s::text("of the run's files"))},
@@ -71,20 +54,9 @@ Json run() {
                    "the run");
 }
 
-Json time_to_accuracy() {
-  return s::nullable(s::object({{"metric", s::text("by its name in the history")},
-                                {"target", s::number("its value to reach")},
-                                {"reached", s::boolean("whether it was")},
-                                {"step", s::integer("applied steps until then")},
-                                {"epoch", s::integer("epochs until then")},
-                                {"train_seconds", s::number("s in training steps until then")},
-                                {"wall_seconds", s::number("s until then")}},
-                               "when the target was reached; null without a target"));
-}
-
 Json train_schema() {
   return s::object(
-      {{"schema_version", version()},
+      {{"schema_version", s::version()},
        {"kind", s::constant("train", "")},
        {"status",
         s::word({"running",
@@ -109,7 +81,7 @@ Json train_schema() {
                    {"final_hash", s::hash("of the last weights; empty while running")},
                    {"state_hash", s::hash("of all variables; empty while running")}},
                   "hashes by which runs can be told equal")},
-       {"history", history()},
+       {"history", s::history()},
        {"steps",
         s::object({{"attempted", s::integer("forward and backward done")},
                    {"applied", s::integer("weights changed")},
@@ -120,7 +92,7 @@ Json train_schema() {
                    {"trained", s::integer("in applied steps")},
                    {"retried", s::integer("in repeated attempts")}},
                   "samples")},
-       {"time_to_accuracy", time_to_accuracy()},
+       {"time_to_accuracy", s::time_to_accuracy()},
        {"step_time", s::step_time()},
        {"throughput", s::throughput()},
        {"memory", s::memory()},
@@ -132,7 +104,7 @@ Json train_schema() {
 }
 
 Json eval_schema() {
-  return s::object({{"schema_version", version()},
+  return s::object({{"schema_version", s::version()},
                     {"kind", s::constant("eval", "")},
                     {"status", s::constant("completed", "")},
                     {"exit_code", s::constant(0, "")},
@@ -151,7 +123,7 @@ Json eval_schema() {
 }
 
 Json predict_schema() {
-  return s::object({{"schema_version", version()},
+  return s::object({{"schema_version", s::version()},
                     {"kind", s::constant("predict", "")},
                     {"predictions",
                      s::array(s::object({{"index", s::integer("of the image")},
@@ -167,7 +139,7 @@ Json predict_schema() {
 
 Json data_schema() {
   return s::object(
-      {{"schema_version", version()},
+      {{"schema_version", s::version()},
        {"kind", s::constant("data", "")},
        {"name", s::text("of the set")},
        {"source", s::text("where it was read from")},
@@ -187,7 +159,7 @@ Json data_schema() {
 }
 
 Json model_schema() {
-  return s::object({{"schema_version", version()},
+  return s::object({{"schema_version", s::version()},
                     {"kind", s::constant("model", "")},
                     {"batch_size", s::integer("samples of a step", 1)},
                     {"layers",
@@ -210,7 +182,7 @@ Json model_schema() {
 }
 
 Json doctor_schema() {
-  return s::object({{"schema_version", version()},
+  return s::object({{"schema_version", s::version()},
                     {"kind", s::constant("doctor", "")},
                     {"context", s::context()},
                     {"available_memory_bytes", s::integer("left to this process")},
@@ -225,12 +197,19 @@ Json doctor_schema() {
                    "what this machine can do");
 }
 
-constexpr std::array k_kinds{Kind{"train", "a training run", train_schema, check_train},
-                             Kind{"eval", "an evaluation of a checkpoint", eval_schema, check_eval},
-                             Kind{"predict", "classes of images", predict_schema, nullptr},
-                             Kind{"data", "a data set", data_schema, nullptr},
-                             Kind{"model", "a model", model_schema, nullptr},
-                             Kind{"doctor", "what a machine can do", doctor_schema, nullptr}};
+constexpr std::array k_kinds{
+    Kind{"train", "a training run", train_schema, check_train},
+    Kind{"eval", "an evaluation of a checkpoint", eval_schema, check_eval},
+    Kind{"predict", "classes of images", predict_schema, nullptr},
+    Kind{"data", "a data set", data_schema, nullptr},
+    Kind{"model", "a model", model_schema, nullptr},
+    Kind{"compare", "a comparison of policies or runs", s::compare, check_compare},
+    Kind{"bench", "a benchmark", s::bench, check_bench},
+    Kind{"explain", "which dtype each op gets, and why", s::explain, check_explain},
+    Kind{"explain_diff", "ops that two policies treat differently", s::explain_diff, nullptr},
+    Kind{"graph_rewrite", "the rewrite of a written graph", s::graph_rewrite, check_graph_rewrite},
+    Kind{"diff", "in what two training runs differ", s::diff, nullptr},
+    Kind{"doctor", "what a machine can do", doctor_schema, nullptr}};
 
 constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";
 

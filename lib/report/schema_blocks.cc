@@ -30,6 +30,7 @@ Json op() {
                  {"out_dtype", dtype("of the first floating output; empty without outputs")},
                  {"reason", text("why it computes in this dtype")},
                  {"kernel", text("implementation that ran")},
+                 {"flops", number("of matrix products and convolutions, 2 per product")},
                  {"tensor_core", boolean("whether matrix units of a GPU did the work")}},
                 "one launch of a step");
 }
@@ -46,6 +47,8 @@ Json decision() {
                 "one op the automatic rewrite looked at");
 }
 
+}  // namespace
+
 Json rewrite() {
   return object({{"mode", text("none, cuda, bf16, cpu or fp16_cpu")},
                  {"target", nullable(dtype("it converts to; null without a rewrite"))},
@@ -57,9 +60,9 @@ Json rewrite() {
                 "what the automatic rewrite did");
 }
 
-}  // namespace
-
 Json hash(Doc doc) { return text(doc); }
+
+Json version() { return constant(1, "raised when the meaning of a member changes"); }
 
 Json context() {
   return object(
@@ -92,7 +95,9 @@ Json config() {
                 "what was asked for");
 }
 
-Json precision() {
+namespace {
+
+Json precision_with(Member ops) {
   return object({{"requested", text("policy of the config, or rewrite")},
                  {"effective", text("what really happened")},
                  {"compute_dtype", dtype("layers compute in")},
@@ -100,13 +105,46 @@ Json precision() {
                  {"accumulate_dtype", dtype("of sums")},
                  {"float32_math", text("ieee: float32 products are not shortened")},
                  {"rewrite", rewrite()},
-                 {"ops", array(op(), "every launch of a training step, in order")}},
+                 std::move(ops)},
                 "requested and effective precision");
+}
+
+}  // namespace
+
+Json ops() { return array(op(), "every launch of a training step, in order"); }
+
+Json precision() { return precision_with({"ops", ops()}); }
+
+Json precision_summary() { return precision_with({"ops", ops(), false}); }
+
+Json history() {
+  const auto column = [](Json items, Doc doc) { return array(std::move(items), doc); };
+  return open_object({{"epoch", column(integer("", 1), "from 1")},
+                      {"partial", column(boolean(""), "whether it ended before its last batch")},
+                      {"loss", column(measure(""), "mean over the epoch's samples while training")},
+                      {"learning_rate", column(measure(""), "of the last step")},
+                      {"loss_scale", column(measure(""), "at the end; null without scaling")},
+                      {"skipped_steps", column(integer(""), "in the epoch")},
+                      {"steps", column(integer(""), "in the epoch")},
+                      {"train_seconds", column(number(""), "s")},
+                      {"eval_seconds", column(number(""), "s")}},
+                     column(measure(""), "a metric; val_ before those of the validation split"),
+                     "one value per epoch in every column");
+}
+
+Json time_to_accuracy() {
+  return nullable(object({{"metric", text("by its name in the history")},
+                          {"target", number("its value to reach")},
+                          {"reached", boolean("whether it was")},
+                          {"step", integer("applied steps until then")},
+                          {"epoch", integer("epochs until then")},
+                          {"train_seconds", number("s in training steps until then")},
+                          {"wall_seconds", number("s until then")}},
+                         "when the target was reached; null without a target"));
 }
 
 Json step_time() {
   const auto ms = [](Doc doc) { return measure(doc); };
-  Json interval = nullable(array(number(k_no_doc), "ms; 95 % confidence: low, high"));
   return object({{"unit", constant("ms", "of every time in this block")},
                  {"scope", text("what is inside a step's time")},
                  {"warmup_steps", integer("steps left out before counting")},
@@ -121,7 +159,7 @@ Json step_time() {
                  {"p05", ms("ms")},
                  {"p95", ms("ms")},
                  {"p99", ms("ms")},
-                 {"median_ci95", std::move(interval)},
+                 {"median_ci95", interval("ms; 95 % confidence: low, high")},
                  {"outliers", integer("steps with a modified z-score above 14.8")},
                  {"breakdown_median",
                   object({{"data_wait", ms("ms; waiting for and copying the batch")},
@@ -186,6 +224,24 @@ Json metrics(Doc doc) {
   return open_object({{"loss", measure("mean over the samples")}},
                      measure("a metric, mean over the samples"),
                      doc);
+}
+
+Json study_run() {
+  return object({{"id", text("of this study")},
+                 {"directory", nullable(text("of its files"))},
+                 {"started_at", text("UTC")},
+                 {"ended_at", text("UTC")}},
+                "the study");
+}
+
+Json notes() { return array(text(k_no_doc), "what to know before believing the numbers"); }
+
+Json estimate(Doc value, Doc doc) {
+  return nullable(
+      object({{value, measure("point estimate")},
+              {"ci95", interval("95 % confidence: low, high; null with one repetition")},
+              {"n", integer("repetitions", 1)}},
+             doc));
 }
 
 Json classes() {

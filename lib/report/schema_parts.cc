@@ -16,6 +16,20 @@ Json boolean(Doc doc) { return typed("boolean", doc); }
 Json number(Doc doc) { return typed("number", doc); }
 Json measure(Doc doc) { return nullable(number(doc)); }
 
+Json fraction(Doc doc) {
+  Json schema = number(doc);
+  schema["minimum"] = 0;
+  schema["maximum"] = 1;
+  return schema;
+}
+
+Json interval(Doc doc) {
+  Json schema = nullable(array(measure(Doc()), doc));
+  schema["minItems"] = 2;
+  schema["maxItems"] = 2;
+  return schema;
+}
+
 Json integer(Doc doc, std::int64_t minimum) {
   Json schema = typed("integer", doc);
   schema["minimum"] = minimum;

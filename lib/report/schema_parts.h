@@ -19,6 +19,10 @@ Json integer(Doc doc, std::int64_t minimum = 0);
 Json number(Doc doc);
 /// A number that is null where it is not finite or was not measured.
 Json measure(Doc doc);
+/// A number from 0 to 1.
+Json fraction(Doc doc);
+/// The two ends of an interval, or null.
+Json interval(Doc doc);
 /// Exactly this value.
 Json constant(Json value, Doc doc);
 /// One of some words.

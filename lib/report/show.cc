@@ -6,6 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "report/bench_table.h"
+#include "report/compare_table.h"
+
 namespace halfstep::report {
 namespace {
 
@@ -236,7 +239,21 @@ struct Shower {
   std::string (*show)(const Json& report);
 };
 
-constexpr std::array k_showers{Shower{"train", show_train}, Shower{"eval", show_eval}};
+std::string show_study(const Json& report, std::string (*table)(const Json&)) {
+  const Json& run = report.at("run");
+  const std::string place = run.at("directory").is_null() ? "" : word(run.at("directory")) + ", ";
+  return line("study", place + word(run.at("started_at"))) + status_line(report) + "\n" +
+         table(report) + warning_lines(report);
+}
+
+std::string show_compare(const Json& report) { return show_study(report, compare_table); }
+
+std::string show_bench(const Json& report) { return show_study(report, bench_table); }
+
+constexpr std::array k_showers{Shower{"train", show_train},
+                               Shower{"eval", show_eval},
+                               Shower{"compare", show_compare},
+                               Shower{"bench", show_bench}};
 
 }  // namespace
 

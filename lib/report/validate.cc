@@ -85,6 +85,12 @@ class Checker {
           {path,
            fmt::format("is {}, must be at least {}", shown(value), schema.at("minimum").dump())});
     }
+    if (schema.contains("maximum") && value.is_number() && value > schema.at("maximum")) {
+      found_.push_back(
+          {path,
+           fmt::format("is {}, must be at most {}", shown(value), schema.at("maximum").dump())});
+    }
+    if (value.is_array()) length(value, schema, path);
     for (const char* keyword : {"oneOf", "anyOf"}) {
       if (schema.contains(keyword)) alternatives(value, schema.at(keyword), path, keyword);
     }
@@ -105,6 +111,9 @@ class Checker {
                                         "const",
                                         "enum",
                                         "minimum",
+                                        "maximum",
+                                        "minItems",
+                                        "maxItems",
                                         "properties",
                                         "required",
                                         "additionalProperties",
@@ -118,6 +127,21 @@ class Checker {
 
   static bool is_one_of(const Json& value, const Json& list) {
     return std::find(list.begin(), list.end(), value) != list.end();
+  }
+
+  void length(const Json& value, const Json& schema, const std::string& path) {
+    if (schema.contains("minItems") && value.size() < schema.at("minItems")) {
+      found_.push_back(
+          {path,
+           fmt::format(
+               "has {} items, must have at least {}", value.size(), schema.at("minItems").dump())});
+    }
+    if (schema.contains("maxItems") && value.size() > schema.at("maxItems")) {
+      found_.push_back(
+          {path,
+           fmt::format(
+               "has {} items, must have at most {}", value.size(), schema.at("maxItems").dump())});
+    }
   }
 
   void alternatives(const Json& value,

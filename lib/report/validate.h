@@ -8,9 +8,9 @@
 
 namespace halfstep::report {
 
-/// Everything in which `document` breaks `schema`: type, const, enum, minimum, properties,
-/// required, additionalProperties, items, oneOf, anyOf. Other keywords but notes are refused.
-/// Errors: InternalError for a keyword not known.
+/// Everything in which `document` breaks `schema`: type, const, enum, minimum, maximum,
+/// properties, required, additionalProperties, items, minItems, maxItems, oneOf, anyOf. Other
+/// keywords but notes are refused. Errors: InternalError for a keyword not known.
 std::vector<Violation> check_schema(const Json& document, const Json& schema);
 
 /// Everything wrong with a report: its kind's schema and, where that holds, its cross-checks.

@@ -1,0 +1,16 @@
+#pragma once
+// Reports judged by a validator that is not ours.
+
+#include <string>
+#include <vector>
+
+#include "app/process.h"
+
+namespace halfstep::test {
+
+/// Checks that python3-jsonschema finds files valid by the schema of all kinds; says so where it is
+/// not installed.
+void check_independently(const TemporaryDirectory& directory,
+                         const std::vector<std::string>& files);
+
+}  // namespace halfstep::test
