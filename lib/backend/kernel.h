@@ -85,6 +85,8 @@ struct Kernel {
   unsigned inplace = 0;
   /// No launch at all: output 0 is input 0's memory (Identity, Reshape, ...).
   bool alias = false;
+  /// Plain loops: what other kernels are tested against, and never a reason to prefer an op.
+  bool reference = false;
 };
 
 }  // namespace halfstep::backend

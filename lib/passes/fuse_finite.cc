@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "graph/builder.h"
 #include "passes/prune.h"
+#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -42,31 +42,22 @@ bool inside_conjunction(const Graph& graph, int id) {
 }  // namespace
 
 Graph fuse_finite(const Graph& graph, const graph::OpTable& ops) {
-  Graph fused;
-  std::vector<int> moved(static_cast<std::size_t>(graph.size()), -1);
-  const auto move = [&](Value value) {
-    return Value{moved[static_cast<std::size_t>(value.node)], value.port};
-  };
+  Rebuild rebuild(graph, ops);
   for (int id = 0; id < graph.size(); ++id) {
-    graph::Node node = graph.node(id);
-    for (Value& input : node.inputs) input = move(input);
-    for (int& control : node.control) control = moved[static_cast<std::size_t>(control)];
+    const graph::Node& node = graph.node(id);
     const bool candidate = node.op == "LogicalAnd" || node.op == "All";
     const auto terms =
         candidate && !inside_conjunction(graph, id) ? checked(graph, {id, 0}) : std::nullopt;
     if (!terms) {
-      moved[static_cast<std::size_t>(id)] = fused.add(std::move(node));
+      rebuild.copy(id);
       continue;
     }
     std::vector<Value> inputs;
-    for (const Value& term : *terms) inputs.push_back(move(term));
-    graph::Builder builder(fused, ops);
-    const graph::ScopeGuard scope(builder, node.origin, "");
-    moved[static_cast<std::size_t>(id)] = builder.add_node("AllFinite", inputs, {}, node.name);
+    for (const Value& term : *terms) inputs.push_back(rebuild.moved(term));
+    const graph::ScopeGuard scope(rebuild.builder(), node.origin, "");
+    rebuild.replace({id, 0}, rebuild.builder().add("AllFinite", inputs, {}, node.name));
   }
-  fused.variables() = graph.variables();
-  for (const auto& [name, value] : graph.fetches()) fused.fetches().push_back({name, move(value)});
-  return prune(fused);
+  return prune(rebuild.finish());
 }
 
 }  // namespace halfstep::passes

@@ -3,6 +3,8 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/fuse_finite.h"
+#include "passes/fuse_products.h"
+#include "passes/pack_products.h"
 #include "passes/prune.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
@@ -14,24 +16,52 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
+/// What the passes may ask about the machine.
+struct Target {
+  const backend::Backend& backend;
+  const Lowering& lowering;
+
+  bool runs(const Graph& graph, const Node& node) const {
+    const backend::Kernel* kernel = backend::choose(backend, {graph, node}).kernel;
+    return kernel != nullptr && !kernel->reference;
+  }
+};
+
 /// A pass and why it stands where it stands.
 struct Pass {
   std::string_view name;
-  Graph (*run)(const Graph&);
+  Graph (*run)(const Graph& graph, const Target& target);
+  bool packs = false;  ///< left out where values are to stay as the graph names them
 };
 
 constexpr std::array k_passes{
     // What no fetch or update needs would cost time and memory in all that follows.
-    Pass{"prune", passes::prune},
+    Pass{"prune", [](const Graph& g, const Target&) { return passes::prune(g); }},
     // The finite check reads every gradient once instead of writing flags.
-    Pass{"fuse_finite", [](const Graph& g) { return passes::fuse_finite(g, graph::op_table()); }},
+    Pass{"fuse_finite",
+         [](const Graph& g, const Target&) { return passes::fuse_finite(g, graph::op_table()); }},
+    // Matrix units read operands in an order of their own: each is brought into it once...
+    Pass{"pack_products",
+         [](const Graph& g, const Target& target) {
+           return passes::pack_products(
+               g,
+               graph::op_table(),
+               [&](const Graph& graph, const Node& node) { return target.runs(graph, node); },
+               target.lowering.float16_products);
+         },
+         true},
+    // ...by the product that computes it, where a product does.
+    Pass{"fuse_products",
+         [](const Graph& g, const Target&) { return passes::fuse_products(g, graph::op_table()); },
+         true},
 };
 
-Graph lower(const Graph& graph) {
+Graph lower(const Graph& graph, const Target& target) {
   graph::verify(graph, "building the step");
   Graph lowered = graph;
   for (const Pass& pass : k_passes) {
-    lowered = pass.run(lowered);
+    if (pass.packs && !target.lowering.packs) continue;
+    lowered = pass.run(lowered, target);
     graph::verify(lowered, pass.name);
   }
   return lowered;
@@ -270,8 +300,8 @@ class Compiler {
 
 }  // namespace
 
-Plan compile(const graph::Graph& graph, const backend::Backend& backend) {
-  return Plan(Compiler(lower(graph), backend).finish());
+Plan compile(const graph::Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
+  return Plan(Compiler(lower(graph, {backend, lowering}), backend).finish());
 }
 
 }  // namespace halfstep::plan

@@ -22,6 +22,12 @@ const graph::Graph& Plan::graph() const { return impl_->graph; }
 std::span<const KernelChoice> Plan::kernels() const { return impl_->kernels; }
 std::size_t Plan::arena_bytes() const { return impl_->arena_bytes; }
 std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
+bool Plan::packs() const {
+  for (const Step& step : impl_->steps) {
+    if (impl_->graph.node(step.node).op == "PackedMatMul") return true;
+  }
+  return false;
+}
 
 void Plan::bind(const State& state, const Arena& arena) {
   require(arena.bytes() >= impl_->arena_bytes,

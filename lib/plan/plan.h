@@ -52,6 +52,8 @@ class Plan {
   std::size_t arena_bytes() const;
   /// Bytes of constants it holds itself.
   std::size_t constant_bytes() const;
+  /// Whether some values exist in packed form only, where trace() cannot show them.
+  bool packs() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
   /// before run() and again when the arena has grown.
@@ -80,8 +82,19 @@ class Plan {
   std::unique_ptr<Impl> impl_;
 };
 
+/// What a caller may ask of lowering.
+struct Lowering {
+  /// Whether values may live only in packed form inside fused products. Without it each value of
+  /// the graph but those of the finite check can be seen in trace().
+  bool packs = true;
+  /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
+  std::int64_t float16_products = 3;
+};
+
 /// Lowers `graph` by the visible list of passes, picks a kernel for each node and lays out memory.
 /// Errors: InternalError when a pass breaks the graph or no kernel takes a node.
-Plan compile(const graph::Graph& graph, const backend::Backend& backend);
+Plan compile(const graph::Graph& graph,
+             const backend::Backend& backend,
+             const Lowering& lowering = {});
 
 }  // namespace halfstep::plan

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "core/system.h"
 
 namespace halfstep::train {
@@ -95,11 +97,8 @@ std::int64_t Session::main_batch() const {
 plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
   std::unique_ptr<plan::Plan>& entry = plans_[{purpose, batch}];
   if (entry) return *entry;
-  const bool have = purpose == purpose_ && batch == main_batch();
-  const graph::Graph graph =
-      have ? prepared_.graph
-           : prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_).graph;
-  entry = std::make_unique<plan::Plan>(plan::compile(graph, backend_));
+  entry =
+      std::make_unique<plan::Plan>(plan::compile(graph_for(purpose, batch), backend_, lowering()));
   if (entry->arena_bytes() > arena_.bytes()) {
     check_memory(entry->arena_bytes() - arena_.bytes());
     arena_.reserve(entry->arena_bytes());
@@ -110,6 +109,41 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
     entry->bind(*state_, arena_);
   }
   return *entry;
+}
+
+plan::Plan* Session::trace_plan(std::int64_t batch) {
+  plan::Plan& run = plan(nn::Purpose::train, batch);
+  if (!run.packs()) return &run;
+  std::unique_ptr<plan::Plan>& entry = trace_plans_[batch];
+  if (!entry) {
+    plan::Lowering plain = lowering();
+    plain.packs = false;
+    entry = std::make_unique<plan::Plan>(
+        plan::compile(graph_for(nn::Purpose::train, batch), backend_, plain));
+  }
+  if (entry->arena_bytes() > trace_arena_.bytes()) {
+    if (entry->arena_bytes() > available_memory_bytes()) return nullptr;
+    trace_arena_.reserve(entry->arena_bytes());
+  }
+  entry->bind(*state_, trace_arena_);
+  for (int id = 0; id < run.graph().size(); ++id) {
+    const graph::Node& node = run.graph().node(id);
+    if (node.op != "Placeholder" || !entry->has_input(node.name)) continue;
+    const TensorView from = run.input(node.name);
+    std::memcpy(entry->input(node.name).data, from.data, from.bytes());
+  }
+  return entry.get();
+}
+
+graph::Graph Session::graph_for(nn::Purpose purpose, std::int64_t batch) const {
+  if (purpose == purpose_ && batch == main_batch()) return prepared_.graph;
+  return prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_).graph;
+}
+
+plan::Lowering Session::lowering() const {
+  plan::Lowering lowering;
+  lowering.float16_products = spec_.precision.float16_gemm == config::Float16Gemm::exact ? 4 : 3;
+  return lowering;
 }
 
 void Session::check_memory(std::size_t needed) const {

@@ -42,6 +42,9 @@ class Session {
 
   /// The plan for a purpose and batch size; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
+  /// The step whose inputs stand in the training plan of this batch size, ready to be traced with
+  /// every value of the graph in sight. nullptr when there is not the memory for it.
+  plan::Plan* trace_plan(std::int64_t batch);
   /// The graph of the session's purpose and what the precision passes did to it.
   const Prepared& prepared() const { return prepared_; }
 
@@ -52,6 +55,8 @@ class Session {
 
  private:
   std::int64_t main_batch() const;
+  graph::Graph graph_for(nn::Purpose purpose, std::int64_t batch) const;
+  plan::Lowering lowering() const;
   void split_data();
   void check_memory(std::size_t needed) const;
 
@@ -65,6 +70,8 @@ class Session {
   std::unique_ptr<plan::State> state_;
   plan::Arena arena_;
   std::map<std::pair<nn::Purpose, std::int64_t>, std::unique_ptr<plan::Plan>> plans_;
+  plan::Arena trace_arena_;
+  std::map<std::int64_t, std::unique_ptr<plan::Plan>> trace_plans_;
   Prepared prepared_;
   std::vector<config::Warning> warnings_;
 };

@@ -135,7 +135,7 @@ void Trainer::step() {
     progress_.consecutive_skips = 0;
     note_scale_change(loaded.batch, scale_before, {});
   } else {
-    on_bad_step(plan, loaded.batch, scale_before, retry);
+    on_bad_step(loaded.batch, scale_before, retry);
   }
   const data::Batch batch = loaded.batch;
   if (!retry) {
@@ -179,16 +179,18 @@ void Trainer::step() {
   handle_requests();
 }
 
-void Trainer::on_bad_step(plan::Plan& plan,
-                          const data::Batch& batch,
+void Trainer::on_bad_step(const data::Batch& batch,
                           std::optional<double> scale_before,
                           bool retry) {
   const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   Counters& counters = progress_.counters;
   std::optional<FirstNonfinite> first;
-  if (progress_.skips.size() < k_most_traces)
-    first = attribute(plan, session_.state(), scale_before);
+  if (progress_.skips.size() < k_most_traces) {
+    if (plan::Plan* traced = session_.trace_plan(batch.size())) {
+      first = attribute(*traced, session_.state(), scale_before);
+    }
+  }
 
   SkippedStep skipped{counters.attempted, batch.ordinal, retry, first};
   ++(retry ? counters.retried : counters.skipped);

@@ -52,10 +52,7 @@ class Trainer {
   void prepare_batches();
   void step();
   void run_plan(const data::LoadedBatch& batch, StepSample& sample);
-  void on_bad_step(plan::Plan& plan,
-                   const data::Batch& batch,
-                   std::optional<double> scale_before,
-                   bool retry);
+  void on_bad_step(const data::Batch& batch, std::optional<double> scale_before, bool retry);
   void note_scale_change(const data::Batch& batch,
                          std::optional<double> before,
                          const std::optional<FirstNonfinite>& first);

@@ -24,7 +24,8 @@ std::span<const Kernel> reference_kernels() {
                         state_kernels,
                         unary_kernels,
                         update_kernels}) {
-      const std::vector<Kernel> rows = family();
+      std::vector<Kernel> rows = family();
+      for (Kernel& row : rows) row.reference = true;
       std::copy(rows.begin(), rows.end(), std::back_inserter(all));
     }
     return all;

@@ -1,0 +1,191 @@
+#include "passes/fuse_products.h"
+
+#include <optional>
+#include <string>
+
+#include "graph/ops/packed.h"
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// A PackedMatMul and the nodes that move into it.
+struct Fused {
+  int product = -1;
+  int last = -1;                ///< the node in whose place the fused product stands
+  Value result;                 ///< of `last`: what the forms are forms of
+  std::optional<Value> bias;    ///< [n]
+  std::optional<Value> masked;  ///< features of the ReluGrad
+  bool relu = false;
+  std::string forms;
+};
+
+/// The letter of the form that gives what `node` computes from its input, or nothing.
+std::optional<char> form_of(const Graph& graph, const Node& node) {
+  if (node.op == "BiasAddGrad" && node.attrs.get<std::string>("data_format") == "NHWC") return 's';
+  if (node.op == "Cast" && node.outputs[0].dtype == DType::float32) return 'f';
+  if (node.op != "PackOperand") return std::nullopt;
+  if (graph.type(node.inputs[0]).dtype != node.attrs.get<DType>("dtype")) return std::nullopt;
+  const bool transpose = node.attrs.get<bool>("transpose");
+  if (node.attrs.get<std::string>("side") == "a") return transpose ? 'T' : 'A';
+  return transpose ? std::nullopt : std::optional('B');
+}
+
+class Fusion {
+ public:
+  Fusion(const Graph& graph, const graph::OpTable& ops)
+      : graph_(graph), readers_(graph), rebuild_(graph, ops) {}
+
+  Graph run() {
+    find();
+    for (int id = 0; id < graph_.size(); ++id) {
+      const auto it = emitted_at_.find(id);
+      if (it != emitted_at_.end()) {
+        emit(fused_[it->second]);
+      } else if (!absorbed_.contains(id)) {
+        rebuild_.copy(id);
+      }
+    }
+    return prune(rebuild_.finish());
+  }
+
+ private:
+  /// Chains first, so that a backward product can ask a forward one for its signs; then forms.
+  void find() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op == "PackedMatMul" &&
+          graph_.node(id).attrs.get<std::string>("forms") == "r") {
+        add_chain(id);
+      }
+    }
+    for (Fused& fused : fused_) {
+      if (fused.masked) want(fused_[relu_of_.at(*fused.masked)], 'M');
+    }
+    for (Fused& fused : fused_) add_forms(fused);
+  }
+
+  void add_chain(int product) {
+    Fused fused;
+    fused.product = fused.last = product;
+    fused.result = {product, 0};
+    const auto absorb = [&](int next) {
+      absorbed_[fused.last] = true;
+      fused.last = next;
+      fused.result = {next, 0};
+    };
+    const int bias = readers_.only(fused.result, "BiasAdd");
+    if (bias >= 0 && graph_.node(bias).inputs[0] == fused.result &&
+        graph_.node(bias).attrs.get<std::string>("data_format") == "NHWC") {
+      fused.bias = graph_.node(bias).inputs[1];
+      absorb(bias);
+    }
+    const int relu = readers_.only(fused.result, "Relu");
+    const int relu_grad = readers_.only(fused.result, "ReluGrad");
+    if (relu >= 0) {
+      fused.relu = true;
+      absorb(relu);
+      relu_of_[fused.result] = fused_.size();
+    } else if (relu_grad >= 0 && graph_.node(relu_grad).inputs[0] == fused.result &&
+               relu_of_.contains(graph_.node(relu_grad).inputs[1])) {
+      fused.masked = graph_.node(relu_grad).inputs[1];
+      absorb(relu_grad);
+    }
+    emitted_at_[fused.last] = fused_.size();
+    fused_.push_back(std::move(fused));
+  }
+
+  static void want(Fused& fused, char form) {
+    if (fused.forms.find(form) == std::string::npos) fused.forms.push_back(form);
+  }
+
+  /// Whether `reader` reads the features of `value` only for a mask.
+  bool is_masked_reader(int reader, Value value) const {
+    for (const Fused& fused : fused_) {
+      if (fused.last == reader && fused.masked == value) {
+        return graph_.node(reader).inputs[0] != value;
+      }
+    }
+    return false;
+  }
+
+  void add_forms(Fused& fused) {
+    bool row_major = false;
+    for (const int reader : readers_.of(fused.result)) {
+      if (reader >= 0 && is_masked_reader(reader, fused.result)) continue;
+      const std::optional<char> form =
+          reader >= 0 ? form_of(graph_, graph_.node(reader)) : std::nullopt;
+      if (form) {
+        want(fused, *form);
+        absorbed_[reader] = true;
+      } else {
+        row_major = true;
+      }
+    }
+    if (row_major || fused.forms.empty()) fused.forms.insert(0, 1, 'r');
+  }
+
+  void emit(const Fused& fused) {
+    const Node& product = graph_.node(fused.product);
+    graph::Builder& b = rebuild_.builder();
+    const graph::ScopeGuard scope(b, product.origin, "");
+    std::vector<Value> inputs{rebuild_.moved(product.inputs[0]), rebuild_.moved(product.inputs[1])};
+    graph::Attrs attrs = product.attrs;
+    attrs.erase("Targs");
+    const DType dtype = attrs.get<DType>("T");
+    if (fused.bias) {
+      attrs.set("bias", true);
+      inputs.push_back(rebuild_.moved(*fused.bias));
+    }
+    if (fused.relu) attrs.set("activation", std::string("Relu"));
+    if (fused.masked) {
+      attrs.set("mask", true);
+      inputs.push_back(signs_.at(*fused.masked));
+    }
+    attrs.set("forms", fused.forms);
+    std::vector<DType> results;
+    for (const char form : fused.forms) {
+      results.push_back(graph::ops::packed_result_dtype(form, dtype));
+    }
+    attrs.set("Tresults", std::move(results));
+    // The name of what a reader of the graph knows: the activation rather than the product.
+    const int id =
+        b.add_node("PackedMatMul", std::move(inputs), attrs, graph_.node(fused.last).name);
+    rebuild_.keep_control(fused.product, id);
+
+    for (const int reader : readers_.of(fused.result)) {
+      const std::optional<char> form =
+          reader >= 0 ? form_of(graph_, graph_.node(reader)) : std::nullopt;
+      if (form) rebuild_.replace({reader, 0}, result(fused, id, *form));
+    }
+    if (fused.forms.find('M') != std::string::npos) {
+      signs_[fused.result] = result(fused, id, 'M');
+    }
+    if (fused.forms.front() == 'r') rebuild_.replace(fused.result, result(fused, id, 'r'));
+  }
+
+  static Value result(const Fused& fused, int id, char form) {
+    return {id, static_cast<int>(fused.forms.find(form))};
+  }
+
+  const Graph& graph_;
+  Readers readers_;
+  Rebuild rebuild_;
+  std::vector<Fused> fused_;
+  std::map<int, std::size_t> emitted_at_;
+  std::map<int, bool> absorbed_;
+  std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> its chain
+  std::map<Value, Value> signs_;          ///< the same -> form M in the new graph
+};
+
+}  // namespace
+
+Graph fuse_products(const Graph& graph, const graph::OpTable& ops) {
+  return Fusion(graph, ops).run();
+}
+
+}  // namespace halfstep::passes

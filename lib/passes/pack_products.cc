@@ -1,0 +1,107 @@
+#include "passes/pack_products.h"
+
+#include <tuple>
+
+#include "graph/ops/packed.h"
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Value;
+
+/// Packs values on demand, each once.
+class Packer {
+ public:
+  explicit Packer(Rebuild& rebuild) : rebuild_(rebuild) {}
+
+  Value pack(Value x, DType dtype, std::string_view side, bool transpose) {
+    graph::Builder& b = rebuild_.builder();
+    const graph::Node& producer = b.graph().node(x.node);
+    if (producer.op == "Cast" && b.dtype(producer.inputs[0]) == DType::float32) {
+      x = producer.inputs[0];
+    }
+    Value& packed = packed_[{x, dtype, std::string(side), transpose}];
+    if (!packed.valid()) {
+      packed = b.add("PackOperand",
+                     {x},
+                     {{"dtype", dtype}, {"side", std::string(side)}, {"transpose", transpose}},
+                     b.graph().node(x.node).name + "/pack");
+    }
+    return packed;
+  }
+
+ private:
+  Rebuild& rebuild_;
+  std::map<std::tuple<Value, DType, std::string, bool>, Value> packed_;
+};
+
+/// The PackedMatMul that a product would become, without inputs.
+graph::Attrs attributes(const graph::Graph& graph,
+                        const graph::Node& product,
+                        std::int64_t float16_products) {
+  const DType dtype = product.outputs[0].dtype;
+  const Shape& y = product.outputs[0].shape;
+  const bool transpose_a = product.attrs.get<bool>("transpose_a");
+  return {{"T", dtype},
+          {"Tresults", std::vector<DType>{dtype}},
+          {"m", y[0]},
+          {"n", y[1]},
+          {"k", graph.type(product.inputs[0]).shape[transpose_a ? 0 : 1]},
+          {"products", dtype == DType::float16 ? float16_products : std::int64_t{1}}};
+}
+
+/// Whether a kernel would take the product once its operands are packed.
+bool packs(const graph::Node& product,
+           const graph::Attrs& attrs,
+           const graph::OpTable& ops,
+           const Runs& runs) {
+  graph::Graph trial;
+  graph::Builder b(trial, ops);
+  const DType dtype = product.outputs[0].dtype;
+  const auto packed = [&](std::string_view name, std::string_view rows) {
+    return b.placeholder(name,
+                         DType::uint8,
+                         Shape{graph::ops::packed_bytes(
+                             attrs.get<std::int64_t>(rows), attrs.get<std::int64_t>("k"), dtype)});
+  };
+  const int id = b.add_node("PackedMatMul", {packed("a", "m"), packed("b", "n")}, attrs);
+  return runs(trial, trial.node(id));
+}
+
+}  // namespace
+
+graph::Graph pack_products(const graph::Graph& graph,
+                           const graph::OpTable& ops,
+                           const Runs& runs,
+                           std::int64_t float16_products) {
+  Rebuild rebuild(graph, ops);
+  Packer packer(rebuild);
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (node.op != "MatMul" || !is_half(node.outputs[0].dtype) ||
+        node.outputs[0].shape.elements() == 0) {
+      rebuild.copy(id);
+      continue;
+    }
+    const graph::Attrs attrs = attributes(graph, node, float16_products);
+    if (!packs(node, attrs, ops, runs)) {
+      rebuild.copy(id);
+      continue;
+    }
+    graph::Builder& b = rebuild.builder();
+    const graph::ScopeGuard scope(b, node.origin, "");
+    const DType dtype = node.outputs[0].dtype;
+    const Value left =
+        packer.pack(rebuild.moved(node.inputs[0]), dtype, "a", node.attrs.get<bool>("transpose_a"));
+    const Value right =
+        packer.pack(rebuild.moved(node.inputs[1]), dtype, "b", node.attrs.get<bool>("transpose_b"));
+    const Value product = b.add("PackedMatMul", {left, right}, attrs, node.name);
+    rebuild.keep_control(id, product.node);
+    rebuild.replace({id, 0}, product);
+  }
+  return prune(rebuild.finish());
+}
+
+}  // namespace halfstep::passes

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace halfstep::passes {
+
+/// Whether some kernel runs this node of this graph.
+using Runs = std::function<bool(const graph::Graph&, const graph::Node&)>;
+
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `runs` accepts it. An
+/// operand that several products read alike is packed once, straight from float32 when it is a
+/// cast of that. `float16_products`: of PackedMatMul, for float16.
+graph::Graph pack_products(const graph::Graph& graph,
+                           const graph::OpTable& ops,
+                           const Runs& runs,
+                           std::int64_t float16_products);
+
+}  // namespace halfstep::passes
