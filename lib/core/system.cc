@@ -12,34 +12,12 @@
 #include <limits>
 #include <sstream>
 
+#include "core/cgroup.h"
+
 namespace halfstep {
 namespace {
 
 constexpr std::uint64_t k_unlimited = std::numeric_limits<std::uint64_t>::max();
-
-/// A number in a file of the kernel; "max" and absence mean no limit.
-std::uint64_t read_number(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? value : k_unlimited;
-}
-
-/// What a cgroup leaves: limit minus what is in use and cannot be reclaimed.
-std::uint64_t cgroup_left(const std::string& limit_file,
-                          const std::string& usage_file,
-                          const std::string& stat_file) {
-  const std::uint64_t limit = read_number(limit_file);
-  if (limit > (std::uint64_t{1} << 60)) return k_unlimited;
-  std::uint64_t used = read_number(usage_file);
-  if (used == k_unlimited) used = 0;
-  std::ifstream stat(stat_file);
-  std::string key;
-  std::uint64_t value = 0;
-  while (stat >> key >> value) {
-    if (key == "inactive_file" || key == "total_inactive_file") used -= std::min(used, value);
-  }
-  return limit > used ? limit - used : 0;
-}
 
 std::uint64_t machine_available() {
   std::ifstream file("/proc/meminfo");
@@ -56,25 +34,7 @@ std::uint64_t machine_available() {
 }  // namespace
 
 std::uint64_t available_memory_bytes() {
-  // The process's own cgroup path, when it is not the root.
-  std::uint64_t left = machine_available();
-  std::ifstream self("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(self, line)) {
-    const std::size_t colon = line.rfind(':');
-    if (!line.starts_with("0::") || colon == std::string::npos) continue;
-    std::filesystem::path group = "/sys/fs/cgroup" + line.substr(colon + 1);
-    for (; group.string().size() >= std::string("/sys/fs/cgroup").size();
-         group = group.parent_path()) {
-      left = std::min(
-          left, cgroup_left(group / "memory.max", group / "memory.current", group / "memory.stat"));
-      if (group == "/sys/fs/cgroup") break;
-    }
-  }
-  return std::min(left,
-                  cgroup_left("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                              "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                              "/sys/fs/cgroup/memory/memory.stat"));
+  return std::min(machine_available(), cgroup_memory_left().value_or(k_unlimited));
 }
 
 std::uint64_t peak_rss_bytes() {

@@ -36,17 +36,6 @@ int create(const std::string& path) {
 
 }  // namespace
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (fs::temp_directory_path() / "halfstep-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
 Process::Process(const std::vector<std::string>& words, const fs::path& directory) {
   static std::atomic<int> count{0};
   const int number = ++count;

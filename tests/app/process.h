@@ -7,22 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "support/temporary_directory.h"
+
 namespace halfstep::test {
-
-/// A folder that is gone at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// How a process ended and what it wrote.
 struct Finished {
