@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/system.h"
@@ -73,6 +74,11 @@ Session::Session(const config::RunSpec& spec,
   if (purpose != nn::Purpose::train) return;
   const std::int64_t tail = train_rows_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
+  // Evaluations too, so that what a run needs is known before its first step.
+  for (const data::SplitView* rows : {&validation_rows_, &test_rows_}) {
+    if (rows->samples() == 0) continue;
+    plan(nn::Purpose::evaluate, std::min(evaluation_batch(), rows->samples()));
+  }
 }
 
 void Session::split_data() {
