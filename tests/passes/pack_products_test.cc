@@ -1,0 +1,167 @@
+// Lowering of 16-bit products: what is packed, what moves into a product and what stays outside.
+
+#include "passes/pack_products.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
+#include "graph/verify.h"
+#include "passes/fuse_products.h"
+
+namespace halfstep::test {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Value;
+
+bool always(const Graph&, const graph::Node&) { return true; }
+bool never(const Graph&, const graph::Node&) { return false; }
+
+Graph pack(const Graph& graph, const passes::Runs& runs = always, std::int64_t products = 3) {
+  Graph packed = passes::pack_products(graph, graph::op_table(), runs, products);
+  graph::verify(packed, "pack_products");
+  return packed;
+}
+
+Graph fuse(const Graph& graph) {
+  Graph fused = passes::fuse_products(pack(graph), graph::op_table());
+  graph::verify(fused, "fuse_products");
+  return fused;
+}
+
+std::vector<const graph::Node*> nodes(const Graph& graph, std::string_view op) {
+  std::vector<const graph::Node*> found;
+  for (int id = 0; id < graph.size(); ++id) {
+    if (graph.node(id).op == op) found.push_back(&graph.node(id));
+  }
+  return found;
+}
+
+std::size_t count(const Graph& graph, std::string_view op) { return nodes(graph, op).size(); }
+
+std::set<char> forms(const graph::Node& product) {
+  const std::string& letters = product.attrs.get<std::string>("forms");
+  return {letters.begin(), letters.end()};
+}
+
+/// Two dense layers with a Relu between them, forward and backward, as differentiation leaves them.
+struct TwoLayers {
+  Graph graph;
+  Value h, y, dw1, dw2, db1;
+
+  explicit TwoLayers(DType dtype = DType::bfloat16) {
+    Builder b(graph, graph::op_table());
+    const auto input = [&](std::string_view name, Shape shape) {
+      return b.placeholder(name, dtype, shape);
+    };
+    const Value x = input("x", {64, 48}), dy = input("dy", {64, 40});
+    const Value w1 = b.cast(b.placeholder("w1", DType::float32, {48, 96}), dtype);
+    const Value w2 = b.cast(b.placeholder("w2", DType::float32, {96, 40}), dtype);
+    const Value b1 = input("b1", {96}), b2 = input("b2", {40});
+    const auto product = [&](Value l, Value r, bool tl, bool tr) {
+      return b.add("MatMul", {l, r}, {{"transpose_a", tl}, {"transpose_b", tr}});
+    };
+    h = b.add("Relu", {b.add("BiasAdd", {product(x, w1, false, false), b1})});
+    y = b.cast(b.add("BiasAdd", {product(h, w2, false, false), b2}), DType::float32);
+    const Value dh = b.add("ReluGrad", {product(dy, w2, false, true), h});
+    dw2 = b.cast(product(h, dy, true, false), DType::float32);
+    dw1 = b.cast(product(x, dh, true, false), DType::float32);
+    db1 = b.add("BiasAddGrad", {dh});
+    graph.fetches() = {{"y", y}, {"dw1", dw1}, {"dw2", dw2}, {"db1", db1}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pack products: each operand is packed once, straight from float32 where it is cast") {
+  const Graph packed = pack(TwoLayers().graph);
+  CHECK(count(packed, "MatMul") == 0);
+  CHECK(count(packed, "PackedMatMul") == 5);
+  // x twice (rows and columns), h twice, dy twice, dh once, w1 once, w2 twice.
+  CHECK(count(packed, "PackOperand") == 10);
+  for (const graph::Node* node : nodes(packed, "PackOperand")) {
+    const bool weight = node->name.starts_with("w") || node->name.starts_with("Cast");
+    CHECK(node->attrs.get<DType>("T") == (weight ? DType::float32 : DType::bfloat16));
+    CHECK(node->attrs.get<DType>("dtype") == DType::bfloat16);
+  }
+}
+
+TEST_CASE("pack products: what no kernel would run, and float32, stay as they are") {
+  const TwoLayers layers;
+  const Graph packed = pack(layers.graph, never);
+  CHECK(packed.size() == layers.graph.size());
+  CHECK(count(packed, "MatMul") == 5);
+  const Graph wide = pack(TwoLayers(DType::float32).graph);
+  CHECK(count(wide, "MatMul") == 5);
+}
+
+TEST_CASE("pack products: the number of partial products is the float16 products' alone") {
+  for (const auto& [dtype, wanted] :
+       {std::pair{DType::bfloat16, std::int64_t{1}}, std::pair{DType::float16, std::int64_t{4}}}) {
+    const Graph packed = pack(TwoLayers(dtype).graph, always, 4);
+    for (const graph::Node* node : nodes(packed, "PackedMatMul")) {
+      CHECK(node->attrs.get<std::int64_t>("products") == wanted);
+    }
+  }
+}
+
+TEST_CASE("fuse products: bias, activation, mask, sums, casts and packing move into the product") {
+  const Graph fused = fuse(TwoLayers().graph);
+  for (const std::string_view op : {"BiasAdd", "Relu", "ReluGrad", "BiasAddGrad", "MatMul"}) {
+    CAPTURE(op);
+    CHECK(count(fused, op) == 0);
+  }
+  // What products do not write themselves: x and dy in two orders each, w1, w2 in two.
+  CHECK(count(fused, "PackOperand") == 7);
+  const auto products = nodes(fused, "PackedMatMul");
+  REQUIRE(products.size() == 5);
+  // The hidden layer: for the next product, for the weight gradient, and its signs.
+  CHECK(forms(*products[0]) == std::set<char>{'A', 'T', 'M'});
+  CHECK(products[0]->attrs.get<bool>("bias"));
+  CHECK(products[0]->attrs.get<std::string>("activation") == "Relu");
+  // The scores go to the loss in float32; the weight gradients to the optimizer.
+  CHECK(forms(*products[1]) == std::set<char>{'f'});
+  CHECK(products[1]->attrs.get<bool>("bias"));
+  std::size_t masked = 0;
+  for (const graph::Node* product : products) {
+    if (!product->attrs.get<bool>("mask")) continue;
+    ++masked;
+    CHECK(forms(*product) == std::set<char>{'B', 's'});
+  }
+  CHECK(masked == 1);
+}
+
+TEST_CASE("fuse products: a value that somebody else reads stays, and nothing behind it moves in") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value x = b.placeholder("x", DType::bfloat16, {64, 64});
+  const Value w = b.placeholder("w", DType::bfloat16, {64, 64});
+  const Value product = b.add("MatMul", {x, w}, {}, "product");
+  const Value relu = b.add("Relu", {product}, {}, "relu");
+  graph.fetches() = {{"product", product}, {"relu", relu}};
+  const Graph fused = fuse(graph);
+  CHECK(count(fused, "Relu") == 1);
+  CHECK(forms(*nodes(fused, "PackedMatMul").at(0)) == std::set<char>{'r'});
+}
+
+TEST_CASE("fuse products: a gradient whose activation is in no product keeps its ReluGrad") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value dy = b.placeholder("dy", DType::bfloat16, {64, 64});
+  const Value w = b.placeholder("w", DType::bfloat16, {64, 64});
+  const Value h = b.placeholder("h", DType::bfloat16, {64, 64});
+  const Value dx = b.add("ReluGrad", {b.add("MatMul", {dy, w}), h});
+  graph.fetches() = {{"dx", dx}};
+  const Graph fused = fuse(graph);
+  CHECK(count(fused, "ReluGrad") == 1);
+  CHECK_FALSE(nodes(fused, "PackedMatMul").at(0)->attrs.get<bool>("mask"));
+}
+
+}  // namespace halfstep::test
