@@ -83,6 +83,16 @@ report::RunInfo study_info(const RunOptions& options,
   return run;
 }
 
+void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range) {
+  if (value < range.least) {
+    diagnostics.error({flag, 0, 0, ""},
+                      fmt::format("must be at least {}, got {}", range.least, value));
+  } else if (value > range.most) {
+    diagnostics.error({flag, 0, 0, ""},
+                      fmt::format("must be at most {}, got {}", range.most, value));
+  }
+}
+
 int finish_study(const RunOptions& options,
                  std::optional<report::RunDirectory>& directory,
                  const report::Json& report,

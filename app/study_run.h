@@ -45,6 +45,12 @@ report::RunInfo study_info(const RunOptions& options,
                            const std::vector<std::string>& overrides,
                            const std::optional<report::RunDirectory>& directory);
 
+struct Range {
+  std::int64_t least = 0, most = 0;
+};
+/// Notes a problem with a flag's number unless it lies in the range.
+void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range);
+
 /// Prints the JSON or the text and writes report.json where there is a directory.
 int finish_study(const RunOptions& options,
                  std::optional<report::RunDirectory>& directory,

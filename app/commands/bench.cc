@@ -1,7 +1,5 @@
 #include "study/bench.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -46,15 +44,12 @@ data::Dataset random_data(const LoadedConfig& loaded) {
 
 int bench(const State& state) {
   apply_logging(state.run);
-  const auto at_least = [](const char* flag, std::int64_t value, std::int64_t least) {
-    if (value >= least) return;
-    throw UserError(ErrorKind::config,
-                    {flag, 0, 0, ""},
-                    fmt::format("must be at least {}, got {}", least, value));
-  };
-  at_least("--warmup", state.warmup, 0);
-  at_least("--steps", state.steps, 1);
-  at_least("--repeat", state.repeats, 1);
+  constexpr std::int64_t k_most_steps = 1'000'000'000;
+  Diagnostics diagnostics;
+  check_range(diagnostics, "--warmup", state.warmup, {0, k_most_steps});
+  check_range(diagnostics, "--steps", state.steps, {1, k_most_steps});
+  check_range(diagnostics, "--repeat", state.repeats, {1, 1000});
+  diagnostics.throw_if_any();
   const LoadedConfig loaded = load_config(state.run);
   study::BenchOptions options;
   options.warmup = state.warmup;

@@ -2,12 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <memory>
 
 #include "command.h"
 #include "core/parallel.h"
 #include "report/compare_table.h"
 #include "report/finished_runs.h"
+#include "study/collect_problems.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
 
@@ -18,6 +21,7 @@ struct State {
   RunOptions run;
   std::optional<std::string> policies, baseline;
   std::int64_t seeds = 3;
+  std::vector<std::string> given;  ///< names of the flags that were given
   std::string margin = "0.2pp";
   std::vector<std::string> fail_if;
   std::vector<std::string> more_runs;  ///< after the first, which stands where a config would
@@ -26,13 +30,6 @@ struct State {
 [[noreturn]] void fail(std::string flag, std::string message, std::string hint = {}) {
   throw UserError(
       ErrorKind::config, {std::move(flag), 0, 0, ""}, std::move(message), std::move(hint));
-}
-
-std::vector<study::Gate> gates(const State& state) {
-  std::vector<study::Gate> gates;
-  for (const std::string& expression : state.fail_if)
-    gates.push_back(study::parse_gate(expression));
-  return gates;
 }
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
@@ -66,13 +63,18 @@ void choose_policies(const State& state,
 int compare_policies(const State& state) {
   study::CompareOptions options;
   options.seeds = state.seeds;
-  options.margin = study::parse_margin(state.margin);
-  options.gates = gates(state);
-  if (state.seeds < 1) fail("--seeds", fmt::format("must be at least 1, got {}", state.seeds));
+  Diagnostics diagnostics;
+  check_range(diagnostics, "--seeds", state.seeds, {1, 1000});
+  study::collect_problems(diagnostics, [&] { options.margin = study::parse_margin(state.margin); });
+  study::collect_problems(diagnostics, [&] { options.gates = study::parse_gates(state.fail_if); });
+  diagnostics.throw_if_any();
   // Policies are what is compared; the config's own policy and rewrite are of no account.
   RunOptions given = state.run;
   given.policy.reset();
   const LoadedConfig loaded = load_config(given);
+  if (loaded.spec.seed > std::numeric_limits<std::int64_t>::max() - state.seeds) {
+    fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
+  }
   choose_policies(state, loaded.spec, options);
   std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
 
@@ -91,6 +93,27 @@ int compare_policies(const State& state) {
   const report::Json report = report::compare_report(
       result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::compare_table(report));
+}
+
+/// Finished runs cannot be trained otherwise any more.
+void refuse_training_flags(const State& state) {
+  static constexpr std::array<std::string_view, 11> k_fitting{"--baseline",
+                                                              "--margin",
+                                                              "--fail-if",
+                                                              "--json",
+                                                              "--progress",
+                                                              "--color",
+                                                              "--verbose",
+                                                              "--quiet",
+                                                              "--log-file",
+                                                              "--config",
+                                                              "RUN"};
+  Diagnostics diagnostics;
+  for (const std::string& flag : state.given) {
+    if (std::find(k_fitting.begin(), k_fitting.end(), flag) != k_fitting.end()) continue;
+    diagnostics.error({flag, 0, 0, ""}, "means nothing for finished runs");
+  }
+  diagnostics.throw_if_any();
 }
 
 /// Metrics by which runs can be put side by side: those that all of them have.
@@ -114,8 +137,9 @@ std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& 
 }
 
 int compare_finished(const State& state, const std::vector<std::string>& paths) {
+  refuse_training_flags(state);
+  if (paths.size() < 2) fail("RUN", "needs at least two runs, or a config to train with");
   const std::vector<report::FinishedRun> finished = report::read_finished_runs(paths);
-  if (finished.size() < 2) fail("RUN", "needs at least two runs, or a config to train with");
   study::SummaryOptions options;
   std::vector<study::RunRecord> records;
   for (const report::FinishedRun& f : finished) {
@@ -138,10 +162,9 @@ int compare_finished(const State& state, const std::vector<std::string>& paths) 
     }
   }
   if (options.metric.empty()) options.metric = "train_loss";
-  const std::vector<study::Gate> conditions = gates(state);
-  for (const study::Gate& gate : conditions) {
-    study::check_gate(gate, {options.policies, options.baseline, options.metrics, options.metric});
-  }
+  const std::vector<study::Gate> conditions = study::parse_gates(state.fail_if);
+  study::check_gates(conditions,
+                     {options.policies, options.baseline, options.metrics, options.metric});
 
   train::Comparison result = study::summarise(records, options);
   result.differences = report::config_differences(finished);
@@ -160,6 +183,7 @@ int compare(const State& state) {
   apply_logging(state.run);
   std::vector<std::string> paths = state.run.configs;
   paths.insert(paths.end(), state.more_runs.begin(), state.more_runs.end());
+  if (paths.empty()) fail("", "compare needs a CONFIG, or at least two finished RUNs");
   const auto runs = std::count_if(paths.begin(), paths.end(), report::names_run);
   if (runs == std::ssize(paths)) return compare_finished(state, paths);
   if (runs == 0 && state.more_runs.empty()) return compare_policies(state);
@@ -171,7 +195,11 @@ int compare(const State& state) {
 std::function<int()> declare_compare(CLI::App& command) {
   const auto state = std::make_shared<State>();
   declare(command, state->run, {.training = true});
-  command.add_option("RUN", state->more_runs, "finished runs instead: directories, report.json");
+  command.get_option("--config")
+      ->required(false)
+      ->description("YAML config to train with; a later one wins");
+  command.add_option(
+      "RUN", state->more_runs, "finished runs instead of a CONFIG: directories, report.json files");
   command.add_option("--policies",
                      state->policies,
                      "comma-separated: float32, mixed_bfloat16, mixed_float16, rewrite:bfloat16, "
@@ -184,7 +212,12 @@ std::function<int()> declare_compare(CLI::App& command) {
                   state->fail_if,
                   "exit 5 when true: 'mixed_float16.accuracy.delta_ci_low < -0.3pp'")
       ->allow_extra_args(false);
-  return [state] { return compare(*state); };
+  return [state, &command] {
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() > 0) state->given.push_back(option->get_name());
+    }
+    return compare(*state);
+  };
 }
 
 }  // namespace

@@ -56,32 +56,13 @@ int validate(const std::vector<std::string>& paths) {
   return code;
 }
 
-/// A report that can be relied on. Errors: UserError(data) naming the first violations.
-report::Json valid_report(const std::string& path) {
-  constexpr std::size_t k_most_named = 5;
-  report::Json document = report::read_report(path);
-  const std::vector<report::Violation> found = report::validate(document);
-  if (found.empty()) return document;
-  std::vector<Problem> problems;
-  for (const report::Violation& v : found) {
-    if (problems.size() == k_most_named) break;
-    problems.push_back({{path, 0, 0, v.path}, v.message, ""});
-  }
-  if (found.size() > k_most_named) {
-    problems.push_back({{path, 0, 0, ""},
-                        fmt::format("{} more violations", found.size() - k_most_named),
-                        "halfstep report validate names all"});
-  }
-  throw UserError(ErrorKind::data, std::move(problems));
-}
-
 int show(const std::string& path) {
-  fmt::print("{}", report::show(valid_report(path)));
+  fmt::print("{}", report::show(report::read_valid_report(path)));
   return 0;
 }
 
 int diff(const std::string& a, const std::string& b, bool json) {
-  const report::Json first = valid_report(a), second = valid_report(b);
+  const report::Json first = report::read_valid_report(a), second = report::read_valid_report(b);
   for (const auto& [document, path] : {std::pair(&first, &a), std::pair(&second, &b)}) {
     if (document->at("kind") != "train") {
       throw UserError(ErrorKind::data, {*path, 0, 0, "kind"}, "is no report of a training run");

@@ -61,7 +61,7 @@ void check_explain(const Json& report, Found& found) {
   double all = 0, half = 0;
   std::size_t casts = 0;
   for (const Json& op : report.at("ops")) {
-    const double flops = op.at("flops");
+    const double flops = op.value("flops", 0.0);
     const Json& dtype = op.at("compute_dtype");
     all += flops;
     if (dtype == "float16" || dtype == "bfloat16") half += flops;

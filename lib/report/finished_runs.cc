@@ -9,8 +9,8 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "report/train_report.h"
+#include "report/validate.h"
 
 namespace halfstep::report {
 namespace {
@@ -115,8 +115,7 @@ std::string policy_name(const Json& precision) {
                                                       : requested;
 }
 
-FinishedRun read_report(const Json& report, const std::string& path) {
-  if (!report.is_object() || !report.contains("kind")) fail(path, "is no report of halfstep");
+FinishedRun read_run(const Json& report, const std::string& path) {
   const std::string kind = report.at("kind");
   if (kind != "train") fail(path, fmt::format("is a report of {}; this needs one of train", kind));
   FinishedRun finished;
@@ -212,11 +211,7 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
     const std::string file =
         fs::is_directory(path, error) ? (fs::path(path) / "report.json").string() : path;
     if (!fs::exists(file, error)) fail(path, "there is no report here");
-    try {
-      runs.push_back(read_report(Json::parse(read_file(file)), fs::absolute(file).string()));
-    } catch (const nlohmann::json::exception& problem) {
-      fail(file, fmt::format("is no report of halfstep train: {}", problem.what()));
-    }
+    runs.push_back(read_run(read_valid_report(file), fs::absolute(file).string()));
   }
   name_runs(runs);
   return runs;

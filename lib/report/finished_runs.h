@@ -19,7 +19,7 @@ bool names_run(const std::string& path);
 
 /// Each path is a run directory or its report. A run is called by its policy where that tells all
 /// of them apart, by its directory otherwise.
-/// Errors: UserError(data) for files that are no reports of finished training runs.
+/// Errors: UserError(data) for files that are no valid reports of finished training runs.
 std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& paths);
 
 /// The config values that are not the same in all runs.

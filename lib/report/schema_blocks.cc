@@ -30,7 +30,7 @@ Json op() {
                  {"out_dtype", dtype("of the first floating output; empty without outputs")},
                  {"reason", text("why it computes in this dtype")},
                  {"kernel", text("implementation that ran")},
-                 {"flops", number("of matrix products and convolutions, 2 per product")},
+                 {"flops", number("of matrix products and convolutions, 2 per product"), false},
                  {"tensor_core", boolean("whether matrix units of a GPU did the work")}},
                 "one launch of a step");
 }

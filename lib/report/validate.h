@@ -21,4 +21,8 @@ std::vector<Violation> validate(const Json& report);
 /// and column), is nested too deeply or has a key twice in one object.
 Json read_report(const std::string& path);
 
+/// A report that can be relied on.
+/// Errors: those of read_report; UserError(data) naming the first violations.
+Json read_valid_report(const std::string& path);
+
 }  // namespace halfstep::report

@@ -193,14 +193,15 @@ std::vector<std::string> notes(const BenchResult& result) {
   std::vector<std::string> notes;
   for (const BenchedPolicy& policy : result.policies) {
     if (policy.step_time.n < k_few_steps) {
-      notes.push_back(fmt::format("{}: step time rests on {} steps; fewer than {} say little",
+      notes.push_back(fmt::format("{}: step time rests on {} step{}; fewer than {} say little",
                                   policy.policy,
                                   policy.step_time.n,
+                                  policy.step_time.n == 1 ? "" : "s",
                                   k_few_steps));
     }
     if (policy.skipped_steps > 0) {
-      notes.push_back(fmt::format(
-          "{}: {} steps were skipped and are not counted", policy.policy, policy.skipped_steps));
+      notes.push_back(
+          fmt::format("{}: {} skipped, not counted", policy.policy, policy.skipped_steps));
     }
   }
   if (result.repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");

@@ -178,9 +178,7 @@ train::Comparison compare(const CompareOptions& options,
   summary.metrics = metrics.all;
   summary.margin = options.margin;
   summary.target = spec.training.target.has_value();
-  for (const Gate& gate : options.gates) {
-    check_gate(gate, {summary.policies, options.baseline, metrics.all, metrics.headline});
-  }
+  check_gates(options.gates, {summary.policies, options.baseline, metrics.all, metrics.headline});
 
   const std::string busy = load_note(backend.capabilities.threads);
   Study study(options, dataset, backend, observer);
@@ -194,11 +192,15 @@ train::Comparison compare(const CompareOptions& options,
     if (record.right.empty()) continue;
     comparison.agreement_split = dataset.test.samples() > 0 ? "test" : "validation";
   }
-  comparison.notes = comparison_notes(comparison);
-  if (!busy.empty()) comparison.notes.push_back(busy);
   if (study.left_as() != Status::completed) {
     comparison.notes.push_back(
         fmt::format("asked to leave: {} of {} seeds are complete", done, options.seeds));
+  }
+  if (done > 0) {
+    for (std::string& note : comparison_notes(comparison)) {
+      comparison.notes.push_back(std::move(note));
+    }
+    if (!busy.empty()) comparison.notes.push_back(busy);
   }
   for (const Gate& gate : options.gates) {
     comparison.gates.push_back(evaluate_gate(gate, comparison));

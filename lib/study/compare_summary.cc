@@ -245,12 +245,17 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
     }
   }
   if (!comparison.runs.empty() && fewest < k_few_steps) {
-    notes.push_back(fmt::format(
-        "step times of a run rest on {} steps; fewer than {} say little", fewest, k_few_steps));
+    notes.push_back(fmt::format("step times of a run rest on {} step{}; fewer than {} say little",
+                                fewest,
+                                fewest == 1 ? "" : "s",
+                                k_few_steps));
   }
   for (const ComparedPolicy& policy : comparison.policies) {
     if (policy.skipped_steps == 0) continue;
-    notes.push_back(fmt::format("{} skipped {} steps", policy.policy, policy.skipped_steps));
+    notes.push_back(fmt::format("{} skipped {} step{}",
+                                policy.policy,
+                                policy.skipped_steps,
+                                policy.skipped_steps == 1 ? "" : "s"));
   }
   if (!comparison.paired) {
     notes.emplace_back(
@@ -264,6 +269,18 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
         "one seed: differences have no interval and nothing can be said about equivalence");
   } else if (seeds < 3) {
     notes.emplace_back("fewer than 3 seeds: too few for a claim");
+  }
+  for (const ComparedPolicy& policy : comparison.policies) {
+    const auto metric = policy.metrics.find(comparison.metric);
+    if (metric == policy.metrics.end() || !metric->second.delta) continue;
+    const Estimate& delta = *metric->second.delta;
+    // Few samples round the metric coarsely; seeds that happen to agree do not show that others do.
+    if (!delta.ci95 || delta.ci95->low != delta.ci95->high) continue;
+    notes.push_back(
+        fmt::format("{} differs from {} by the same amount with every seed: how much other seeds "
+                    "scatter is not known, so its interval and verdict say little",
+                    policy.policy,
+                    comparison.baseline));
   }
   for (const train::ComparedPair& pair : comparison.pairs) {
     if (!pair.init_hash_equal) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "study/collect_problems.h"
 #include "study/gate_quantity.h"
 
 namespace halfstep::study {
@@ -100,9 +101,9 @@ class Reader {
 
   [[noreturn]] void expected(std::string_view what) {
     skip_spaces();
-    fail(fmt::format("expected {} at '{}'",
-                     what,
-                     at_ < text_.size() ? text_.substr(at_) : std::string_view("the end")),
+    fail(at_ < text_.size()
+             ? fmt::format("'{}': expected {} at '{}'", text_, what, text_.substr(at_))
+             : fmt::format("'{}': expected {} at the end", text_, what),
          "write POLICY.QUANTITY < NUMBER, joined by || or &&");
   }
 
@@ -192,6 +193,24 @@ void check_gate(const Gate& gate, const GateNames& names) {
                        term.limit_is_word ? "true or false" : "a number"));
     }
   }
+}
+
+std::vector<Gate> parse_gates(const std::vector<std::string>& expressions) {
+  Diagnostics diagnostics;
+  std::vector<Gate> gates;
+  for (const std::string& expression : expressions) {
+    collect_problems(diagnostics, [&] { gates.push_back(parse_gate(expression)); });
+  }
+  diagnostics.throw_if_any();
+  return gates;
+}
+
+void check_gates(const std::vector<Gate>& gates, const GateNames& names) {
+  Diagnostics diagnostics;
+  for (const Gate& gate : gates) {
+    collect_problems(diagnostics, [&] { check_gate(gate, names); });
+  }
+  diagnostics.throw_if_any();
 }
 
 GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison) {

@@ -46,6 +46,10 @@ struct GateNames {
 /// limits of the wrong kind.
 void check_gate(const Gate& gate, const GateNames& names);
 
+/// The same for several; the error names what is wrong with each.
+std::vector<Gate> parse_gates(const std::vector<std::string>& expressions);
+void check_gates(const std::vector<Gate>& gates, const GateNames& names);
+
 /// Errors: InternalError for quantities that check_gate does not accept.
 train::GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison);
 

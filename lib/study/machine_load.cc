@@ -15,11 +15,12 @@ std::string load_note(int threads) {
   // One busy neighbour on many processors does no harm; none may be left over for our threads.
   if (load + threads < processors + 0.5 || load < 0.5) return "";
   return fmt::format(
-      "the machine was busy before: load average {:.1f} on {} processors, {} threads asked for; "
+      "the machine was busy before: load average {:.1f} on {} processors, {} thread{} asked for; "
       "times and ratios are noisy",
       load,
       processors,
-      threads);
+      threads,
+      threads == 1 ? "" : "s");
 }
 
 }  // namespace halfstep::study

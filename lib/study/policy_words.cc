@@ -29,6 +29,12 @@ std::vector<Word> known_words() {
   return words;
 }
 
+std::string trimmed(std::string_view word) {
+  const std::size_t begin = word.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return "";
+  return std::string(word.substr(begin, word.find_last_not_of(" \t") - begin + 1));
+}
+
 [[noreturn]] void fail(const std::string& flag, std::string message, std::string hint = {}) {
   throw UserError(ErrorKind::config, {flag, 0, 0, ""}, std::move(message), std::move(hint));
 }
@@ -39,7 +45,7 @@ std::vector<std::string> policy_words(std::string_view list, const std::string& 
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string word(list.substr(begin, end - begin));
+    const std::string word = trimmed(list.substr(begin, end - begin));
     if (word.empty()) fail(flag, fmt::format("an empty name in '{}'", list));
     if (std::find(words.begin(), words.end(), word) != words.end()) {
       fail(flag, fmt::format("'{}' stands twice", word));

@@ -15,7 +15,7 @@ struct Variant {
   config::RunSpec spec;
 };
 
-/// The words of `float32,mixed_bfloat16`.
+/// The words of `float32, mixed_bfloat16`; spaces around them are of no account.
 /// Errors: UserError(config) for an empty or repeated word; `flag` is named in it.
 std::vector<std::string> policy_words(std::string_view list, const std::string& flag);
 

@@ -93,6 +93,19 @@ TEST_CASE("compare: small steady differences are equivalent at a wide margin") {
   CHECK(c.policies[1].equivalence->margin == 0.1);
 }
 
+TEST_CASE(
+    "compare: equal differences of all seeds are no measure of their scatter, and it says so") {
+  const auto notes = [](double last) {
+    return comparison_notes(summarise({record("float32", 1, 0.5, 4),
+                                       record("half", 1, 0.5, 2),
+                                       record("float32", 2, 0.75, 4),
+                                       record("half", 2, last, 2)},
+                                      options()));
+  };
+  CHECK(any_with(notes(0.75), "half differs from float32 by the same amount with every seed"));
+  CHECK_FALSE(any_with(notes(0.76), "by the same amount"));
+}
+
 TEST_CASE("compare: one seed gives differences without interval or verdict, and says so") {
   Comparison c = summarise(
       {record("float32", 7, 0.5, 4, {1, 1, 0, 1, 0}), record("half", 7, 0.4, 5, {1, 0, 0, 0, 1})},

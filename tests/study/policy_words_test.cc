@@ -38,6 +38,12 @@ TEST_CASE("policies: words become configs") {
   }
 }
 
+TEST_CASE("policies: spaces around words are of no account") {
+  CHECK(policy_words(" float32, mixed_float16\t,x", "--policies") ==
+        std::vector<std::string>{"float32", "mixed_float16", "x"});
+  CHECK_THROWS_AS(policy_words("float32, ,x", "--policies"), UserError);
+}
+
 TEST_CASE("policies: unknown, empty and repeated words are named") {
   const auto said = [](auto&& call) -> std::string {
     try {

@@ -1,0 +1,188 @@
+// compare and bench as a user calls them: mistakes, gates, leaving early, finished runs.
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <csignal>
+#include <ostream>
+#include <string_view>
+#include <thread>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A comparison of two policies over one seed, and more arguments.
+Finished compare(const TemporaryDirectory& directory, const std::vector<std::string>& more) {
+  std::vector<std::string> words{
+      "compare", "run.yaml", "--threads", "1", "--policies", "float32,mixed_bfloat16"};
+  words.insert(words.end(), more.begin(), more.end());
+  return halfstep(words, directory.path());
+}
+
+/// Long enough to be asked to leave.
+SmallRun long_run() {
+  SmallRun run;
+  run.training = "{epochs: 5000, batch_size: 64}";
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("compare: mistakes end with 2, all of them named") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::vector<std::string> words;
+    std::vector<std::string_view> said;
+  };
+  const std::vector<Row> rows{
+      {{"compare"}, {"needs a CONFIG, or at least two finished RUNs"}},
+      {{"compare",
+        "run.yaml",
+        "--seeds",
+        "0",
+        "--margin",
+        "2",
+        "--fail-if",
+        "x <",
+        "--fail-if",
+        ""},
+       {"--seeds: error: must be at least 1, got 0",
+        "--margin: error: must be above 0",
+        "'x <': expected a number, true or false at the end",
+        "'': expected a quantity at the end"}},
+      {{"compare",
+        "run.yaml",
+        "--fail-if",
+        "mixed_flot16.speedup < 1",
+        "--fail-if",
+        "mixed_float16.acuracy.delta < 0"},
+       {"did you mean 'mixed_float16'?", "did you mean 'accuracy'?"}},
+      {{"compare", "run.yaml", "--policies", "float32,mixed_float61"},
+       {"did you mean 'mixed_float16'?"}},
+      {{"compare", "run.yaml", "--policies", "float32,float32"}, {"stands twice"}},
+      {{"compare", "run.yaml", "--policies", "float32"}, {"nothing to compare float32 with"}},
+      {{"compare", "run.yaml", "--seed", "9223372036854775807", "--seeds", "2"},
+       {"there are no 2 seeds"}},
+      {{"bench", "run.yaml", "--steps", "99999999999999999999", "--warmup", "-1", "--repeat", "0"},
+       {"--steps: error: must be at most 1000000000",
+        "--warmup: error: must be at least 0, got -1",
+        "--repeat: error: must be at least 1, got 0"}}};
+  for (const Row& row : rows) {
+    const Finished end = halfstep(row.words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(end.out.empty());
+    for (std::string_view said : row.said) {
+      CAPTURE(said);
+      CHECK(holds(end.err, said));
+    }
+  }
+}
+
+TEST_CASE("compare: gates decide the exit code and are shown with their value") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::string_view gate;
+    int exit_code;
+    std::string_view said;
+  };
+  constexpr std::array k_rows{Row{"mixed_bfloat16.accuracy.delta > 100pp", 0, ": false ("},
+                              Row{"mixed_bfloat16.accuracy.delta > -100pp", 5, ": true ("},
+                              Row{"mixed_bfloat16.accuracy.delta_ci_low < -0.3pp",
+                                  5,
+                                  ": undecided, which fails (not known)"}};
+  for (const Row& row : k_rows) {
+    CAPTURE(row.gate);
+    const Finished end = compare(directory, {"--seeds", "1", "--fail-if", std::string(row.gate)});
+    CAPTURE(end.err);
+    CHECK(end.exit_code == row.exit_code);
+    CHECK(holds(end.out, "fail if " + std::string(row.gate) + std::string(row.said)));
+  }
+}
+
+TEST_CASE("compare: the table says what it compares and how to read it") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished several = compare(directory, {"--seeds", "2", "--run-dir", "study"});
+  CHECK(several.out.starts_with("2 seeds (7 to 8), all policies from the same weights"));
+  for (std::string_view part : {"above 1 is faster than float32", "equivalent (±0.2pp)", "mean"}) {
+    CAPTURE(part);
+    CHECK(holds(several.out, part));
+  }
+  // The report of a directory shows the same table.
+  const Finished shown = halfstep({"report", "show", "study"}, directory.path());
+  const std::string table = several.out.substr(0, several.out.find("report: "));
+  CHECK(holds(shown.out, table));
+  // One seed has neither a mean nor an interval nor a verdict.
+  const Finished one = compare(directory, {"--seeds", "1"});
+  CHECK(one.out.starts_with("1 seed (7), "));
+  for (std::string_view part : {"mean", "[-]", "equivalent (", "vs float32 (95"}) {
+    CAPTURE(part);
+    CHECK_FALSE(holds(one.out, part));
+  }
+}
+
+TEST_CASE("compare: asked to leave, studies print a report that is valid") {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  struct Row {
+    std::string_view command;
+    int signal;
+    int exit_code;
+  };
+  constexpr std::array k_rows{Row{"compare", SIGINT, 130}, Row{"bench", SIGTERM, 143}};
+  for (const Row& row : k_rows) {
+    CAPTURE(row.command);
+    std::vector<std::string> words{
+        std::string(row.command), "run.yaml", "--threads", "1", "--json"};
+    if (row.command == "bench") words.insert(words.end(), {"--steps", "1000000"});
+    Process process(halfstep_words(words), directory.path());
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    process.send(row.signal);
+    const Finished end = process.wait();
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == row.exit_code);
+    write_text(directory.file("left.json"), end.out);
+    const Finished valid = halfstep({"report", "validate", "left.json"}, directory.path());
+    CAPTURE(valid.err);
+    CHECK(valid.exit_code == 0);
+  }
+}
+
+TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "a").exit_code == 0);
+  REQUIRE(train(directory, "b", {"--set", "optimizer.learning_rate=2e-3"}).exit_code == 0);
+  const Finished good = halfstep({"compare", "a", "b"}, directory.path());
+  CAPTURE(good.err);
+  CHECK(good.exit_code == 0);
+  CHECK(good.out.starts_with("finished runs against a: "));
+  CHECK(holds(good.out, "optimizer.learning_rate  0.001  0.002"));
+
+  const Finished flags =
+      halfstep({"compare", "a", "b", "--seeds", "2", "--epochs", "3"}, directory.path());
+  CHECK(flags.exit_code == 2);
+  CHECK(holds(flags.err, "--seeds: error: means nothing for finished runs"));
+  CHECK(holds(flags.err, "--epochs: error: means nothing for finished runs"));
+
+  Json report = report_of(directory, "b");
+  report["step_time"]["median"] = -1e308;
+  write_text(directory.file("b/report.json"), report.dump());
+  const Finished damaged = halfstep({"compare", "a", "b"}, directory.path());
+  CHECK(damaged.exit_code == 3);
+  CHECK(damaged.out.empty());
+  CHECK(holds(damaged.err, "b/report.json: step_time.median: error: is less than p05"));
+  write_text(directory.file("b/report.json"), "[1, 2");
+  CHECK(holds(halfstep({"compare", "a", "b"}, directory.path()).err, "b/report.json:1:"));
+}
+
+}  // namespace halfstep::test
