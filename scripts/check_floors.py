@@ -58,6 +58,7 @@ TABLES = {
     "lib/nn/losses": "lib/nn/losses/table.cc",
     "lib/nn/optim": "lib/nn/optim/table.cc",
     "lib/graph/ops": "lib/graph/ops/table.cc",
+    "lib/report/export": "lib/report/export/table.cc",
     "lib/backend/cpu/reference": "lib/backend/cpu/reference/table.cc",
     "lib/backend/cpu/onednn": "lib/backend/cpu/onednn/table.cc",
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,7 +8,9 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "report/diff.h"
+#include "report/export/exporter.h"
 #include "report/schema.h"
 #include "report/show.h"
 #include "report/validate.h"
@@ -73,9 +76,25 @@ int diff(const std::string& a, const std::string& b, bool json) {
   return 0;
 }
 
+int export_as(const std::string& path, const std::string& format, const std::string& output) {
+  const report::Exporter& exporter = report::find_exporter(format, "--format");
+  const report::Json document = report::read_valid_report(path);
+  const std::string bytes = report::export_report(document, exporter, "--format");
+  if (!output.empty() && output != "-") {
+    write_file_atomically(output, bytes);
+  } else if (exporter.binary && isatty(STDOUT_FILENO) != 0) {
+    throw UserError(ErrorKind::config,
+                    {"--output", 0, 0, ""},
+                    fmt::format("{} is no text for a terminal: say where to write it", format));
+  } else {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  }
+  return 0;
+}
+
 std::function<int()> declare_report(CLI::App& command) {
   struct State {
-    std::string kind, path, a, b;
+    std::string kind, path, a, b, format, output;
     std::vector<std::string> paths;
     bool json = false;
   };
@@ -92,7 +111,17 @@ std::function<int()> declare_report(CLI::App& command) {
   diff_command->add_option("A", state->a, "a report or a run directory")->required();
   diff_command->add_option("B", state->b, "a report or a run directory")->required();
   diff_command->add_flag("--json", state->json, "print JSON");
+  CLI::App* export_command = command.add_subcommand("export", "a report in another tool's format");
+  export_command->add_option("FILE", state->path, "a report or a run directory")->required();
+  std::vector<std::string> formats;
+  for (const report::Exporter* exporter : report::export_table()) {
+    formats.emplace_back(exporter->name);
+  }
+  export_command->add_option("--format", state->format, fmt::format("{}", fmt::join(formats, ", ")))
+      ->required();
+  export_command->add_option("-o,--output", state->output, "file to write; stdout when left out");
   return [=] {
+    if (export_command->parsed()) return export_as(state->path, state->format, state->output);
     if (schema_command->parsed()) return schema(state->kind);
     if (validate_command->parsed()) return validate(state->paths);
     if (show_command->parsed()) return show(state->path);
@@ -103,6 +132,6 @@ std::function<int()> declare_report(CLI::App& command) {
 }  // namespace
 
 const Command k_report{
-    "report", "schema, validation, text and differences of reports", declare_report};
+    "report", "schema, validation, text, differences and other formats of reports", declare_report};
 
 }  // namespace halfstep::app

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "report/history_columns.h"
 #include "report/train_report.h"
 #include "report/validate.h"
 
@@ -32,18 +33,9 @@ train::Metrics read_metrics(const Json& json) {
   return metrics;
 }
 
-/// The columns of a history that are no metrics.
-constexpr std::array<std::string_view, 8> k_own_columns{"epoch",
-                                                        "partial",
-                                                        "learning_rate",
-                                                        "loss_scale",
-                                                        "skipped_steps",
-                                                        "steps",
-                                                        "train_seconds",
-                                                        "eval_seconds"};
-
 std::vector<train::EpochRecord> read_history(const Json& json) {
   std::vector<train::EpochRecord> history(json.at("epoch").size());
+  const std::vector<std::string> metrics = metric_columns(json);
   for (std::size_t i = 0; i < history.size(); ++i) {
     train::EpochRecord& record = history[i];
     record.epoch = json.at("epoch").at(i);
@@ -56,13 +48,10 @@ std::vector<train::EpochRecord> read_history(const Json& json) {
     if (json.at("loss_scale").at(i).is_number()) {
       record.loss_scale = json.at("loss_scale").at(i).get<double>();
     }
-    for (const auto& [name, column] : json.items()) {
-      if (std::find(k_own_columns.begin(), k_own_columns.end(), name) != k_own_columns.end()) {
-        continue;
-      }
+    for (const std::string& name : metrics) {
       const bool validation = name.starts_with("val_");
       (validation ? record.validation : record.train)[validation ? name.substr(4) : name] =
-          real(column.at(i));
+          real(json.at(name).at(i));
     }
   }
   return history;

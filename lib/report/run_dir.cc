@@ -8,6 +8,8 @@
 
 #include "core/files.h"
 #include "core/system.h"
+#include "report/export/event_file.h"
+#include "report/export/exporter.h"
 
 namespace halfstep::report {
 namespace {
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 }  // namespace
 
 RunDirectory::RunDirectory(std::string asked, const config::RunSpec& spec)
-    : path_(std::move(asked)) {
+    : path_(std::move(asked)), wanted_(spec.report) {
   if (!path_.empty()) return;
   default_place_ = true;
   const std::string base = fmt::format(
@@ -84,6 +86,17 @@ void RunDirectory::write_report(const Json& report) {
                     {"message", report.value("message", "")},
                     {"updated_at", utc_now()}};
   write_file_atomically(file("status.json"), dump(status));
+  if (wanted_.tensorboard && k_tensorboard.accepts(report)) {
+    update_event_file(file("tb/" + std::string(k_tensorboard.file)), event_records(report));
+  }
+  if (report.at("status") == "running") return;
+  for (const std::string& format : wanted_.formats) {
+    const Exporter& exporter = find_exporter(format, "report.formats");
+    // Formats are asked for once, for everything that is done with a config; a benchmark has no
+    // history that one of them could tell.
+    if (&exporter == &k_json || !exporter.accepts(report)) continue;
+    write_file_atomically(file(exporter.file), exporter.write(report));
+  }
 }
 
 }  // namespace halfstep::report

@@ -1,6 +1,6 @@
 #pragma once
 // The files of a run: config.yaml, config.resolved.yaml, command.txt, env.json, metrics.jsonl,
-// report.json, status.json and checkpoints/.
+// report.json, status.json, exports of the report, tb/ and checkpoints/.
 
 #include <cstdio>
 #include <memory>
@@ -30,12 +30,14 @@ class RunDirectory {
 
   /// Appends one line to metrics.jsonl.
   void metric(const Json& line);
-  /// Writes report.json and status.json, each complete or not at all.
+  /// Writes report.json and status.json, each complete or not at all, and what else the config's
+  /// `report` asks for: the event file in tb/ each time, the other formats when the run has ended.
   void write_report(const Json& report);
 
  private:
   std::string path_;
   bool default_place_ = false;
+  config::ReportSpec wanted_;
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

@@ -1,0 +1,67 @@
+// Lines as NVIDIA's DLLogger writes them: `DLLL ` and a JSON object with its times as strings.
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "report/export/exporter.h"
+#include "report/export/timeline.h"
+#include "report/history_columns.h"
+
+namespace halfstep::report {
+namespace {
+
+std::string line(double time, double start, Json step, Json data) {
+  const auto whole = static_cast<std::time_t>(time);
+  const Json entry{{"timestamp", fmt::format("{:.6f}", time)},
+                   {"datetime",
+                    fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}",
+                                fmt::gmtime(whole),
+                                static_cast<int>((time - static_cast<double>(whole)) * 1e6))},
+                   {"elapsedtime", fmt::format("{:.6f}", time - start)},
+                   {"type", "LOG"},
+                   {"step", std::move(step)},
+                   {"data", std::move(data)}};
+  return "DLLL " + entry.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// "train.loss", "val.accuracy".
+std::string name_of(const std::string& column) {
+  return column.starts_with("val_") ? "val." + column.substr(4) : "train." + column;
+}
+
+std::string write_dllogger(const Json& report) {
+  const double start = unix_seconds(report.at("run").at("started_at"));
+  const Json& history = report.at("history");
+  std::string text = line(start, start, "PARAMETER", report.at("config").at("resolved"));
+  const std::vector<EpochTime> times = epoch_times(report);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    Json data = Json::object();
+    for (const std::string& column : metric_columns(history)) {
+      data[name_of(column)] = history.at(column)[i];
+    }
+    data["train.learning_rate"] = history.at("learning_rate")[i];
+    if (!history.at("loss_scale")[i].is_null()) {
+      data["train.grad_scale"] = history.at("loss_scale")[i];
+    }
+    data["train.skipped_steps"] = history.at("skipped_steps")[i];
+    text += line(times[i].end, start, Json::array({times[i].epoch}), std::move(data));
+  }
+  // An empty step is DLLogger's summary of the whole run.
+  Json summary{{"status", report.at("status")},
+               {"train.total_ips", report.at("throughput").at("total_ips")},
+               {"train.compute_ips", report.at("throughput").at("compute_ips")},
+               {"train.seconds", report.at("run").at("train_seconds")}};
+  if (report.at("test").is_object()) {
+    for (const auto& [metric, value] : report.at("test").items()) {
+      summary["test." + metric] = value;
+    }
+  }
+  const double end = times.empty() ? start : times.back().end;
+  return text + line(end, start, Json::array(), std::move(summary));
+}
+
+}  // namespace
+
+constinit const Exporter k_dllogger{"dllogger", "report.dllogger.json", "train", write_dllogger};
+
+}  // namespace halfstep::report

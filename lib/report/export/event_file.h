@@ -1,0 +1,30 @@
+#pragma once
+// TensorBoard's event files: TFRecord frames around three protobuf messages (Event, Summary,
+// Summary.Value), written by hand because scalars need no more of them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/json.h"
+
+namespace halfstep::report {
+
+/// CRC-32C (Castagnoli), as in iSCSI.
+std::uint32_t crc32c(std::string_view bytes);
+
+/// A TFRecord: length, its masked CRC, the data, its masked CRC; all little endian.
+std::string framed(std::string_view data);
+
+/// The frames of a training report: the file's version, one event per epoch with all that the
+/// history holds (tags train/loss, val/loss, ...), at the end the test metrics. Numbers that are
+/// not known are left out. Steps count batches.
+std::vector<std::string> event_records(const Json& report);
+
+/// Makes the file hold these records. Those that it has already, but for their times, stay; others
+/// after them are cut off, the rest is appended: a reader that follows the file sees it grow.
+/// Errors: UserError(data).
+void update_event_file(const std::string& path, const std::vector<std::string>& records);
+
+}  // namespace halfstep::report

@@ -1,0 +1,103 @@
+// JUnit XML for continuous integration: what a report has to pass, a test case each.
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "report/compare_table.h"
+#include "report/export/exporter.h"
+#include "report/export/facts.h"
+#include "report/export/xml_text.h"
+
+namespace halfstep::report {
+namespace {
+
+struct Case {
+  std::string name;
+  double seconds = 0;
+  std::string failure;  ///< "" when passed
+  std::string error;    ///< it could not be decided
+};
+
+/// The run itself: a failure when it diverged, an error when it was not finished.
+Case ending(const Json& report, double seconds) {
+  Case c{"ends well", seconds, "", ""};
+  const std::string status = report.at("status");
+  const std::string message = report.at("message");
+  const std::string text = message.empty() ? status : status + ": " + message;
+  if (status == "diverged") c.failure = text;
+  if (status == "interrupted" || status == "preempted" || status == "running") c.error = text;
+  return c;
+}
+
+std::vector<Case> cases(const Json& report) {
+  if (report.at("kind") == "compare") {
+    double seconds = 0;
+    for (const Json& run : report.at("runs")) seconds += run.at("wall_seconds").get<double>();
+    std::vector<Case> found{ending(report, seconds)};
+    for (const Json& gate : report.at("gates")) {
+      const std::string expression = gate.at("expression");
+      Case c{"not " + expression, 0, "", ""};
+      if (gate.at("failed") == true) c.failure = expression + ": " + gate_outcome(gate);
+      found.push_back(std::move(c));
+    }
+    return found;
+  }
+  std::vector<Case> found{ending(report, report.at("run").at("wall_seconds"))};
+  const Json& target = report.at("time_to_accuracy");
+  if (target.is_null()) return found;
+  Case c{fmt::format(
+             "reaches {} {}", target.at("metric").get<std::string>(), target.at("target").dump()),
+         target.at("train_seconds"),
+         "",
+         ""};
+  if (target.at("reached") == false) {
+    c.failure = fmt::format("not reached in {} steps", target.at("step").dump());
+  }
+  found.push_back(std::move(c));
+  return found;
+}
+
+std::string write_junit(const Json& report) {
+  const std::vector<Case> all = cases(report);
+  const std::string suite = xml_text(title(report));
+  std::size_t failures = 0, errors = 0;
+  double seconds = 0;
+  std::string body;
+  for (const Case& c : all) {
+    failures += c.failure.empty() ? 0 : 1;
+    errors += c.error.empty() ? 0 : 1;
+    seconds += c.seconds;
+    body += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"",
+                        suite,
+                        xml_text(c.name),
+                        c.seconds);
+    if (c.failure.empty() && c.error.empty()) {
+      body += "/>\n";
+      continue;
+    }
+    body +=
+        fmt::format(">\n      <{0} message=\"{1}\" type=\"halfstep\">{1}</{0}>\n    </testcase>\n",
+                    c.failure.empty() ? "error" : "failure",
+                    xml_text(c.failure.empty() ? c.error : c.failure));
+  }
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"",
+                  all.size(),
+                  failures,
+                  errors,
+                  seconds);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n"
+      "  <testsuite name=\"{1}\" {0} timestamp=\"{2}\">\n{3}  </testsuite>\n</testsuites>\n",
+      counts,
+      suite,
+      xml_text(report.at("run").at("started_at").get<std::string>()),
+      body);
+}
+
+}  // namespace
+
+constinit const Exporter k_junit{"junit", "report.junit.xml", "train compare", write_junit};
+
+}  // namespace halfstep::report

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/json.h"
+
+namespace halfstep::report {
+
+/// Seconds since 1970 of "2026-01-31T12:00:00Z"; 0 for anything else.
+double unix_seconds(const std::string& utc);
+
+/// When the epochs of a training run took place. A report holds how long each took, not when it
+/// began: they are laid end to end from the run's start on.
+struct EpochTime {
+  std::int64_t epoch = 0;
+  std::int64_t steps = 0;    ///< up to its end
+  std::int64_t samples = 0;  ///< drawn up to its end
+  double start = 0;          ///< s since 1970
+  double trained = 0;        ///< end of its training steps
+  double end = 0;            ///< end of its evaluation
+};
+std::vector<EpochTime> epoch_times(const Json& report);
+
+}  // namespace halfstep::report
