@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "report/cross_checks.h"
@@ -24,9 +25,16 @@ std::string shown(const Json& value) {
   return text;
 }
 
+/// Whether a number is whole and fits 64 bits: the checks that follow count with it.
 bool is_integral(const Json& value) {
+  constexpr double k_two_63 = 9223372036854775808.0;
+  if (value.is_number_unsigned()) {
+    return value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max();
+  }
   if (value.is_number_integer()) return true;
-  return value.is_number_float() && value.get<double>() == std::floor(value.get<double>());
+  if (!value.is_number_float()) return false;
+  const double real = value.get<double>();
+  return real == std::floor(real) && std::abs(real) < k_two_63;
 }
 
 bool has_type(const Json& value, const std::string& type) {

@@ -1,0 +1,114 @@
+// Blocks of a training report from what training hands over.
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <string_view>
+
+#include "report/history_columns.h"
+#include "report/schema_blocks.h"
+#include "report/train_report.h"
+#include "report/validate.h"
+
+namespace halfstep::report {
+namespace {
+
+using train::Status;
+
+train::EpochRecord epoch(std::int64_t number, double loss) {
+  train::EpochRecord record;
+  record.epoch = number;
+  record.train = {{"loss", loss}, {"accuracy", 0.5}};
+  record.learning_rate = 0.1;
+  record.steps = 10;
+  return record;
+}
+
+TEST_CASE("history: a column per metric and one value per epoch in each") {
+  std::vector<train::EpochRecord> epochs{epoch(1, 2.0), epoch(2, 1.0)};
+  const Json plain = history_block(epochs, {"accuracy"});
+  CHECK(plain.at("loss") == Json::array({2.0, 1.0}));
+  CHECK_FALSE(plain.contains("val_loss"));
+  CHECK(plain.at("loss_scale") == Json::array({nullptr, nullptr}));
+  CHECK(metric_columns(plain) == std::vector<std::string>{"loss", "accuracy"});
+
+  // Validation that one epoch lacks leaves a null, not a shorter column.
+  epochs[1].validation = {{"loss", 1.5}, {"accuracy", 0.75}};
+  epochs[1].loss_scale = 1024;
+  epochs[1].partial = true;
+  const Json full = history_block(epochs, {"accuracy"});
+  CHECK(full.at("val_loss") == Json::array({nullptr, 1.5}));
+  CHECK(full.at("val_accuracy") == Json::array({nullptr, 0.75}));
+  CHECK(full.at("loss_scale") == Json::array({nullptr, 1024.0}));
+  CHECK(full.at("partial") == Json::array({false, true}));
+  for (const auto& [name, column] : full.items()) {
+    CAPTURE(name);
+    CHECK(column.size() == 2);
+  }
+  CHECK(check_schema(full, schema::history()).empty());
+  const Json empty = history_block({}, {"accuracy"});
+  CHECK(empty.at("epoch").empty());
+  CHECK(check_schema(empty, schema::history()).empty());
+}
+
+TEST_CASE("classes: accuracy of each class, null for one without samples") {
+  train::Confusion confusion;
+  confusion.classes = 3;
+  confusion.counts = {3, 1, 0, 0, 0, 0, 1, 0, 2};  // rows by label
+  const Json block = confusion_block(confusion, {"cat", "dog"});
+  const Json& rows = block.at("per_class");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0] ==
+        Json{{"class", 0}, {"name", "cat"}, {"count", 4}, {"correct", 3}, {"accuracy", 0.75}});
+  CHECK(rows[1].at("count") == 0);
+  CHECK(rows[1].at("accuracy").is_null());
+  CHECK(rows[2].at("name").is_null());  // more classes than names
+  CHECK(rows[2].at("accuracy") == number(2.0 / 3));
+  CHECK(block.at("confusion") == Json::parse("[[3,1,0],[0,0,0],[1,0,2]]"));
+  CHECK(check_schema(block, schema::classes()).empty());
+  CHECK(confusion_block({}, {}).is_null());
+}
+
+TEST_CASE("step time: without a counted step every time is null, and both are valid") {
+  train::StepTimeSummary summary;
+  summary.first_step = 12;
+  const Json none = step_time_block(summary);
+  CHECK(none.at("median").is_null());
+  CHECK(none.at("median_ci95").is_null());
+  CHECK(none.at("first_step") == 12.0);
+  summary.n = 3;
+  summary.median = 2;
+  summary.median_ci95 = {1, 3};
+  const Json some = step_time_block(summary);
+  CHECK(some.at("median_ci95") == Json::array({1.0, 3.0}));
+  for (const Json& block : {none, some}) CHECK(check_schema(block, schema::step_time()).empty());
+  const Json rate = throughput_block(summary, 4e9);
+  CHECK(rate.at("achieved_tflops") == 2.0);  // 4 GFLOP in 2 ms
+  CHECK(throughput_block({}, 4e9).at("achieved_tflops").is_null());
+}
+
+TEST_CASE("exit codes: each end of a run has its own") {
+  struct Row {
+    Status status;
+    bool missed;
+    int code;
+  };
+  constexpr std::array k_rows{Row{Status::completed, false, 0},
+                              Row{Status::completed, true, 5},
+                              Row{Status::target_reached, false, 0},
+                              Row{Status::stopped_early, false, 0},
+                              Row{Status::stopped_early, true, 5},
+                              Row{Status::interrupted, true, 130},
+                              Row{Status::preempted, true, 75},
+                              Row{Status::diverged, true, 4}};
+  for (const Row& row : k_rows) {
+    CAPTURE(name(row.status));
+    CHECK(exit_code(row.status, row.missed) == row.code);
+  }
+}
+
+}  // namespace
+}  // namespace halfstep::report

@@ -1,0 +1,91 @@
+// TensorBoard's frames and checksums.
+
+#include "report/export/event_file.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <ostream>
+
+#include "core/files.h"
+#include "report/export/timeline.h"
+
+namespace halfstep::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("events: CRC-32C gives the values of RFC 3720") {
+  CHECK(crc32c("123456789") == 0xE3069283);
+  CHECK(crc32c("") == 0);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AA);
+  CHECK(crc32c(std::string(32, '\xFF')) == 0x62A8AB43);
+  std::string rising;
+  for (int i = 0; i < 32; ++i) rising += static_cast<char>(i);
+  CHECK(crc32c(rising) == 0x46DD794E);
+}
+
+TEST_CASE("events: a frame is length, its CRC, data, its CRC") {
+  const std::string frame = framed("abc");
+  REQUIRE(frame.size() == 8 + 4 + 3 + 4);
+  CHECK(frame.substr(0, 8) == std::string("\x03\0\0\0\0\0\0\0", 8));
+  CHECK(frame.substr(12, 3) == "abc");
+}
+
+/// A record whose data begin with nine bytes of time, as those of events do.
+std::string record(char time, const std::string& rest) {
+  return framed(std::string(9, time) + rest);
+}
+
+TEST_CASE("events: a file keeps what it has, drops what changed and gains the rest") {
+  const fs::path folder =
+      fs::temp_directory_path() / ("halfstep_events_" + std::to_string(::getpid()));
+  const std::string path = (folder / "tb" / "events").string();
+  const std::string a = record('1', "version"), b = record('2', "one"), c = record('3', "two");
+  update_event_file(path, {a, b});
+  CHECK(read_file(path) == a + b);
+  update_event_file(path, {a, b, c});
+  CHECK(read_file(path) == a + b + c);
+  // Another time alone is no change: what stands there stays.
+  update_event_file(path, {record('9', "version"), record('9', "one"), c});
+  CHECK(read_file(path) == a + b + c);
+  // A changed record goes, and all that follow it.
+  const std::string changed = record('4', "one, whole");
+  update_event_file(path, {a, changed});
+  CHECK(read_file(path) == a + changed);
+  // A torn end, as a crash leaves it, is cut off.
+  write_file_atomically(path, a + b.substr(0, b.size() - 3));
+  update_event_file(path, {a, b, c});
+  CHECK(read_file(path) == a + b + c);
+  write_file_atomically(path, "no frames at all, whatever it is");
+  update_event_file(path, {a});
+  CHECK(read_file(path) == a);
+  fs::remove_all(folder);
+}
+
+TEST_CASE("timeline: UTC as seconds, epochs end to end") {
+  CHECK(unix_seconds("1970-01-02T00:00:01Z") == 86401);
+  CHECK(unix_seconds("2024-02-29T12:00:00Z") == 1709208000);
+  CHECK(unix_seconds("2023-02-29T12:00:00Z") == 0);
+  CHECK(unix_seconds("yesterday") == 0);
+  const Json report{{"run", {{"started_at", "1970-01-01T00:00:10Z"}}},
+                    {"samples", {{"seen", 100}}},
+                    {"history",
+                     {{"epoch", {1, 2}},
+                      {"steps", {3, 1}},
+                      {"train_seconds", {2.0, 1.0}},
+                      {"eval_seconds", {0.5, 0.25}}}}};
+  const std::vector<EpochTime> times = epoch_times(report);
+  REQUIRE(times.size() == 2);
+  CHECK(times[0].start == 10);
+  CHECK(times[0].end == 12.5);
+  CHECK(times[1].start == 12.5);
+  CHECK(times[1].trained == 13.5);
+  CHECK(times[0].samples == 75);
+  CHECK(times[1].samples == 100);
+  CHECK(times[1].steps == 4);
+}
+
+}  // namespace
+}  // namespace halfstep::report
