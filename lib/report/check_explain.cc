@@ -13,19 +13,21 @@ using Found = std::vector<Violation>;
 /// "node" of "node:port".
 std::string node_of(const std::string& input) { return input.substr(0, input.rfind(':')); }
 
-void check_casts(const Json& report, const std::set<std::string>& nodes, Found& found) {
+/// `names` are those of the nodes; with emulated float16, casts read casts too.
+void check_casts(const Json& report, std::set<std::string> names, Found& found) {
+  for (const Json& cast : report.at("casts")) names.insert(cast.at("name").get<std::string>());
   std::size_t to_half = 0;
   for (std::size_t i = 0; i < report.at("casts").size(); ++i) {
     const Json& cast = report.at("casts")[i];
     const std::string path = fmt::format("casts[{}]", i);
     if (cast.at("from") == cast.at("to")) found.push_back({path + ".to", "is the dtype cast from"});
     if (cast.at("to") == "float16" || cast.at("to") == "bfloat16") ++to_half;
-    if (!nodes.contains(node_of(cast.at("input")))) {
-      found.push_back({path + ".input", "is no port of a node"});
+    if (!names.contains(node_of(cast.at("input")))) {
+      found.push_back({path + ".input", "is no port of a node or cast"});
     }
     for (std::size_t k = 0; k < cast.at("consumers").size(); ++k) {
-      if (nodes.contains(cast.at("consumers")[k])) continue;
-      found.push_back({fmt::format("{}.consumers[{}]", path, k), "is no node"});
+      if (names.contains(cast.at("consumers")[k])) continue;
+      found.push_back({fmt::format("{}.consumers[{}]", path, k), "is no node or cast"});
     }
   }
   if (report.at("casts_counted") > to_half) {

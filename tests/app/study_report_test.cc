@@ -199,11 +199,12 @@ TEST_CASE("report: explanations follow their schema, and every change to one is 
   const Json graph = keep(directory, {"explain", "--graph", "graph.txt"}, "graph.json");
   REQUIRE(graph.at("status") == "ok");
   REQUIRE(graph.at("casts").size() > 0);
+  keep(directory, {"explain", "--graph", "graph.txt", "--mode", "cpu"}, "emulated.json");
   write_text(directory.file("unknown.txt"), "a = NoSuchOp\n");
   CHECK(keep(directory, {"explain", "--graph", "unknown.txt"}, "failed.json").at("status") ==
         "failed");
   const std::vector<std::string> files{
-      "explain.json", "rewrite.json", "diff.json", "graph.json", "failed.json"};
+      "explain.json", "rewrite.json", "diff.json", "graph.json", "emulated.json", "failed.json"};
   std::vector<std::string> words{"report", "validate"};
   words.insert(words.end(), files.begin(), files.end());
   const Finished own = halfstep(words, directory.path());
