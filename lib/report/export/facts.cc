@@ -92,12 +92,13 @@ std::string title(const Json& report) {
 
 Facts main_facts(const Json& report) {
   const Json& context = report.at("context");
-  Facts facts{
-      {"status", status(report)},
-      {"started", word(report.at("run").at("started_at"))},
-      {"machine",
-       fmt::format(
-           "{}, {} threads", word(context.at("cpu").at("model")), word(context.at("threads")))}};
+  Facts facts{{"status", status(report)},
+              {"started", word(report.at("run").at("started_at"))},
+              {"machine",
+               fmt::format("{}, {} thread{}",
+                           word(context.at("cpu").at("model")),
+                           word(context.at("threads")),
+                           context.at("threads") == 1 ? "" : "s")}};
   if (report.at("kind") == "train") add_training(report, facts);
   return facts;
 }

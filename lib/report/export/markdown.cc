@@ -38,10 +38,17 @@ std::string table(const Rows& rows) {
   return text + "\n";
 }
 
-std::string list(const std::vector<std::string>& lines) {
-  std::string text;
+/// A section of one list; "" for an empty one.
+std::string list(std::string_view heading, const std::vector<std::string>& lines) {
+  std::string text = fmt::format("## {}\n\n", heading);
   for (const std::string& line : lines) text += "- " + plain(line) + "\n";
   return lines.empty() ? "" : text + "\n";
+}
+
+std::string sentences(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += plain(line) + ".\n";
+  return text + "\n";
 }
 
 std::string write_markdown(const Json& report) {
@@ -54,18 +61,20 @@ std::string write_markdown(const Json& report) {
       text += "## Epochs\n\n" + table(history_rows(report.at("history")));
     }
   } else if (report.at("kind") == "compare") {
-    text += table(compare_rows(report)) + list(compare_legend(report));
+    text += table(compare_rows(report)) + sentences(compare_legend(report));
     std::vector<std::string> gates;
     for (const Json& gate : report.at("gates")) {
       gates.push_back(fmt::format(
           "fail if {}: {}", gate.at("expression").get<std::string>(), gate_outcome(gate)));
     }
-    text += list(gates);
-    if (const Rows settings = setting_rows(report); !settings.empty()) text += table(settings);
+    text += list("Gates", gates);
+    if (const Rows settings = setting_rows(report); !settings.empty()) {
+      text += "## Settings\n\n" + table(settings);
+    }
   } else {
     text += table(bench_rows(report));
   }
-  return text + list(remarks(report));
+  return text + list("Notes", remarks(report));
 }
 
 }  // namespace
