@@ -3,41 +3,85 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
 #include "command.h"
 #include "core/error.h"
+#include "version_text.h"
 
 namespace {
 
 using halfstep::app::Command;
 using halfstep::app::command_table;
 
-/// CLI11 knows no nearest word; we do.
-std::string suggestion(const std::vector<std::string>& words) {
-  std::vector<std::string> known;
-  for (const Command* command : command_table()) known.emplace_back(command->name);
+/// The names of the commands below `command`.
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(below->get_name());
+  }
+  return names;
+}
+
+/// Every flag of `command` with its dashes.
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+/// The first word that is a flag `command` does not have, or "". CLI11 tells what is missing before
+/// what is misspelled, and knows no nearest word.
+std::string unknown_flag(const CLI::App& command, const std::vector<std::string>& words) {
+  const std::vector<std::string> known = flags_of(command);
   for (const std::string& word : words) {
-    if (!word.starts_with("-")) return halfstep::did_you_mean(word, known);
+    if (word == "--") break;
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.starts_with("--") && std::find(known.begin(), known.end(), flag) == known.end()) {
+      return flag;
+    }
   }
   return "";
 }
 
+void print_error(const std::string& message, const std::string& hint) {
+  fmt::print(stderr, "error: {}{}\n", message, hint.empty() ? "" : fmt::format(" ({})", hint));
+}
+
 int usage_error(const CLI::App& app,
                 const CLI::ParseError& error,
-                const std::vector<std::string>& words,
-                bool any_command) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help
-  if (!any_command && !words.empty() && !words[0].starts_with("-")) {
-    const std::string hint = suggestion(words);
-    fmt::print(
-        stderr, "error: unknown command '{}'{}\n", words[0], hint.empty() ? "" : " (" + hint + ")");
-  } else {
-    fmt::print(stderr, "error: {}\n", error.what());
+                const std::vector<std::string>& words) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  constexpr int k_usage = static_cast<int>(halfstep::ErrorKind::config);
+  if (words.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return k_usage;
   }
-  fmt::print(stderr, "halfstep --help lists commands and flags\n");
-  return static_cast<int>(halfstep::ErrorKind::config);
+  const CLI::App* command = &app;
+  std::string path = "halfstep";
+  std::size_t depth = 0;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+    ++depth;
+  }
+  const std::string flag = unknown_flag(*command, words);
+  const std::vector<std::string> commands = commands_of(*command);
+  if (!commands.empty() && depth < words.size() && !words[depth].starts_with("-")) {
+    print_error(fmt::format("unknown command '{}'", words[depth]),
+                halfstep::did_you_mean(words[depth], commands));
+  } else if (!flag.empty()) {
+    print_error(fmt::format("{} has no flag {}", path, flag),
+                halfstep::did_you_mean(flag, flags_of(*command)));
+  } else {
+    print_error(error.what(), "");
+  }
+  fmt::print(stderr, "{} --help lists {}\n", path, commands.empty() ? "flags" : "commands");
+  return k_usage;
 }
 
 int run(int argc, char** argv) {
@@ -45,13 +89,11 @@ int run(int argc, char** argv) {
                "halfstep");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "help of all commands");
+  app.set_version_flag("--version", halfstep::app::version_text, "print the version and exit");
   std::function<int()> chosen;
-  bool any_command = false;
-  std::vector<std::function<int()>> actions;
   for (const Command* command : command_table()) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->doc));
     std::function<int()> action = command->declare(*sub);
-    sub->preparse_callback([&any_command](std::size_t) { any_command = true; });
     sub->final_callback([&chosen, action = std::move(action)] {
       if (!chosen) chosen = action;
     });
@@ -60,7 +102,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return usage_error(app, error, words, any_command);
+    return usage_error(app, error, words);
   }
   return chosen();
 }

@@ -3,23 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "backend/backend.h"
 #include "command.h"
-#include "report/build_info.h"
+#include "version_text.h"
 
 namespace halfstep::app {
 namespace {
 
 std::function<int()> declare_version(CLI::App&) {
   return [] {
-    const report::BuildInfo build = report::build_info();
-    fmt::print("halfstep {} ({}{}, {}, {})\noneDNN {}\n",
-               build.version,
-               build.git_commit.empty() ? "no commit" : build.git_commit.substr(0, 12),
-               build.git_dirty ? "+changes" : "",
-               build.build_type,
-               build.compiler,
-               backend::onednn_version());
+    fmt::print("{}\n", version_text());
     return 0;
   };
 }

@@ -51,7 +51,11 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
                               {{"train", "run.yaml", "--epoch-count", "3"}, "--epoch-count"},
                               {{"train", "run.yaml", "--epochs", "many"}, "--epochs"},
                               {{"train"}, "is required"},
-                              {{}, "subcommand"},
+                              {{}, "Usage: halfstep"},
+                              {{"config"}, "subcommand"},
+                              {{"config", "shwo", "run.yaml"}, "did you mean 'show'?"},
+                              {{"train", "--polcy", "float32"}, "did you mean '--policy'?"},
+                              {{"--verison"}, "did you mean '--version'?"},
                               {{"report", "schema", "trian"}, "did you mean 'train'?"},
                               {{"config", "init", "mnist-mpl"}, "did you mean 'mnist-mlp'?"}};
   for (const Row& row : rows) {
