@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "command.h"
 #include "core/error.h"
@@ -104,7 +106,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, words);
   }
-  return chosen();
+  const int exit_code = chosen();
+  // A result that did not arrive is not a result.
+  if (std::fflush(stdout) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
+  }
+  return exit_code;
 }
 
 }  // namespace
@@ -118,6 +125,10 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "error: out of memory\n");
     return static_cast<int>(halfstep::ErrorKind::memory);
+  } catch (const std::system_error& error) {
+    // The system refused: no space left, no more threads.
+    fmt::print(stderr, "error: {}\n", error.what());
+    return static_cast<int>(halfstep::ErrorKind::data);
   } catch (const std::exception& error) {
     fmt::print(stderr,
                "internal error: {}\nThis is a bug in halfstep; please report it with the config.\n",

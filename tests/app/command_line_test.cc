@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "app/small_run.h"
+#include "support/paths.h"
 
 namespace halfstep::test {
 namespace {
@@ -65,6 +66,18 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
     CHECK(end.exit_code == 2);
     CHECK(end.out.empty());
     CHECK(holds(end.err, row.said));
+  }
+}
+
+TEST_CASE("command line: a result that cannot be written is no success") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (const std::string command : {"config show run.yaml", "report schema train", "version"}) {
+    CAPTURE(command);
+    const std::string line = "'" + program().string() + "' " + command + " > /dev/full";
+    const Finished end = Process({"/bin/sh", "-c", line}, directory.path()).wait();
+    CHECK(end.exit_code == 3);
+    CHECK(holds(end.err, "No space left"));
   }
 }
 
