@@ -116,21 +116,26 @@ void refuse_training_flags(const State& state) {
   diagnostics.throw_if_any();
 }
 
-/// Metrics by which runs can be put side by side: those that all of them have.
+/// Metrics by which runs can be put side by side: those that all have that did not diverge.
 std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& runs) {
+  std::vector<const train::ComparedRun*> sound;
+  for (const report::FinishedRun& f : runs) {
+    if (f.run.status != train::Status::diverged) sound.push_back(&f.run);
+  }
   std::vector<std::string> names;
+  if (sound.empty()) return names;
   const auto add = [&](const std::string& split, const train::Metrics& metrics) {
     for (const auto& [name, value] : metrics) names.push_back(split + name);
   };
-  const train::ComparedRun& first = runs.front().run;
+  const train::ComparedRun& first = *sound.front();
   add("test_", first.test);
   if (!first.history.empty()) {
     add("val_", first.history.back().validation);
     add("train_", first.history.back().train);
   }
   std::erase_if(names, [&](const std::string& name) {
-    return !std::all_of(runs.begin(), runs.end(), [&](const report::FinishedRun& f) {
-      return f.run.metric(name).has_value();
+    return !std::all_of(sound.begin(), sound.end(), [&](const train::ComparedRun* run) {
+      return run->metric(name).has_value();
     });
   });
   return names;

@@ -174,6 +174,14 @@ TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
   CHECK(holds(flags.err, "--seeds: error: means nothing for finished runs"));
   CHECK(holds(flags.err, "--epochs: error: means nothing for finished runs"));
 
+  // A run that diverged has no metrics; the others still have theirs.
+  train(directory, "c", {"--set", "optimizer.learning_rate=1e30"});
+  REQUIRE(report_of(directory, "c").at("status") == "diverged");
+  const Finished diverged = halfstep({"compare", "a", "b", "c"}, directory.path());
+  CAPTURE(diverged.out);
+  CHECK(holds(diverged.out, "test acc"));
+  CHECK(holds(diverged.out, "note: c diverged"));
+
   Json report = report_of(directory, "b");
   report["step_time"]["median"] = -1e308;
   write_text(directory.file("b/report.json"), report.dump());
