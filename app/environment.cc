@@ -1,5 +1,7 @@
 #include "environment.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -11,6 +13,18 @@ std::optional<std::string> environment(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return std::string(value);
+}
+
+std::map<std::string, std::string> environment_with_prefix(std::string_view prefix) {
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
+    if (equals + 1 == text.size()) continue;
+    found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
 }
 
 std::vector<config::Override> environment_overrides() {

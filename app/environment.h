@@ -1,6 +1,7 @@
 #pragma once
 // The only place that reads the environment.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace halfstep::app {
 
 /// The value of a variable; an empty one counts as unset.
 std::optional<std::string> environment(std::string_view name);
+
+/// All variables whose names begin with `prefix`, empty ones left out.
+std::map<std::string, std::string> environment_with_prefix(std::string_view prefix);
 
 /// HALFSTEP_DEVICE, HALFSTEP_THREADS as settings that lie over the files and under the flags.
 std::vector<config::Override> environment_overrides();

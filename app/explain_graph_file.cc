@@ -54,6 +54,7 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
     log_warning("{}: {}", to_string(problem.where), problem.message);
   }
   options.mode = *precision::mode_named(flags.mode);
+  options.infer_follows = flags.infer_follows;
   if (!flags.arch.empty()) options.device.arch = flags.arch;
   if (flags.cuda_version >= 0) options.device.cuda_version = flags.cuda_version;
   if (flags.cudnn_version >= 0) options.device.cudnn_version = flags.cudnn_version;
@@ -82,6 +83,9 @@ void declare(CLI::App& command, GraphFileFlags& flags) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--cudnn-version", flags.cudnn_version, "8000 for cuDNN 8.0")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--infer-follows",
+                   flags.infer_follows,
+                   "convert infer ops after a converted op in every mode, as TensorFlow 2.21 does");
   command.add_flag("--strict", flags.strict, "exit 2 when the rewrite fails");
 }
 

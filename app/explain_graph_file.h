@@ -18,6 +18,7 @@ struct GraphFileFlags {
   int cuda_version = -1;  ///< -1: the default
   int cudnn_version = -1;
   bool strict = false;
+  bool infer_follows = false;
   std::string format;            ///< table, json or dot
   std::vector<std::string> set;  ///< precision.lists.<list>.<add|remove>=[Op,...]
 };

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "environment.h"
+#include "precision/tf_environment.h"
 #include "terminal.h"
 
 namespace halfstep::app {
@@ -105,6 +106,8 @@ LoadedConfig load_config(const RunOptions& options) {
   const config::Node node = config::assemble(options.configs, overrides, diagnostics, load);
   loaded.spec = config::parse_run_spec(node, diagnostics);
   diagnostics.throw_if_any();
+  loaded.spec.precision.tensorflow_variables =
+      environment_with_prefix(precision::k_variable_prefix);
   loaded.path = options.configs.front();
   return loaded;
 }

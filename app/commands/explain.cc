@@ -1,16 +1,19 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <set>
 
 #include "command.h"
-#include "core/files.h"
 #include "explain_graph_file.h"
+#include "report/explain_diff.h"
+#include "report/explain_dot.h"
 #include "report/explain_report.h"
+#include "report/explain_table.h"
+#include "report/matrix_unit.h"
 #include "run_options.h"
-#include "training_run.h"
+#include "study/policy_words.h"
 
 namespace halfstep::app {
 namespace {
@@ -23,79 +26,65 @@ struct State {
   std::vector<std::string> diff;
 };
 
-/// One config under one policy; `word` is a policy or `rewrite:float16`, "" as the config says.
-config::RunSpec under(config::RunSpec spec, const std::string& word) {
-  if (word.empty()) return spec;
-  constexpr std::string_view k_rewrite = "rewrite:";
-  if (word.starts_with(k_rewrite)) {
-    const auto target = dtype_named(word.substr(k_rewrite.size()));
-    if (!target || !is_half(*target)) {
-      throw UserError(ErrorKind::config,
-                      {"--diff", 0, 0, ""},
-                      fmt::format("'{}' is not a rewrite", word),
-                      "rewrite:float16 or rewrite:bfloat16");
-    }
-    spec.precision.policy = "float32";
-    spec.precision.rewrite = config::Rewrite::automatic;
-    spec.precision.target = target;
-    return spec;
-  }
-  const std::vector<std::string> known(config::k_policy_names.begin(),
-                                       config::k_policy_names.end());
-  if (precision::policy_named(word) == nullptr) {
-    throw UserError(ErrorKind::config,
-                    {"--diff", 0, 0, ""},
-                    fmt::format("unknown policy '{}'", word),
-                    did_you_mean(word, known));
-  }
-  spec.precision.policy = word;
-  spec.precision.rewrite = config::Rewrite::none;
-  return spec;
-}
+/// What a config is explained on: the machine there is, or the one that --arch pretends.
+struct Hardware {
+  backend::Backend backend;
+  std::string gpu;  ///< "sm_70"; "" on the CPU
+};
 
 report::Explanation explain(const LoadedConfig& loaded,
                             const data::Dataset& dataset,
-                            const backend::Backend& device,
+                            const Hardware& hardware,
                             const std::string& word) {
-  train::Session session(under(loaded.spec, word), dataset, device);
-  print_warnings(session.warnings());
-  return report::explain(session);
+  config::RunSpec spec =
+      word.empty() ? loaded.spec : study::make_variant(loaded.spec, word, "--diff").spec;
+  // A GPU's own target is float16.
+  if (!hardware.gpu.empty() && !spec.precision.target) spec.precision.target = DType::float16;
+  train::Session session(spec, dataset, hardware.backend);
+  return report::explain(session, hardware.gpu);
 }
 
-/// `--arch`: kernels are chosen as if the processor were another one.
-void pretend(backend::Backend& device, const std::string& arch) {
-  if (arch.empty()) return;
-  if (const auto isa = backend::isa_named(arch)) {
-    device.capabilities.isa = *isa;
-    return;
+/// With `arch`, kernels are chosen as if the processor were another one.
+Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
+  Hardware hardware{open_device(spec), ""};
+  if (arch.empty()) return hardware;
+  if (report::is_gpu(arch)) {
+    hardware.gpu = arch;
+  } else if (const auto isa = backend::isa_named(arch)) {
+    hardware.backend.capabilities.isa = *isa;
+  } else {
+    const std::vector<std::string> known{
+        "baseline", "avx2", "avx512", "avx512_bf16", "amx", "sm_70", "sm_80", "sm_90"};
+    const std::string nearest = did_you_mean(arch, known);
+    throw UserError(ErrorKind::config,
+                    {"--arch", 0, 0, ""},
+                    fmt::format("unknown architecture '{}'", arch),
+                    nearest.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : nearest);
   }
-  throw UserError(ErrorKind::config,
-                  {"--arch", 0, 0, ""},
-                  fmt::format("unknown architecture '{}'", arch),
-                  "baseline, avx2, avx512, avx512_bf16 or amx; sm_70 and the like go with --graph");
+  return hardware;
 }
 
 int explain_config(const State& state) {
   apply_logging(state.run);
   const LoadedConfig loaded = load_config(state.run);
-  backend::Backend device = open_device(loaded.spec);
-  pretend(device, state.arch);
+  const Hardware machine = hardware(loaded.spec, state.arch);
   const data::Dataset dataset = load_data(loaded);
+  const bool json = state.run.json || state.format == "json";
   if (!state.diff.empty()) {
-    const report::Explanation a = explain(loaded, dataset, device, state.diff[0]);
-    const report::Explanation b = explain(loaded, dataset, device, state.diff[1]);
+    const std::string &left = state.diff[0], &right = state.diff[1];
+    const report::Explanation a = explain(loaded, dataset, machine, left);
+    const report::Explanation b = explain(loaded, dataset, machine, right);
     fmt::print("{}",
-               state.run.json ? report::dump(report::diff_json(a, b, state.diff[0], state.diff[1]))
-                              : report::diff_table(a, b, state.diff[0], state.diff[1]));
+               json ? report::dump(report::diff_json(a, b, left, right))
+                    : report::diff_table(a, b, left, right));
     return 0;
   }
-  const report::Explanation explanation = explain(loaded, dataset, device, "");
-  if (state.run.json || state.format == "json") {
-    fmt::print("{}", report::dump(report::to_json(explanation)));
-  } else {
-    fmt::print("{}",
-               state.format == "dot" ? report::to_dot(explanation) : report::to_table(explanation));
-  }
+  const report::Explanation e = explain(loaded, dataset, machine, "");
+  const bool verbose = state.run.verbosity > 0;
+  fmt::print("{}",
+             json                    ? report::dump(report::to_json(e))
+             : state.format == "dot" ? report::to_dot(e, verbose)
+                                     : report::to_table(e, verbose));
   return 0;
 }
 
@@ -106,7 +95,7 @@ std::function<int()> declare_explain(CLI::App& command) {
   command.add_option("--format", state->format, "table, json or dot")
       ->check(CLI::IsMember({"table", "json", "dot"}));
   command.add_option(
-      "--arch", state->arch, "pretend this hardware: avx2, avx512, amx; sm_70 with --graph");
+      "--arch", state->arch, "pretend this hardware: avx2, avx512, avx512_bf16, amx, sm_70, ...");
   command
       .add_option("--diff", state->diff, "two policies (or rewrite:float16) to compare op by op")
       ->expected(2);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -84,6 +85,8 @@ struct PrecisionSpec {
   LossScaleSpec loss_scale;
   ListEdits lists;
   std::vector<OverrideSpec> overrides;
+  /// TensorFlow's own switches of the rewrite by their full names, from the environment; no field.
+  std::map<std::string, std::string> tensorflow_variables;
 
   void fields(Fields& f);
 };

@@ -8,8 +8,6 @@
 namespace halfstep::precision {
 namespace {
 
-constexpr std::string_view k_prefix = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_";
-
 /// Names of the list variables, by List; the clear list has no older name.
 constexpr std::array<std::string_view, 4> k_names{
     "ALLOWLIST", "INFERLIST", "DENYLIST", "CLEARLIST"};
@@ -21,7 +19,7 @@ class Reader {
       : variables_(variables), warnings_(warnings) {}
 
   std::optional<std::string> text(std::string_view suffix) const {
-    return variables_(fmt::format("{}{}", k_prefix, suffix));
+    return variables_(fmt::format("{}{}", k_variable_prefix, suffix));
   }
 
   /// TensorFlow's booleans: 0, 1, true, false in any case.
@@ -59,7 +57,7 @@ class Reader {
  private:
   static Where where(std::string_view suffix) {
     Where where;
-    where.path = fmt::format("{}{}", k_prefix, suffix);
+    where.path = fmt::format("{}{}", k_variable_prefix, suffix);
     return where;
   }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "precision/rewrite.h"
@@ -13,6 +14,9 @@ namespace halfstep::precision {
 
 /// The value of an environment variable, or nothing when it is not set.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// What the names of all these variables begin with.
+inline constexpr std::string_view k_variable_prefix = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_";
 
 /// Applies LEVEL, {ALLOW,INFER,DENY,CLEAR}LIST_{ADD,REMOVE}, the older WHITELIST, GRAYLIST and
 /// BLACKLIST pairs (after those), IGNORE_PERFORMANCE, SIMULATE_GPU and EMULATE_FP16 to `options`.

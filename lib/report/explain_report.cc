@@ -3,139 +3,195 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+
+#include "graph/ops/ops.h"
+#include "passes/prune.h"
+#include "report/explain_hints.h"
+#include "report/matrix_unit.h"
 
 namespace halfstep::report {
 namespace {
 
-bool is_half_name(const std::string& dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+using graph::Graph;
+using graph::Node;
 
-/// What differs between two explanations of one model, op by op.
-struct Difference {
-  const OpRow* a = nullptr;
-  const OpRow* b = nullptr;
+double bytes_of(const graph::TensorType& type) {
+  return static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
+}
+
+/// Ops that only say where a value comes from.
+bool is_source(const Node& node) {
+  static constexpr std::array<std::string_view, 5> k_sources{
+      "Const", "Placeholder", "VarHandleOp", "ReadVariableOp", "NoOp"};
+  return std::find(k_sources.begin(), k_sources.end(), node.op) != k_sources.end();
+}
+
+/// The decision about each node: that of its attribute T, of a cast's target, else its first.
+std::map<std::string, const train::RewriteDecision*> by_node(const train::RewriteSummary& rewrite) {
+  std::map<std::string, const train::RewriteDecision*> main;
+  for (const train::RewriteDecision& d : rewrite.decisions) {
+    const train::RewriteDecision*& best = main[d.node];
+    if (best == nullptr || d.attr == "T" || d.attr == "DstT") best = &d;
+  }
+  return main;
+}
+
+class Explainer {
+ public:
+  Explainer(train::Session& session, const plan::Plan& plan, std::string gpu)
+      : graph_(passes::prune(session.prepared().graph)),
+        backend_(session.backend()),
+        gpu_(std::move(gpu)),
+        decisions_(by_node(session.prepared().rewrite)),
+        op_of_(static_cast<std::size_t>(graph_.size()), -1),
+        readers_(static_cast<std::size_t>(graph_.size())) {
+    for (const plan::KernelChoice& choice : plan.kernels()) {
+      if (!choice.kernel.empty()) launches_[plan.graph().node(choice.node).name] = choice.kernel;
+    }
+    for (int id = 0; id < graph_.size(); ++id) {
+      for (const graph::Value& input : graph_.node(id).inputs) {
+        readers_[static_cast<std::size_t>(input.node)].push_back(id);
+      }
+    }
+  }
+
+  std::vector<ExplainedOp> run() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      const backend::Kernel* kernel = backend::choose(backend_, {graph_, node}).kernel;
+      if (is_source(node) || (kernel != nullptr && kernel->alias)) continue;
+      op_of_[static_cast<std::size_t>(id)] = static_cast<int>(ops_.size());
+      ops_.push_back(op(id));
+    }
+    return std::move(ops_);
+  }
+
+ private:
+  ExplainedOp op(int id) {
+    const Node& node = graph_.node(id);
+    ExplainedOp op;
+    op.row = op_row(graph_, node);
+    op.step = "policy";
+    if (const auto it = decisions_.find(node.name); it != decisions_.end()) {
+      op.list = it->second->list;
+      op.step = it->second->step;
+      op.cause = it->second->cause;
+      op.row.reason = it->second->reason;
+    }
+    find_kernel(id, op);
+    for (const graph::TensorType& type : node.outputs) {
+      if (!is_floating(type.dtype)) continue;
+      op.bytes += bytes_of(type);
+      if (is_half(type.dtype)) op.half_bytes += bytes_of(type);
+    }
+    if (node.op == "Cast" && is_floating(graph_.type(node.inputs[0]).dtype) &&
+        is_floating(node.outputs[0].dtype)) {
+      op.cast = true;
+      op.cast_bytes = op.bytes + bytes_of(graph_.type(node.inputs[0]));
+    }
+    for (const graph::Value& input : node.inputs) add_reads(input.node, op.reads);
+    return op;
+  }
+
+  /// The op behind a value, aliases and reads passed over.
+  void add_reads(int id, std::vector<int>& reads) const {
+    const int index = op_of_[static_cast<std::size_t>(id)];
+    if (index >= 0) {
+      if (std::find(reads.begin(), reads.end(), index) == reads.end()) reads.push_back(index);
+      return;
+    }
+    const Node& node = graph_.node(id);
+    if (!is_source(node) && !node.inputs.empty()) add_reads(node.inputs[0].node, reads);
+  }
+
+  /// The launch of that name, else the one of the op that it was fused into: a reader.
+  void find_kernel(int id, ExplainedOp& op) const {
+    if (!gpu_.empty()) return;
+    std::set<int> seen;
+    const int reader = launched(id, seen);
+    if (reader < 0) return;
+    const std::string& name = graph_.node(reader).name;
+    op.row.kernel = launches_.at(name);
+    if (reader != id) op.fused_into = name;
+  }
+
+  int launched(int id, std::set<int>& seen) const {
+    if (launches_.contains(graph_.node(id).name)) return id;
+    if (!seen.insert(id).second) return -1;
+    for (int reader : readers_[static_cast<std::size_t>(id)]) {
+      const int found = launched(reader, seen);
+      if (found >= 0) return found;
+    }
+    return -1;
+  }
+
+  Graph graph_;
+  const backend::Backend& backend_;
+  std::string gpu_;
+  std::map<std::string, const train::RewriteDecision*> decisions_;
+  std::map<std::string, std::string> launches_;  ///< kernels by name of node
+  std::vector<int> op_of_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<ExplainedOp> ops_;
 };
 
-std::vector<Difference> differences(const Explanation& a, const Explanation& b) {
-  std::map<std::string, const OpRow*> other;
-  for (const OpRow& row : b.rows) other[row.name] = &row;
-  std::vector<Difference> found;
-  for (const OpRow& row : a.rows) {
-    const auto it = other.find(row.name);
-    if (row.type == "Cast") continue;
-    if (it == other.end()) continue;
-    if (it->second->compute_dtype != row.compute_dtype || it->second->out_dtype != row.out_dtype) {
-      found.push_back({&row, it->second});
-    }
+void add_up(Explanation& e) {
+  double half_flops = 0, half_bytes = 0;
+  for (const ExplainedOp& op : e.ops) {
+    e.flops += op.row.flops;
+    if (is_half_name(op.row.compute_dtype)) half_flops += op.row.flops;
+    e.bytes += op.bytes;
+    half_bytes += op.half_bytes;
+    if (op.cast) ++e.casts;
+    e.cast_bytes += op.cast_bytes;
   }
-  return found;
-}
-
-void shape_hints(const plan::Plan& plan, Explanation& e) {
-  const graph::Graph& graph = plan.graph();
-  std::set<std::string> told;
-  for (int id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    if (node.op != "MatMul" || node.origin.phase != graph::Phase::forward) continue;
-    const Shape& a = graph.type(node.inputs[0]).shape;
-    const Shape& out = node.outputs[0].shape;
-    if (!is_half(node.outputs[0].dtype) || !told.insert(node.origin.layer).second) continue;
-    const std::array<std::pair<std::string_view, std::int64_t>, 3> dims{
-        {{"batch", out[0]}, {"inputs", a.back()}, {"units", out[1]}}};
-    for (const auto& [what, extent] : dims) {
-      if (extent % 8 == 0) continue;
-      e.hints.push_back(
-          {"W203",
-           node.origin.layer,
-           fmt::format("{} {} is not a multiple of 8, which 16-bit units work in; {} would be",
-                       what,
-                       extent,
-                       (extent + 7) / 8 * 8)});
-    }
-  }
-}
-
-void size_hint(double flops, Explanation& e) {
-  constexpr double k_small = 5e7;
-  if (flops > 0 && flops < k_small) {
-    e.hints.push_back(
-        {"W204",
-         "",
-         fmt::format("a step has {:.1f} MFLOP: too few for 16 bits to save time; expect "
-                     "memory savings only",
-                     flops / 1e6)});
-  }
-}
-
-/// Denied ops, by who denied them.
-void deny_hints(Explanation& e) {
-  std::map<std::string, std::int64_t> by_cause;
-  for (const train::RewriteDecision& d : e.rewrite.decisions) {
-    if (d.step == "deny_spread" && !d.cause.empty() && d.list != "deny") ++by_cause[d.cause];
-  }
-  for (const auto& [cause, count] : by_cause) {
-    const auto op = std::find_if(e.rewrite.decisions.begin(),
-                                 e.rewrite.decisions.end(),
-                                 [&](const auto& d) { return d.node == cause; });
-    if (op == e.rewrite.decisions.end() || op->list.empty()) continue;
-    e.hints.push_back(
-        {"W205",
-         cause,
-         fmt::format("{} keeps {} ops behind it in float32; to let them through: --set "
-                     "precision.lists.{}.remove=[{}] --set precision.lists.clear.add=[{}]",
-                     op->op,
-                     count,
-                     op->list,
-                     op->op,
-                     op->op)});
-  }
-}
-
-std::string short_reason(const std::string& reason, std::size_t width) {
-  return reason.size() <= width ? reason : reason.substr(0, width - 3) + "...";
+  e.half_flops_share = e.flops > 0 ? half_flops / e.flops : 0;
+  e.half_bytes_share = e.bytes > 0 ? half_bytes / e.bytes : 0;
 }
 
 }  // namespace
 
-Explanation explain(train::Session& session) {
-  Explanation e;
+const ExplainedOp* Explanation::find(std::string_view name) const {
+  const auto it = std::find_if(
+      ops.begin(), ops.end(), [&](const ExplainedOp& op) { return op.row.name == name; });
+  return it == ops.end() ? nullptr : &*it;
+}
+
+Explanation explain(train::Session& session, const std::string& gpu) {
   const config::RunSpec& spec = session.spec();
+  Explanation e;
   e.rewrite = session.prepared().rewrite;
   e.policy = e.rewrite.target.empty() ? spec.precision.policy : "rewrite to " + e.rewrite.target;
-  e.device = session.backend().name;
-  plan::Plan& plan = session.plan(nn::Purpose::train, spec.training.batch_size);
-  e.rows = op_rows(plan);
-
-  double all_flops = 0, half_flops = 0, all_bytes = 0, half_bytes = 0;
-  const graph::Graph& graph = plan.graph();
-  for (const OpRow& row : e.rows) {
-    all_flops += row.flops;
-    if (is_half_name(row.compute_dtype)) half_flops += row.flops;
-    const graph::Node& node = graph.node(graph.find(row.name));
-    for (const graph::TensorType& type : node.outputs) {
-      if (!is_floating(type.dtype)) continue;
-      const auto bytes =
-          static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
-      all_bytes += bytes;
-      if (is_half(type.dtype)) half_bytes += bytes;
-      if (node.op != "Cast" || !is_floating(graph.type(node.inputs[0]).dtype)) continue;
-      ++e.casts;
-      e.cast_bytes += bytes + static_cast<double>(type.shape.elements()) *
-                                  static_cast<double>(size_bytes(graph.type(node.inputs[0]).dtype));
-    }
-  }
-  e.half_flops_share = all_flops > 0 ? half_flops / all_flops : 0;
-  e.half_bytes_share = all_bytes > 0 ? half_bytes / all_bytes : 0;
-  shape_hints(plan, e);
-  if (half_flops > 0) size_hint(all_flops, e);
-  deny_hints(e);
-  for (const config::Warning& w : session.warnings())
-    e.hints.push_back({w.code, to_string(w.where), w.message});
+  e.device = gpu.empty() ? session.backend().name : "cuda";
+  e.arch = gpu.empty() ? std::string(name(session.backend().capabilities.isa)) : gpu;
+  e.batch = spec.training.batch_size;
+  const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
+  e.ops = Explainer(session, plan, gpu).run();
+  add_up(e);
+  e.hints = hints(session, e);
   return e;
 }
 
 Json to_json(const Explanation& e) {
+  std::vector<OpRow> rows;
+  for (const ExplainedOp& op : e.ops) rows.push_back(op.row);
+  Json ops = ops_block(rows);
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(utf8(text));
+  };
+  for (std::size_t i = 0; i < e.ops.size(); ++i) {
+    const ExplainedOp& op = e.ops[i];
+    ops[i]["kernel"] = or_null(op.row.kernel);
+    ops[i]["fused_into"] = or_null(op.fused_into);
+    ops[i]["list"] = or_null(op.list);
+    ops[i]["step"] = op.step;
+    ops[i]["cause"] = or_null(op.cause);
+    ops[i]["bytes"] = number(op.bytes);
+    ops[i]["cast_bytes"] = number(op.cast_bytes);
+  }
   Json hints = Json::array();
   for (const Hint& hint : e.hints) {
     hints.push_back(
@@ -145,111 +201,26 @@ Json to_json(const Explanation& e) {
           {"kind", "explain"},
           {"policy", e.policy},
           {"device", e.device},
-          {"ops", ops_block(e.rows)},
+          {"arch", e.arch},
+          {"batch_size", e.batch},
+          {"ops", std::move(ops)},
           {"rewrite", rewrite_block(e.rewrite)},
           {"casts_executed", e.casts},
           {"cast_bytes", number(e.cast_bytes)},
+          {"flops_per_step", number(e.flops)},
           {"half_flops_share", number(e.half_flops_share)},
           {"half_bytes_share", number(e.half_bytes_share)},
           {"hints", std::move(hints)}};
 }
 
-std::string to_table(const Explanation& e) {
-  std::string text = fmt::format("{}, {}\n\n{:<44} {:<26} {:<9} {:<9} {:<9} {:<24} {}\n",
-                                 e.policy,
-                                 e.device,
-                                 "op",
-                                 "type",
-                                 "in",
-                                 "compute",
-                                 "out",
-                                 "kernel",
-                                 "decided by");
-  std::string phase;
-  for (const OpRow& row : e.rows) {
-    if (row.phase != phase) {
-      phase = row.phase;
-      text += fmt::format("-- {}\n", phase);
-    }
-    text += fmt::format("{:<44} {:<26} {:<9} {:<9} {:<9} {:<24} {}\n",
-                        short_reason(row.name, 44),
-                        short_reason(row.type, 26),
-                        row.in_dtype,
-                        row.compute_dtype,
-                        row.out_dtype,
-                        short_reason(row.kernel, 24),
-                        row.reason);
-  }
-  text += fmt::format(
-      "\n{} casts move {:.2f} MB; {:.1f} % of the FLOPs and {:.1f} % of the bytes written are "
-      "16-bit\n",
-      e.casts,
-      e.cast_bytes / 1e6,
-      e.half_flops_share * 100,
-      e.half_bytes_share * 100);
-  if (!e.rewrite.target.empty()) {
-    text += fmt::format("rewrite: {} of {} nodes converted to {}\n",
-                        e.rewrite.nodes_converted,
-                        e.rewrite.nodes_total,
-                        e.rewrite.target);
-  }
-  for (const Hint& hint : e.hints) {
-    text += fmt::format(
-        "hint {}{}{}: {}\n", hint.code, hint.where.empty() ? "" : " ", hint.where, hint.message);
-  }
-  return text;
+std::string megabytes(double bytes) {
+  if (bytes < 999.5) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 999.5e3) return fmt::format("{:.3g} kB", bytes / 1e3);
+  return fmt::format("{:.3g} MB", bytes / 1e6);
 }
 
-std::string to_dot(const Explanation& e) {
-  std::string text = "digraph step {\n  rankdir=TB;\n  node [shape=box, style=filled];\n";
-  std::string previous;
-  for (const OpRow& row : e.rows) {
-    text += fmt::format("  \"{}\" [label=\"{}\\n{}\", fillcolor={}];\n",
-                        row.name,
-                        row.name,
-                        row.compute_dtype,
-                        is_half_name(row.compute_dtype) ? "palegreen" : "white");
-    if (!previous.empty()) text += fmt::format("  \"{}\" -> \"{}\";\n", previous, row.name);
-    previous = row.name;
-  }
-  return text + "}\n";
-}
-
-Json diff_json(const Explanation& a,
-               const Explanation& b,
-               const std::string& name_a,
-               const std::string& name_b) {
-  Json ops = Json::array();
-  for (const Difference& d : differences(a, b)) {
-    ops.push_back({{"name", utf8(d.a->name)},
-                   {"type", d.a->type},
-                   {"compute_dtype", {d.a->compute_dtype, d.b->compute_dtype}},
-                   {"out_dtype", {d.a->out_dtype, d.b->out_dtype}},
-                   {"kernel", {d.a->kernel, d.b->kernel}},
-                   {"reason", {utf8(d.a->reason), utf8(d.b->reason)}}});
-  }
-  return {{"schema_version", 1},
-          {"kind", "explain_diff"},
-          {"policies", {name_a, name_b}},
-          {"ops", std::move(ops)}};
-}
-
-std::string diff_table(const Explanation& a,
-                       const Explanation& b,
-                       const std::string& name_a,
-                       const std::string& name_b) {
-  std::string text =
-      fmt::format("{:<44} {:<26} {:<20} {:<20} kernels\n", "op", "type", name_a, name_b);
-  for (const Difference& d : differences(a, b)) {
-    text += fmt::format("{:<44} {:<26} {:<20} {:<20} {} | {}\n",
-                        short_reason(d.a->name, 44),
-                        short_reason(d.a->type, 26),
-                        d.a->compute_dtype,
-                        d.b->compute_dtype,
-                        d.a->kernel,
-                        d.b->kernel);
-  }
-  return text;
+bool is_main_phase(const std::string& phase) {
+  return phase == "input" || phase == "forward" || phase == "loss";
 }
 
 }  // namespace halfstep::report

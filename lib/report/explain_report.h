@@ -1,6 +1,9 @@
 #pragma once
 // `explain` of a config: every op of the training step with its dtypes, the reason for them, the
-// casts, and hints.
+// casts, and hints. Ops are those the precision passes decided about, before fusion.
+
+#include <string>
+#include <vector>
 
 #include "report/json.h"
 #include "report/precision_block.h"
@@ -8,38 +11,52 @@
 namespace halfstep::report {
 
 struct Hint {
-  std::string code;  ///< "W203"
-  std::string where;
+  std::string code;   ///< "W203"
+  std::string where;  ///< layer or place in the config, "" without one
   std::string message;
+};
+
+struct ExplainedOp {
+  OpRow row;               ///< `kernel` is "" where the hardware is only pretended
+  std::string fused_into;  ///< the op whose launch computes this one too, "" when it has its own
+  std::string list;        ///< of the rewrite: allow, infer, deny, clear; "" when on none
+  std::string step;        ///< of the rewrite that decided; "policy" without a rewrite
+  std::string cause;       ///< the op that decided or stands in the way, "" without one
+  bool cast = false;       ///< between floating dtypes
+  double cast_bytes = 0;   ///< read and written, when it is a cast
+  double bytes = 0;        ///< of floating outputs
+  double half_bytes = 0;   ///< of 16-bit outputs
+  std::vector<int> reads;  ///< indices of the ops whose values it reads
 };
 
 struct Explanation {
   std::string policy;  ///< or "rewrite to bfloat16"
-  std::string device;
-  std::vector<OpRow> rows;
+  std::string device;  ///< "cpu"
+  std::string arch;    ///< "avx512_bf16", "sm_70": what is there or pretended
+  std::int64_t batch = 0;
+  std::vector<ExplainedOp> ops;
   train::RewriteSummary rewrite;
   std::int64_t casts = 0;
   double cast_bytes = 0;        ///< read and written by casts in a step
-  double half_flops_share = 0;  ///< of products and convolutions
-  double half_bytes_share = 0;  ///< of all outputs
+  double flops = 0;             ///< of products and convolutions, a step
+  double bytes = 0;             ///< written by all ops, a step
+  double half_flops_share = 0;  ///< of `flops`
+  double half_bytes_share = 0;  ///< of `bytes`
   std::vector<Hint> hints;
+
+  const ExplainedOp* find(std::string_view name) const;
 };
 
-Explanation explain(train::Session& session);
+/// Explains the training step of a session. `gpu`: pretend this GPU ("sm_70"), "" for the
+/// session's own backend.
+Explanation explain(train::Session& session, const std::string& gpu = "");
 
+/// The report of kind `explain`.
 Json to_json(const Explanation& explanation);
-std::string to_table(const Explanation& explanation);
-/// Graphviz: one box per op, coloured by dtype.
-std::string to_dot(const Explanation& explanation);
 
-/// Ops whose dtypes differ between two policies.
-Json diff_json(const Explanation& a,
-               const Explanation& b,
-               const std::string& name_a,
-               const std::string& name_b);
-std::string diff_table(const Explanation& a,
-                       const Explanation& b,
-                       const std::string& name_a,
-                       const std::string& name_b);
+/// "16.8 MB", "36.9 kB", of bytes.
+std::string megabytes(double bytes);
+/// Whether ops of this phase are shown unless everything is asked for.
+bool is_main_phase(const std::string& phase);
 
 }  // namespace halfstep::report

@@ -19,6 +19,13 @@ double node_flops(const Graph& graph, const Node& node) {
     const Shape& a = graph.type(node.inputs[0]).shape;
     return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
   }
+  if (node.op == "PackedMatMul") {
+    double product = 2;
+    for (const char* extent : {"m", "n", "k"}) {
+      product *= static_cast<double>(node.attrs.get<std::int64_t>(extent));
+    }
+    return product;
+  }
   if (node.op == "Conv2D" || node.op == "DepthwiseConv2dNative") {
     const Shape& filter = graph.type(node.inputs[1]).shape;
     const bool depthwise = node.op != "Conv2D";
@@ -76,37 +83,40 @@ Json decisions(const train::RewriteSummary& summary) {
 
 bool any_half(const std::vector<OpRow>& rows) {
   for (const OpRow& row : rows) {
-    const bool half = row.compute_dtype == "float16" || row.compute_dtype == "bfloat16";
-    if (half && row.flops > 0) return true;
+    if (is_half_name(row.compute_dtype) && row.flops > 0) return true;
   }
   return false;
 }
 
 }  // namespace
 
+bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+
+OpRow op_row(const Graph& graph, const Node& node) {
+  std::vector<graph::TensorType> inputs;
+  for (const graph::Value& input : node.inputs) inputs.push_back(graph.type(input));
+  OpRow row;
+  row.name = node.name;
+  row.type = node.op;
+  row.layer = node.origin.layer;
+  row.phase = name(node.origin.phase);
+  row.in_dtype = main_dtype(inputs);
+  row.out_dtype = main_dtype(node.outputs);
+  const graph::AttrValue* t = node.attrs.find("T");
+  const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
+  row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
+  if (accumulates(node.op)) row.accumulate_dtype = "float32";
+  row.reason = node.origin.reason;
+  row.flops = node_flops(graph, node);
+  return row;
+}
+
 std::vector<OpRow> op_rows(const plan::Plan& plan) {
-  const Graph& graph = plan.graph();
   std::vector<OpRow> rows;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
-    const Node& node = graph.node(choice.node);
-    std::vector<graph::TensorType> inputs;
-    for (const graph::Value& input : node.inputs) inputs.push_back(graph.type(input));
-    OpRow row;
-    row.name = node.name;
-    row.type = node.op;
-    row.layer = node.origin.layer;
-    row.phase = name(node.origin.phase);
-    row.in_dtype = main_dtype(inputs);
-    row.out_dtype = main_dtype(node.outputs);
-    const graph::AttrValue* t = node.attrs.find("T");
-    const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
-    row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
-    if (accumulates(node.op)) row.accumulate_dtype = "float32";
-    row.reason = node.origin.reason;
-    row.kernel = choice.kernel;
-    row.flops = node_flops(graph, node);
-    rows.push_back(std::move(row));
+    rows.push_back(op_row(plan.graph(), plan.graph().node(choice.node)));
+    rows.back().kernel = choice.kernel;
   }
   return rows;
 }

@@ -22,6 +22,12 @@ struct OpRow {
   double flops = 0;
 };
 
+/// "float16", "bfloat16".
+bool is_half_name(std::string_view dtype);
+
+/// What a node of a graph computes in; `kernel` is left empty.
+OpRow op_row(const graph::Graph& graph, const graph::Node& node);
+
 /// One row per launch of a plan, in order.
 std::vector<OpRow> op_rows(const plan::Plan& plan);
 

@@ -115,12 +115,29 @@ Json diff() {
 }
 
 Json explain() {
+  Json op = ops();
+  op["description"] = "every op that the precision passes decided about, in order";
+  const std::vector<Member> more{
+      {"fused_into", nullable(text("op whose launch computes this one too"))},
+      {"list", nullable(text("of the rewrite that names the op"))},
+      {"step", text("of the rewrite that decided; policy without one")},
+      {"cause", nullable(text("op that decided or stands in the way"))},
+      {"bytes", number("of its floating outputs")},
+      {"cast_bytes", number("read and written, when it casts between floating dtypes")}};
+  for (const Member& member : more) {
+    op["items"]["properties"][std::string(member.name)] = member.schema;
+    op["items"]["required"].push_back(member.name);
+  }
+  op["items"]["properties"]["kernel"] = nullable(text("null on pretended hardware"));
   return object({{"schema_version", version()},
                  {"kind", constant("explain", "")},
                  {"policy", text("or the rewrite and its target")},
                  {"device", text("backend that would compute")},
-                 {"ops", ops()},
+                 {"arch", text("instruction set or GPU, maybe pretended")},
+                 {"batch_size", integer("samples per step", 1)},
+                 {"ops", std::move(op)},
                  {"rewrite", rewrite()},
+                 {"flops_per_step", number("of products and convolutions")},
                  {"casts_executed", integer("casts between floating dtypes in a step")},
                  {"cast_bytes", number("bytes read and written by them in a step")},
                  {"half_flops_share", fraction("of products and convolutions")},

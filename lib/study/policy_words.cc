@@ -85,6 +85,7 @@ Variant make_variant(const config::RunSpec& base,
   if (!known->target.empty()) set("target", known->target);
   Variant variant{word, config::parse_run_spec(node, diagnostics)};
   diagnostics.throw_if_any();
+  variant.spec.precision.tensorflow_variables = base.precision.tensorflow_variables;
   return variant;
 }
 

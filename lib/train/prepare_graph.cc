@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "graph/ops/ops.h"
+#include "passes/prune.h"
+#include "precision/tf_environment.h"
 
 namespace halfstep::train {
 namespace {
@@ -81,6 +83,29 @@ std::vector<RewriteDecision> decisions(const graph::Graph& given,
   return decisions;
 }
 
+void add(std::vector<Problem>& problems, std::vector<config::Warning>& warnings) {
+  for (Problem& problem : problems) {
+    std::string message = std::move(problem.message);
+    if (!problem.hint.empty()) message += fmt::format(" ({})", problem.hint);
+    warnings.push_back({"W105", std::move(problem.where), std::move(message)});
+  }
+}
+
+/// TensorFlow's variables come after the config's edits; a level that the config gives wins.
+void add_tensorflow_variables(const config::PrecisionSpec& spec,
+                              precision::RewriteOptions& options,
+                              std::vector<config::Warning>& warnings) {
+  const precision::Level given = options.level;
+  std::vector<Problem> problems = precision::apply_tensorflow_variables(
+      [&](const std::string& name) {
+        const auto it = spec.tensorflow_variables.find(name);
+        return it == spec.tensorflow_variables.end() ? std::nullopt : std::optional(it->second);
+      },
+      options);
+  if (spec.level) options.level = given;
+  add(problems, warnings);
+}
+
 }  // namespace
 
 precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, const Where& where) {
@@ -99,9 +124,14 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
     return prepared;
   }
   const Where where = spec.where("precision.lists");
-  const precision::RewriteOptions options = rewrite_options(spec.precision, where);
-  const precision::UnknownEdits unknown = precision::unknown_ops(options.edits, graph::op_table());
+  precision::RewriteOptions options = rewrite_options(spec.precision, where);
+  add_tensorflow_variables(spec.precision, options, prepared.warnings);
+  precision::UnknownEdits unknown = precision::unknown_ops(options.edits, graph::op_table());
   if (!unknown.errors.empty()) throw UserError(ErrorKind::config, unknown.errors);
+  add(unknown.warnings, prepared.warnings);
+  // The rewrite gets to see what will run, as in TensorFlow, which prunes first.
+  graph = passes::prune(graph);
+  prepared.rewrite.nodes_total = graph.size();
 
   precision::RewriteResult result = precision::rewrite(graph, graph::op_table(), options);
   if (result.status == precision::RewriteStatus::failed) {

@@ -40,9 +40,10 @@ struct RewriteSummary {
 struct Prepared {
   graph::Graph graph;
   RewriteSummary rewrite;
+  std::vector<config::Warning> warnings;  ///< about TensorFlow's variables
 };
 
-/// The rewrite's edits and level as a config gives them.
+/// The rewrite's edits and level as a config gives them; TensorFlow's variables are left out.
 precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, const Where& where);
 
 /// Applies what `spec.precision` asks for beyond policies: the automatic rewrite, with one reason

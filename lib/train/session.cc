@@ -60,6 +60,7 @@ Session::Session(const config::RunSpec& spec,
   const std::int64_t batch = main_batch();
   prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
   warnings_ = spec_.warnings;
+  warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
   }

@@ -30,6 +30,7 @@ class Session {
 
   const config::RunSpec& spec() const { return spec_; }
   const nn::Blueprint& blueprint() const { return blueprint_; }
+  const nn::DataShape& data_shape() const { return data_shape_; }
   const backend::Backend& backend() const { return backend_; }
   const data::Dataset& dataset() const { return dataset_; }
   plan::State& state() { return *state_; }

@@ -1,0 +1,246 @@
+#include "report/explain_hints.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/half.h"
+#include "nn/step_graph.h"
+#include "precision/rewrite.h"
+#include "report/explain_words.h"
+#include "report/matrix_unit.h"
+
+namespace halfstep::report {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+struct Context {
+  train::Session& session;
+  const Graph& graph;
+  const Explanation& e;
+  DType half;  ///< what products are computed in
+  std::optional<MatrixUnit> unit;
+  std::vector<Hint>& found;
+
+  void add(std::string code, std::string where, std::string message) const {
+    found.push_back({std::move(code), std::move(where), std::move(message)});
+  }
+};
+
+struct Extent {
+  std::string_view what;
+  std::int64_t size;
+};
+
+/// The extents of a forward product that are a user's choice; nothing for other ops.
+std::vector<Extent> extents(const Graph& graph, const Node& node) {
+  const auto last = [&](std::size_t i) { return graph.type(node.inputs[i]).shape.back(); };
+  if (node.op == "MatMul") {
+    const Shape& out = node.outputs[0].shape;
+    return {{"batch", out[0]}, {"inputs", last(0)}, {"units", out[1]}};
+  }
+  if (node.op == "Conv2D") return {{"input channels", last(0)}, {"filters", last(1)}};
+  return {};
+}
+
+void padding_hints(const Context& c) {
+  if (!c.unit) return;
+  for (const ExplainedOp& op : c.e.ops) {
+    const Node& node = c.graph.node(c.graph.find(op.row.name));
+    if (op.row.phase != "forward" || !is_half(node.outputs[0].dtype)) continue;
+    std::vector<std::string> parts;
+    double padded = 1;
+    for (const Extent& extent : extents(c.graph, node)) {
+      const std::int64_t up =
+          (extent.size + c.unit->multiple - 1) / c.unit->multiple * c.unit->multiple;
+      if (up == extent.size) continue;
+      parts.push_back(fmt::format("{} {} (to {})", extent.what, extent.size, up));
+      padded *= static_cast<double>(up) / static_cast<double>(extent.size);
+    }
+    if (parts.empty()) continue;
+    const double share = op.row.flops / c.e.flops;
+    const double cost = share * (padded - 1);
+    constexpr double k_negligible = 0.02;
+    c.add("W203",
+          op.row.layer,
+          fmt::format("{} work in multiples of {} and pad {}; this adds {} of the step's FLOPs{}",
+                      c.unit->name,
+                      c.unit->multiple,
+                      fmt::join(parts, ", "),
+                      cost < 0.001 ? "under 0.1 %" : fmt::format("{:.1f} %", cost * 100),
+                      cost < k_negligible ? ": negligible" : ""));
+  }
+}
+
+void unit_hint(const Context& c) {
+  if (c.unit) return;
+  c.add("W206",
+        "",
+        fmt::format("{} multiplies no {}: values are held in 16 bits and multiplied in float32, "
+                    "which saves memory, not time",
+                    c.e.arch,
+                    name(c.half)));
+}
+
+void size_hint(const Context& c) {
+  constexpr double k_small = 5e7;
+  if (c.e.flops >= k_small) return;
+  c.add("W204",
+        "",
+        fmt::format("a step has {:.3g} MFLOP: too few for 16 bits to save time; expect to save "
+                    "memory only",
+                    c.e.flops / 1e6));
+}
+
+void cast_hint(const Context& c) {
+  constexpr double k_much = 0.25;
+  if (c.e.bytes == 0 || c.e.cast_bytes < k_much * c.e.bytes) return;
+  const auto largest = std::max_element(
+      c.e.ops.begin(), c.e.ops.end(), [](const ExplainedOp& a, const ExplainedOp& b) {
+        return a.cast_bytes < b.cast_bytes;
+      });
+  c.add("W207",
+        "",
+        fmt::format("casts read and write {}, where all ops together write {}; {} of it by {}{}",
+                    megabytes(c.e.cast_bytes),
+                    megabytes(c.e.bytes),
+                    megabytes(largest->cast_bytes),
+                    short_name(*largest),
+                    largest->row.layer.empty() ? "" : " of " + largest->row.layer));
+}
+
+/// The single number of a Const that a value comes from by casts, or nothing.
+std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
+  const Node* node = &graph.node(value.node);
+  while (node->op == "Cast") node = &graph.node(node->inputs[0].node);
+  if (node->op != "Const") return std::nullopt;
+  const graph::AttrValue* numbers = node->attrs.find("value");
+  if (numbers == nullptr) return std::nullopt;
+  const auto* reals = std::get_if<std::vector<double>>(numbers);
+  if (reals == nullptr || reals->size() != 1) return std::nullopt;
+  return reals->front();
+}
+
+void epsilon_hints(const Context& c) {
+  constexpr double k_smallest_subnormal = 0x1p-24;
+  for (const ExplainedOp& op : c.e.ops) {
+    if (op.row.compute_dtype != "float16") continue;
+    const Node& node = c.graph.node(c.graph.find(op.row.name));
+    for (const graph::Value& input : node.inputs) {
+      const std::optional<double> value = constant_behind(c.graph, input);
+      if (!value || *value == 0 || std::abs(*value) >= k_smallest_subnormal) continue;
+      c.add("W208",
+            op.row.layer,
+            fmt::format("{} computes with {:.3g}, which is nearly or exactly 0 in float16, whose "
+                        "smallest number is 6e-8; give a larger epsilon or dtype: float32",
+                        op.row.name,
+                        *value));
+    }
+  }
+}
+
+/// Edits that move an op from the deny list to the infer list.
+std::string edit_flags(const std::string& op) {
+  return fmt::format(
+      "--set precision.lists.deny.remove=[{0}] --set precision.lists.infer.add=[{0}]", op);
+}
+
+/// How many ops more are converted when `op` may be: the rewrite itself says it.
+std::int64_t gained(const Context& c, const Graph& given, const std::string& op) {
+  config::RunSpec spec = c.session.spec();
+  spec.precision.lists.deny.remove.push_back(op);
+  spec.precision.lists.infer.add.push_back(op);
+  const train::Prepared tried = train::prepare_graph(given, spec);
+  return tried.rewrite.nodes_converted - c.e.rewrite.nodes_converted;
+}
+
+void deny_hints(const Context& c) {
+  // The loss belongs in float32.
+  static constexpr std::array<std::string_view, 2> k_losses{"SoftmaxCrossEntropyWithLogits",
+                                                            "SparseSoftmaxCrossEntropyWithLogits"};
+  std::map<std::string, std::string> denied;  // op -> the first of its nodes
+  for (const train::RewriteDecision& d : c.e.rewrite.decisions) {
+    const bool loss = std::find(k_losses.begin(), k_losses.end(), d.op) != k_losses.end();
+    if (d.list == "deny" && !loss) denied.emplace(d.op, d.node);
+  }
+  if (denied.empty()) return;
+  const Graph given =
+      nn::build_step(c.session.blueprint(), c.session.data_shape(), c.e.batch, nn::Purpose::train);
+  for (const auto& [op, node] : denied) {
+    const std::int64_t more = gained(c, given, op);
+    if (more <= 0) continue;
+    c.add("W205",
+          node,
+          fmt::format("`{}` is on the deny list and drags what follows it to float32; {} more op{} "
+                      "would be {} with {}",
+                      op,
+                      more,
+                      more == 1 ? "" : "s",
+                      name(c.half),
+                      edit_flags(op)));
+  }
+}
+
+void rewrite_hints(const Context& c) {
+  const train::RewriteSummary& rewrite = c.e.rewrite;
+  if (rewrite.target.empty()) return;
+  if (rewrite.nodes_converted == 0) {
+    c.add("W210",
+          "",
+          rewrite.message.empty() ? "the rewrite converted nothing"
+                                  : "the rewrite converted nothing: " + rewrite.message);
+  }
+  if (is_gpu(c.e.arch) && !precision::is_suitable_gpu(c.e.arch)) {
+    c.add("W209",
+          "",
+          fmt::format("TensorFlow leaves graphs as they are on {}, which is below compute "
+                      "capability 7.0 and has no tensor cores; shown is what the rewrite would do",
+                      c.e.arch));
+  }
+  deny_hints(c);
+}
+
+/// The 16-bit dtype that products compute in, if any does.
+std::optional<DType> half_of(const Explanation& e) {
+  for (const ExplainedOp& op : e.ops) {
+    if (op.row.flops > 0 && is_half_name(op.row.compute_dtype)) {
+      return dtype_named(op.row.compute_dtype);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Hint> hints(train::Session& session, const Explanation& e) {
+  std::vector<Hint> found;
+  const std::optional<DType> half = half_of(e);
+  const DType meant = half.value_or(dtype_named(e.rewrite.target).value_or(DType::float16));
+  const Context context{session,
+                        session.prepared().graph,
+                        e,
+                        meant,
+                        half ? matrix_unit(e.arch, *half) : std::nullopt,
+                        found};
+  rewrite_hints(context);
+  if (half) {
+    unit_hint(context);
+    padding_hints(context);
+    size_hint(context);
+    cast_hint(context);
+    epsilon_hints(context);
+  }
+  for (const config::Warning& w : session.warnings()) {
+    found.push_back({w.code, to_string(w.where), w.message});
+  }
+  return found;
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,294 @@
+#include "report/explain_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "report/explain_words.h"
+
+namespace halfstep::report {
+namespace {
+
+constexpr std::size_t k_page = 100;
+
+/// `text` in lines of at most `width`, broken at spaces where there are any.
+std::vector<std::string> wrap(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  while (text.size() > width) {
+    std::size_t end = text.rfind(' ', width);
+    const bool at_space = end != std::string_view::npos && end > 0;
+    if (!at_space) end = width;
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(at_space ? end + 1 : end);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+struct Column {
+  std::string_view title;
+  std::size_t width;
+};
+
+/// A table whose cells wrap within the widths of their columns.
+class Page {
+ public:
+  explicit Page(std::vector<Column> columns) : columns_(std::move(columns)) {
+    std::vector<std::string> titles;
+    for (const Column& column : columns_) titles.emplace_back(column.title);
+    row(titles);
+  }
+
+  void heading(const std::string& text) { text_ += text + "\n"; }
+
+  void row(const std::vector<std::string>& cells) {
+    std::vector<std::vector<std::string>> wrapped;
+    std::size_t height = 0;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      wrapped.push_back(wrap(cells[i], columns_[i].width));
+      height = std::max(height, wrapped.back().size());
+    }
+    for (std::size_t y = 0; y < height; ++y) {
+      std::string line = " ";
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        line +=
+            fmt::format(" {:<{}}", y < wrapped[i].size() ? wrapped[i][y] : "", columns_[i].width);
+      }
+      text_ += trimmed(line);
+    }
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::vector<Column> columns_;
+  std::string text_;
+};
+
+/// Neighbours that one line can stand for.
+struct Run {
+  const ExplainedOp* first = nullptr;
+  std::vector<std::pair<std::string, int>> names;  ///< in order, with how many there are
+};
+
+/// "4 Mul, 2 AddV2".
+std::string joined(const Run& run) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : run.names) {
+    parts.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool same_line(const Explanation& e, const ExplainedOp& a, const ExplainedOp& b) {
+  return !a.cast && !b.cast && a.list == b.list && a.row.in_dtype == b.row.in_dtype &&
+         a.row.compute_dtype == b.row.compute_dtype && a.row.out_dtype == b.row.out_dtype &&
+         a.row.accumulate_dtype == b.row.accumulate_dtype &&
+         short_reason(e, a) == short_reason(e, b) && short_kernel(e, a) == short_kernel(e, b);
+}
+
+/// Ops under one heading, layers in the order in which they come.
+using Groups = std::vector<std::pair<std::string, std::vector<const ExplainedOp*>>>;
+
+Groups grouped(const Explanation& e, bool verbose) {
+  Groups groups;
+  for (const ExplainedOp& op : e.ops) {
+    if (!verbose && !is_main_phase(op.row.phase)) continue;
+    std::string heading = group_name(op);
+    if (heading != op.row.phase && op.row.phase != "forward") heading += ", " + op.row.phase;
+    auto it = std::find_if(
+        groups.begin(), groups.end(), [&](const auto& group) { return group.first == heading; });
+    if (it == groups.end()) {
+      groups.emplace_back(heading, std::vector<const ExplainedOp*>{});
+      it = groups.end() - 1;
+    }
+    it->second.push_back(&op);
+  }
+  return groups;
+}
+
+std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*>& ops, bool join) {
+  std::vector<Run> result;
+  for (const ExplainedOp* op : ops) {
+    const std::string name = short_name(*op);
+    if (!join || result.empty() || !same_line(e, *result.back().first, *op)) {
+      result.push_back({op, {{name, 1}}});
+      continue;
+    }
+    auto& names = result.back().names;
+    const auto it =
+        std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.first == name; });
+    if (it == names.end()) {
+      names.emplace_back(name, 1);
+    } else {
+      ++it->second;
+    }
+  }
+  return result;
+}
+
+/// What a reader must know to read the table.
+std::string legend(bool rewrite) {
+  std::string text =
+      "in, comp, acc, out: dtypes read, computed in, summed in, written (f16 = float16, ...)\n";
+  if (rewrite) {
+    text +=
+        "list: allow = always 16-bit; deny = never, nor the infer ops behind it; infer = only "
+        "between\n"
+        "      16-bit ops (bfloat16: or right after one); clear = like its neighbours; - = left "
+        "alone\n";
+  }
+  return text;
+}
+
+/// The rest of the step in a line: how many ops are 16-bit, and which kinds are not.
+std::string other_phases(const Explanation& e) {
+  std::map<std::string, int> kept;
+  int all = 0, half = 0;
+  for (const ExplainedOp& op : e.ops) {
+    if (op.row.phase != "backward" || op.cast) continue;
+    ++all;
+    if (is_half_name(op.row.compute_dtype)) {
+      ++half;
+    } else if (op.list == "infer" || op.list == "clear") {
+      ++kept[op.cause.empty() ? op.row.type
+                              : fmt::format("{} ({})", op.row.type, short_reason(e, op))];
+    }
+  }
+  std::string text = fmt::format("{} of {} ops in 16 bits (-v lists them)", half, all);
+  if (half == 0 || kept.empty()) return text;
+  std::vector<std::string> parts;
+  for (const auto& [what, count] : kept) {
+    parts.push_back(count == 1 ? what : fmt::format("{} {}", count, what));
+  }
+  return text + fmt::format("; float32: {}", fmt::join(parts, ", "));
+}
+
+/// "title     text", the text wrapped beside its title.
+std::string fact(std::string_view title, std::string_view text) {
+  constexpr std::size_t k_title = 12;
+  std::string result;
+  for (const std::string& line : wrap(text, k_page - k_title)) {
+    result += trimmed(fmt::format("{:<{}}{}", result.empty() ? title : "", k_title, line));
+  }
+  return result;
+}
+
+std::string flops_text(double flops) {
+  return flops < 1e9 ? fmt::format("{:.3g} MFLOP", flops / 1e6)
+                     : fmt::format("{:.3g} GFLOP", flops / 1e9);
+}
+
+std::string sums(const Explanation& e) {
+  std::string text;
+  if (!e.rewrite.target.empty()) {
+    text += fact("converted",
+                 fmt::format("{} of {} nodes (constants, variables and updates never are)",
+                             e.rewrite.nodes_converted,
+                             e.rewrite.nodes_total));
+    if (!e.rewrite.list_edits.empty()) {
+      text += fact("list edits", fmt::format("{}", fmt::join(e.rewrite.list_edits, ", ")));
+    }
+  }
+  text += fact("casts",
+               fmt::format("{}, which read and write {} a step", e.casts, megabytes(e.cast_bytes)));
+  text += fact("in 16 bits",
+               fmt::format("{:.1f} % of {} in products and convolutions, {:.1f} % of {} written",
+                           e.half_flops_share * 100,
+                           flops_text(e.flops),
+                           e.half_bytes_share * 100,
+                           megabytes(e.bytes)));
+  return text;
+}
+
+std::string title(const Explanation& e) {
+  return fmt::format("{}, {}, batch {}",
+                     e.policy,
+                     e.device == "cuda" ? e.arch : e.device + " with " + e.arch,
+                     e.batch);
+}
+
+}  // namespace
+
+std::string to_table(const Explanation& e, bool verbose) {
+  const bool rewrite = !e.rewrite.target.empty();
+  std::vector<Column> columns{{"op", 21}};
+  if (rewrite) columns.push_back({"list", 5});
+  for (const std::string_view word : {"in", "comp", "acc", "out"}) columns.push_back({word, 4});
+  columns.push_back({"why", rewrite ? std::size_t{27} : std::size_t{33}});
+  columns.push_back({"kernel", 22});
+  Page page(columns);
+  for (const auto& [heading, ops] : grouped(e, verbose)) {
+    page.heading(heading);
+    for (const Run& run : runs(e, ops, !verbose)) {
+      const OpRow& row = run.first->row;
+      std::vector<std::string> cells{joined(run)};
+      if (rewrite) cells.push_back(run.first->list.empty() ? "-" : run.first->list);
+      for (const std::string* dtype :
+           {&row.in_dtype, &row.compute_dtype, &row.accumulate_dtype, &row.out_dtype}) {
+        cells.push_back(short_dtype(*dtype));
+      }
+      cells.push_back(short_reason(e, *run.first));
+      cells.push_back(short_kernel(e, *run.first));
+      page.row(cells);
+    }
+  }
+  std::string text = title(e) + "\n\n" + page.text() + "\n";
+  if (!verbose) text += fact("backward", other_phases(e));
+  text += sums(e);
+  for (const Hint& hint : e.hints) {
+    text += fact("hint " + hint.code,
+                 hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
+  }
+  return text + "\n" + legend(rewrite);
+}
+
+std::string diff_table(const Explanation& a,
+                       const Explanation& b,
+                       const std::string& name_a,
+                       const std::string& name_b) {
+  const std::size_t left = std::max<std::size_t>(name_a.size(), 5);
+  const std::size_t right = std::max<std::size_t>(name_b.size(), 5);
+  const std::size_t used = std::min<std::size_t>(21 + left + right + 22 + 6, k_page - 12);
+  Page page({{"op", 21},
+             {name_a, left},
+             {name_b, right},
+             {"why the second", k_page - used},
+             {"kernel", 22}});
+  std::string heading;
+  std::size_t same = 0;
+  for (const ExplainedOp& op : b.ops) {
+    const ExplainedOp* other = a.find(op.row.name);
+    if (op.cast || other == nullptr) continue;
+    if (other->row.compute_dtype == op.row.compute_dtype &&
+        other->row.out_dtype == op.row.out_dtype) {
+      ++same;
+      continue;
+    }
+    const std::string group =
+        group_name(op) + (op.row.phase == "forward" ? "" : ", " + op.row.phase);
+    if (group != heading) page.heading(group);
+    heading = group;
+    page.row({short_name(op),
+              short_dtype(other->row.compute_dtype),
+              short_dtype(op.row.compute_dtype),
+              short_reason(b, op),
+              short_kernel(b, op)});
+  }
+  if (heading.empty()) page.heading("no op differs");
+  std::string text = page.text() + fmt::format("\n{} more ops have equal dtypes\n", same);
+  for (const auto& [name, e] : {std::pair{&name_a, &a}, std::pair{&name_b, &b}}) {
+    text += fmt::format("\n{}\n{}", *name, sums(*e));
+  }
+  return text;
+}
+
+}  // namespace halfstep::report

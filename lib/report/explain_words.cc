@@ -1,0 +1,147 @@
+#include "report/explain_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "report/matrix_unit.h"
+
+namespace halfstep::report {
+namespace {
+
+struct Pair {
+  std::string_view key;
+  std::string_view text;
+};
+
+template <std::size_t N>
+std::string_view find(const std::array<Pair, N>& pairs, std::string_view key) {
+  const auto it =
+      std::find_if(pairs.begin(), pairs.end(), [&](const Pair& p) { return p.key == key; });
+  return it == pairs.end() ? "" : it->text;
+}
+
+constexpr std::array k_dtypes{Pair{"float32", "f32"},
+                              Pair{"float16", "f16"},
+                              Pair{"bfloat16", "bf16"},
+                              Pair{"float64", "f64"},
+                              Pair{"uint8", "u8"},
+                              Pair{"int32", "i32"},
+                              Pair{"int64", "i64"},
+                              Pair{"resource", "-"},
+                              Pair{"", "-"}};
+
+/// Names that would fill a line.
+constexpr std::array k_ops{
+    Pair{"SparseSoftmaxCrossEntropyWithLogits", "softmax cross-entropy"},
+    Pair{"SoftmaxCrossEntropyWithLogits", "softmax cross-entropy"},
+    Pair{"RandomUniformFromOrdinal", "RandomUniform"},
+    Pair{"DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dInput"},
+    Pair{"DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dFilter"},
+};
+
+/// What a gradient op computes, by its type.
+constexpr std::array k_gradients{Pair{"BiasAddGrad", "bias gradient"},
+                                 Pair{"Conv2DBackpropInput", "input gradient"},
+                                 Pair{"DepthwiseConv2dNativeBackpropInput", "input gradient"},
+                                 Pair{"Conv2DBackpropFilter", "weight gradient"},
+                                 Pair{"DepthwiseConv2dNativeBackpropFilter", "weight gradient"}};
+
+/// Reasons that need no other op.
+constexpr std::array k_reasons{Pair{"allow_seed", "allow list: always 16-bit"},
+                               Pair{"forced", "level unsafe_force_all"},
+                               Pair{"preserved", "a result of the step"},
+                               Pair{"existing_cast", "only 16-bit ops read it"}};
+
+/// What follows the last '/'.
+std::string leaf(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+/// "kernel" of "dense_1/kernel/read-0-CastToBf16-0-AutoMixedPrecision" and "dense_1/kernel/Cast".
+std::string cast_of(const ExplainedOp& op) {
+  std::string name = op.row.name;
+  const std::size_t inserted = name.find("-0-CastTo");
+  if (inserted != std::string::npos) {
+    name.erase(inserted);
+  } else {
+    const std::size_t slash = name.rfind('/');
+    if (slash == std::string::npos) return "input";
+    name.erase(slash);
+  }
+  if (name.ends_with("/read")) name.erase(name.size() - 5);
+  if (name == op.row.layer || name.starts_with("input/")) return "input";
+  return leaf(name);
+}
+
+std::string op_name(const ExplainedOp& op) {
+  const std::string_view text = find(k_ops, op.row.type);
+  return text.empty() ? op.row.type : std::string(text);
+}
+
+/// Why no pass of the rewrite decided about an op.
+std::string undecided(const Explanation& e, const ExplainedOp& op) {
+  if (op.list.empty()) return "on no list: left alone";
+  if (op.list == "clear") return "touches no 16-bit op";
+  return e.rewrite.mode == "bf16" ? "not right after a 16-bit op" : "not between two allow ops";
+}
+
+}  // namespace
+
+std::string short_dtype(std::string_view dtype) {
+  const std::string_view text = find(k_dtypes, dtype);
+  return std::string(text.empty() ? dtype : text);
+}
+
+std::string short_name(const ExplainedOp& op) {
+  return op.cast ? "cast " + cast_of(op) : op_name(op);
+}
+
+std::string group_name(const ExplainedOp& op) {
+  if (!op.row.layer.empty()) return op.row.layer;
+  return op.row.phase == "update" || op.row.phase == "clip" ? "optimizer" : op.row.phase;
+}
+
+std::string describe(const ExplainedOp& op) {
+  if (op.row.phase == "loss") return "the loss's " + op_name(op);
+  if (op.row.layer.empty()) return fmt::format("{} ({})", op_name(op), op.row.phase);
+  if (op.row.phase != "backward") return fmt::format("{}'s {}", op.row.layer, op_name(op));
+  const std::string_view gradient = find(k_gradients, op.row.type);
+  return gradient.empty() ? fmt::format("{}'s backward {}", op.row.layer, op_name(op))
+                          : fmt::format("{}'s {}", op.row.layer, gradient);
+}
+
+std::string short_reason(const Explanation& e, const ExplainedOp& op) {
+  if (op.cast) return fmt::format("moves {}", megabytes(op.cast_bytes));
+  if (op.step == "policy") return op.row.reason;
+  const std::string_view fixed = find(k_reasons, op.step);
+  if (!fixed.empty()) return std::string(fixed);
+  const ExplainedOp* cause = op.cause.empty() ? nullptr : e.find(op.cause);
+  const std::string other = cause == nullptr ? op.cause : describe(*cause);
+  if (op.step == "deny_spread") {
+    return other.empty() ? "deny list: never 16-bit" : "denied by " + other;
+  }
+  if (op.step == "between_allows") return "leads to " + other;
+  if (op.step == "infer_after_allow") return "follows " + other;
+  if (op.step == "clear_spread") return "joined to " + other;
+  if (op.step == "none" && !other.empty()) return "reads what is denied: " + other;
+  return op.step == "none" ? undecided(e, op) : op.row.reason;
+}
+
+std::string short_kernel(const Explanation& e, const ExplainedOp& op) {
+  if (is_gpu(e.arch)) {
+    if (op.row.flops == 0) return "-";
+    const auto dtype = dtype_named(op.row.compute_dtype);
+    const auto unit = dtype ? matrix_unit(e.arch, *dtype) : std::nullopt;
+    return std::string(unit ? unit->name : "CUDA cores");
+  }
+  if (!op.fused_into.empty()) {
+    const ExplainedOp* into = e.find(op.fused_into);
+    return fmt::format("in {}", into == nullptr ? leaf(op.fused_into) : op_name(*into));
+  }
+  return op.row.kernel.empty() ? "-" : op.row.kernel;
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,171 @@
+// `explain` of a config as a reader sees it.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+constexpr std::string_view k_network = R"(
+    - {type: reshape, target_shape: [28, 28, 1]}
+    - {type: conv2d, filters: 8, kernel_size: 3, name: conv}
+    - {type: batch_normalization, name: norm}
+    - {type: relu, name: act}
+    - {type: conv2d, filters: 8, kernel_size: 3, name: deep}
+    - {type: global_average_pooling2d, name: pool}
+    - {type: dropout, rate: 0.5, name: drop}
+    - {type: dense, units: 10, name: logits}
+    - {type: softmax, dtype: float32, name: output}
+)";
+
+/// A folder with that network's config.
+struct Folder {
+  TemporaryDirectory directory;
+
+  Folder() {
+    SmallRun run;
+    run.layers = k_network;
+    write_config(directory, run);
+  }
+  std::string explain(std::vector<std::string> words, int exit_code = 0) const {
+    words.insert(words.begin(), {"explain", "run.yaml"});
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == exit_code);
+    return exit_code == 0 ? end.out : end.err;
+  }
+};
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+const std::vector<std::string> k_float16{"--rewrite", "auto", "--set", "precision.target=float16"};
+
+std::vector<std::string> float16(const std::vector<std::string>& more) {
+  std::vector<std::string> words = k_float16;
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("explain: layers as headings, casts in sight, no line wider than a page") {
+  const Folder folder;
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"-v"}}) {
+    const std::string table = folder.explain(float16(more));
+    std::size_t start = 0;
+    for (std::size_t end; (end = table.find('\n', start)) != std::string::npos; start = end + 1) {
+      CHECK(end - start <= 100);
+    }
+    for (std::string_view part :
+         {"\nconv\n", "\nnorm\n", "  cast kernel ", "\nloss\n", "\ncasts "}) {
+      CAPTURE(part);
+      CHECK(contains(table, part));
+    }
+    CHECK(contains(table, "\nconv, backward\n") == !more.empty());
+  }
+}
+
+TEST_CASE("explain: the op that denied is named, and the edit that frees what it denied works") {
+  const Folder folder;
+  const std::string table = folder.explain(k_float16);
+  CHECK(contains(table, "denied by pool's Mean"));
+  CHECK(contains(table, "hint W205"));
+  const std::vector<std::string> edit{
+      "--set", "precision.lists.deny.remove=[Mean]", "--set", "precision.lists.infer.add=[Mean]"};
+  const Json before = Json::parse(folder.explain(float16({"--json"})));
+  std::vector<std::string> words = float16(edit);
+  words.emplace_back("--json");
+  const Json after = Json::parse(folder.explain(words));
+  const Json& hints = before.at("hints");
+  const auto hint = std::find_if(
+      hints.begin(), hints.end(), [](const Json& h) { return h.at("code") == "W205"; });
+  REQUIRE(hint != hints.end());
+  const int more = after.at("rewrite").at("nodes_converted").get<int>() -
+                   before.at("rewrite").at("nodes_converted").get<int>();
+  CHECK(more > 0);
+  CHECK(contains(hint->at("message"), std::to_string(more) + " more op"));
+  CHECK_FALSE(contains(folder.explain(float16(edit)), "hint W205"));
+}
+
+TEST_CASE("explain: the JSON has list, step, cause and bytes of every op, and its sums agree") {
+  const Folder folder;
+  const Json report = Json::parse(folder.explain(float16({"--json"})));
+  std::set<std::string> names;
+  double cast_bytes = 0, flops = 0;
+  for (const Json& op : report.at("ops")) {
+    CHECK(names.insert(op.at("name")).second);
+    cast_bytes += op.at("cast_bytes").get<double>();
+    flops += op.at("flops").get<double>();
+    if (op.at("name") == "drop/Mul") {
+      CHECK(op.at("list") == "infer");
+      CHECK(op.at("step") == "deny_spread");
+      CHECK(op.at("cause") == "pool/Mean");
+    }
+    if (op.at("name") == "conv/Conv2D") {
+      CHECK(op.at("list") == "allow");
+      CHECK(op.at("compute_dtype") == "float16");
+      CHECK(op.at("accumulate_dtype") == "float32");
+    }
+  }
+  CHECK(names.contains("drop/Mul"));
+  CHECK(report.at("cast_bytes") == doctest::Approx(cast_bytes));
+  CHECK(report.at("flops_per_step") == doctest::Approx(flops));
+}
+
+TEST_CASE("explain: pretended hardware decides about units and hints") {
+  const Folder folder;
+  const std::vector<std::string> rewrite{"--rewrite", "auto", "--arch"};
+  const auto on = [&](const std::string& arch) {
+    std::vector<std::string> words = rewrite;
+    words.push_back(arch);
+    return folder.explain(words);
+  };
+  const std::string gpu = on("sm_70");
+  CHECK(contains(gpu, "rewrite to float16, sm_70"));
+  CHECK(contains(gpu, "tensor cores"));
+  CHECK(contains(gpu, "pad input channels 1 (to 8)"));
+  CHECK_FALSE(contains(gpu, "vector/"));
+  CHECK(contains(on("sm_60"), "hint W209"));
+  CHECK(contains(on("sm_60"), "hint W206"));
+  CHECK(contains(folder.explain({"--policy", "mixed_bfloat16", "--arch", "sm_70"}), "hint W206"));
+  CHECK(contains(folder.explain({"--arch", "sm-70"}, 2), "unknown architecture 'sm-70'"));
+}
+
+TEST_CASE("explain: Graphviz has an edge wherever an op reads another") {
+  const Folder folder;
+  const std::string dot = folder.explain(float16({"--format", "dot"}));
+  CHECK(dot.starts_with("digraph step {"));
+  CHECK(contains(dot, "label=\"conv\""));
+  CHECK(contains(dot, "label=\"cast to f16\", shape=ellipse"));
+  const auto node = [&](const std::string& tooltip) {
+    const std::size_t at = dot.find("tooltip=\"" + tooltip);
+    REQUIRE(at != std::string::npos);
+    const std::size_t start = dot.rfind("\n    ", at) + 5;
+    return dot.substr(start, dot.find(' ', start) - start);
+  };
+  const auto edge = [&](const std::string& from, const std::string& to) {
+    return contains(dot, "  " + node(from) + " -> " + node(to) + " [");
+  };
+  CHECK(edge("conv/BiasAdd", "norm/FusedBatchNormV3"));
+  CHECK(edge("norm/FusedBatchNormV3", "act/Relu"));
+  CHECK_FALSE(edge("conv/BiasAdd", "act/Relu"));
+}
+
+TEST_CASE("explain: two policies differ in the ops that are listed") {
+  const Folder folder;
+  const std::string table = folder.explain({"--diff", "float32", "mixed_bfloat16"});
+  CHECK(contains(table, "float32 mixed_bfloat16"));
+  CHECK(contains(table, "\nconv\n  Conv2D                f32     bf16"));
+  CHECK(contains(folder.explain({"--diff", "float32", "float32"}), "no op differs"));
+  CHECK(contains(folder.explain({"--diff", "float32", "mixed_bfloat61"}, 2), "mixed_bfloat16"));
+}
+
+}  // namespace halfstep::test
