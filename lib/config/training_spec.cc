@@ -55,7 +55,9 @@ void CheckpointEvery::fields(Fields& f) {
 
 void EarlyStopping::fields(Fields& f) {
   f.field("monitor", monitor, {.doc = "the metric to watch"});
-  f.field("patience", patience, {.doc = "epochs without improvement", .min = 0});
+  f.field("patience",
+          patience,
+          {.doc = "epochs in a row without improvement that end training", .min = 0});
   f.field("min_delta", min_delta, {.doc = "what counts as an improvement", .min = 0});
   f.field("restore_best", restore_best, {.doc = "end with the weights of the best epoch"});
 }

@@ -20,11 +20,16 @@ struct CheckpointEvery {
   void fields(Fields& f);
 };
 
-/// Ends training when `monitor` has not improved by `min_delta` for more than `patience` epochs.
+/// Ends training after the epoch that is the `patience`th in a row in which `monitor` is no better
+/// than its best by more than `min_delta`; never after the first epoch. Patience 0 is like 1. A
+/// value that is not finite is no improvement; epochs cut short do not count.
+/// Source: Keras 3, EarlyStopping (stops when wait >= patience).
 struct EarlyStopping {
   std::string monitor = "val_loss";
   std::int64_t patience = 0;
   double min_delta = 0;
+  /// End with the weights and statistics of the best epoch, however many epochs there were; a run
+  /// that ends because it reached its target keeps the weights that reached it.
   bool restore_best = false;
 
   void fields(Fields& f);

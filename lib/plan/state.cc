@@ -11,6 +11,11 @@
 namespace halfstep::plan {
 namespace {
 
+/// Whether a variable is part of the model itself.
+bool in_model(graph::Role role) {
+  return role == graph::Role::weight || role == graph::Role::statistic;
+}
+
 /// A standard normal by the Box-Muller transform.
 double normal(RandomStream& random) {
   const double u = (static_cast<double>(random.next()) + 0.5) * 0x1p-32;
@@ -68,8 +73,7 @@ std::string State::hash(bool all) const {
   Hasher hasher;
   for (const auto& [name, index] : index_) {
     const Entry& entry = entries_[index];
-    const graph::Role role = entry.variable.role;
-    if (!all && role != graph::Role::weight && role != graph::Role::statistic) continue;
+    if (!all && !in_model(entry.variable.role)) continue;
     hasher.add(name).add(to_string(entry.tensor.shape()));
     if (is_floating(entry.tensor.dtype())) {
       Tensor canonical(DType::float32, entry.tensor.shape());
@@ -85,18 +89,25 @@ std::string State::hash(bool all) const {
 std::string State::weights_hash() const { return hash(false); }
 std::string State::full_hash() const { return hash(true); }
 
-std::vector<Tensor> State::snapshot() const {
+std::vector<Tensor> State::weights() const {
   std::vector<Tensor> copies;
-  for (const Entry& entry : entries_) copies.push_back(entry.tensor.clone());
+  for (const Entry& entry : entries_) {
+    if (in_model(entry.variable.role)) copies.push_back(entry.tensor.clone());
+  }
   return copies;
 }
 
-void State::restore(const std::vector<Tensor>& snapshot) {
-  require(snapshot.size() == entries_.size(), "a snapshot of another state");
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].tensor.bytes() == 0) continue;
-    std::memcpy(entries_[i].tensor.view().data, snapshot[i].view().data, snapshot[i].bytes());
+void State::set_weights(const std::vector<Tensor>& weights) {
+  std::size_t next = 0;
+  for (const Entry& entry : entries_) {
+    if (!in_model(entry.variable.role)) continue;
+    require(next < weights.size() && weights[next].dtype() == entry.tensor.dtype() &&
+                weights[next].shape() == entry.tensor.shape(),
+            "weights of another model");
+    const Tensor& from = weights[next++];
+    if (from.bytes() > 0) std::memcpy(entry.tensor.view().data, from.view().data, from.bytes());
   }
+  require(next == weights.size(), "weights of another model");
 }
 
 }  // namespace halfstep::plan

@@ -37,9 +37,9 @@ class State {
   /// The same over all variables: equal hashes mean that the runs go on alike.
   std::string full_hash() const;
 
-  /// A copy of all variables, and back.
-  std::vector<Tensor> snapshot() const;
-  void restore(const std::vector<Tensor>& snapshot);
+  /// A copy of the weights and statistics, in order of declaration, and back.
+  std::vector<Tensor> weights() const;
+  void set_weights(const std::vector<Tensor>& weights);
 
  private:
   std::string hash(bool all) const;

@@ -18,6 +18,7 @@ using graph::Role;
 
 constexpr std::string_view k_model = "model.safetensors";
 constexpr std::string_view k_optimizer = "optimizer.safetensors";
+constexpr std::string_view k_best = "best.safetensors";
 constexpr std::string_view k_progress = "state.json";
 constexpr std::string_view k_done = "DONE";
 constexpr std::string_view k_temporary = ".tmp-";
@@ -34,6 +35,15 @@ std::vector<data::NamedTensor> tensors(const plan::State& state, bool (*wanted)(
   for (const plan::State::Entry& entry : state.entries()) {
     if (wanted(entry.variable.role)) named.push_back({entry.variable.name, entry.tensor.view()});
   }
+  return named;
+}
+
+/// `best`, as State::weights() gives it, with the names it has in `state`.
+std::vector<data::NamedTensor> name_best(const plan::State& state,
+                                         const std::vector<Tensor>& best) {
+  std::vector<data::NamedTensor> named = tensors(state, in_model);
+  require(named.size() == best.size(), "the best weights are of another model");
+  for (std::size_t i = 0; i < best.size(); ++i) named[i].view = best[i].view();
   return named;
 }
 
@@ -96,10 +106,11 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
 std::string save_checkpoint(const std::string& run_dir,
                             const plan::State& state,
                             const Progress& progress,
-                            const std::string& name) {
+                            const std::vector<Tensor>& best,
+                            std::string_view name) {
   const std::string root = join(run_dir, "checkpoints");
   const std::string folder =
-      name.empty() ? fmt::format("step-{:06}", progress.counters.ordinal) : name;
+      name.empty() ? fmt::format("step-{:06}", progress.counters.ordinal) : std::string(name);
   const std::string final_path = join(root, folder);
   const std::string temporary = join(root, std::string(k_temporary) + folder);
   std::error_code error;
@@ -111,6 +122,10 @@ std::string save_checkpoint(const std::string& run_dir,
         join(temporary, k_model), tensors(state, in_model), {{"format", "halfstep"}});
     data::write_safetensors(
         join(temporary, k_optimizer), tensors(state, in_optimizer), {{"format", "halfstep"}});
+    if (!best.empty()) {
+      data::write_safetensors(
+          join(temporary, k_best), name_best(state, best), {{"format", "halfstep"}});
+    }
     write_file_atomically(join(temporary, k_progress), to_json(progress));
     write_file_atomically(join(temporary, k_done), "");
     sync_path(temporary);
@@ -179,16 +194,27 @@ void load_weights(const std::string& path, plan::State& state) {
   load(join(*checkpoint, k_model), state, in_model);
 }
 
-Progress load_checkpoint(const std::string& path, plan::State& state) {
+Loaded load_checkpoint(const std::string& path, plan::State& state) {
   const std::optional<std::string> checkpoint = find_checkpoint(path);
   if (!checkpoint) {
     fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
   const std::string progress_path = join(*checkpoint, k_progress);
-  Progress progress = progress_from_json(read_file(progress_path), progress_path);
+  Loaded loaded;
+  loaded.progress = progress_from_json(read_file(progress_path), progress_path);
+  if (const std::string best = join(*checkpoint, k_best); fs::exists(best)) {
+    load(best, state, in_model);
+    loaded.best = state.weights();
+  }
   load(join(*checkpoint, k_model), state, in_model);
   load(join(*checkpoint, k_optimizer), state, in_optimizer);
-  return progress;
+  return loaded;
+}
+
+std::optional<std::string> find_last_beside(const std::string& checkpoint) {
+  const fs::path last = fs::path(checkpoint).parent_path() / k_last_checkpoint;
+  if (!fs::exists(last / k_done)) return std::nullopt;
+  return last.string();
 }
 
 }  // namespace halfstep::train

@@ -1,10 +1,12 @@
 #pragma once
 // Checkpoints: `<run>/checkpoints/step-000938/` with model.safetensors (weights and statistics),
-// optimizer.safetensors (slots, counters, loss scale), state.json (progress) and DONE, which is
+// optimizer.safetensors (slots, counters, loss scale), best.safetensors (weights and statistics of
+// the epoch that early stopping would set them back to), state.json (progress) and DONE, which is
 // written last: a checkpoint without it does not exist.
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/state.h"
@@ -12,13 +14,20 @@
 
 namespace halfstep::train {
 
+/// The best checkpoint by `keep_best`, and the last state of a run whose weights were then set back
+/// to those of its best epoch.
+inline constexpr std::string_view k_best_checkpoint = "best";
+inline constexpr std::string_view k_last_checkpoint = "last";
+
 /// Writes a checkpoint under a temporary name, flushes and renames it; returns its path.
-/// `name` is its folder's name, such as "best"; by default "step-<batches drawn>".
+/// `best` holds State::weights() of the best epoch, or nothing. `name` is the folder's name; by
+/// default "step-<batches drawn>".
 /// Errors: UserError(data) when it cannot be written; nothing is left behind then.
 std::string save_checkpoint(const std::string& run_dir,
                             const plan::State& state,
                             const Progress& progress,
-                            const std::string& name = {});
+                            const std::vector<Tensor>& best,
+                            std::string_view name = {});
 
 /// Complete checkpoints of a run, oldest first ("best" left out).
 std::vector<std::string> list_checkpoints(const std::string& run_dir);
@@ -32,9 +41,18 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep);
 /// is missing, superfluous or of another shape is named.
 void load_weights(const std::string& path, plan::State& state);
 
+/// What a checkpoint holds besides the variables.
+struct Loaded {
+  Progress progress;
+  std::vector<Tensor> best;  ///< empty when it has none
+};
+
 /// Reads everything, so that training goes on as if it had never stopped. A loss scale that the
 /// checkpoint lacks starts anew, so checkpoints load across policies.
-Progress load_checkpoint(const std::string& path, plan::State& state);
+Loaded load_checkpoint(const std::string& path, plan::State& state);
+
+/// The "last" checkpoint beside `checkpoint`, or nothing.
+std::optional<std::string> find_last_beside(const std::string& checkpoint);
 
 /// The checkpoint that `path` (a checkpoint or run directory) stands for, or nothing.
 std::optional<std::string> find_checkpoint(const std::string& path);

@@ -91,7 +91,8 @@ Json write(const EpochSums& s) {
           {"samples", s.samples},
           {"steps", s.steps},
           {"skipped", s.skipped},
-          {"seconds", s.seconds}};
+          {"seconds", number(s.seconds)},
+          {"learning_rate", number(s.learning_rate)}};
 }
 
 EpochSums read_sums(const Json& json) {
@@ -101,7 +102,8 @@ EpochSums read_sums(const Json& json) {
           json.at("samples"),
           json.at("steps"),
           json.at("skipped"),
-          json.at("seconds")};
+          number(json.at("seconds")),
+          number(json.at("learning_rate"))};
 }
 
 Json write(const EpochRecord& e) {
@@ -109,12 +111,12 @@ Json write(const EpochRecord& e) {
           {"partial", e.partial},
           {"train", write(e.train)},
           {"validation", write(e.validation)},
-          {"learning_rate", e.learning_rate},
+          {"learning_rate", number(e.learning_rate)},
           {"loss_scale", e.loss_scale ? number(*e.loss_scale) : Json(nullptr)},
           {"skipped_steps", e.skipped_steps},
           {"steps", e.steps},
-          {"train_seconds", e.train_seconds},
-          {"eval_seconds", e.eval_seconds}};
+          {"train_seconds", number(e.train_seconds)},
+          {"eval_seconds", number(e.eval_seconds)}};
 }
 
 EpochRecord read_epoch(const Json& json) {
@@ -123,12 +125,12 @@ EpochRecord read_epoch(const Json& json) {
   e.partial = json.at("partial");
   e.train = read_metrics(json.at("train"));
   e.validation = read_metrics(json.at("validation"));
-  e.learning_rate = json.at("learning_rate");
+  e.learning_rate = number(json.at("learning_rate"));
   if (!json.at("loss_scale").is_null()) e.loss_scale = number(json.at("loss_scale"));
   e.skipped_steps = json.at("skipped_steps");
   e.steps = json.at("steps");
-  e.train_seconds = json.at("train_seconds");
-  e.eval_seconds = json.at("eval_seconds");
+  e.train_seconds = number(json.at("train_seconds"));
+  e.eval_seconds = number(json.at("eval_seconds"));
   return e;
 }
 
@@ -175,23 +177,23 @@ Best read_best(const Json& json) {
 Json write(const std::optional<TimeToAccuracy>& t) {
   if (!t) return nullptr;
   return {{"metric", t->metric},
-          {"target", t->target},
+          {"target", number(t->target)},
           {"reached", t->reached},
           {"step", t->step},
           {"epoch", t->epoch},
-          {"train_seconds", t->train_seconds},
-          {"wall_seconds", t->wall_seconds}};
+          {"train_seconds", number(t->train_seconds)},
+          {"wall_seconds", number(t->wall_seconds)}};
 }
 
 std::optional<TimeToAccuracy> read_time_to_accuracy(const Json& json) {
   if (json.is_null()) return std::nullopt;
   return TimeToAccuracy{json.at("metric"),
-                        json.at("target"),
+                        number(json.at("target")),
                         json.at("reached"),
                         json.at("step"),
                         json.at("epoch"),
-                        json.at("train_seconds"),
-                        json.at("wall_seconds")};
+                        number(json.at("train_seconds")),
+                        number(json.at("wall_seconds"))};
 }
 
 template <class T>
@@ -223,10 +225,12 @@ std::string to_json(const Progress& p) {
                   {"early_stopping", write(p.early_stopping)},
                   {"keep_best", write(p.keep_best)},
                   {"time_to_accuracy", write(p.time_to_accuracy)},
-                  {"train_seconds", p.train_seconds},
-                  {"wall_seconds", p.wall_seconds},
+                  {"train_seconds", number(p.train_seconds)},
+                  {"wall_seconds", number(p.wall_seconds)},
                   {"init_hash", p.init_hash},
-                  {"finished", p.finished ? Json(static_cast<int>(*p.finished)) : Json(nullptr)}};
+                  {"finished", p.finished ? Json(static_cast<int>(*p.finished)) : Json(nullptr)},
+                  {"message", p.message},
+                  {"restored", p.restored}};
   return json.dump(1) + "\n";
 }
 
@@ -246,12 +250,14 @@ Progress progress_from_json(const std::string& text, const std::string& path) {
     p.early_stopping = read_best(json.at("early_stopping"));
     p.keep_best = read_best(json.at("keep_best"));
     p.time_to_accuracy = read_time_to_accuracy(json.at("time_to_accuracy"));
-    p.train_seconds = json.at("train_seconds");
-    p.wall_seconds = json.at("wall_seconds");
+    p.train_seconds = number(json.at("train_seconds"));
+    p.wall_seconds = number(json.at("wall_seconds"));
     p.init_hash = json.at("init_hash");
     if (!json.at("finished").is_null()) {
       p.finished = static_cast<Status>(json.at("finished").get<int>());
     }
+    p.message = json.at("message");
+    p.restored = json.at("restored");
     return p;
   } catch (const nlohmann::json::exception& error) {
     throw UserError(

@@ -18,13 +18,18 @@ struct EpochSums {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
   double seconds = 0;
+  double learning_rate = 0;  ///< of the last step
+
+  bool operator==(const EpochSums&) const = default;
 };
 
-/// The best epoch so far, for early stopping and keep-best.
+/// The best whole epoch so far, for early stopping and keep-best.
 struct Best {
-  double value = 0;
+  double value = 0;         ///< infinite while no epoch had a finite value
   std::int64_t epoch = 0;   ///< 0: none yet
   std::int64_t waited = 0;  ///< epochs without improvement since
+
+  bool operator==(const Best&) const = default;
 };
 
 struct Progress {
@@ -41,6 +46,10 @@ struct Progress {
   double wall_seconds = 0;
   std::string init_hash;
   std::optional<Status> finished;
+  std::string message;    ///< why it finished, for statuses other than completed
+  bool restored = false;  ///< the weights have been set back to the best epoch's
+
+  bool operator==(const Progress&) const = default;
 };
 
 /// Progress as JSON text and back.

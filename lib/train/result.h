@@ -21,6 +21,8 @@ struct FirstNonfinite {
   std::int64_t count = 0;
   double finite_absmax = 0;  ///< largest finite magnitude in it
   bool loss_finite = true;   ///< whether the unscaled loss was
+
+  bool operator==(const FirstNonfinite&) const = default;
 };
 
 /// A change of the loss scale, up or down.
@@ -31,6 +33,8 @@ struct ScaleEvent {
   double from = 0;
   double to = 0;
   std::optional<FirstNonfinite> first_nonfinite;  ///< of every lowering
+
+  bool operator==(const ScaleEvent&) const = default;
 };
 
 /// A step whose update was left out.
@@ -39,6 +43,8 @@ struct SkippedStep {
   std::int64_t ordinal = 0;
   bool retried = false;
   std::optional<FirstNonfinite> first_nonfinite;
+
+  bool operator==(const SkippedStep&) const = default;
 };
 
 struct Counters {
@@ -49,6 +55,8 @@ struct Counters {
   std::int64_t retried = 0;
   std::int64_t samples_seen = 0;
   std::int64_t samples_trained = 0;
+
+  bool operator==(const Counters&) const = default;
 };
 
 /// Means over a set of samples: "loss" and each metric.
@@ -66,6 +74,8 @@ struct EpochRecord {
   std::int64_t steps = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
+
+  bool operator==(const EpochRecord&) const = default;
 };
 
 /// Wall time of one step, in seconds.
@@ -90,6 +100,8 @@ struct TimeToAccuracy {
   std::int64_t epoch = 0;
   double train_seconds = 0;
   double wall_seconds = 0;
+
+  bool operator==(const TimeToAccuracy&) const = default;
 };
 
 struct MemoryUse {

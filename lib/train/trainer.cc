@@ -49,24 +49,49 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
   const config::RunSpec& spec = session_.spec();
   if (!options_.init_from.empty()) load_weights(options_.init_from, session_.state());
   progress_.init_hash = session_.state().weights_hash();
-  if (!options_.resume.empty()) {
-    progress_ = load_checkpoint(options_.resume, session_.state());
-    earlier_wall_seconds_ = progress_.wall_seconds;
-  }
   const data::BatchOrder order(session_.train_rows().samples(), batch_options(spec));
   steps_per_epoch_ = order.steps_per_epoch();
   last_ordinal_ = spec.training.epochs * steps_per_epoch_;
   if (spec.training.max_steps) last_ordinal_ = std::min(last_ordinal_, *spec.training.max_steps);
-  // A finished run that is asked for more goes on.
-  if (progress_.finished == Status::completed && progress_.counters.ordinal < last_ordinal_) {
-    progress_.finished.reset();
-    if (!progress_.history.empty() && progress_.history.back().partial)
-      progress_.history.pop_back();
-  }
+  if (!options_.resume.empty()) resume();
   prepare_batches();
   samples_.reserve(static_cast<std::size_t>(
       std::clamp<std::int64_t>(last_ordinal_ - progress_.counters.ordinal, 0, k_most_samples)));
   last_checkpoint_ = Clock::now();
+}
+
+void Trainer::resume() {
+  const auto load = [&](const std::string& path) {
+    Loaded loaded = load_checkpoint(path, session_.state());
+    progress_ = std::move(loaded.progress);
+    best_ = std::move(loaded.best);
+  };
+  load(options_.resume);
+  if (progress_.finished == Status::completed && progress_.counters.ordinal < last_ordinal_) {
+    if (progress_.restored) {
+      const std::int64_t ordinal = progress_.counters.ordinal;
+      const std::string checkpoint = find_checkpoint(options_.resume).value_or(options_.resume);
+      const std::optional<std::string> last = find_last_beside(checkpoint);
+      if (last) load(*last);
+      if (!last || progress_.counters.ordinal != ordinal) {
+        throw UserError(ErrorKind::data,
+                        {checkpoint, 0, 0, ""},
+                        "holds the weights of the best epoch; training cannot go on from them, "
+                        "and the state it ended with is not beside it");
+      }
+    }
+    reopen();
+  }
+  earlier_wall_seconds_ = progress_.wall_seconds;
+}
+
+void Trainer::reopen() {
+  progress_.finished.reset();
+  if (progress_.history.empty() || !progress_.history.back().partial) return;
+  // The epoch that was cut short is finished now, and judged once it is.
+  std::optional<TimeToAccuracy>& target = progress_.time_to_accuracy;
+  if (target && target->epoch == progress_.history.back().epoch) target.reset();
+  progress_.history.pop_back();
 }
 
 void Trainer::prepare_batches() {
@@ -126,6 +151,11 @@ void Trainer::step() {
   const bool ok = !plan.graph().has_fetch("ok") || *plan.fetch("ok").as<bool>();
   sample.total = seconds_since(begin);
 
+  // Read now: tracing a bad step runs the plan once more, with the counters it left behind.
+  StepInfo info;
+  info.loss = static_cast<double>(*plan.fetch("loss").as<float>());
+  info.learning_rate = static_cast<double>(*plan.fetch("learning_rate").as<float>());
+
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   const bool can_fall = dynamic && scale() != scale_before;
   const bool retry = !ok && dynamic && scaling.retry && can_fall;
@@ -149,15 +179,15 @@ void Trainer::step() {
   } else if (samples_.size() < k_most_samples) {
     samples_.push_back(sample);
   }
-  if (!retry) add_to_epoch(plan, batch, ok, sample.total);
+  info.applied = ok;
+  info.time = sample;
+  if (!retry) add_to_epoch(plan, batch, info);
 
-  StepInfo info;
   info.epoch = batch.epoch + 1;
   info.epochs = spec.training.epochs;
   info.step_in_epoch = batch.index + 1;
   info.steps_per_epoch = steps_per_epoch_;
   info.counters = counters;
-  info.loss = static_cast<double>(*plan.fetch("loss").as<float>());
   const EpochSums& sums = progress_.sums;
   if (sums.loss_samples > 0) {
     info.running["loss"] = sums.loss / static_cast<double>(sums.loss_samples);
@@ -165,11 +195,7 @@ void Trainer::step() {
       info.running[name] = sum / static_cast<double>(sums.samples);
     }
   }
-  info.learning_rate = learning_rate_ =
-      static_cast<double>(*plan.fetch("learning_rate").as<float>());
   info.loss_scale = scale();
-  info.applied = ok;
-  info.time = sample;
   observer_.on_step(info);
 
   const bool epoch_end = !retry && batch.index + 1 == steps_per_epoch_;
@@ -240,15 +266,10 @@ void Trainer::note_scale_change(const data::Batch& batch,
   observer_.on_scale(event);
 }
 
-void Trainer::add_to_epoch(plan::Plan& plan,
-                           const data::Batch& batch,
-                           bool applied,
-                           double seconds) {
+void Trainer::add_to_epoch(plan::Plan& plan, const data::Batch& batch, const StepInfo& info) {
   EpochSums& sums = progress_.sums;
-  const double loss = static_cast<double>(*plan.fetch("loss").as<float>());
-  const double weight = static_cast<double>(batch.size());
-  if (std::isfinite(loss)) {
-    sums.loss += loss * weight;
+  if (std::isfinite(info.loss)) {
+    sums.loss += info.loss * static_cast<double>(batch.size());
     sums.loss_samples += batch.size();
   }
   for (const std::string& metric : session_.blueprint().metrics) {
@@ -256,9 +277,10 @@ void Trainer::add_to_epoch(plan::Plan& plan,
   }
   sums.samples += batch.size();
   sums.steps += 1;
-  sums.skipped += applied ? 0 : 1;
-  sums.seconds += seconds;
-  progress_.train_seconds += seconds;
+  sums.learning_rate = info.learning_rate;
+  sums.skipped += info.applied ? 0 : 1;
+  sums.seconds += info.time.total;
+  progress_.train_seconds += info.time.total;
 }
 
 void Trainer::end_epoch(bool partial) {
@@ -274,7 +296,7 @@ void Trainer::end_epoch(bool partial) {
   record.skipped_steps = sums.skipped;
   record.steps = sums.steps;
   record.train_seconds = sums.seconds;
-  record.learning_rate = learning_rate_;
+  record.learning_rate = sums.learning_rate;
   record.loss_scale = scale();
   if (session_.validation_rows().samples() > 0) {
     const Evaluation validation = evaluate(session_, session_.validation_rows());
@@ -284,73 +306,50 @@ void Trainer::end_epoch(bool partial) {
   // A partial epoch's sums stay, so that a later run can finish the epoch.
   if (!partial) sums = {};
   progress_.history.push_back(record);
-  judge_epoch(record);
+  obey(judge_epoch(record, session_.spec().training, elapsed(), progress_));
   observer_.on_epoch(record);
 }
 
-void Trainer::judge_epoch(const EpochRecord& record) {
+void Trainer::obey(const Judgement& judgement) {
   const config::TrainingSpec& training = session_.spec().training;
-  const auto value_of = [&](const std::string& metric) -> std::optional<double> {
-    const bool validation = metric.starts_with("val_");
-    const Metrics& metrics = validation ? record.validation : record.train;
-    const auto it = metrics.find(validation ? metric.substr(4) : metric);
-    if (it == metrics.end() || std::isnan(it->second)) return std::nullopt;
-    return it->second;
-  };
-  if (training.target && !(progress_.time_to_accuracy && progress_.time_to_accuracy->reached)) {
-    const std::optional<config::Target> target = config::parse_target(*training.target);
-    const std::optional<double> now = target ? value_of(target->metric) : std::nullopt;
-    if (target) {
-      const bool reached = now && target->reached(*now);
-      progress_.time_to_accuracy = TimeToAccuracy{target->metric,
-                                                  target->value,
-                                                  reached,
-                                                  progress_.counters.applied,
-                                                  record.epoch,
-                                                  progress_.train_seconds,
-                                                  elapsed()};
-      if (reached && training.stop_at_target) end(Status::target_reached, "");
-    }
+  const bool restores = training.early_stopping && training.early_stopping->restore_best;
+  if (restores && (judgement.best_to_restore || best_.empty())) best_ = session_.state().weights();
+  if (judgement.best_to_keep && !options_.run_dir.empty()) {
+    observer_.on_checkpoint(
+        save_checkpoint(options_.run_dir, session_.state(), progress_, best_, k_best_checkpoint));
   }
-  const auto better = [](double now, const Best& best, bool smaller, double min_delta) {
-    if (best.epoch == 0) return true;
-    return smaller ? now < best.value - min_delta : now > best.value + min_delta;
-  };
-  if (training.keep_best) {
-    const std::optional<double> now = value_of(*training.keep_best);
-    if (now &&
-        better(*now, progress_.keep_best, config::smaller_is_better(*training.keep_best), 0)) {
-      progress_.keep_best = {*now, record.epoch, 0};
-      if (!options_.run_dir.empty()) {
-        observer_.on_checkpoint(
-            save_checkpoint(options_.run_dir, session_.state(), progress_, "best"));
-      }
-    }
-  }
-  if (training.early_stopping) {
-    const config::EarlyStopping& rule = *training.early_stopping;
-    const std::optional<double> now = value_of(rule.monitor);
-    Best& best = progress_.early_stopping;
-    if (now && better(*now, best, config::smaller_is_better(rule.monitor), rule.min_delta)) {
-      best = {*now, record.epoch, 0};
-      if (rule.restore_best) best_ = session_.state().snapshot();
-    } else if (++best.waited > rule.patience && !done()) {
-      if (rule.restore_best && !best_.empty()) session_.state().restore(best_);
-      end(Status::stopped_early,
-          fmt::format("{} has not improved since epoch {}", rule.monitor, best.epoch));
-    }
+  if (judgement.target_reached && training.stop_at_target) end(Status::target_reached, "");
+  if (judgement.stop) {
+    end(Status::stopped_early,
+        fmt::format("{} has not improved since epoch {}",
+                    training.early_stopping->monitor,
+                    progress_.early_stopping.epoch));
   }
 }
 
 void Trainer::end(Status status, std::string message) {
   if (done()) return;
   progress_.finished = status;
-  message_ = std::move(message);
+  progress_.message = std::move(message);
   const bool mid_epoch = progress_.sums.steps > 0;
   if (status == Status::completed && mid_epoch) end_epoch(true);
-  if (status == Status::interrupted || status == Status::preempted) progress_.finished.reset();
-  if (!options_.run_dir.empty()) checkpoint();
+  if (status == Status::completed || status == Status::stopped_early) restore_best(status);
+  // These runs are to go on from their checkpoint.
+  const bool goes_on = status == Status::interrupted || status == Status::preempted;
+  if (goes_on) progress_.finished.reset();
+  checkpoint();
   progress_.finished = status;
+}
+
+void Trainer::restore_best(Status status) {
+  const auto& rule = session_.spec().training.early_stopping;
+  if (!rule || !rule->restore_best || best_.empty()) return;
+  // A completed run may be asked for more steps later; it goes on from where training ended.
+  if (status == Status::completed && !options_.run_dir.empty()) {
+    save_checkpoint(options_.run_dir, session_.state(), progress_, best_, k_last_checkpoint);
+  }
+  session_.state().set_weights(best_);
+  progress_.restored = true;
 }
 
 void Trainer::handle_requests() {
@@ -383,7 +382,7 @@ void Trainer::checkpoint_if_due(bool epoch_end) {
 void Trainer::checkpoint() {
   if (options_.run_dir.empty()) return;
   progress_.wall_seconds = elapsed();
-  const std::string path = save_checkpoint(options_.run_dir, session_.state(), progress_);
+  const std::string path = save_checkpoint(options_.run_dir, session_.state(), progress_, best_);
   prune_checkpoints(options_.run_dir, session_.spec().training.keep);
   last_checkpoint_ = Clock::now();
   observer_.on_checkpoint(path);
@@ -399,7 +398,7 @@ double Trainer::elapsed() const { return earlier_wall_seconds_ + seconds_since(s
 TrainResult Trainer::result() const {
   TrainResult result;
   result.status = progress_.finished.value_or(Status::interrupted);
-  result.message = message_;
+  result.message = progress_.message;
   result.counters = progress_.counters;
   result.history = progress_.history;
   result.scale_events = progress_.scale_events;

@@ -10,6 +10,7 @@
 
 #include "data/prefetcher.h"
 #include "train/interrupt.h"
+#include "train/judge_epoch.h"
 #include "train/observer.h"
 #include "train/progress.h"
 #include "train/session.h"
@@ -56,11 +57,13 @@ class Trainer {
   void note_scale_change(const data::Batch& batch,
                          std::optional<double> before,
                          const std::optional<FirstNonfinite>& first);
-  void add_to_epoch(plan::Plan& plan, const data::Batch& batch, bool applied, double seconds);
+  void add_to_epoch(plan::Plan& plan, const data::Batch& batch, const StepInfo& info);
   void end_epoch(bool partial);
-  void judge_epoch(const EpochRecord& record);
-  void restore_best();
+  void obey(const Judgement& judgement);
+  void resume();
+  void reopen();
   void end(Status status, std::string message);
+  void restore_best(Status status);
   void handle_requests();
   void checkpoint_if_due(bool epoch_end);
   void checkpoint();
@@ -72,18 +75,16 @@ class Trainer {
   TrainOptions options_;
   TrainObserver& observer_;
   Progress progress_;
-  std::string message_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
   std::unique_ptr<data::Prefetcher> batches_;
   std::vector<StepSample> samples_;
-  double learning_rate_ = 0;  ///< of the last step
   double first_step_seconds_ = 0;
   bool first_step_done_ = false;
   Clock::time_point start_;
   double earlier_wall_seconds_ = 0;
   Clock::time_point last_checkpoint_;
-  std::vector<Tensor> best_;
+  std::vector<Tensor> best_;  ///< State::weights() of the epoch to set them back to
   std::optional<Evaluation> test_;
 };
 

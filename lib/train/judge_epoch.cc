@@ -1,0 +1,73 @@
+#include "train/judge_epoch.h"
+
+#include <cmath>
+#include <limits>
+
+namespace halfstep::train {
+namespace {
+
+/// The epoch's value of `metric`, NaN when it has none.
+double value_of(const EpochRecord& record, const std::string& metric) {
+  const bool validation = metric.starts_with("val_");
+  const Metrics& metrics = validation ? record.validation : record.train;
+  const auto it = metrics.find(validation ? metric.substr(4) : metric);
+  return it == metrics.end() ? std::nan("") : it->second;
+}
+
+/// Notes the epoch in `best`; true when it is the best so far. NaN never is.
+bool improves(const EpochRecord& record, const std::string& metric, double min_delta, Best& best) {
+  const bool smaller = config::smaller_is_better(metric);
+  const double now = value_of(record, metric);
+  if (best.epoch == 0) {
+    const double worst = std::numeric_limits<double>::infinity();
+    best.value = smaller ? worst : -worst;
+    best.epoch = record.epoch;
+  }
+  ++best.waited;
+  const bool better = smaller ? now + min_delta < best.value : now - min_delta > best.value;
+  if (better) best = {now, record.epoch, 0};
+  return better;
+}
+
+bool reaches_target(const EpochRecord& record,
+                    const config::Target& target,
+                    double wall_seconds,
+                    Progress& progress) {
+  if (progress.time_to_accuracy && progress.time_to_accuracy->reached) return false;
+  const bool reached = target.reached(value_of(record, target.metric));
+  progress.time_to_accuracy = TimeToAccuracy{target.metric,
+                                             target.value,
+                                             reached,
+                                             progress.counters.applied,
+                                             record.epoch,
+                                             progress.train_seconds,
+                                             wall_seconds};
+  return reached;
+}
+
+}  // namespace
+
+Judgement judge_epoch(const EpochRecord& record,
+                      const config::TrainingSpec& rules,
+                      double wall_seconds,
+                      Progress& progress) {
+  Judgement judgement;
+  const auto target = rules.target ? config::parse_target(*rules.target) : std::nullopt;
+  if (target) {
+    judgement.target_reached = reaches_target(record, *target, wall_seconds, progress);
+  }
+  if (record.partial) return judgement;
+  if (rules.keep_best) {
+    judgement.best_to_keep = improves(record, *rules.keep_best, 0, progress.keep_best);
+  }
+  if (rules.early_stopping) {
+    const config::EarlyStopping& rule = *rules.early_stopping;
+    Best& best = progress.early_stopping;
+    const bool first = best.epoch == 0;
+    judgement.best_to_restore = improves(record, rule.monitor, rule.min_delta, best) || first;
+    judgement.stop = best.waited > 0 && best.waited >= rule.patience && record.epoch > 1;
+  }
+  return judgement;
+}
+
+}  // namespace halfstep::train

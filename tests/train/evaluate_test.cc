@@ -1,0 +1,52 @@
+#include "train/evaluate.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+
+#include "train/lab.h"
+
+namespace halfstep::train {
+
+TEST_CASE("evaluate: the result does not depend on the size of its batches") {
+  for (std::string_view policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    TinyRun tiny;
+    tiny.precision = fmt::format("{{policy: {}}}", policy);
+    std::optional<Evaluation> expected;
+    for (const int batch : {60, 1, 7, 59, 1000}) {
+      CAPTURE(batch);
+      tiny.training =
+          fmt::format("{{epochs: 1, batch_size: 24, validation_batch_size: {}}}", batch);
+      Run run(tiny.spec());
+      run.finish();
+      const Evaluation now = evaluate(run.session(), run.session().test_rows());
+      REQUIRE(now.predictions.size() == 60);
+      if (!expected) expected = now;
+      CHECK(now.predictions == expected->predictions);
+      CHECK(now.metrics.at("accuracy") == expected->metrics.at("accuracy"));
+      CHECK(now.confusion.counts == expected->confusion.counts);
+      // A mean of 60 float32 losses near 2: each partial sum and product rounds once.
+      CHECK(now.metrics.at("loss") ==
+            doctest::Approx(expected->metrics.at("loss")).epsilon(60 * 0x1p-24));
+    }
+  }
+}
+
+TEST_CASE("evaluate: the confusion matrix counts what the predictions say") {
+  Run run(TinyRun().spec());
+  const TrainResult result = run.finish();
+  REQUIRE(result.test);
+  const Evaluation& test = *result.test;
+  const auto* labels = digits().test.labels.as<std::int32_t>();
+  Confusion counted{10, std::vector<std::int64_t>(100, 0)};
+  std::int64_t right = 0;
+  for (std::size_t i = 0; i < test.predictions.size(); ++i) {
+    right += test.predictions[i] == labels[i] ? 1 : 0;
+    ++counted.counts[static_cast<std::size_t>(labels[i] * 10 + test.predictions[i])];
+  }
+  CHECK(test.confusion.counts == counted.counts);
+  CHECK(test.metrics.at("accuracy") == doctest::Approx(static_cast<double>(right) / 60));
+}
+
+}  // namespace halfstep::train

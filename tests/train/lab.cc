@@ -1,0 +1,83 @@
+#include "train/lab.h"
+
+#include <limits>
+
+#include "config/load.h"
+#include "data/loader.h"
+#include "train/checkpoint.h"
+
+namespace halfstep::train {
+
+config::RunSpec TinyRun::spec() const {
+  const std::string text = "name: tiny\nseed: 11\ndata: " + data +
+                           "\nmodel:\n  input: [28, 28, 1]\n  layers:" + layers +
+                           "precision: " + precision +
+                           "\nloss: sparse_categorical_crossentropy\noptimizer: " + optimizer +
+                           "\ntraining: " + training + "\n";
+  Diagnostics diagnostics;
+  const config::Node node = config::load_text(text, "tiny.yaml", diagnostics);
+  config::RunSpec spec = config::parse_run_spec(node, diagnostics);
+  diagnostics.throw_if_any();
+  return spec;
+}
+
+const data::Dataset& digits() {
+  static const data::Dataset dataset = [] {
+    data::DataOptions options;
+    options.name = "synthetic_digits";
+    options.seed = 11;
+    options.train_samples = 160;
+    options.test_samples = 60;
+    return data::load_dataset(options);
+  }();
+  return dataset;
+}
+
+data::Dataset digits_with_nan(std::int64_t sample) {
+  const data::Dataset& source = digits();
+  const auto floats = [](const data::Split& split) {
+    data::Split copy;
+    copy.images = Tensor(DType::float32, split.images.shape());
+    convert(split.images.view(), copy.images.view());
+    for (float& x : copy.images.span<float>()) x /= 255;
+    copy.labels = split.labels.clone();
+    return copy;
+  };
+  data::Dataset dataset;
+  dataset.name = "digits_with_nan";
+  dataset.train = floats(source.train);
+  dataset.test = floats(source.test);
+  dataset.classes = source.classes;
+  dataset.sample_shape = source.sample_shape;
+  dataset.train.images.as<float>()[sample * source.sample_shape.elements()] =
+      std::numeric_limits<float>::quiet_NaN();
+  return dataset;
+}
+
+const backend::Backend& cpu() {
+  static const backend::Backend backend = backend::cpu_backend(1);
+  return backend;
+}
+
+Run::Run(const config::RunSpec& spec, TrainOptions options, const data::Dataset& dataset)
+    : session_(spec, dataset, cpu()), trainer_(session_, std::move(options), record_) {}
+
+TrainResult Run::finish() {
+  while (trainer_.advance(1000)) {
+  }
+  return trainer_.finish();
+}
+
+std::string bytes_of(const plan::State& state, std::string_view variable) {
+  const Tensor& tensor = state.tensor(variable);
+  return {static_cast<const char*>(tensor.view().data), tensor.bytes()};
+}
+
+TrainOptions in_directory(const std::string& directory) {
+  TrainOptions options;
+  options.run_dir = directory;
+  options.resume = find_checkpoint(directory).value_or("");
+  return options;
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,84 @@
+#pragma once
+// Training runs of a few milliseconds, in this process.
+
+#include <string>
+#include <vector>
+
+#include "support/temporary_directory.h"
+#include "train/trainer.h"
+
+namespace halfstep::train {
+
+/// The parts of a config that tests change; each is the text after its key.
+struct TinyRun {
+  std::string layers = R"(
+    - {type: flatten}
+    - {name: hidden, type: dense, units: 12, activation: relu}
+    - {name: norm, type: batch_normalization}
+    - {type: dropout, rate: 0.3}
+    - {name: logits, type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  std::string data =
+      "{name: synthetic_digits, train_samples: 160, test_samples: 60, validation_split: 0.2}";
+  std::string precision = "{policy: float32}";
+  std::string optimizer = "{type: adam, learning_rate: 1e-3}";
+  std::string training = "{epochs: 2, batch_size: 24}";
+
+  config::RunSpec spec() const;
+};
+
+/// 160 digits to train on and 60 to test. With a validation split of 0.2 and batches of 24 an
+/// epoch has five full batches and a tail.
+const data::Dataset& digits();
+
+/// The digits as floats, with one training sample (by default in the second batch of the first
+/// epoch when nothing is shuffled) that is not a number.
+data::Dataset digits_with_nan(std::int64_t sample = 30);
+
+/// One thread.
+const backend::Backend& cpu();
+
+/// Keeps everything it is told.
+struct Record final : TrainObserver {
+  std::vector<StepInfo> steps;
+  std::vector<ScaleEvent> scales;
+  std::vector<SkippedStep> skips;
+  std::vector<EpochRecord> epochs;
+  std::vector<std::string> checkpoints;
+
+  void on_step(const StepInfo& info) override { steps.push_back(info); }
+  void on_scale(const ScaleEvent& event) override { scales.push_back(event); }
+  void on_skip(const SkippedStep& skip) override { skips.push_back(skip); }
+  void on_epoch(const EpochRecord& epoch) override { epochs.push_back(epoch); }
+  void on_checkpoint(const std::string& path) override { checkpoints.push_back(path); }
+};
+
+/// A run with all that belongs to it.
+class Run {
+ public:
+  explicit Run(const config::RunSpec& spec,
+               TrainOptions options = {},
+               const data::Dataset& dataset = digits());
+
+  Session& session() { return session_; }
+  plan::State& state() { return session_.state(); }
+  const plan::State& state() const { return session_.state(); }
+  Trainer& trainer() { return trainer_; }
+  const Record& record() const { return record_; }
+  /// To the end, with the test evaluation and the hashes.
+  TrainResult finish();
+
+ private:
+  Session session_;
+  Record record_;
+  Trainer trainer_;
+};
+
+/// The bytes of a variable.
+std::string bytes_of(const plan::State& state, std::string_view variable);
+
+/// Options of a run in `directory`, resumed from its newest checkpoint where there is one.
+TrainOptions in_directory(const std::string& directory);
+
+}  // namespace halfstep::train

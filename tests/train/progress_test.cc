@@ -1,0 +1,145 @@
+#include "train/progress.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <random>
+
+#include "core/error.h"
+
+namespace halfstep::train {
+namespace {
+
+constexpr double k_infinity = std::numeric_limits<double>::infinity();
+
+/// Random values for every field; texts with quotes, line ends and other alphabets.
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : random_(seed) {}
+
+  std::int64_t integer() { return static_cast<std::int64_t>(random_() >> 1U); }
+  bool flag() { return random_() % 2 == 0; }
+  double real() {
+    switch (random_() % 8) {
+      case 0:
+        return k_infinity;
+      case 1:
+        return -k_infinity;
+      case 2:
+        return 5e-324;
+      case 3:
+        return 0;
+      default:
+        return std::ldexp(static_cast<double>(random_()), static_cast<int>(random_() % 1900) - 980);
+    }
+  }
+  std::string text() {
+    constexpr std::string_view k_pieces[] = {"conv", "/", "\"", "\n", "ü", "\\", "層", " ", "\t"};
+    std::string text;
+    for (std::uint64_t n = random_() % 6; n > 0; --n) text += k_pieces[random_() % 9];
+    return text;
+  }
+  Metrics metrics() {
+    Metrics metrics;
+    for (std::uint64_t n = random_() % 4; n > 0; --n) metrics[text()] = real();
+    return metrics;
+  }
+  std::optional<FirstNonfinite> first() {
+    if (flag()) return std::nullopt;
+    return FirstNonfinite{
+        text(), text(), text(), text(), text(), text(), integer(), real(), flag()};
+  }
+  EpochRecord epoch() {
+    EpochRecord e;
+    e.epoch = integer();
+    e.partial = flag();
+    e.train = metrics();
+    e.validation = metrics();
+    e.learning_rate = real();
+    if (flag()) e.loss_scale = real();
+    e.skipped_steps = integer();
+    e.steps = integer();
+    e.train_seconds = real();
+    e.eval_seconds = real();
+    return e;
+  }
+  template <class F>
+  auto list(F make) {
+    std::vector<decltype(make())> values;
+    for (std::uint64_t n = random_() % 4; n > 0; --n) values.push_back(make());
+    return values;
+  }
+  Progress progress() {
+    Progress p;
+    p.counters = {integer(), integer(), integer(), integer(), integer(), integer(), integer()};
+    p.sums = {real(), integer(), metrics(), integer(), integer(), integer(), real(), real()};
+    p.history = list([&] { return epoch(); });
+    p.scale_events = list([&] {
+      return ScaleEvent{integer(), integer(), integer(), real(), real(), first()};
+    });
+    p.skips = list([&] { return SkippedStep{integer(), integer(), flag(), first()}; });
+    p.consecutive_skips = integer();
+    p.early_stopping = {real(), integer(), integer()};
+    p.keep_best = {real(), integer(), integer()};
+    if (flag()) {
+      p.time_to_accuracy =
+          TimeToAccuracy{text(), real(), flag(), integer(), integer(), real(), real()};
+    }
+    p.train_seconds = real();
+    p.wall_seconds = real();
+    p.init_hash = text();
+    if (flag()) p.finished = static_cast<Status>(random_() % 6);
+    p.message = text();
+    p.restored = flag();
+    return p;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+TEST_CASE("progress: every field comes back from JSON as it was") {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    CAPTURE(seed);
+    const Progress progress = Draw(seed).progress();
+    const Progress back = progress_from_json(to_json(progress), "state.json");
+    CHECK(back == progress);
+    CHECK(to_json(back) == to_json(progress));
+  }
+}
+
+TEST_CASE("progress: NaN comes back as NaN") {
+  Progress progress;
+  progress.history.emplace_back();
+  progress.history[0].train["loss"] = std::nan("");
+  const Progress back = progress_from_json(to_json(progress), "state.json");
+  CHECK(std::isnan(back.history.at(0).train.at("loss")));
+}
+
+TEST_CASE("progress: texts that are none are refused with their path") {
+  const std::string good = to_json(Draw(1).progress());
+  std::vector<std::string> bad{"", "{}", "[]", "null", "not json", good + good};
+  for (std::size_t cut = 0; cut < good.size() - 2; cut += 97) bad.push_back(good.substr(0, cut));
+  std::string other = good;
+  other.replace(other.find("\"version\": "), 12, "\"version\": 9");
+  bad.push_back(other);
+  std::string wrong = good;
+  wrong.replace(wrong.find("\"applied\": "), 11, "\"applied\": \"many\", \"was\": ");
+  bad.push_back(wrong);
+  for (const std::string& text : bad) {
+    CAPTURE(text);
+    try {
+      progress_from_json(text, "run/state.json");
+      FAIL_CHECK("read");
+    } catch (const UserError& error) {
+      CHECK(error.kind() == ErrorKind::data);
+      CHECK(error.problems().at(0).where.file == "run/state.json");
+    }
+  }
+}
+
+}  // namespace halfstep::train

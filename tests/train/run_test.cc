@@ -1,0 +1,84 @@
+// Runs as a whole: counters, slices, batches prepared ahead.
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+
+#include "train/lab.h"
+
+namespace halfstep::train {
+
+TEST_CASE("run: counters count batches, steps and samples") {
+  Run run(TinyRun().spec());
+  const TrainResult result = run.finish();
+  CHECK(result.status == Status::completed);
+  CHECK(result.counters == Counters{12, 12, 12, 0, 0, 256, 256});
+  CHECK(run.trainer().total_steps() == 12);
+  CHECK(result.history.size() == 2);
+  CHECK(result.history[1].steps == 6);
+  CHECK(result.steps.size() == 11);  // the first step is kept apart
+  std::int64_t counted = 0;
+  for (const StepSample& step : result.steps) counted += step.counted ? 1 : 0;
+  CHECK(counted == 9);  // ten full batches, less the first
+}
+
+TEST_CASE("run: slices of any length give the same weights") {
+  Run whole(TinyRun().spec());
+  const std::string expected = whole.finish().state_hash;
+  for (const std::int64_t slice : {1, 5}) {
+    Run run(TinyRun().spec());
+    while (run.trainer().advance(slice)) {
+    }
+    CHECK(run.trainer().finish().state_hash == expected);
+  }
+}
+
+TEST_CASE("run: preparing batches ahead changes no bit") {
+  for (const bool shuffle : {true, false}) {
+    std::string expected;
+    for (const int ahead : {0, 1, 2, 5}) {
+      CAPTURE(ahead);
+      TinyRun tiny;
+      tiny.data = fmt::format(
+          "{{name: synthetic_digits, validation_split: 0.2, shuffle: {}, prefetch: {}}}",
+          shuffle,
+          ahead);
+      Run run(tiny.spec());
+      const std::string hash = run.finish().state_hash;
+      if (expected.empty()) expected = hash;
+      CHECK(hash == expected);
+    }
+  }
+}
+
+TEST_CASE("run: a request to leave saves a checkpoint from which the run goes on alike") {
+  Run whole(TinyRun().spec());
+  const std::string expected = whole.finish().state_hash;
+  for (const Request request : {Request::interrupt, Request::preempt}) {
+    const test::TemporaryDirectory directory;
+    TrainOptions options = in_directory(directory.path().string());
+    int asked = 0;
+    options.requests = [&] { return ++asked == 5 ? request : Request::none; };
+    Run left(TinyRun().spec(), options);
+    const TrainResult result = left.finish();
+    CHECK(result.status ==
+          (request == Request::interrupt ? Status::interrupted : Status::preempted));
+    CHECK(result.counters.ordinal == 5);
+    CHECK_FALSE(result.test.has_value());
+    Run rest(TinyRun().spec(), in_directory(directory.path().string()));
+    CHECK(rest.finish().state_hash == expected);
+  }
+}
+
+TEST_CASE("run: a request for a checkpoint saves one and goes on") {
+  const test::TemporaryDirectory directory;
+  TrainOptions options = in_directory(directory.path().string());
+  int asked = 0;
+  options.requests = [&] { return ++asked == 3 ? Request::checkpoint : Request::none; };
+  Run run(TinyRun().spec(), options);
+  CHECK(run.finish().status == Status::completed);
+  REQUIRE(run.record().checkpoints.size() == 2);
+  CHECK(run.record().checkpoints[0].ends_with("step-000003"));
+}
+
+}  // namespace halfstep::train
