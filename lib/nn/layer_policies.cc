@@ -36,7 +36,7 @@ std::vector<std::string> policy_names() {
 }  // namespace
 
 LayerPolicies::LayerPolicies(const config::RunSpec& spec, Diagnostics& diagnostics)
-    : diagnostics_(diagnostics) {
+    : diagnostics_(diagnostics), rewrites_(spec.precision.rewrite == config::Rewrite::automatic) {
   try {
     map_ = read_map(spec);
   } catch (const UserError& error) {
@@ -47,6 +47,23 @@ LayerPolicies::LayerPolicies(const config::RunSpec& spec, Diagnostics& diagnosti
 precision::Resolved LayerPolicies::resolve(std::string_view layer,
                                            const std::optional<std::string>& dtype,
                                            const Where& where) {
+  precision::Resolved resolved = choose(layer, dtype, where);
+  if (!rewrites_ || !is_half(resolved.policy.compute)) return resolved;
+  Where asked = where;
+  for (const Override& o : map_ ? map_->overrides() : std::vector<Override>{}) {
+    if (PolicyMap::matches(o, layer)) asked = o.where;
+  }
+  diagnostics_.error(asked,
+                     fmt::format("layer '{}' has the policy {}, but rewrite: auto needs float32",
+                                 layer,
+                                 resolved.policy.name),
+                     "use one of the two");
+  return resolved;
+}
+
+precision::Resolved LayerPolicies::choose(std::string_view layer,
+                                          const std::optional<std::string>& dtype,
+                                          const Where& where) {
   const Policy* own = dtype ? precision::policy_named(*dtype) : nullptr;
   if (dtype && own == nullptr) {
     const std::vector<std::string> known = policy_names();

@@ -16,7 +16,8 @@ class LayerPolicies {
  public:
   LayerPolicies(const config::RunSpec& spec, Diagnostics& diagnostics);
 
-  /// The policy of a layer that gives `dtype` at `where`.
+  /// The policy of a layer that gives `dtype` at `where`. One that computes in 16 bits is an error
+  /// when the rewrite is asked for, which is to decide about that.
   precision::Resolved resolve(std::string_view layer,
                               const std::optional<std::string>& dtype,
                               const Where& where);
@@ -28,10 +29,14 @@ class LayerPolicies {
   std::vector<config::Warning> take_warnings() { return std::move(warnings_); }
 
  private:
+  precision::Resolved choose(std::string_view layer,
+                             const std::optional<std::string>& dtype,
+                             const Where& where);
   void add(const UserError& error);
 
   Diagnostics& diagnostics_;
   std::optional<precision::PolicyMap> map_;  ///< absent: it is wrong and has been reported
+  bool rewrites_ = false;
   std::vector<config::Warning> warnings_;
 };
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ostream>
 #include <set>
 #include <string_view>
@@ -166,6 +167,53 @@ TEST_CASE("explain: two policies differ in the ops that are listed") {
   CHECK(contains(table, "\nconv\n  Conv2D                f32     bf16"));
   CHECK(contains(folder.explain({"--diff", "float32", "float32"}), "no op differs"));
   CHECK(contains(folder.explain({"--diff", "float32", "mixed_bfloat61"}, 2), "mixed_bfloat16"));
+}
+
+TEST_CASE("rewrite: a 16-bit policy beside it ends with 2 in any order, of one layer too") {
+  const Folder folder;
+  const std::vector<std::vector<std::string>> rows{
+      {"--policy", "mixed_float16", "--rewrite", "auto"},
+      {"--rewrite", "auto", "--policy", "mixed_bfloat16"},
+      {"--rewrite", "auto", "--set", "model.layers[conv].dtype=mixed_bfloat16"},
+      {"--set", "precision.overrides=[{match: deep, dtype: mixed_float16}]", "--rewrite", "auto"},
+      {"--set", "precision.overrides=[{match: 're:con.', dtype: float16}]", "--rewrite", "auto"},
+  };
+  for (const std::vector<std::string>& words : rows) {
+    CAPTURE(words.back());
+    CHECK(contains(folder.explain(words, 2), "use one of the two"));
+  }
+}
+
+TEST_CASE("rewrite: list edits that cannot be are refused with the nearest name") {
+  const Folder folder;
+  CHECK(contains(folder.explain(float16({"--set", "precision.lists.allow.add=[Softmaks]"}), 2),
+                 "did you mean 'Softmax'"));
+  CHECK(contains(folder.explain(float16({"--set", "precision.lists.allow.add=[Softmax]"}), 2),
+                 "Softmax is on the lists allow and infer"));
+}
+
+TEST_CASE("rewrite: TensorFlow's variables are heeded in training, and wrong ones only warned of") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::vector<std::string> words{
+      "--rewrite", "auto", "--set", "precision.target=bfloat16", "--max-steps", "3"};
+  CHECK(train(directory, "plain", words).exit_code == 0);
+  const std::string prefix = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_";
+  const std::vector<std::pair<std::string, std::string>> variables{
+      {prefix + "ALLOWLIST_REMOVE", "MatMul"}, {prefix + "LEVEL", "whatever"}};
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  const Finished end = train(directory, "edited", words);
+  for (const auto& [name, value] : variables) ::unsetenv(name.c_str());
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.err, "there is no level 'whatever'"));
+
+  const Json plain = report_of(directory, "plain").at("precision");
+  const Json edited = report_of(directory, "edited").at("precision");
+  CHECK(plain.at("effective") == "rewrite");
+  CHECK(plain.at("rewrite").at("nodes_converted") > 0);
+  CHECK(edited.at("rewrite").at("nodes_converted") == 0);
+  CHECK(edited.at("effective") == "float32");
+  CHECK(edited.at("rewrite").at("list_edits") == Json{"allow -MatMul"});
 }
 
 }  // namespace halfstep::test
