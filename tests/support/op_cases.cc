@@ -151,6 +151,7 @@ const std::vector<OpCase>& op_cases() {
                         matmul_cases,
                         normalization_cases,
                         optimizer_cases,
+                        packed_cases,
                         pooling_cases,
                         random_cases,
                         reduce_cases,

@@ -86,6 +86,7 @@ std::vector<OpCase> image_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> normalization_cases();
 std::vector<OpCase> optimizer_cases();
+std::vector<OpCase> packed_cases();
 std::vector<OpCase> pooling_cases();
 std::vector<OpCase> random_cases();
 std::vector<OpCase> reduce_cases();

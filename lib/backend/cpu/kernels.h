@@ -15,6 +15,8 @@ std::span<const Kernel> reference_kernels();
 std::span<const Kernel> vector_kernels();
 /// oneDNN primitives.
 std::span<const Kernel> onednn_kernels();
+/// Products over operands in the order of matrix units.
+std::span<const Kernel> packed_kernels();
 /// Of each op oneDNN first, then vector, then reference.
 std::span<const Kernel> all_kernels();
 

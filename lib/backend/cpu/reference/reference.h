@@ -16,6 +16,7 @@ std::vector<Kernel> conv_kernels();
 std::vector<Kernel> image_kernels();
 std::vector<Kernel> matmul_kernels();
 std::vector<Kernel> norm_kernels();
+std::vector<Kernel> packed_operand_kernels();
 std::vector<Kernel> pool_kernels();
 std::vector<Kernel> random_kernels();
 std::vector<Kernel> reduce_kernels();

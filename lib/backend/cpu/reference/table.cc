@@ -16,6 +16,7 @@ std::span<const Kernel> reference_kernels() {
                         image_kernels,
                         matmul_kernels,
                         norm_kernels,
+                        packed_operand_kernels,
                         pool_kernels,
                         random_kernels,
                         reduce_kernels,

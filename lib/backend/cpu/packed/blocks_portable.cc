@@ -1,0 +1,87 @@
+// The block work in plain loops.
+
+#include <cstring>
+
+#include "backend/cpu/packed/blocks.h"
+#include "backend/cpu/packed/layout.h"
+#include "core/half.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+template <class T>
+constexpr std::int64_t k_parts = graph::ops::packed_parts(dtype_of<T>());
+
+/// Each part is what those before it leave, rounded.
+template <class Value>
+void put(std::byte* step, Side side, std::int64_t row, std::int64_t k, Value value) {
+  auto rest = static_cast<float>(value);
+  for (std::int64_t p = 0; p < k_parts<Value>; ++p) {
+    const bfloat16 part(rest);
+    rest -= static_cast<float>(part);
+    std::memcpy(step + p * k_part_bytes + offset_in_part(side, row, k), &part, sizeof part);
+  }
+}
+
+template <class X, class Value, Side side, Run run>
+void pack_step(
+    std::byte* step, const void* x, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  std::memset(step, 0, static_cast<std::size_t>(k_part_bytes * k_parts<Value>));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const X* from = static_cast<const X*>(x) + i * stride;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto value = static_cast<Value>(static_cast<float>(from[j]));
+      put(step, side, run == Run::along_depth ? i : j, run == Run::along_depth ? j : i, value);
+    }
+  }
+}
+
+template <class Value, Side side>
+constexpr PackSteps k_pack_steps{.bfloat16 = {pack_step<bfloat16, Value, side, Run::along_depth>,
+                                              pack_step<bfloat16, Value, side, Run::across_depth>},
+                                 .float16 = {pack_step<float16, Value, side, Run::along_depth>,
+                                             pack_step<float16, Value, side, Run::across_depth>},
+                                 .float32 = {pack_step<float, Value, side, Run::along_depth>,
+                                             pack_step<float, Value, side, Run::across_depth>}};
+
+float finished(const FinishBlock& block, std::int64_t row, std::int64_t column) {
+  float y = block.sums[row / 16 * 512 + column / 16 * 256 + row % 16 * 16 + column % 16];
+  if (block.bias != nullptr) y += block.bias[column];
+  if (block.relu && y < 0) y = 0;
+  if (block.mask != nullptr && (block.mask[row] >> column & 1U) == 0) y = 0;
+  return y;
+}
+
+template <class T>
+void finish(const FinishBlock& block) {
+  if (block.column_sums != nullptr) std::memset(block.column_sums, 0, k_block * sizeof(float));
+  if (block.signs != nullptr) std::memset(block.signs, 0, k_block * sizeof(std::uint32_t));
+  for (std::int64_t row = 0; row < k_block; ++row) {
+    for (std::int64_t column = 0; column < k_block; ++column) {
+      const bool inside = row < block.rows && column < block.columns;
+      const float y = inside ? finished(block, row, column) : 0;
+      const auto value = static_cast<T>(y);
+      const auto rounded = static_cast<float>(value);
+      const std::int64_t at = row * block.stride + column;
+      if (inside && block.rounded != nullptr) static_cast<T*>(block.rounded)[at] = value;
+      if (inside && block.widened != nullptr) block.widened[at] = rounded;
+      if (inside && block.unrounded != nullptr) block.unrounded[at] = y;
+      if (block.side_a != nullptr) put(block.side_a, Side::a, row, column, value);
+      if (block.transposed != nullptr) put(block.transposed, Side::a, column, row, value);
+      if (block.side_b != nullptr) put(block.side_b, Side::b, column, row, value);
+      if (block.column_sums != nullptr) block.column_sums[column] += rounded;
+      if (block.signs != nullptr && rounded > 0) block.signs[row] |= 1U << column;
+    }
+  }
+}
+
+constexpr Blocks k_blocks{
+    .pack = {{k_pack_steps<bfloat16, Side::a>, k_pack_steps<bfloat16, Side::b>},
+             {k_pack_steps<float16, Side::a>, k_pack_steps<float16, Side::b>}},
+    .finish = {finish<bfloat16>, finish<float16>}};
+
+}  // namespace
+
+const Blocks& portable_blocks() { return k_blocks; }
+
+}  // namespace halfstep::backend::cpu::packed

@@ -1,0 +1,101 @@
+#include "backend/cpu/packed/finisher.h"
+
+#include "core/dispatch.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+/// Packed results of at least this size leave the caches before they are read again, and need not
+/// enter them.
+constexpr std::int64_t k_stream_bytes = std::int64_t{4} << 20;
+
+}  // namespace
+
+Finisher::Finisher(const NodeView& node, const Blocks& blocks)
+    : m_(node.attrs().get<std::int64_t>("m")),
+      n_(node.attrs().get<std::int64_t>("n")),
+      dtype_(node.attrs().get<DType>("T")),
+      as_a_(layout_of(m_, n_, dtype_)),
+      as_columns_(layout_of(n_, m_, dtype_)),
+      relu_(node.attrs().get<std::string>("activation") == "Relu"),
+      forms_(node.attrs().get<std::string>("forms")),
+      finish_(blocks.finish[dtype_ == DType::float16]) {
+  std::size_t port = 2;
+  if (node.attrs().get<bool>("bias")) bias_port_ = port++;
+  if (node.attrs().get<bool>("mask")) mask_port_ = port++;
+}
+
+std::size_t Finisher::workspace_bytes() const {
+  const std::int64_t rows = (bias_port_ != 0 ? 1 : 0) + (has('s') ? as_a_.panels() : 0);
+  return static_cast<std::size_t>(rows * as_columns_.panels() * k_block) * sizeof(float);
+}
+
+Finisher::Bound::Bound(const Finisher& finisher, const Args& args, std::byte* workspace)
+    : f_(finisher), args_(args) {
+  auto* room = reinterpret_cast<float*>(workspace);
+  const std::int64_t padded = f_.as_columns_.panels() * k_block;
+  if (f_.bias_port_ != 0) {
+    bias_ = room;
+    room += padded;
+    convert(args.in[f_.bias_port_], {DType::float32, {f_.n_}, bias_});
+    std::fill(bias_ + f_.n_, bias_ + padded, 0.0F);
+  }
+  if (f_.has('s')) column_sums_ = room;
+  if (f_.mask_port_ != 0) mask_ = args.in[f_.mask_port_].as<std::uint32_t>();
+}
+
+template <class T>
+T* Finisher::Bound::result(char form) const {
+  const std::size_t i = f_.forms_.find(form);
+  return i == std::string::npos ? nullptr : args_.out[i].as<T>();
+}
+
+void Finisher::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) const {
+  const std::int64_t row = i * k_block;
+  const std::int64_t column = j * k_block;
+  const std::int64_t block = i * f_.as_columns_.panels() + j;
+  const std::int64_t at = row * f_.n_ + column;
+  const auto past = [](auto* base, std::int64_t offset) {
+    return base == nullptr ? nullptr : base + offset;
+  };
+  const std::int64_t bits_offset = at * static_cast<std::int64_t>(size_bytes(f_.dtype_));
+  const std::int64_t as_column = f_.as_columns_.step_offset(j, i);
+  f_.finish_(
+      {.sums = sums,
+       .rows = std::min(k_block, f_.m_ - row),
+       .columns = std::min(k_block, f_.n_ - column),
+       .bias = past(bias_, column),
+       .relu = f_.relu_,
+       .mask = past(mask_, block * k_block),
+       .stride = f_.n_,
+       .rounded = past(result('r'), bits_offset),
+       .widened = past(result<float>('f'), at),
+       .unrounded = past(result<float>('g'), at),
+       .side_a = past(result('A'), f_.as_a_.step_offset(i, j)),
+       .transposed = past(result('T'), as_column),
+       .side_b = past(result('B'), as_column),
+       .stream = f_.as_a_.panels() * f_.as_a_.steps() * f_.as_a_.step_bytes() >= k_stream_bytes,
+       .column_sums = past(column_sums_, block * k_block),
+       .signs = past(result<std::uint32_t>('M'), block * k_block)});
+}
+
+void Finisher::Bound::complete() const {
+  if (column_sums_ == nullptr) return;
+  const std::int64_t padded = f_.as_columns_.panels() * k_block;
+  dispatch_floating(f_.dtype_, [&]<class T>(Type<T>) {
+    T* y = result<T>('s');
+    parallel_for(f_.n_, 1024, [&](std::int64_t begin, std::int64_t end) {
+      // Row panel after row panel, whatever the number of threads; the first one takes the sums.
+      for (std::int64_t i = 1; i < f_.as_a_.panels(); ++i) {
+        const float* next = column_sums_ + i * padded;
+        for (std::int64_t j = begin; j < end; ++j) column_sums_[j] += next[j];
+      }
+      for (std::int64_t j = begin; j < end; ++j) {
+        y[j] = static_cast<T>(static_cast<Compute<T>>(column_sums_[j]));
+      }
+    });
+  });
+}
+
+}  // namespace halfstep::backend::cpu::packed

@@ -1,0 +1,19 @@
+#pragma once
+// How the rows of this folder prepare their nodes.
+
+#include <string_view>
+
+#include "backend/cpu/packed/blocks.h"
+#include "backend/cpu/packed/unit.h"
+#include "backend/kernel.h"
+
+namespace halfstep::backend::cpu::packed {
+
+/// PackOperand.
+Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
+
+/// PackedMatMul: whether packing pays for a product of this size, whatever multiplies.
+Accepts accepts_product(const NodeView& node);
+Prepared prepare_product(const NodeView& node, const Unit& unit, const Blocks& blocks, int threads);
+
+}  // namespace halfstep::backend::cpu::packed

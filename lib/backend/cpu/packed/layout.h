@@ -1,0 +1,65 @@
+#pragma once
+// Packed operands: the order in which matrix units read the two sides of a product.
+//
+// The reduction ("depth") is cut into slabs, a slab into panels of 32 rows (of a) or columns (of
+// b), a panel into steps of 32 reduction elements. So what a thread reads of one panel in one slab
+// is a single run of memory, and a block of panels is one region, without strides by powers of two.
+// A step holds, part by part, two tiles of 1 KiB of bfloat16:
+//   side a: 16 rows of 32 reduction elements
+//   side b: 16 pairs of reduction elements, each of 16 columns times 2
+// A value is the sum of its parts: one for bfloat16, two (high and low) for float16. What pads
+// rows and depth to multiples of 32 is zero.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/ops/packed.h"
+
+namespace halfstep::backend::cpu::packed {
+
+inline constexpr std::int64_t k_block = graph::ops::k_packed_block;
+/// Bytes of one part of a step: two tiles.
+inline constexpr std::int64_t k_part_bytes = k_block * k_block * 2;
+
+enum class Side { a, b };
+
+struct Layout {
+  std::int64_t rows;   ///< rows of a, columns of b
+  std::int64_t depth;  ///< reduction elements
+  std::int64_t parts;  ///< bfloat16 numbers of a value
+
+  std::int64_t panels() const { return graph::ops::packed_padded(rows) / k_block; }
+  std::int64_t steps() const { return graph::ops::packed_padded(depth) / k_block; }
+  std::int64_t step_bytes() const { return k_part_bytes * parts; }
+
+  /// Steps of a full slab: a panel of it is 24 KiB, half of a first-level cache.
+  std::int64_t slab_steps() const { return 12 / parts; }
+  std::int64_t slabs() const { return (steps() + slab_steps() - 1) / slab_steps(); }
+  std::int64_t steps_in(std::int64_t slab) const {
+    return std::min(slab_steps(), steps() - slab * slab_steps());
+  }
+
+  /// Where a panel of a slab begins.
+  std::int64_t panel_offset(std::int64_t slab, std::int64_t panel) const {
+    return (slab * slab_steps() * panels() + panel * steps_in(slab)) * step_bytes();
+  }
+  std::int64_t step_offset(std::int64_t panel, std::int64_t step) const {
+    const std::int64_t slab = step / slab_steps();
+    return panel_offset(slab, panel) + (step - slab * slab_steps()) * step_bytes();
+  }
+};
+
+/// The layout of values of `dtype`.
+constexpr Layout layout_of(std::int64_t rows, std::int64_t depth, DType dtype) {
+  return {rows, depth, graph::ops::packed_parts(dtype)};
+}
+
+/// Where a row (or column) and a reduction element, both below 32, lie in a part of a step.
+constexpr std::int64_t offset_in_part(Side side, std::int64_t row, std::int64_t k) {
+  const std::int64_t tile = row / 16 * 1024;
+  return side == Side::a ? tile + row % 16 * 64 + k * 2
+                         : tile + k / 2 * 64 + row % 16 * 4 + k % 2 * 2;
+}
+
+}  // namespace halfstep::backend::cpu::packed

@@ -1,0 +1,58 @@
+// PackedMatMul on a unit.
+
+#include <fmt/format.h>
+
+#include "backend/cpu/packed/finisher.h"
+#include "backend/cpu/packed/kernels.h"
+#include "backend/cpu/packed/product.h"
+
+namespace halfstep::backend::cpu::packed {
+
+Accepts accepts_product(const NodeView& node) {
+  const auto m = node.attrs().get<std::int64_t>("m");
+  const auto n = node.attrs().get<std::int64_t>("n");
+  const auto k = node.attrs().get<std::int64_t>("k");
+  // Half a block of padding, and a product that takes longer than the launches that pack for it.
+  constexpr std::int64_t k_least_side = 16;
+  constexpr std::int64_t k_least_work = 1 << 18;
+  if (m < k_least_side || n < k_least_side || k < k_block || m * n * k < k_least_work) {
+    return Accepts::no(fmt::format("{} x {} x {} is too small to pack", m, k, n));
+  }
+  const std::string& forms = node.attrs().get<std::string>("forms");
+  for (const char form : forms) {
+    if (forms.find(form) != forms.rfind(form)) {
+      return Accepts::no(fmt::format("form {} is asked for twice", form));
+    }
+  }
+  const std::string& activation = node.attrs().get<std::string>("activation");
+  if (!activation.empty() && activation != "Relu") return Accepts::no("no " + activation + " here");
+  return Accepts::yes();
+}
+
+Prepared prepare_product(const NodeView& node,
+                         const Unit& unit,
+                         const Blocks& blocks,
+                         int threads) {
+  const graph::Attrs& attrs = node.attrs();
+  const DType dtype = attrs.get<DType>("T");
+  const auto k = attrs.get<std::int64_t>("k");
+  const Product product(unit,
+                        layout_of(attrs.get<std::int64_t>("m"), k, dtype),
+                        layout_of(attrs.get<std::int64_t>("n"), k, dtype),
+                        attrs.get<std::int64_t>("products"),
+                        threads);
+  const Finisher finisher(node, blocks);
+  return launch(
+      [product, finisher](const Args& args) {
+        const Finisher::Bound bound = finisher.bind(args, args.workspace);
+        product.run(
+            args.in[0].as<std::byte>(),
+            args.in[1].as<std::byte>(),
+            args.workspace + finisher.workspace_bytes(),
+            [&](const float* sums, std::int64_t i, std::int64_t j) { bound.finish(sums, i, j); });
+        bound.complete();
+      },
+      finisher.workspace_bytes() + product.workspace_bytes());
+}
+
+}  // namespace halfstep::backend::cpu::packed

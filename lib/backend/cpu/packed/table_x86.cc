@@ -1,0 +1,52 @@
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/packed/kernels.h"
+
+namespace halfstep::backend::cpu {
+
+const packed::Blocks& packed::blocks(Isa isa) {
+  return isa >= Isa::avx512 ? avx512_blocks() : portable_blocks();
+}
+
+namespace {
+
+Accepts accepts_avx512(const NodeView&, const Capabilities& capabilities) {
+  return capabilities.isa >= Isa::avx512 ? Accepts::yes() : Accepts::no("needs avx512");
+}
+
+Prepared prepare_pack(const NodeView& node, const Capabilities&) {
+  return packed::prepare_pack(node, packed::avx512_blocks());
+}
+
+Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
+  return packed::accepts_product(node);
+}
+
+Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::avx512_bf16) return Accepts::no("needs avx512_bf16");
+  if (node.attrs().get<DType>("T") != DType::bfloat16) {
+    return Accepts::no("partial products of float16 are slower than float32 without amx");
+  }
+  return packed::accepts_product(node);
+}
+
+template <const packed::Unit& unit>
+Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
+  return packed::prepare_product(node, unit, packed::avx512_blocks(), capabilities.threads);
+}
+
+}  // namespace
+
+std::span<const Kernel> packed_kernels() {
+  static const Kernel k_rows[] = {
+      {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
+      {"PackedMatMul", "packed/amx", accepts_amx, prepare_product<packed::k_amx_unit>},
+      {"PackedMatMul",
+       "packed/avx512_bf16",
+       accepts_avx512_bf16,
+       prepare_product<packed::k_avx512_bf16_unit>},
+  };
+  return k_rows;
+}
+
+}  // namespace halfstep::backend::cpu

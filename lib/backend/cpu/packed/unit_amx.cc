@@ -1,0 +1,86 @@
+// Products on AMX tiles: TDPBF16PS, 16 x 16 sums of 32 products each. It rounds to nearest even and
+// takes denormal numbers for zero.
+
+#include <immintrin.h>
+
+#include "backend/cpu/packed/unit.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+#include "backend/cpu/packed/isa/sweep.inc"
+
+/// The eight tiles of the processor: sums in 0 to 3, a in 4 and 5, b in 6 and 7. Their numbers are
+/// part of the instruction's text.
+struct AmxTiles {
+  template <int i>
+  void load_a(Bytes a) {
+    if constexpr (i == 0) _tile_loadd(4, a, 64);
+    if constexpr (i == 1) _tile_loadd(5, a, 64);
+  }
+  template <int i>
+  void load_b(Bytes b) {
+    if constexpr (i == 0) _tile_stream_loadd(6, b, 64);
+    if constexpr (i == 1) _tile_stream_loadd(7, b, 64);
+  }
+  template <int i>
+  void zero() {
+    if constexpr (i == 0) _tile_zero(0);
+    if constexpr (i == 1) _tile_zero(1);
+    if constexpr (i == 2) _tile_zero(2);
+    if constexpr (i == 3) _tile_zero(3);
+  }
+  template <int i>
+  void load(const float* sums) {
+    if constexpr (i == 0) _tile_loadd(0, sums, 64);
+    if constexpr (i == 1) _tile_loadd(1, sums, 64);
+    if constexpr (i == 2) _tile_loadd(2, sums, 64);
+    if constexpr (i == 3) _tile_loadd(3, sums, 64);
+  }
+  template <int i>
+  void store(float* sums) {
+    if constexpr (i == 0) _tile_stored(0, sums, 64);
+    if constexpr (i == 1) _tile_stored(1, sums, 64);
+    if constexpr (i == 2) _tile_stored(2, sums, 64);
+    if constexpr (i == 3) _tile_stored(3, sums, 64);
+  }
+  template <int i>
+  void multiply() {
+    if constexpr (i == 0) _tile_dpbf16ps(0, 4, 6);
+    if constexpr (i == 1) _tile_dpbf16ps(1, 4, 7);
+    if constexpr (i == 2) _tile_dpbf16ps(2, 5, 6);
+    if constexpr (i == 3) _tile_dpbf16ps(3, 5, 7);
+  }
+};
+
+/// The operand of LDTILECFG.
+struct TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileShapes) == 64);
+
+// Static, and behind a barrier: GCC 12 believes that the instruction reads 8 of the 64 bytes, and
+// drops stores to the others.
+alignas(64) const TileShapes k_shapes;
+
+void begin() {
+  asm volatile("" ::: "memory");
+  _tile_loadconfig(&k_shapes);
+}
+
+void end() { _tile_release(); }
+
+}  // namespace
+
+constinit const Unit k_amx_unit{
+    .name = "amx",
+    .begin = begin,
+    .end = end,
+    .sweep = {sweep<AmxTiles, 1>, sweep<AmxTiles, 3>, sweep<AmxTiles, 4>},
+    .panels = {12, 16}};
+
+}  // namespace halfstep::backend::cpu::packed

@@ -1,0 +1,243 @@
+#include "packed.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <ostream>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/packed/kernels.h"
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
+#include "lab.h"
+#include "support/tolerance.h"
+
+namespace halfstep::testing {
+namespace {
+
+using namespace std::string_view_literals;
+namespace packed = backend::cpu::packed;
+using graph::ops::packed_mask_bytes;
+
+packed::Side side_of(char side) { return side == 'a' ? packed::Side::a : packed::Side::b; }
+
+/// One bit of a mask in form M.
+bool bit(const Tensor& mask, std::int64_t n, std::int64_t row, std::int64_t column) {
+  const std::int64_t block = row / 32 * ((n + 31) / 32) + column / 32;
+  std::uint32_t word;
+  std::memcpy(&word, mask.as<std::byte>() + (block * 32 + row % 32) * 4, sizeof word);
+  return (word >> (column % 32) & 1U) != 0;
+}
+
+Tensor random_mask(std::int64_t m, std::int64_t n) {
+  const std::int64_t bytes = packed_mask_bytes(m, n);
+  Tensor mask(DType::uint8, {bytes});
+  const Tensor random = random_tensor(DType::float32, {bytes}, 7, 0, 256);
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    mask.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.as<float>()[i]);
+  }
+  return mask;
+}
+
+/// All padding of a packed operand, and everything else.
+void check_packed(const Tensor& got,
+                  std::int64_t rows,
+                  std::int64_t depth,
+                  DType dtype,
+                  char side,
+                  const std::function<double(std::int64_t row, std::int64_t k)>& want) {
+  const packed::Layout layout = packed::layout_of(rows, depth, dtype);
+  REQUIRE(got.elements() == graph::ops::packed_bytes(rows, depth, dtype));
+  std::int64_t misses = 0;
+  for (std::int64_t row = 0; row < layout.panels() * 32; ++row) {
+    for (std::int64_t k = 0; k < layout.steps() * 32; ++k) {
+      const double value = packed_value(got, layout, side, row, k);
+      misses += value == (row < rows && k < depth ? want(row, k) : 0) ? 0 : 1;
+    }
+  }
+  CHECK(misses == 0);
+}
+
+}  // namespace
+
+PackedNode::PackedNode(std::string_view op, std::vector<Tensor> in, graph::Attrs attrs)
+    : in_(std::move(in)) {
+  graph::Builder b(graph_, graph::op_table());
+  std::vector<graph::Value> values;
+  for (const Tensor& x : in_) values.push_back(b.placeholder("x", x.dtype(), x.shape()));
+  id_ = b.add_node(op, values, std::move(attrs));
+}
+
+std::vector<Tensor> PackedNode::run(const backend::Prepared& prepared) const {
+  std::vector<Tensor> results;
+  std::vector<TensorView> out;
+  for (const graph::TensorType& type : graph_.node(id_).outputs) {
+    results.emplace_back(type.dtype, type.shape);
+    // What is not written shows.
+    std::memset(results.back().view().data, 0xa5, results.back().bytes());
+    out.push_back(results.back().view());
+  }
+  const AlignedBuffer workspace(prepared.workspace_bytes);
+  std::memset(workspace.data(), 0xa5, workspace.bytes());
+  std::vector<TensorView> in;
+  for (const Tensor& x : in_) in.push_back(x.view());
+  prepared.launch->run({in, out, workspace.data()});
+  return results;
+}
+
+Tensor pack(const packed::Blocks& blocks, const Tensor& x, DType dtype, char side, bool transpose) {
+  std::vector<Tensor> in;
+  in.push_back(x.clone());
+  const PackedNode node("PackOperand",
+                        std::move(in),
+                        {{"T", x.dtype()},
+                         {"dtype", dtype},
+                         {"side", std::string(1, side)},
+                         {"transpose", transpose}});
+  return std::move(node.run(packed::prepare_pack(node.view(), blocks))[0]);
+}
+
+double packed_value(const Tensor& operand,
+                    const packed::Layout& layout,
+                    char side,
+                    std::int64_t row,
+                    std::int64_t k) {
+  double sum = 0;
+  for (std::int64_t p = 0; p < layout.parts; ++p) {
+    bfloat16 part;
+    std::memcpy(&part,
+                operand.as<std::byte>() + layout.step_offset(row / 32, k / 32) + p * 2048 +
+                    packed::offset_in_part(side_of(side), row % 32, k % 32),
+                sizeof part);
+    sum += static_cast<double>(static_cast<float>(part));
+  }
+  return sum;
+}
+
+std::vector<Runner> runners() {
+  static const backend::Capabilities k_machine = backend::cpu_backend(2).capabilities;
+  std::vector<Runner> all;
+  for (const packed::Blocks* blocks :
+       {&packed::portable_blocks(), &packed::blocks(k_machine.isa)}) {
+    all.push_back({blocks == &packed::portable_blocks() ? "emulated" : "emulated with own blocks",
+                   [blocks](const backend::NodeView& node, int threads) {
+                     return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
+                   }});
+  }
+  const auto add = [&](const backend::Kernel& kernel, backend::Isa needed, bool float16) {
+    if (kernel.op != "PackedMatMul" || k_machine.isa < needed) return;
+    all.push_back({std::string(kernel.name),
+                   [&kernel](const backend::NodeView& node, int threads) {
+                     return kernel.prepare(node, {.isa = k_machine.isa, .threads = threads});
+                   },
+                   float16});
+  };
+  for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
+    const bool amx = kernel.name == "packed/amx"sv;
+    add(kernel, amx ? backend::Isa::amx : backend::Isa::avx512_bf16, amx);
+  }
+  for (const backend::Kernel& kernel : backend::cpu::reference_kernels()) {
+    add(kernel, backend::Isa::baseline, true);
+  }
+  return all;
+}
+
+PackedProduct::PackedProduct(const ProductCase& product)
+    : c(product),
+      a(random_tensor(c.dtype, {c.m, c.k}, 1)),
+      b(random_tensor(c.dtype, {c.k, c.n}, 2)) {
+  if (c.bias) args.push_back(random_tensor(DType::float32, {c.n}, 3));
+  if (c.mask) args.push_back(random_mask(c.m, c.n));
+}
+
+PackedNode PackedProduct::node() const {
+  std::vector<Tensor> in;
+  in.push_back(pack(packed::portable_blocks(), a, c.dtype, 'a', false));
+  in.push_back(pack(packed::portable_blocks(), b, c.dtype, 'b', false));
+  std::vector<DType> arg_types;
+  for (const Tensor& arg : args) {
+    in.push_back(arg.clone());
+    arg_types.push_back(arg.dtype());
+  }
+  std::vector<DType> result_types;
+  for (const char form : k_forms) {
+    result_types.push_back(graph::ops::packed_result_dtype(form, c.dtype));
+  }
+  return PackedNode("PackedMatMul",
+                    std::move(in),
+                    {{"T", c.dtype},
+                     {"Targs", arg_types},
+                     {"Tresults", result_types},
+                     {"m", c.m},
+                     {"n", c.n},
+                     {"k", c.k},
+                     {"products", c.products},
+                     {"bias", c.bias},
+                     {"activation", std::string(c.relu ? "Relu" : "")},
+                     {"mask", c.mask},
+                     {"forms", std::string(k_forms)}});
+}
+
+std::vector<Tensor> PackedProduct::run(const Runner& runner, int threads) const {
+  const PackedNode n = node();
+  return n.run(runner.prepare(n.view(), threads));
+}
+
+void PackedProduct::check(const std::vector<Tensor>& results) const {
+  const auto& [rounded, widened, unrounded, column_sums, as_a, transposed, as_b, signs] =
+      std::tie(results[0],
+               results[1],
+               results[2],
+               results[3],
+               results[4],
+               results[5],
+               results[6],
+               results[7]);
+  const auto y = [&, &rounded = rounded](std::int64_t i, std::int64_t j) {
+    return element_as_double(rounded.view(), i * c.n + j);
+  };
+  // Three products leave out low times low, each at most 2^-9 of its value.
+  const double left_out = c.products == 3 ? 0x1p-18 : 0;
+  const std::vector<double> x_a = values(a);
+  const std::vector<double> x_b = values(b);
+  std::int64_t misses = 0;
+  for (std::int64_t i = 0; i < c.m; ++i) {
+    for (std::int64_t j = 0; j < c.n; ++j) {
+      double want = 0;
+      double magnitude = 0;
+      for (std::int64_t k = 0; k < c.k; ++k) {
+        const double term = x_a[i * c.k + k] * x_b[k * c.n + j];
+        want += term;
+        magnitude += std::abs(term);
+      }
+      if (c.bias) want += element_as_double(args[0].view(), j);
+      if (c.relu) want = std::max(want, 0.0);
+      if (c.mask && !bit(args.back(), c.n, i, j)) want = 0;
+      const std::int64_t terms = c.k * c.products + 2;
+      const double allowed = tolerance(DType::float32, DType::float32, terms, magnitude + 1, want) +
+                             left_out * magnitude;
+      const double got = unrounded.as<float>()[i * c.n + j];
+      misses += std::abs(got - want) <= allowed ? 0 : 1;
+      misses += testing::rounded(c.dtype, got) == y(i, j) ? 0 : 1;
+      misses += widened.as<float>()[i * c.n + j] == y(i, j) ? 0 : 1;
+      misses += bit(signs, c.n, i, j) == (y(i, j) > 0) ? 0 : 1;
+    }
+  }
+  CHECK(misses == 0);
+  check_packed(as_a, c.m, c.n, c.dtype, 'a', y);
+  check_packed(transposed, c.n, c.m, c.dtype, 'a', [&](auto j, auto i) { return y(i, j); });
+  check_packed(as_b, c.n, c.m, c.dtype, 'b', [&](auto j, auto i) { return y(i, j); });
+  for (std::int64_t j = 0; j < c.n; ++j) {
+    double sum = 0;
+    double magnitude = 0;
+    for (std::int64_t i = 0; i < c.m; ++i) {
+      sum += y(i, j);
+      magnitude += std::abs(y(i, j));
+    }
+    const double got = element_as_double(column_sums.view(), j);
+    CHECK(std::abs(got - sum) <= tolerance(c.dtype, DType::float32, c.m, magnitude, sum));
+  }
+}
+
+}  // namespace halfstep::testing

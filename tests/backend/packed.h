@@ -1,0 +1,83 @@
+#pragma once
+// Packed operands and products over them, node by node.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/packed/blocks.h"
+#include "backend/cpu/packed/layout.h"
+#include "backend/cpu/packed/unit.h"
+#include "core/tensor.h"
+
+namespace halfstep::testing {
+
+/// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its regions are small,
+/// so that small products have several.
+extern const backend::cpu::packed::Unit k_emulated_unit;
+
+/// One node between tensors.
+class PackedNode {
+ public:
+  PackedNode(std::string_view op, std::vector<Tensor> in, graph::Attrs attrs);
+
+  backend::NodeView view() const { return {graph_, graph_.node(id_)}; }
+  std::vector<Tensor> run(const backend::Prepared& prepared) const;
+
+ private:
+  graph::Graph graph_;
+  int id_;
+  std::vector<Tensor> in_;
+};
+
+/// PackOperand of a row-major matrix.
+Tensor pack(const backend::cpu::packed::Blocks& blocks,
+            const Tensor& x,
+            DType dtype,
+            char side,
+            bool transpose);
+
+/// A value of a packed operand: the sum of its parts.
+double packed_value(const Tensor& packed,
+                    const backend::cpu::packed::Layout& layout,
+                    char side,
+                    std::int64_t row,
+                    std::int64_t k);
+
+/// What can run a PackedMatMul on this machine.
+struct Runner {
+  std::string name;
+  std::function<backend::Prepared(const backend::NodeView& node, int threads)> prepare;
+  bool float16 = true;  ///< has partial products
+};
+std::vector<Runner> runners();
+
+struct ProductCase {
+  std::int64_t m, k, n;
+  DType dtype = DType::bfloat16;
+  std::int64_t products = 1;
+  bool bias = false;
+  bool relu = false;
+  bool mask = false;
+};
+
+/// A product with random operands and all forms of results.
+struct PackedProduct {
+  explicit PackedProduct(const ProductCase& c);
+
+  PackedNode node() const;
+  /// The results, in the order of k_forms.
+  std::vector<Tensor> run(const Runner& runner, int threads = 2) const;
+  /// Compares results with the sums in double, and the forms with each other.
+  void check(const std::vector<Tensor>& results) const;
+
+  static constexpr std::string_view k_forms = "rfgsATBM";
+
+  ProductCase c;
+  Tensor a, b;  // row-major, of c.dtype
+  std::vector<Tensor> args;
+};
+
+}  // namespace halfstep::testing

@@ -1,0 +1,230 @@
+// Products of packed operands: every unit, every form of result, odd shapes.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <ostream>
+
+#include "backend/cpu/kernels.h"
+#include "core/parallel.h"
+#include "graph/ops/packed.h"
+#include "kernels.h"
+#include "lab.h"
+#include "packed.h"
+#include "support/tolerance.h"
+
+namespace halfstep::testing {
+namespace {
+
+using namespace std::string_view_literals;
+namespace packed = backend::cpu::packed;
+
+constexpr ProductCase k_cases[] = {
+    {1, 1, 1},
+    {16, 32, 16},
+    {15, 31, 17, DType::bfloat16, 1, true},
+    {33, 65, 31, DType::bfloat16, 1, true, true},
+    {64, 64, 64, DType::bfloat16, 1, false, true, true},
+    {100, 384, 63, DType::bfloat16, 1, false, false, true},
+    {65, 385, 70, DType::bfloat16, 1, true, true},
+    {130, 900, 97, DType::bfloat16, 1, true},
+    {17, 33, 15, DType::float16, 3, true},
+    {16, 32, 16, DType::float16, 4},
+    {63, 100, 100, DType::float16, 3, true, true},
+    {100, 450, 120, DType::float16, 3, false, false, true},
+    {101, 200, 33, DType::float16, 4, true, true, true},
+};
+
+std::string text(const ProductCase& c) {
+  return fmt::format("{} x {} x {} {} by {}{}{}{}",
+                     c.m,
+                     c.k,
+                     c.n,
+                     name(c.dtype),
+                     c.products,
+                     c.bias ? " bias" : "",
+                     c.relu ? " relu" : "",
+                     c.mask ? " mask" : "");
+}
+
+/// Puts back the number of threads.
+struct ThreadGuard {
+  int before = thread_count();
+  ~ThreadGuard() { set_thread_count(before); }
+};
+
+}  // namespace
+
+TEST_CASE("packed product: every unit agrees with sums in double, and all forms with each other") {
+  for (const ProductCase& c : k_cases) {
+    CAPTURE(text(c));
+    const PackedProduct product(c);
+    for (const Runner& runner : runners()) {
+      if (c.dtype == DType::float16 && !runner.float16) continue;
+      CAPTURE(runner.name);
+      product.check(product.run(runner));
+    }
+  }
+}
+
+TEST_CASE("packed product: the same bits by any instruction set around the sums") {
+  const std::vector<Runner> all = runners();
+  for (const ProductCase& c : k_cases) {
+    CAPTURE(text(c));
+    const PackedProduct product(c);
+    const std::vector<Tensor> plain = product.run(all[0]);
+    const std::vector<Tensor> own = product.run(all[1]);
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      CAPTURE(PackedProduct::k_forms[i]);
+      const Comparison same = compare_bits(own[i].view(), plain[i].view());
+      CHECK_MESSAGE(same, same.text);
+    }
+  }
+}
+
+TEST_CASE("packed product: the same bits with any number of threads") {
+  const ThreadGuard guard;
+  for (const ProductCase& c : {ProductCase{160, 450, 130, DType::bfloat16, 1, true, true},
+                               ProductCase{40, 300, 700, DType::bfloat16, 1},
+                               ProductCase{200, 300, 110, DType::float16, 3, false, false, true}}) {
+    CAPTURE(text(c));
+    const PackedProduct product(c);
+    for (const Runner& runner : runners()) {
+      if (c.dtype == DType::float16 && !runner.float16) continue;
+      CAPTURE(runner.name);
+      set_thread_count(1);
+      const std::vector<Tensor> one = product.run(runner, 1);
+      for (const int threads : {2, 3}) {
+        set_thread_count(threads);
+        const std::vector<Tensor> many = product.run(runner, threads);
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          const Comparison same = compare_bits(many[i].view(), one[i].view());
+          CHECK_MESSAGE(same, same.text);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("packed product: what is not finite reaches all results it belongs to, and no others") {
+  constexpr float k_infinity = std::numeric_limits<float>::infinity();
+  for (const bool relu : {false, true}) {
+    PackedProduct product({40, 70, 33, DType::bfloat16, 1, false, relu});
+    for (auto* x : {&product.a, &product.b}) {
+      for (std::int64_t i = 0; i < x->elements(); ++i) {
+        bfloat16& e = x->as<bfloat16>()[i];
+        e = bfloat16(1 + std::abs(static_cast<float>(e)));
+      }
+    }
+    const auto put = [&](std::int64_t row, std::int64_t k, float value) {
+      product.a.as<bfloat16>()[row * 70 + k] = bfloat16(value);
+    };
+    put(3, 5, k_infinity);
+    put(17, 69, -k_infinity);
+    put(39, 0, std::numeric_limits<float>::quiet_NaN());
+    for (const Runner& runner : runners()) {
+      CAPTURE(runner.name);
+      CAPTURE(relu);
+      const std::vector<Tensor> results = product.run(runner);
+      const packed::Layout layout{40, 33, 1};
+      for (std::int64_t row = 0; row < 64; ++row) {
+        CAPTURE(row);
+        for (std::int64_t column = 0; column < 64; ++column) {
+          const double got = packed_value(results[4], layout, 'a', row, column);
+          if (row >= 40 || column >= 33) {
+            CHECK(got == 0);
+          } else if (row == 3) {
+            CHECK(got == k_infinity);
+          } else if (row == 17) {
+            CHECK(got == (relu ? 0 : -k_infinity));
+          } else {
+            CHECK(std::isnan(got) == (row == 39));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("packed product: infinite float16 operands give results that are not finite") {
+  PackedProduct product({20, 40, 20, DType::float16, 3});
+  product.a.as<float16>()[2 * 40 + 7] = float16(std::numeric_limits<float>::infinity());
+  for (const Runner& runner : runners()) {
+    if (!runner.float16) continue;
+    CAPTURE(runner.name);
+    const std::vector<Tensor> results = product.run(runner);
+    for (std::int64_t i = 0; i < 400; ++i) {
+      CHECK(std::isfinite(element_as_double(results[0].view(), i)) == (i / 20 != 2));
+    }
+  }
+}
+
+TEST_CASE("packed product: results written past the caches are the same") {
+  const packed::Blocks& blocks = packed::blocks(backend::cpu_backend(2).capabilities.isa);
+  const Tensor sums = random_tensor(DType::float32, {1024}, 5);
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    const std::int64_t bytes = graph::ops::packed_bytes(32, 32, dtype);
+    std::vector<Tensor> steps;
+    for (const bool stream : {false, true}) {
+      steps.emplace_back(DType::uint8, Shape{3 * bytes});
+      auto* to = steps.back().as<std::byte>();
+      blocks.finish[dtype == DType::float16]({.sums = sums.as<float>(),
+                                              .rows = 30,
+                                              .columns = 32,
+                                              .side_a = to,
+                                              .transposed = to + bytes,
+                                              .side_b = to + 2 * bytes,
+                                              .stream = stream});
+    }
+    const Comparison same = compare_bits(steps[1].view(), steps[0].view());
+    CHECK_MESSAGE(same, same.text);
+  }
+}
+
+TEST_CASE("packed kernels: what each row takes, and why not") {
+  using backend::Isa;
+  struct Case {
+    ProductCase product;
+    Isa isa;
+    std::string_view kernel;
+    std::string_view answer;
+  };
+  const Case cases[] = {
+      {{128, 128, 128}, Isa::avx512_bf16, "packed/avx512_bf16", ""},
+      {{128, 128, 128}, Isa::avx512, "packed/avx512_bf16", "needs avx512_bf16"},
+      {{128, 128, 128}, Isa::avx512_bf16, "packed/amx", "needs amx"},
+      {{128, 128, 128}, Isa::amx, "packed/amx", ""},
+      {{128, 128, 128, DType::float16, 3}, Isa::amx, "packed/amx", ""},
+      {{128, 128, 128, DType::float16, 3},
+       Isa::avx512_bf16,
+       "packed/avx512_bf16",
+       "partial products of float16 are slower than float32 without amx"},
+      {{8192, 64, 10}, Isa::amx, "packed/amx", "8192 x 64 x 10 is too small to pack"},
+      {{32, 32, 32}, Isa::amx, "packed/amx", "32 x 32 x 32 is too small to pack"},
+      {{256, 16, 256}, Isa::amx, "packed/amx", "256 x 16 x 256 is too small to pack"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(text(c.product));
+    CAPTURE(c.kernel);
+    const PackedNode node = PackedProduct(c.product).node();
+    for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
+      if (kernel.name != c.kernel) continue;
+      CHECK(kernel.accepts(node.view(), {.isa = c.isa}).refusal == c.answer);
+    }
+  }
+}
+
+TEST_CASE("packed rows: each agrees with the reference") {
+  const backend::Capabilities machine = backend::cpu_backend(2).capabilities;
+  for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
+    CAPTURE(kernel.name);
+    const bool here = kernel.name == "packed/avx512"sv ? machine.isa >= backend::Isa::avx512
+                      : kernel.name == "packed/avx512_bf16"sv
+                          ? machine.isa >= backend::Isa::avx512_bf16
+                          : machine.isa >= backend::Isa::amx;
+    CHECK((check_against_reference(kernel, machine, op_cases()) > 0) == here);
+  }
+}
+
+}  // namespace halfstep::testing

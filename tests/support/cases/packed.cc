@@ -1,0 +1,64 @@
+#include "graph/ops/packed.h"
+
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+namespace {
+
+/// An operand of random parts in [0, 0.75]: bytes below 64 in both halves of a bfloat16.
+Operand parts(std::int64_t bytes) { return indices({bytes}, 0, 64, DType::uint8); }
+
+OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
+  // No padding along the depth, where it must be zero.
+  constexpr std::int64_t m = 40, n = 45, k = 192;
+  OpCase c{.name = "PackedMatMul/" + name,
+           .op = "PackedMatMul",
+           .inputs = {parts(graph::ops::packed_bytes(m, k, dtype)),
+                      parts(graph::ops::packed_bytes(n, k, dtype))},
+           .terms = k * products,
+           .magnitude = 16,
+           .check_gradient = false};
+  std::vector<DType> arguments;
+  if (all) {
+    c.inputs.push_back(typed(uniform({n}), DType::float32));
+    c.inputs.push_back(parts(graph::ops::packed_mask_bytes(m, n)));
+    arguments = {DType::float32, DType::uint8};
+  }
+  c.attrs = {{"T", dtype},
+             {"Targs", arguments},
+             {"Tresults", std::vector<DType>{dtype, DType::float32, DType::float32, dtype}},
+             {"m", m},
+             {"n", n},
+             {"k", k},
+             {"products", products},
+             {"bias", all},
+             {"activation", std::string(all ? "Relu" : "")},
+             {"mask", all},
+             {"forms", std::string("rfgs")}};
+  return c;
+}
+
+}  // namespace
+
+std::vector<OpCase> packed_cases() {
+  std::vector<OpCase> cases{product("plain", DType::bfloat16, 1, false),
+                            product("bias, activation and mask", DType::bfloat16, 1, true),
+                            product("float16", DType::float16, 4, true)};
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    for (const std::string side : {"a", "b"}) {
+      for (const bool transpose : {false, true}) {
+        cases.push_back({.name = fmt::format("PackOperand/{} as {}{}",
+                                             halfstep::name(dtype),
+                                             transpose ? "transposed " : "",
+                                             side),
+                         .op = "PackOperand",
+                         .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}},
+                         .inputs = {uniform({37, 70})},
+                         .check_gradient = false});
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace halfstep::testing
