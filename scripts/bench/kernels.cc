@@ -7,170 +7,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <ctime>
 #include <functional>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <span>
 #include <string_view>
 
 #include "backend/backend.h"
+#include "bench.h"
 #include "config/merge.h"
 #include "config/run_spec.h"
 #include "core/parallel.h"
-#include "core/philox.h"
 #include "data/dataset.h"
-#include "graph/ops/ops.h"
 #include "train/session.h"
 
-namespace halfstep {
+namespace halfstep::bench {
 namespace {
-
-/// Wall time; on one thread (taskset -c 0) processor time, which neighbours disturb less.
-double seconds(const std::function<void()>& f) {
-  const std::clock_t processor = std::clock();
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  if (thread_count() == 1) return static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Median seconds of each function, sampled in turns for about `budget` seconds.
-std::vector<double> medians(std::span<const std::function<void()>> functions, double budget = 1) {
-  std::vector<std::vector<double>> samples(functions.size());
-  double spent = 0;
-  for (const auto& f : functions) f();
-  while (spent < budget || samples[0].size() < 5) {
-    for (std::size_t i = 0; i < functions.size(); ++i) {
-      samples[i].push_back(seconds(functions[i]));
-      spent += samples[i].back();
-    }
-  }
-  std::vector<double> result;
-  for (auto& s : samples) {
-    std::nth_element(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(s.size() / 2), s.end());
-    result.push_back(s[s.size() / 2]);
-  }
-  return result;
-}
-
-/// Numbers in [-1, 1): zeros would run faster than real data.
-Tensor random_tensor(const graph::TensorType& type) {
-  Tensor wide(DType::float32, type.shape);
-  RandomStream random(1, 2);
-  for (float& x : wide.span<float>()) x = random.uniform() * 2 - 1;
-  Tensor tensor(type.dtype, type.shape);
-  convert(wide.view(), tensor.view());
-  return tensor;
-}
-
-/// One node on the backend's first kernel, with memory of its own.
-class Node {
- public:
-  Node(const backend::Backend& backend,
-       std::string_view op,
-       const std::vector<graph::TensorType>& in,
-       graph::Attrs attrs = {}) {
-    graph::Builder b(graph_, graph::op_table());
-    std::vector<graph::Value> values;
-    for (const graph::TensorType& type : in) {
-      values.push_back(b.placeholder("x", type.dtype, type.shape));
-      tensors_.push_back(random_tensor(type));
-      in_.push_back(tensors_.back().view());
-    }
-    const int id = b.add_node(op, values, std::move(attrs));
-    const backend::NodeView node{graph_, graph_.node(id)};
-    kernel_ = backend::choose(backend, node).kernel;
-    prepared_ = kernel_->prepare(node, backend.capabilities);
-    workspace_ = AlignedBuffer(prepared_.workspace_bytes);
-    for (const graph::TensorType& type : graph_.node(id).outputs) {
-      tensors_.emplace_back(type.dtype, type.shape);
-      out_.push_back(tensors_.back().view());
-    }
-  }
-
-  void run() { prepared_.launch->run({in_, out_, workspace_.data()}); }
-  std::string_view kernel() const { return kernel_->name; }
-  double bytes() const {
-    double sum = 0;
-    for (const auto& list : {in_, out_}) {
-      for (const TensorView& view : list) sum += static_cast<double>(view.bytes());
-    }
-    return sum;
-  }
-
- private:
-  graph::Graph graph_;
-  const backend::Kernel* kernel_ = nullptr;
-  backend::Prepared prepared_;
-  AlignedBuffer workspace_;
-  std::vector<Tensor> tensors_;
-  std::vector<TensorView> in_, out_;
-};
-
-struct Product {
-  std::int64_t m, k, n;
-  bool ta = false, tb = false;
-
-  double flops() const {
-    return 2 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
-  }
-};
-
-/// oneDNN's matmul on operands as they lie, or with b in a layout of its choice (reordered at every
-/// call, as weights change).
-class RawMatmul {
- public:
-  RawMatmul(const Product& p, DType dtype, bool any)
-      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    using Memory = dnnl::memory;
-    const auto type = dtype == DType::bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
-    const auto desc = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
-      return Memory::desc(
-          {rows, columns}, type, transposed ? Memory::dims{1, rows} : Memory::dims{columns, 1});
-    };
-    const auto a = desc(p.m, p.k, p.ta), b = desc(p.k, p.n, p.tb), y = desc(p.m, p.n, false);
-    const Memory::desc free({p.k, p.n}, type, Memory::format_tag::any);
-    const dnnl::matmul::primitive_desc how(dnnl::matmul::desc(a, any ? free : b, y), engine_);
-    matmul_ = dnnl::matmul(how);
-    a_ = filled(a, dtype);
-    b_ = filled(b, dtype);
-    y_ = Memory(y, engine_);
-    packed_ = how.weights_desc() == b ? b_ : Memory(how.weights_desc(), engine_);
-  }
-
-  void run() {
-    if (packed_.get() != b_.get()) dnnl::reorder(b_, packed_).execute(stream_, b_, packed_);
-    matmul_.execute(stream_, {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, packed_}, {DNNL_ARG_DST, y_}});
-    stream_.wait();
-  }
-
- private:
-  dnnl::memory filled(const dnnl::memory::desc& desc, DType dtype) const {
-    dnnl::memory memory(desc, engine_);
-    const auto elements = static_cast<std::int64_t>(desc.get_size() / size_bytes(dtype));
-    const Tensor data = random_tensor({dtype, {elements}});
-    std::memcpy(memory.get_data_handle(), data.view().data, data.bytes());
-    return memory;
-  }
-
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::matmul matmul_;
-  dnnl::memory a_, b_, y_, packed_;
-};
-
-/// Seconds of the best raw call.
-double best_raw(const Product& p, DType dtype, double budget) {
-  double best = 1e9;
-  for (const bool any : {false, true}) {
-    RawMatmul raw(p, dtype, any);
-    const std::function<void()> f = [&] { raw.run(); };
-    best = std::min(best, medians({&f, 1}, budget)[0]);
-  }
-  return best;
-}
 
 void bench_matmul(const backend::Backend& cpu) {
   constexpr Product k_products[] = {{8192, 784, 4096},
@@ -313,11 +163,11 @@ int run(std::span<char*> args) {
 }
 
 }  // namespace
-}  // namespace halfstep
+}  // namespace halfstep::bench
 
 int main(int argc, char** argv) {
   try {
-    return halfstep::run({argv + 1, static_cast<std::size_t>(argc - 1)});
+    return halfstep::bench::run({argv + 1, static_cast<std::size_t>(argc - 1)});
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

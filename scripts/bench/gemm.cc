@@ -1,0 +1,177 @@
+// bench_gemm [PART]: bfloat16 products of dense layers, their operands packed (own) and packed in
+// the same call (own+pack), against the best oneDNN matmul in bfloat16 and float32, and against the
+// processor's rate of bfloat16 dot products in registers. One JSON object per product, as a line;
+// only products whose name contains PART. Random data; samples in turns; medians.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "backend/cpu/packed/unit.h"
+#include "bench.h"
+#include "core/parallel.h"
+
+namespace halfstep::bench {
+namespace {
+
+/// A run of multiplications that wait for nothing but themselves: operations of it.
+using Burst = double (*)();
+
+double burst_avx512_bf16() {
+  constexpr int k_turns = 200'000;
+  // Registers that a compiler without the instruction set does not use.
+  asm volatile(
+      "mov %0, %%ecx\n"
+      "1:\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm16\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm17\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm18\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm19\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm20\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm21\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm22\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm23\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm24\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm25\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm26\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm27\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm28\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm29\n"
+      "dec %%ecx\n"
+      "jnz 1b\n" ::"i"(k_turns)
+      : "ecx", "cc");
+  return 14.0 * 64 * k_turns;
+}
+
+double burst_amx() {
+  constexpr int k_turns = 20'000;
+  backend::cpu::packed::k_amx_unit.begin();
+  asm volatile(
+      "mov %0, %%ecx\n"
+      "1:\n"
+      "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n"
+      "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\n"
+      "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n"
+      "tdpbf16ps %%tmm7, %%tmm5, %%tmm3\n"
+      "dec %%ecx\n"
+      "jnz 1b\n" ::"i"(k_turns)
+      : "ecx", "cc");
+  backend::cpu::packed::k_amx_unit.end();
+  return 4.0 * 2 * 16 * 16 * 32 * k_turns;
+}
+
+struct Case {
+  std::string name;
+  Product product;
+};
+
+/// Forward pass and both gradients of a dense layer.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  constexpr std::int64_t k_layers[][3] = {
+      {8192, 4096, 4096}, {1024, 4096, 4096}, {8192, 784, 4096}, {256, 512, 512}};
+  for (const auto& [batch, in, out] : k_layers) {
+    const std::string layer = fmt::format("{},{},{} ", batch, in, out);
+    all.push_back({layer + "fwd", {batch, in, out}});
+    all.push_back({layer + "dx", {batch, out, in, false, true}});
+    all.push_back({layer + "dw", {in, batch, out, true, false}});
+  }
+  return all;
+}
+
+/// PackOperand of one side of a product.
+Node packing(const backend::Backend& cpu, const Product& p, char side) {
+  const bool transpose = side == 'a' ? p.ta : p.tb;
+  const std::int64_t rows = side == 'a' ? p.m : p.k;
+  const std::int64_t columns = side == 'a' ? p.k : p.n;
+  const Shape shape = transpose ? Shape{columns, rows} : Shape{rows, columns};
+  return {cpu,
+          "PackOperand",
+          {{DType::bfloat16, shape}},
+          {{"dtype", DType::bfloat16}, {"side", std::string(1, side)}, {"transpose", transpose}}};
+}
+
+void measure(const backend::Backend& cpu, const Case& c, Burst burst) {
+  const Product& p = c.product;
+  Node a = packing(cpu, p, 'a');
+  Node b = packing(cpu, p, 'b');
+  Node product(cpu,
+               "PackedMatMul",
+               {a.result(), b.result()},
+               {{"T", DType::bfloat16},
+                {"Targs", std::vector<DType>{}},
+                {"Tresults", std::vector<DType>{DType::bfloat16}},
+                {"m", p.m},
+                {"n", p.n},
+                {"k", p.k},
+                {"forms", std::string("r")}});
+  product.read(0, a);
+  product.read(1, b);
+  a.run();
+  b.run();
+  RawMatmul bf16(p, DType::bfloat16, false), bf16_any(p, DType::bfloat16, true);
+  RawMatmul f32(p, DType::float32, false), f32_any(p, DType::float32, true);
+  double operations = 0;
+  const std::function<void()> functions[] = {
+      [&] { product.run(); },
+      [&] {
+        a.run();
+        b.run();
+        product.run();
+      },
+      [&] { bf16.run(); },
+      [&] { bf16_any.run(); },
+      [&] { f32.run(); },
+      [&] { f32_any.run(); },
+      [&] {
+        // Each part of the loop is a thread.
+        std::atomic<double> sum = 0;
+        parallel_for(thread_count(), 1, [&](std::int64_t, std::int64_t) { sum += burst(); });
+        operations = sum;
+      }};
+  const std::vector<double> t = medians(functions);
+  const double onednn = std::min(t[2], t[3]);
+  fmt::print(
+      R"({{"product": "{}", "kernel": "{}", "own_ms": {:.4g}, "own_pack_ms": {:.4g}, )"
+      R"("onednn_bf16_ms": {:.4g}, "onednn_f32_ms": {:.4g}, "own_gflops": {:.4g}, )"
+      R"("peak_gflops": {:.4g}, "own_pack_speedup_bf16": {:.3g}, "own_pack_speedup_f32": {:.3g}}})"
+      "\n",
+      c.name,
+      product.kernel(),
+      t[0] * 1e3,
+      t[1] * 1e3,
+      onednn * 1e3,
+      std::min(t[4], t[5]) * 1e3,
+      p.flops() / t[0] * 1e-9,
+      operations / t[6] * 1e-9,
+      onednn / t[1],
+      std::min(t[4], t[5]) / t[1]);
+}
+
+int run(std::string_view part) {
+  const backend::Backend cpu = backend::cpu_backend(available_processors());
+  const backend::Isa isa = cpu.capabilities.isa;
+  if (isa < backend::Isa::avx512_bf16) {
+    fmt::print(stderr, "no bfloat16 instructions here, only {}\n", backend::name(isa));
+    return 6;
+  }
+  for (const Case& c : cases()) {
+    if (c.name.find(part) == std::string::npos) continue;
+    measure(cpu, c, isa == backend::Isa::amx ? burst_amx : burst_avx512_bf16);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace halfstep::bench
+
+int main(int argc, char** argv) {
+  try {
+    return halfstep::bench::run(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
