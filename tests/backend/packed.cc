@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ostream>
@@ -79,7 +80,7 @@ std::vector<Tensor> PackedNode::run(const backend::Prepared& prepared) const {
     out.push_back(results.back().view());
   }
   const AlignedBuffer workspace(prepared.workspace_bytes);
-  std::memset(workspace.data(), 0xa5, workspace.bytes());
+  std::fill_n(workspace.data(), workspace.bytes(), std::byte{0xa5});
   std::vector<TensorView> in;
   for (const Tensor& x : in_) in.push_back(x.view());
   prepared.launch->run({in, out, workspace.data()});

@@ -85,12 +85,13 @@ TEST_CASE("packed product: the same bits by any instruction set around the sums"
 
 TEST_CASE("packed product: the same bits with any number of threads") {
   const ThreadGuard guard;
-  for (const ProductCase& c : {ProductCase{160, 450, 130, DType::bfloat16, 1, true, true},
-                               ProductCase{40, 300, 700, DType::bfloat16, 1},
-                               ProductCase{200, 300, 110, DType::float16, 3, false, false, true}}) {
+  for (const ProductCase& c : {ProductCase{70, 400, 130, DType::bfloat16, 1, true, true},
+                               ProductCase{40, 100, 700, DType::bfloat16, 1},
+                               ProductCase{130, 200, 110, DType::float16, 3, false, false, true}}) {
     CAPTURE(text(c));
     const PackedProduct product(c);
     for (const Runner& runner : runners()) {
+      if (runner.name.starts_with("reference/")) continue;  // slow, and cut block by block
       if (c.dtype == DType::float16 && !runner.float16) continue;
       CAPTURE(runner.name);
       set_thread_count(1);
