@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <span>
 
-#include "config/merge.h"
 #include "config/reader.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -28,14 +28,11 @@ struct GraphSettings {
   void fields(config::Fields& f) { f.section("precision", precision, {.doc = "list edits"}); }
 };
 
-config::PrecisionSpec settings(const std::vector<std::string>& set) {
+config::PrecisionSpec settings(std::span<const config::Override> overrides) {
   Diagnostics diagnostics;
   config::Node node;
   node.kind = config::Node::Kind::map;
-  for (const std::string& text : set) {
-    config::apply(
-        node, config::Override::parse(config::Override::Kind::set, "--set", text), diagnostics);
-  }
+  for (const config::Override& change : overrides) config::apply(node, change, diagnostics);
   GraphSettings settings;
   config::read(node, settings, diagnostics);
   diagnostics.throw_if_any();
@@ -47,7 +44,7 @@ config::PrecisionSpec settings(const std::vector<std::string>& set) {
 precision::RewriteOptions options(const GraphFileFlags& flags) {
   precision::RewriteOptions options;
   const precision::RewriteOptions edits =
-      train::rewrite_options(settings(flags.set), {"--set", 0, 0, ""});
+      train::rewrite_options(settings(flags.settings), {"--set", 0, 0, ""});
   options.edits = edits.edits;
   for (const Problem& problem : precision::apply_tensorflow_variables(
            [](std::string_view name) { return environment(name); }, options)) {

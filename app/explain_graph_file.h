@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "config/merge.h"
+
 namespace CLI {
 class App;
 }
@@ -19,8 +21,8 @@ struct GraphFileFlags {
   int cudnn_version = -1;
   bool strict = false;
   bool infer_follows = false;
-  std::string format;            ///< table, json or dot
-  std::vector<std::string> set;  ///< precision.lists.<list>.<add|remove>=[Op,...]
+  std::string format;                      ///< table, json or dot
+  std::vector<config::Override> settings;  ///< precision.lists.<list>.<add|remove>=[Op,...]
 };
 
 void declare(CLI::App& command, GraphFileFlags& flags);

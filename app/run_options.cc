@@ -35,17 +35,10 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
                                              std::vector<std::string>& written) {
   using config::Override;
   std::vector<Override> overrides = environment_overrides();
-  for (const std::string& s : o.set) {
-    overrides.push_back(Override::parse(Override::Kind::set, "--set", s));
-    written.push_back(s);
-  }
-  for (const std::string& s : o.set_text) {
-    overrides.push_back(Override::parse(Override::Kind::set_text, "--set-str", s));
-    written.push_back(s);
-  }
-  for (const std::string& s : o.unset) {
-    overrides.push_back({Override::Kind::unset, s, "", "--unset " + s});
-    written.push_back("~" + s);
+  for (const Override& setting : o.settings) {
+    overrides.push_back(setting);
+    written.push_back(setting.kind == Override::Kind::unset ? "~" + setting.path
+                                                            : setting.path + "=" + setting.value);
   }
   add_setting(overrides, written, "--policy", "precision.policy", o.policy);
   add_setting(overrides, written, "--rewrite", "precision.rewrite", o.rewrite);
@@ -62,18 +55,36 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   return overrides;
 }
 
+/// A repeatable flag that is noted when it is met, so that the order among such flags is kept.
+void add_setting_flag(CLI::App& command,
+                      RunOptions& o,
+                      const std::string& flag,
+                      config::Override::Kind kind,
+                      const std::string& doc) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&o, flag, kind](const std::string& argument) {
+            o.settings.push_back(config::Override::parse(kind, flag, argument));
+          },
+          doc)
+      ->take_last()
+      ->trigger_on_parse();
+}
+
 std::string data_name(const config::RunSpec& spec) { return spec.data.name.value_or(""); }
 
 }  // namespace
 
 void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
+  using config::Override;
   command.add_option("CONFIG,-c,--config", o.configs, "YAML config; a later one wins")
       ->required()
       ->allow_extra_args(false);
-  command.add_option("--set", o.set, "PATH=VALUE, VALUE is YAML")->allow_extra_args(false);
-  command.add_option("--set-str", o.set_text, "PATH=TEXT, taken as it stands")
-      ->allow_extra_args(false);
-  command.add_option("--unset", o.unset, "PATH to remove")->allow_extra_args(false);
+  add_setting_flag(command, o, "--set", Override::Kind::set, "PATH=VALUE, VALUE is YAML");
+  add_setting_flag(
+      command, o, "--set-str", Override::Kind::set_text, "PATH=TEXT, taken as it stands");
+  add_setting_flag(command, o, "--unset", Override::Kind::unset, "PATH to remove");
   command.add_option(
       "--policy", o.policy, "float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
   command.add_option("--rewrite", o.rewrite, "none or auto");

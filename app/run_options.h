@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "config/merge.h"
 #include "config/run_spec.h"
 #include "data/dataset.h"
 
@@ -19,8 +20,8 @@ namespace halfstep::app {
 /// The flags as given.
 struct RunOptions {
   std::vector<std::string> configs;
-  std::vector<std::string> command;  ///< argv
-  std::vector<std::string> set, set_text, unset;
+  std::vector<std::string> command;        ///< argv
+  std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
   std::optional<std::string> policy, rewrite, device, target;
   std::optional<std::int64_t> threads, batch_size, seed, epochs, max_steps;
   std::string run_dir;

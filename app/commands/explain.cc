@@ -104,7 +104,7 @@ std::function<int()> declare_explain(CLI::App& command) {
     if (!state->graph.path.empty()) {
       state->graph.arch = state->arch;
       state->graph.format = state->run.json ? "json" : state->format;
-      state->graph.set = state->run.set;
+      state->graph.settings = state->run.settings;
       return explain_graph_file(state->graph);
     }
     if (state->run.configs.empty()) {

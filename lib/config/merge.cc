@@ -51,6 +51,17 @@ void drop_rivals(Node& base, const Node& over, std::string_view path) {
   }
 }
 
+/// Whether `key` of the map at `path` is gone because the map says the same in the other way.
+bool is_superseded(const Node& map, std::string_view key, std::string_view path) {
+  const auto holds = [key](std::span<const std::string_view> keys) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  return std::any_of(k_rivals.begin(), k_rivals.end(), [&](const Rivals& rivals) {
+    return rivals.path == path && ((holds(rivals.one) && has_any(map, rivals.other)) ||
+                                   (holds(rivals.other) && has_any(map, rivals.one)));
+  });
+}
+
 bool other_type(const Node& base, const Node& over) {
   const Node* before = base.find("type");
   const Node* after = over.find("type");
@@ -88,12 +99,13 @@ class Walk {
     node_->where.file = change_.origin;
   }
 
-  /// One step down, making a map's key when it is missing. False: an error was reported.
+  /// One step down, making a map's key when it is missing. False: it ends here, with an error
+  /// reported unless there is nothing left to do.
   bool step(const PathStep& step) {
     open();
     const Node* found = find_step(*node_, step);
     if (found == nullptr && node_->kind == Node::Kind::map) {
-      if (change_.kind == Override::Kind::unset) return error("there is nothing to unset");
+      if (change_.kind == Override::Kind::unset) return nothing_to_unset(step.key);
       node_->entries.push_back({step.key, where(), Node()});
       node_->entries.back().value.where = where();
       found = &node_->entries.back().value;
@@ -115,6 +127,13 @@ class Walk {
 
  private:
   Where where() const { return {change_.origin, 0, 0, {}}; }
+
+  bool nothing_to_unset(const std::string& key) {
+    if (is_superseded(*node_, key, path_)) return false;
+    std::vector<std::string> keys;
+    for (const Node::Entry& entry : node_->entries) keys.push_back(entry.key);
+    return error("there is nothing to unset", did_you_mean(key, keys));
+  }
 
   bool no_step(const PathStep& step) {
     if (node_->kind != Node::Kind::sequence) {

@@ -38,7 +38,7 @@ struct Override {
 /// Changes one value of `config`, making the maps on the way. A list item is named by its index or
 /// its `name`; `[key]` on a map is a key with dots in it.
 /// Errors go to `diagnostics`: a path that leads through a scalar or to no item, an unset of
-/// nothing, a value that is not YAML.
+/// nothing (but for what the other way of saying the same has removed), a value that is not YAML.
 void apply(Node& config, const Override& change, Diagnostics& diagnostics);
 
 /// The files, later ones over earlier, and then the settings in their order.

@@ -69,6 +69,27 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
   }
 }
 
+TEST_CASE("command line: settings hold in the order in which they are given") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::vector<std::string> words;
+    std::string_view shown;
+  };
+  for (const Row& row : {Row{{"--set", "name=a", "--set-str", "name=b"}, "name: b\n"},
+                         Row{{"--set-str", "name=b", "--set", "name=a"}, "name: a\n"},
+                         Row{{"--unset", "seed", "--set", "seed=3"}, "seed: 3\n"},
+                         Row{{"--set", "seed=3", "--unset", "seed", "--seed", "4"}, "seed: 4\n"}}) {
+    std::vector<std::string> words{"config", "show", "run.yaml"};
+    words.insert(words.end(), row.words.begin(), row.words.end());
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(row.shown);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(holds(end.out, row.shown));
+  }
+}
+
 TEST_CASE("command line: a result that cannot be written is no success") {
   const TemporaryDirectory directory;
   write_config(directory);

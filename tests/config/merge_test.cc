@@ -167,6 +167,15 @@ TEST_CASE("unset removes a key or an item, and the paths behind it move up") {
   CHECK(node.find("l")->items[0].where.path == "l[0]");
 }
 
+TEST_CASE("unset: what another way of saying the same has removed may be removed again") {
+  Node node = node_of("data: {name: mnist}");
+  Diagnostics diagnostics;
+  apply(node, Override::parse(Override::Kind::set, "--set", "data.path=x"), diagnostics);
+  apply(node, Override::parse(Override::Kind::unset, "--unset", "data.name"), diagnostics);
+  CHECK(problems(diagnostics).empty());
+  CHECK(emit_yaml(node) == "data:\n  path: x\n");
+}
+
 TEST_CASE("set: a path that leads nowhere is an error that says why") {
   struct Case {
     Override::Kind kind;
@@ -192,6 +201,14 @@ TEST_CASE("set: a path that leads nowhere is an error that says why") {
        "--set a={b: 1, b: 2}: error: duplicate key 'b' (first at line 1)"},
       {k_unset, "a: 1", "b", "--unset b: error: there is nothing to unset"},
       {k_unset, "a: 1", "b.c", "--unset b.c: error: there is nothing to unset"},
+      {k_unset,
+       "data: {name: mnist}",
+       "data.nam",
+       "--unset data.nam: error: there is nothing to unset (did you mean 'name'?)"},
+      {k_unset,
+       "data: {scale: 1}",
+       "data.name",
+       "--unset data.name: error: there is nothing to unset"},
   };
   for (const Case& c : k_cases) {
     CAPTURE(c.argument);
