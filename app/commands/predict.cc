@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "command.h"
 #include "data/idx.h"
@@ -18,6 +21,9 @@
 
 namespace halfstep::app {
 namespace {
+
+/// Images in one batch; more are predicted in several.
+constexpr std::int64_t k_most_at_once = 1024;
 
 struct State {
   RunOptions run;
@@ -41,23 +47,62 @@ Tensor read_images(const std::string& path) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
-/// The same elements as [n, sample...] in the dtype of the training data.
-Tensor as_batch(const Tensor& images, const data::Dataset& dataset, const std::string& path) {
-  const std::int64_t per_sample = dataset.sample_shape.elements();
-  if (images.elements() == 0 || images.elements() % per_sample != 0) {
-    throw UserError(ErrorKind::data,
-                    {path, 0, 0, ""},
-                    fmt::format("holds {}, the model takes images of {}",
-                                to_string(images.shape()),
-                                to_string(dataset.sample_shape)));
+/// `shape` without axes of one, which do not change what an image is.
+std::vector<std::int64_t> without_ones(std::span<const std::int64_t> dims) {
+  std::vector<std::int64_t> rest(dims.begin(), dims.end());
+  std::erase(rest, 1);
+  return rest;
+}
+
+/// How many samples of shape `sample` a tensor holds; nothing when it holds none or others.
+/// Shapes: one sample or [n, sample...], flat or not, with or without axes of one.
+std::optional<std::int64_t> count_samples(const Shape& shape, const Shape& sample) {
+  const auto is_sample = [&](std::span<const std::int64_t> dims) {
+    return without_ones(dims) == without_ones(sample.dims()) ||
+           (dims.size() == 1 && dims[0] == sample.elements());
+  };
+  if (is_sample(shape.dims())) return 1;
+  if (shape.rank() < 2 || shape[0] == 0 || !is_sample(shape.dims().subspan(1))) return std::nullopt;
+  return shape[0];
+}
+
+/// The same elements as [n, sample...], as bytes or floats.
+Tensor as_batch(const Tensor& images, const Shape& sample, const std::string& path) {
+  const auto fail = [&](std::string message) {
+    throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
+  };
+  const auto count = count_samples(images.shape(), sample);
+  if (!count) {
+    fail(fmt::format(
+        "holds {}, the model takes images of {}", to_string(images.shape()), to_string(sample)));
   }
-  std::vector<std::int64_t> dims{images.elements() / per_sample};
-  dims.insert(dims.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
-  Tensor batch(dataset.train.images.dtype(), Shape(dims));
+  std::vector<std::int64_t> dims{*count};
+  dims.insert(dims.end(), sample.begin(), sample.end());
+  const bool bytes = images.dtype() == DType::uint8;
+  Tensor batch(bytes ? DType::uint8 : DType::float32, Shape(dims));
   TensorView from = images.view();
   from.shape = batch.shape();
   convert(from, batch.view());
+  if (bytes) return batch;
+  const std::span<const float> values = batch.span<float>();
+  const auto broken =
+      std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  if (broken != values.end()) {
+    fail(fmt::format("image {} has {}", (broken - values.begin()) / sample.elements(), *broken));
+  }
   return batch;
+}
+
+/// The images as a data set of their own: bytes are scaled like bytes that are trained on, floats
+/// like floats, whatever the model was trained on.
+data::Dataset as_dataset(Tensor images, const data::Dataset& trained_on) {
+  data::Dataset dataset;
+  dataset.source = trained_on.source;
+  dataset.classes = trained_on.classes;
+  dataset.sample_shape = trained_on.sample_shape;
+  dataset.train.labels = Tensor(DType::int32, {images.shape()[0]});
+  dataset.train.images = std::move(images);
+  return dataset;
 }
 
 /// Softmax of a row of scores, in double.
@@ -76,12 +121,15 @@ int predict(const State& state) {
   const LoadedConfig loaded = load_config(state.run);
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
-  const Tensor images = as_batch(read_images(state.input), dataset, state.input);
+  const data::Dataset asked =
+      as_dataset(as_batch(read_images(state.input), dataset.sample_shape, state.input), dataset);
   config::RunSpec spec = loaded.spec;
-  spec.training.validation_batch_size = std::min<std::int64_t>(images.shape()[0], 1024);
-  train::Session session(spec, dataset, device, nn::Purpose::predict);
+  spec.data.validation_split = 0;
+  spec.training.batch_size = std::min<std::int64_t>(asked.train.samples(), k_most_at_once);
+  spec.training.validation_batch_size = spec.training.batch_size;
+  train::Session session(spec, asked, device, nn::Purpose::predict);
   train::load_weights(state.checkpoint, session.state());
-  const Tensor outputs = train::predict(session, images.view());
+  const Tensor outputs = train::predict(session, asked.train.images.view());
 
   const std::int64_t classes = outputs.elements() / outputs.shape()[0];
   report::Json list = report::Json::array();

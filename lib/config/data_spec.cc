@@ -19,7 +19,9 @@ void DataSpec::fields(Fields& f) {
           {.doc = "the last fraction of the training samples, kept for validation",
            .min = 0,
            .below = 1});
-  f.field("scale", scale, {.doc = "what stored values are multiplied by"});
+  f.field("scale",
+          scale,
+          {.doc = "what stored values are multiplied by; null: 1/255 for bytes, 1 for floats"});
   f.field("shuffle", shuffle, {.doc = "draw the training samples in a new order each epoch"});
   f.field("prefetch", prefetch, {.doc = "batches prepared ahead; 0: none", .min = 0, .max = 1024});
   f.field("train_samples", train_samples, {.doc = "of synthetic data", .min = 1});

@@ -28,7 +28,7 @@ struct DataSpec {
   std::string base;                 ///< the directory that a relative path starts from; no field
   std::optional<std::string> sha256;
   double validation_split = 0;  ///< the last fraction of the training samples
-  double scale = 1.0 / 255.0;   ///< what stored values are multiplied by
+  std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
   std::int64_t prefetch = 2;                  ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data

@@ -47,6 +47,28 @@ class Checks {
     return node != nullptr && node->kind != Node::Kind::null;
   }
 
+  /// Whether anything but nulls and empty lists, as `config show` writes them, stands below.
+  static bool says_something(const Node& node) {
+    switch (node.kind) {
+      case Node::Kind::null:
+        return false;
+      case Node::Kind::scalar:
+        return true;
+      case Node::Kind::sequence:
+        return !node.items.empty();
+      case Node::Kind::map:
+        return std::any_of(node.entries.begin(), node.entries.end(), [](const Node::Entry& entry) {
+          return says_something(entry.value);
+        });
+    }
+    return true;
+  }
+
+  bool says_something(std::string_view path) const {
+    const Node* node = find_path(spec_.source, path);
+    return node != nullptr && says_something(*node);
+  }
+
   bool is_map(std::string_view path) const {
     const Node* node = find_path(spec_.source, path);
     return node != nullptr && node->kind == Node::Kind::map;
@@ -162,7 +184,7 @@ class Checks {
     if (!rewrites) {
       for (const std::string_view path :
            {"precision.target", "precision.level", "precision.lists"}) {
-        if (given(path)) warn("W101", path, "has no effect without rewrite: auto");
+        if (says_something(path)) warn("W101", path, "has no effect without rewrite: auto");
       }
     }
     if (precision.policy == "float16" || precision.policy == "bfloat16") {
@@ -180,7 +202,9 @@ class Checks {
       error(path, fmt::format("a fixed scale must be at least 1, got {}", shortest(scale.initial)));
     }
     if (scale.mode == LossScaleMode::none) {
-      if (given(path)) warn("W103", path, "has no effect with mode: none");
+      if (given(path) && scale.initial != LossScaleSpec().initial) {
+        warn("W103", path, "has no effect with mode: none");
+      }
       return;
     }
     int exponent = 0;

@@ -33,7 +33,9 @@ Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) 
         spec.where("model.outputs"),
         fmt::format("a model trains on one output, got {}", blueprint.model.outputs.size()));
   }
+  blueprint.input_where = spec.where(spec.model.inputs.empty() ? "model.input" : "model.inputs");
   blueprint.loss = make_loss(spec.loss, diagnostics);
+  blueprint.loss_where = spec.where("loss");
   blueprint.optimizer = make_optimizer(spec.optimizer, diagnostics);
   if (blueprint.optimizer.def != nullptr) {
     blueprint.learning_rate = read_schedule(blueprint.optimizer.spec.learning_rate,

@@ -1,6 +1,7 @@
 #include "nn/step_graph.h"
 
 #include "graph/ops/ops.h"
+#include "nn/losses/labels.h"
 #include "nn/metric.h"
 #include "nn/training.h"
 
@@ -29,13 +30,13 @@ Value prepare_input(Builder& b,
   const Value images = b.placeholder("images", data.sample_dtype, batched(data.sample));
   const ScopeGuard scope(b, origin(Phase::input, "the input is scaled in float32"), "input");
   Value x = b.cast(images, DType::float32);
-  if (blueprint.input_scale != 1) {
-    x = b.add("Mul", {x, b.scalar(DType::float32, blueprint.input_scale)});
-  }
+  const double by_dtype = data.sample_dtype == DType::uint8 ? 1.0 / 255.0 : 1.0;
+  const double scale = blueprint.input_scale.value_or(by_dtype);
+  if (scale != 1) x = b.add("Mul", {x, b.scalar(DType::float32, scale)});
   const Shape& wanted = blueprint.model.inputs.at(0).shape;
   if (wanted.elements() != data.sample.elements()) {
     throw UserError(ErrorKind::config,
-                    {"", 0, 0, "model.input"},
+                    blueprint.input_where,
                     fmt::format("the data has samples of shape {}, the model takes {}",
                                 to_string(data.sample),
                                 to_string(wanted)));
@@ -78,6 +79,11 @@ Graph build_step(const Blueprint& blueprint,
   }
   if (purpose == Purpose::predict) return graph;
 
+  check_labels_fit(blueprint.loss->label_kind(),
+                   Shape(b.shape(predictions).dims().subspan(1)),
+                   data.label,
+                   data.label_dtype,
+                   blueprint.loss_where);
   std::vector<std::int64_t> label_dims{batch};
   label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
   Value labels;

@@ -28,14 +28,16 @@ struct DataShape {
 /// Everything a config asks of the step, read and checked once.
 struct Blueprint {
   Model model;
+  Where input_where;  ///< of the model's input
   std::unique_ptr<Loss> loss;
+  Where loss_where;
   ConfiguredOptimizer optimizer;
   graph::Attrs learning_rate;  ///< of the LearningRate op
   precision::LossScaling loss_scaling;
   config::OnNonfinite on_nonfinite = config::OnNonfinite::stop;
   config::GradDtype grad_dtype = config::GradDtype::compute;
   std::vector<std::string> metrics;
-  double input_scale = 1;
+  std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/system.h"
+#include "nn/losses/labels.h"
 
 namespace halfstep::train {
 namespace {
@@ -38,6 +39,23 @@ void refuse_unsupported(const config::RunSpec& spec) {
 
 }  // namespace
 
+void Session::check_labels() const {
+  const Shape& output = prepared_.graph.type(prepared_.graph.fetch("outputs")).shape;
+  const auto limit = nn::label_limit(blueprint_.loss->label_kind(), without_first(output));
+  if (!limit) return;
+  for (const auto& [rows, what] : {std::pair(&train_rows_, "training"),
+                                   std::pair(&validation_rows_, "validation"),
+                                   std::pair(&test_rows_, "test")}) {
+    if (rows->samples() == 0) continue;
+    data::check_labels(*rows,
+                       *limit,
+                       fmt::format("{}: {} samples, for a model whose output is {}",
+                                   dataset_.source,
+                                   what,
+                                   to_string(without_first(output))));
+  }
+}
+
 Session::Session(const config::RunSpec& spec,
                  const data::Dataset& dataset,
                  const backend::Backend& backend,
@@ -52,13 +70,10 @@ Session::Session(const config::RunSpec& spec,
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
   split_data();
-  // Bytes are scaled by default; floats are taken as they are unless the config gives a scale.
-  if (data_shape_.sample_dtype == DType::float32 && spec_.where("data.scale").file.empty()) {
-    blueprint_.input_scale = 1;
-  }
 
   const std::int64_t batch = main_batch();
   prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
+  if (purpose != nn::Purpose::predict) check_labels();
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {

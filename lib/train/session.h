@@ -22,6 +22,7 @@ class Session {
   /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
   /// plans. The data set must outlive the session.
   /// Errors: UserError(config) for everything wrong in the model and its precision;
+  /// UserError(data) for labels that it has no output for;
   /// UserError(memory) when the plans do not fit into the memory that is left.
   Session(const config::RunSpec& spec,
           const data::Dataset& dataset,
@@ -59,6 +60,8 @@ class Session {
   graph::Graph graph_for(nn::Purpose purpose, std::int64_t batch) const;
   plan::Lowering lowering() const;
   void split_data();
+  /// Errors: UserError(data) for a class number that the model has no output for.
+  void check_labels() const;
   void check_memory(std::size_t needed) const;
 
   config::RunSpec spec_;

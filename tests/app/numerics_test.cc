@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <ostream>
 #include <string_view>
@@ -62,6 +63,14 @@ TEST_CASE("data: samples and labels that cannot be trained on end with 3") {
   CAPTURE(label.err);
   CHECK(label.exit_code == 3);
   CHECK(label.err.find("-1") != std::string::npos);
+
+  write_data(directory.file("data.npz"),
+             [](Tensor&, Tensor& labels) { labels.as<std::int64_t>()[63] = 10; });
+  const Finished beyond = train(directory, "beyond");
+  CAPTURE(beyond.err);
+  CHECK(beyond.exit_code == 3);
+  CHECK(beyond.err.find("label 10 of sample 63 is not in 0..9") != std::string::npos);
+  CHECK(!std::filesystem::exists(directory.path() / "beyond"));
 }
 
 TEST_CASE(

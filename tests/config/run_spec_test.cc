@@ -124,7 +124,7 @@ TEST_CASE("run spec: a fixed scale is printed even where it equals the dynamic o
 TEST_CASE("run spec: the full print is one line a value, with defaults") {
   const std::string text = print(small_with("precision: {loss_scale: auto}\n"));
   for (const std::string_view line : {"seed: 0",
-                                      "  scale: 1/255",
+                                      "  scale: null",
                                       "  format: null",
                                       "  input: [784]",
                                       "    mode: auto",
@@ -202,6 +202,21 @@ TEST_CASE("run spec: warnings are for what is allowed and probably not meant") {
   for (const Case& c : k_cases) {
     CAPTURE(c.more);
     CHECK(warning_codes(small_with(c.more)) == c.want);
+  }
+}
+
+TEST_CASE("run spec: what is printed reads back as the same, and warns of nothing new") {
+  for (const std::string_view more : {"",
+                                      "precision: {loss_scale: {mode: none}}\n",
+                                      "precision: {rewrite: auto, target: float16}\n"}) {
+    CAPTURE(more);
+    const RunSpec spec = small_with(more);
+    const std::string text = print(spec);
+    const RunSpec again = spec_of(node_of(text));
+    CHECK(print(again) == text);
+    CHECK(again.warnings.size() == spec.warnings.size());
+    // A scale that depends on the data stays open.
+    CHECK(again.data.scale == spec.data.scale);
   }
 }
 

@@ -8,6 +8,7 @@ namespace {
 /// -(t log p + (1 - t) log(1 - p)), averaged over the outputs of a sample. From scores x it is
 /// max(x, 0) - x t + log(1 + exp(-|x|)), which cannot overflow.
 struct BinaryCrossentropy {
+  static constexpr LabelKind k_labels = LabelKind::events;
   bool from_logits = false;
   double label_smoothing = 0;
 

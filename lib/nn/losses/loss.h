@@ -4,6 +4,7 @@
 // predictions are cast before they come here.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -24,9 +25,17 @@ struct LossContext {
   graph::Value labels;  ///< int32 [batch], or float32 [batch, ...] for regression
 };
 
+/// What a loss compares the outputs with.
+enum class LabelKind {
+  classes,  ///< class numbers
+  targets,  ///< float targets of the output's shape, or class numbers as one-hot rows
+  events,   ///< as targets; of a single output, a class number is 0 or 1
+};
+
 class Loss {
  public:
   virtual ~Loss() = default;
+  virtual LabelKind label_kind() const = 0;
   /// float32 [batch].
   virtual graph::Value build(const LossContext& c) const = 0;
   /// True when predictions are scores rather than probabilities.
@@ -46,6 +55,10 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
    public:
     explicit Held(L l) : loss_(std::move(l)) {}
     graph::Value build(const LossContext& c) const override { return loss_.build(c); }
+    LabelKind label_kind() const override {
+      if constexpr (requires { L::k_labels; }) return L::k_labels;
+      return LabelKind::targets;
+    }
     bool from_logits() const override {
       if constexpr (requires { loss_.from_logits; }) return loss_.from_logits;
       return false;
@@ -79,7 +92,7 @@ std::span<const LossDef* const> loss_table();
 std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics);
 
 /// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has
-/// more than one column. Errors: UserError(config) when the shapes do not fit.
+/// more than one column. The shapes must fit (check_labels_fit).
 graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like);
 
 /// Targets moved towards the uniform distribution: t (1 - s) + s / classes.

@@ -7,6 +7,7 @@ namespace {
 
 /// -log p[label]; label -1 is not special.
 struct SparseCategoricalCrossentropy {
+  static constexpr LabelKind k_labels = LabelKind::classes;
   bool from_logits = false;
 
   void fields(config::Fields& f) {

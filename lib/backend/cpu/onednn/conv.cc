@@ -142,22 +142,10 @@ Prepared build_forward(const NodeView& node,
   return program.finish();
 }
 
-/// Whether oneDNN 2.6's generated code for this is wrong: jit_bf16_1x1 sums pairs of output
-/// channels, and takes something else for the missing half of the last pair of an odd number.
-bool is_miscomputed(const Conv& c, const NodeView& node, Arithmetic arithmetic) {
-  const bool odd = c.y[1] % 2 != 0;
-  const bool one_by_one = c.w[c.w.size() - 2] == 1 && c.w[c.w.size() - 1] == 1;
-  return arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16 && one_by_one &&
-         odd;
-}
-
 Prepared build_backward_data(const NodeView& node,
                              const Capabilities& capabilities,
                              Arithmetic arithmetic) {
   const Conv c = conv(geometry(node, node.output().shape, node.input(1).shape));
-  if (is_miscomputed(c, node, arithmetic)) {
-    throw dnnl::error(dnnl_unimplemented, "wrong for 1x1 filters and an odd number of channels");
-  }
   Program program(node, arithmetic, capabilities);
   const Descs user = stored(program, c);
   const auto how = choose(program, c, backward_data);

@@ -1,0 +1,42 @@
+#include "nn/losses/labels.h"
+
+#include <fmt/format.h>
+
+namespace halfstep::nn {
+
+void check_labels_fit(LabelKind kind,
+                      const Shape& output,
+                      const Shape& label,
+                      DType label_dtype,
+                      const Where& where) {
+  const auto fail = [&](std::string message, std::string hint) {
+    throw UserError(ErrorKind::config, where, std::move(message), std::move(hint));
+  };
+  const bool numbers = !is_floating(label_dtype);
+  if (numbers || kind == LabelKind::classes) {
+    if (output.rank() != 1) {
+      fail(fmt::format("class numbers need one score per class; the model's output is {}",
+                       to_string(output)),
+           "flatten or global_average_pooling2d before the last dense layer gives that");
+    }
+    if (numbers) return;
+    fail(fmt::format("takes class numbers; the labels are {}{}",
+                     name(label_dtype),
+                     label.rank() == 0 ? "" : " of shape " + to_string(label)),
+         label.rank() == 0 ? "store them as integers"
+                           : "categorical_crossentropy takes one-hot targets");
+  }
+  if (label.elements() == output.elements()) return;
+  fail(fmt::format("the labels are float targets of shape {}, the model's output is {}",
+                   to_string(label),
+                   to_string(output)),
+       "give the last layer as many units as there are targets");
+}
+
+std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output) {
+  if (output.elements() > 1 || kind == LabelKind::classes) return output.elements();
+  if (kind == LabelKind::events) return 2;
+  return std::nullopt;
+}
+
+}  // namespace halfstep::nn
