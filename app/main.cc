@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "terminal.h"
 #include "version_text.h"
 
 namespace {
@@ -51,7 +52,8 @@ std::string unknown_flag(const CLI::App& command, const std::vector<std::string>
 }
 
 void print_error(const std::string& message, const std::string& hint) {
-  fmt::print(stderr, "error: {}{}\n", message, hint.empty() ? "" : fmt::format(" ({})", hint));
+  halfstep::app::write_failure(
+      fmt::format("error: {}{}", message, hint.empty() ? "" : fmt::format(" ({})", hint)));
 }
 
 int usage_error(const CLI::App& app,
@@ -117,22 +119,23 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using halfstep::app::write_failure;
   try {
     return run(argc, argv);
   } catch (const halfstep::UserError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    write_failure(error.what());
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n");
+    write_failure("error: out of memory");
     return static_cast<int>(halfstep::ErrorKind::memory);
   } catch (const std::system_error& error) {
     // The system refused: no space left, no more threads.
-    fmt::print(stderr, "error: {}\n", error.what());
+    write_failure(fmt::format("error: {}", error.what()));
     return static_cast<int>(halfstep::ErrorKind::data);
   } catch (const std::exception& error) {
-    fmt::print(stderr,
-               "internal error: {}\nThis is a bug in halfstep; please report it with the config.\n",
-               error.what());
+    write_failure(fmt::format(
+        "internal error: {}\nThis is a bug in halfstep; please report it with the config.",
+        error.what()));
     return 1;
   }
 }

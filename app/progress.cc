@@ -53,19 +53,17 @@ void ProgressDisplay::on_step(const train::StepInfo& info) {
   constexpr int k_width = 24;
   const auto filled = static_cast<int>(k_width * info.step_in_epoch /
                                        std::max<std::int64_t>(info.steps_per_epoch, 1));
-  fmt::print(stderr,
-             "\r\x1b[Kepoch {}/{} [{:=<{}}{: <{}}] {}/{}{}  {:.2f} ms/step",
-             info.epoch,
-             info.epochs,
-             "",
-             filled,
-             "",
-             k_width - filled,
-             info.step_in_epoch,
-             info.steps_per_epoch,
-             metrics_text(info.running, ""),
-             info.time.total * 1e3);
-  std::fflush(stderr);
+  show_progress(fmt::format("epoch {}/{} [{:=<{}}{: <{}}] {}/{}{}  {:.2f} ms/step",
+                            info.epoch,
+                            info.epochs,
+                            "",
+                            filled,
+                            "",
+                            k_width - filled,
+                            info.step_in_epoch,
+                            info.steps_per_epoch,
+                            metrics_text(info.running, ""),
+                            info.time.total * 1e3));
 }
 
 void ProgressDisplay::on_scale(const train::ScaleEvent& event) {
@@ -94,21 +92,19 @@ void ProgressDisplay::on_skip(const train::SkippedStep& skip) {
 
 void ProgressDisplay::on_epoch(const train::EpochRecord& record) {
   if (style_ == ProgressStyle::none) return;
-  if (style_ == ProgressStyle::bar) fmt::print(stderr, "\r\x1b[K");
   const double per_step =
       record.steps > 0 ? record.train_seconds / static_cast<double>(record.steps) * 1e3 : 0;
-  fmt::print(stderr,
-             "epoch {}/{}  {} steps  {:.1f} s  {:.2f} ms/step{}{}{}{}{}\n",
-             record.epoch,
-             last_.epochs,
-             record.steps,
-             record.train_seconds,
-             per_step,
-             metrics_text(record.train, ""),
-             metrics_text(record.validation, "val_"),
-             record.loss_scale ? fmt::format("  scale {}", *record.loss_scale) : "",
-             record.skipped_steps > 0 ? fmt::format("  skipped {}", record.skipped_steps) : "",
-             record.partial ? "  (partial)" : "");
+  log_info("epoch {}/{}  {} steps  {:.1f} s  {:.2f} ms/step{}{}{}{}{}",
+           record.epoch,
+           last_.epochs,
+           record.steps,
+           record.train_seconds,
+           per_step,
+           metrics_text(record.train, ""),
+           metrics_text(record.validation, "val_"),
+           record.loss_scale ? fmt::format("  scale {}", *record.loss_scale) : "",
+           record.skipped_steps > 0 ? fmt::format("  skipped {}", record.skipped_steps) : "",
+           record.partial ? "  (partial)" : "");
 }
 
 }  // namespace halfstep::app

@@ -4,8 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
-#include <memory>
 
 #include "core/log.h"
 #include "core/parallel.h"
@@ -127,18 +125,7 @@ void apply_logging(const RunOptions& options) {
   set_log_level(options.quiet            ? LogLevel::error
                 : options.verbosity == 0 ? LogLevel::info
                                          : LogLevel::debug);
-  if (options.log_file.empty()) return;
-  const std::shared_ptr<std::FILE> file(std::fopen(options.log_file.c_str(), "ae"),
-                                        [](std::FILE* f) {
-                                          if (f != nullptr) std::fclose(f);
-                                        });
-  if (!file)
-    throw UserError(ErrorKind::config, {"--log-file", 0, 0, ""}, "cannot open " + options.log_file);
-  set_log_sink([file](LogLevel level, std::string_view message) {
-    write_message(level, message);
-    fmt::print(file.get(), "{}\n", message);
-    std::fflush(file.get());
-  });
+  open_messages(options.color, options.log_file);
 }
 
 data::Dataset load_data(const LoadedConfig& loaded) {

@@ -33,7 +33,7 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
   if (style_ == ProgressStyle::none) return;
   if (style_ == ProgressStyle::lines) {
     if (progress.round > told_) {
-      fmt::print(stderr, "{} {}/{}\n", round_, progress.round, progress.rounds);
+      log_info("{} {}/{}", round_, progress.round, progress.rounds);
     }
     told_ = progress.round;
     return;
@@ -41,22 +41,17 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
   const Clock::time_point now = Clock::now();
   if (now - shown_ < std::chrono::milliseconds(100)) return;
   shown_ = now;
-  fmt::print(stderr,
-             "\r\x1b[K{} {}/{}  step {}/{}",
-             round_,
-             progress.round,
-             progress.rounds,
-             progress.step,
-             progress.steps);
-  std::fflush(stderr);
+  show_progress(fmt::format("{} {}/{}  step {}/{}",
+                            round_,
+                            progress.round,
+                            progress.rounds,
+                            progress.step,
+                            progress.steps));
 }
 
 void StudyDisplay::on_run(const train::ComparedRun& run) {
   if (style_ == ProgressStyle::none) return;
-  fmt::print(stderr,
-             "{}{}\n",
-             style_ == ProgressStyle::bar ? "\r\x1b[K" : "",
-             report::run_line(run, metric_));
+  log_info("{}", report::run_line(run, metric_));
 }
 
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
@@ -98,9 +93,7 @@ int finish_study(const RunOptions& options,
                  const report::Json& report,
                  const std::string& table) {
   if (directory) directory->write_report(report);
-  if (progress_style(options.progress, options.quiet) == ProgressStyle::bar) {
-    fmt::print(stderr, "\r\x1b[K");
-  }
+  clear_progress();
   if (options.json) {
     fmt::print("{}", report::dump(report));
   } else {

@@ -1,19 +1,124 @@
 #include "terminal.h"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <memory>
+#include <optional>
 
+#include "core/error.h"
+#include "core/log.h"
 #include "environment.h"
 
 namespace halfstep::app {
+namespace {
 
-void write_message(LogLevel level, std::string_view message) {
-  const std::string_view prefix = level == LogLevel::error     ? "error: "
-                                  : level == LogLevel::warning ? "warning: "
-                                  : level == LogLevel::debug   ? "debug: "
-                                                               : "";
-  fmt::print(stderr, "{}{}{}\n", stderr_is_terminal() ? "\r\x1b[K" : "", prefix, message);
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+struct Messages {
+  std::optional<bool> coloured;  ///< absent: as the environment says
+  std::unique_ptr<std::FILE, Close> log;
+  bool progress = false;  ///< a line of progress stands on stderr
+};
+
+Messages& messages() {
+  static Messages instance;
+  return instance;
+}
+
+/// Words at which a line is coloured, and how.
+struct Paint {
+  std::string_view word;
+  std::string_view color;
+};
+
+constexpr std::array k_paints{Paint{"error:", "\x1b[1;31m"}, Paint{"warning:", "\x1b[1;33m"}};
+constexpr std::string_view k_plain = "\x1b[0m";
+constexpr std::string_view k_clear_line = "\r\x1b[K";
+
+bool wants_colours() {
+  if (messages().coloured) return *messages().coloured;
+  if (environment("NO_COLOR")) return false;
+  if (const auto force = environment("FORCE_COLOR")) return *force != "0";
+  return stderr_is_terminal();
+}
+
+/// Each line with its first "error:" or "warning:" in colour.
+std::string painted(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    const Paint& first =
+        *std::min_element(k_paints.begin(), k_paints.end(), [line](const Paint& a, const Paint& b) {
+          return line.find(a.word) < line.find(b.word);
+        });
+    const std::size_t at = line.find(first.word);
+    if (at != std::string_view::npos) {
+      result += fmt::format("{}{}{}{}", line.substr(0, at), first.color, first.word, k_plain);
+      line.remove_prefix(at + first.word.size());
+    }
+    result += line;
+  }
+  return result;
+}
+
+void write_lines(std::string_view text) {
+  clear_progress();
+  fmt::print(stderr, "{}\n", wants_colours() ? painted(text) : std::string(text));
+  if (std::FILE* log = messages().log.get()) {
+    fmt::print(log, "{}\n", text);
+    std::fflush(log);
+  }
+}
+
+/// Columns of the terminal; 80 where it does not say.
+std::size_t columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+void open_messages(std::string_view color, const std::string& log_file) {
+  if (color != "auto") messages().coloured = color == "always";
+  if (!log_file.empty()) {
+    messages().log.reset(std::fopen(log_file.c_str(), "ae"));
+    if (!messages().log) {
+      throw UserError(ErrorKind::config, {"--log-file", 0, 0, ""}, "cannot open " + log_file);
+    }
+  }
+  set_log_sink([](LogLevel level, std::string_view message) {
+    const std::string_view prefix = level == LogLevel::error     ? "error: "
+                                    : level == LogLevel::warning ? "warning: "
+                                    : level == LogLevel::debug   ? "debug: "
+                                                                 : "";
+    write_lines(fmt::format("{}{}", prefix, message));
+  });
+}
+
+void write_failure(std::string_view text) { write_lines(text); }
+
+void show_progress(std::string_view line) {
+  // A line that reaches the last column would be wrapped, and only its end cleared.
+  fmt::print(stderr, "{}{}", k_clear_line, line.substr(0, columns() - 1));
+  std::fflush(stderr);
+  messages().progress = true;
+}
+
+void clear_progress() {
+  if (!messages().progress) return;
+  fmt::print(stderr, "{}", k_clear_line);
+  std::fflush(stderr);
+  messages().progress = false;
 }
 
 bool stderr_is_terminal() {

@@ -1,13 +1,25 @@
 #pragma once
+// What is written to stderr: messages, with colours where they are wanted, and one line of progress
+// that messages push aside.
 
+#include <string>
 #include <string_view>
-
-#include "core/log.h"
 
 namespace halfstep::app {
 
-/// Writes a message to stderr, clearing a progress bar that stands there.
-void write_message(LogLevel level, std::string_view message);
+/// Sends messages to stderr from now on, and to `log_file`, without colours, unless it is "".
+/// `color` is auto, always or never; auto asks NO_COLOR, FORCE_COLOR and the terminal.
+/// Errors: UserError(config) when the file cannot be opened.
+void open_messages(std::string_view color, const std::string& log_file);
+
+/// Writes what the program ends with, an error in its own words, where messages go.
+void write_failure(std::string_view text);
+
+/// Shows `line` in place of the progress that stands there, cut to the width of the terminal.
+void show_progress(std::string_view line);
+
+/// Takes away the progress that stands there.
+void clear_progress();
 
 /// Whether stderr is a terminal that understands control sequences.
 bool stderr_is_terminal();

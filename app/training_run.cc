@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/system.h"
 #include "environment.h"
+#include "terminal.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::app {
@@ -240,6 +241,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
     }
   }
   const train::TrainResult result = trainer.finish();
+  clear_progress();
   const report::Json report = report::train_report(session, result, run, false);
   directory.write_report(report);
   if (!result.message.empty()) log_info("{}", result.message);
