@@ -1,7 +1,10 @@
 #include "environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -32,7 +35,7 @@ std::vector<config::Override> environment_overrides() {
     std::string_view variable;
     std::string_view path;
   };
-  static constexpr Row k_rows[]{{"HALFSTEP_DEVICE", "device.kind"},
+  static constexpr Row k_rows[]{{"HALFSTEP_DEVICE", "device"},
                                 {"HALFSTEP_THREADS", "device.threads"}};
   std::vector<config::Override> overrides;
   for (const Row& row : k_rows) {
@@ -42,6 +45,44 @@ std::vector<config::Override> environment_overrides() {
     }
   }
   return overrides;
+}
+
+std::vector<config::Warning> unknown_variables() {
+  static const std::vector<std::string> k_known{"HALFSTEP_DATA",
+                                                "HALFSTEP_DEVICE",
+                                                "HALFSTEP_LOG_LEVEL",
+                                                "HALFSTEP_MAX_ISA",
+                                                "HALFSTEP_RUN_DIR",
+                                                "HALFSTEP_THREADS"};
+  std::vector<config::Warning> warnings;
+  for (const auto& [variable, value] : environment_with_prefix("HALFSTEP_")) {
+    if (std::find(k_known.begin(), k_known.end(), variable) != k_known.end()) continue;
+    const std::string hint = did_you_mean(variable, k_known);
+    warnings.push_back({"W105",
+                        {variable, 0, 0, ""},
+                        fmt::format("is no variable of halfstep{}",
+                                    hint.empty() ? "" : fmt::format(" ({})", hint))});
+  }
+  return warnings;
+}
+
+LogLevel environment_log_level() {
+  const auto word = environment("HALFSTEP_LOG_LEVEL");
+  if (!word) return LogLevel::info;
+  struct Row {
+    std::string_view word;
+    LogLevel level;
+  };
+  static constexpr std::array k_rows{Row{"error", LogLevel::error},
+                                     Row{"warning", LogLevel::warning},
+                                     Row{"info", LogLevel::info},
+                                     Row{"debug", LogLevel::debug}};
+  for (const Row& row : k_rows) {
+    if (row.word == *word) return row.level;
+  }
+  throw UserError(ErrorKind::config,
+                  {"HALFSTEP_LOG_LEVEL", 0, 0, ""},
+                  fmt::format("must be error, warning, info or debug, got '{}'", *word));
 }
 
 std::vector<std::string> data_search_paths(const std::string& config_path) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "config/merge.h"
+#include "config/run_spec.h"
+#include "core/log.h"
 
 namespace halfstep::app {
 
@@ -19,6 +21,12 @@ std::map<std::string, std::string> environment_with_prefix(std::string_view pref
 
 /// HALFSTEP_DEVICE, HALFSTEP_THREADS as settings that lie over the files and under the flags.
 std::vector<config::Override> environment_overrides();
+
+/// A warning for each HALFSTEP_ variable that nothing reads.
+std::vector<config::Warning> unknown_variables();
+
+/// HALFSTEP_LOG_LEVEL; without it, info. Errors: UserError(config) for a word that is no level.
+LogLevel environment_log_level();
 
 /// Folders in which data sets are looked for: HALFSTEP_DATA, the checkout's datasets/ (beside the
 /// config or under the working directory), Debian's /usr/share/datasets.

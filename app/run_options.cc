@@ -10,6 +10,7 @@
 #include "environment.h"
 #include "precision/tf_environment.h"
 #include "terminal.h"
+#include "training_run.h"
 
 namespace halfstep::app {
 namespace {
@@ -90,7 +91,8 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_option("--threads", o.threads, "CPU threads");
   command.add_option("--batch-size", o.batch_size, "samples per step");
   command.add_option("--seed", o.seed, "of weights, order and dropout");
-  command.add_option("--run-dir", o.run_dir, "the run's own directory");
+  command.add_option("--run-dir", o.run_dir, "the run's own directory")
+      ->envname("HALFSTEP_RUN_DIR");
   command.add_flag("--json", o.json, "print the report on stdout and nothing else");
   command.add_flag("--allow-fallback", o.allow_fallback, "another precision or device is fine");
   command.add_option("--progress", o.progress, "auto, bar, lines or none")
@@ -122,10 +124,11 @@ LoadedConfig load_config(const RunOptions& options) {
 }
 
 void apply_logging(const RunOptions& options) {
-  set_log_level(options.quiet            ? LogLevel::error
-                : options.verbosity == 0 ? LogLevel::info
-                                         : LogLevel::debug);
   open_messages(options.color, options.log_file);
+  set_log_level(options.quiet           ? LogLevel::error
+                : options.verbosity > 0 ? LogLevel::debug
+                                        : environment_log_level());
+  print_warnings(unknown_variables());
 }
 
 data::Dataset load_data(const LoadedConfig& loaded) {
@@ -147,6 +150,16 @@ data::Dataset load_data(const LoadedConfig& loaded) {
   return data::load_dataset(options);
 }
 
+backend::Isa most_isa() {
+  const auto word = environment("HALFSTEP_MAX_ISA");
+  if (!word) return backend::Isa::amx;
+  if (const auto isa = backend::isa_named(*word)) return *isa;
+  throw UserError(ErrorKind::config,
+                  {"HALFSTEP_MAX_ISA", 0, 0, ""},
+                  fmt::format("unknown instruction set '{}'", *word),
+                  "baseline, avx2, avx512, avx512_bf16 or amx");
+}
+
 backend::Backend open_device(const config::RunSpec& spec) {
   if (spec.device.kind == config::DeviceKind::cuda) {
     throw UserError(
@@ -158,18 +171,7 @@ backend::Backend open_device(const config::RunSpec& spec) {
   const int threads = static_cast<int>(
       std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
   set_thread_count(threads);
-  backend::Isa max_isa = backend::Isa::amx;
-  if (const auto word = environment("HALFSTEP_MAX_ISA")) {
-    const std::optional<backend::Isa> isa = backend::isa_named(*word);
-    if (!isa) {
-      throw UserError(ErrorKind::config,
-                      {"HALFSTEP_MAX_ISA", 0, 0, ""},
-                      fmt::format("unknown instruction set '{}'", *word),
-                      "baseline, avx2, avx512, avx512_bf16 or amx");
-    }
-    max_isa = *isa;
-  }
-  return backend::cpu_backend(threads, max_isa);
+  return backend::cpu_backend(threads, most_isa());
 }
 
 }  // namespace halfstep::app

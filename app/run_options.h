@@ -59,6 +59,9 @@ void apply_logging(const RunOptions& options);
 /// The data set of a config. Errors: UserError(data).
 data::Dataset load_data(const LoadedConfig& loaded);
 
+/// HALFSTEP_MAX_ISA: what kernels may use at most. Errors: UserError(config) for an unknown word.
+backend::Isa most_isa();
+
 /// The device a config asks for, with its threads set.
 /// Errors: UserError(unavailable) naming reason and remedy.
 backend::Backend open_device(const config::RunSpec& spec);

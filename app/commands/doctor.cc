@@ -74,7 +74,7 @@ std::string caveat(const Probe& probe, backend::Isa isa) {
 int doctor(bool json) {
   const int threads = available_processors();
   set_thread_count(threads);
-  const backend::Backend device = backend::cpu_backend(threads);
+  const backend::Backend device = backend::cpu_backend(threads, most_isa());
   report::Json probes = report::Json::array();
   bool all_ok = true;
   if (!json) {

@@ -1,0 +1,90 @@
+// The variables that halfstep reads.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Finished with(const std::string& variable,
+              const std::vector<std::string>& arguments,
+              const TemporaryDirectory& directory) {
+  std::vector<std::string> words{"env", variable};
+  const std::vector<std::string> program = halfstep_words(arguments);
+  words.insert(words.end(), program.begin(), program.end());
+  return Process(words, directory.path()).wait();
+}
+
+}  // namespace
+
+TEST_CASE("environment: variables stand for settings and give way to flags") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::string variable;
+    std::vector<std::string> flags;
+    std::string_view shown;
+  };
+  for (const Row& row :
+       {Row{"HALFSTEP_DEVICE=cuda:1", {}, "kind: cuda  # HALFSTEP_DEVICE\n  index: 1  # HALF"},
+        Row{"HALFSTEP_DEVICE=cuda:1", {"--device", "cpu"}, "kind: cpu  # --device\n"},
+        Row{"HALFSTEP_THREADS=3", {}, "threads: 3  # HALFSTEP_THREADS\n"},
+        Row{"HALFSTEP_THREADS=3", {"--set", "device.threads=2"}, "threads: 2  # --set device"}}) {
+    CAPTURE(row.variable);
+    std::vector<std::string> words{"config", "show", "run.yaml", "--origins"};
+    words.insert(words.end(), row.flags.begin(), row.flags.end());
+    const Finished end = with(row.variable, words, directory);
+    CAPTURE(end.out);
+    CHECK(end.exit_code == 0);
+    CHECK(holds(end.out, row.shown));
+  }
+}
+
+TEST_CASE("environment: the run directory, the log level and the instruction set") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::vector<std::string> train{"train", "run.yaml", "--threads", "1", "--max-steps", "1"};
+  const Finished run = with("HALFSTEP_RUN_DIR=there", train, directory);
+  CHECK(run.exit_code == 0);
+  CHECK(holds(run.err, "epoch 1/2"));
+  CHECK(std::filesystem::exists(directory.path() / "there" / "report.json"));
+
+  const Finished quiet = with("HALFSTEP_LOG_LEVEL=warning", train, directory);
+  CHECK(quiet.exit_code == 0);
+  CHECK(quiet.err == "");
+
+  const Finished limited = with("HALFSTEP_MAX_ISA=baseline", {"doctor", "--json"}, directory);
+  REQUIRE(limited.exit_code == 0);
+  CHECK(Json::parse(limited.out).at("context").at("cpu").at("isa") == Json::array());
+}
+
+TEST_CASE("environment: words and variables that mean nothing are named") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::string variable;
+    int exit_code;
+    std::string_view said;
+  };
+  for (const Row& row :
+       {Row{"HALFSTEP_LOG_LEVEL=loud", 2, "HALFSTEP_LOG_LEVEL: error: must be error, warning"},
+        Row{"HALFSTEP_THREADS=many", 2, "HALFSTEP_THREADS: device.threads: error: must be"},
+        Row{"HALFSTEP_THRADS=2", 0, "(did you mean 'HALFSTEP_THREADS'?)"}}) {
+    CAPTURE(row.variable);
+    const Finished end = with(row.variable, {"config", "check", "run.yaml"}, directory);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == row.exit_code);
+    CHECK(holds(end.err, row.said));
+  }
+}
+
+}  // namespace halfstep::test
