@@ -1,0 +1,220 @@
+#include "plan/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "core/error.h"
+#include "graph/ops/ops.h"
+#include "plan/steps.h"
+#include "support/evaluate.h"
+
+namespace halfstep::plan {
+namespace {
+
+constexpr std::array<std::string_view, 3> k_policies{"float32", "mixed_float16", "mixed_bfloat16"};
+constexpr std::int64_t k_batch = 12;
+
+/// A plan with a state and an arena of its own, the arena full of `garbage`.
+struct Standalone {
+  Standalone(const graph::Graph& graph, const Lowering& lowering, int garbage = 0xFF)
+      : state(graph, 7), plan(compile(graph, cpu(), lowering)) {
+    arena.reserve(plan.arena_bytes());
+    std::memset(arena.data(), garbage, arena.bytes());
+    plan.bind(state, arena);
+  }
+
+  void step(std::uint32_t seed) {
+    feed(plan, seed);
+    plan.run();
+  }
+
+  State state;
+  Plan plan;
+  Arena arena;
+};
+
+bool same_bytes(const TensorView& a, const TensorView& b) {
+  return a.dtype == b.dtype && a.bytes() == b.bytes() &&
+         std::memcmp(a.data, b.data, a.bytes()) == 0;
+}
+
+Tensor copy(const TensorView& view) {
+  Tensor tensor(view.dtype, view.shape);
+  std::memcpy(tensor.view().data, view.data, view.bytes());
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("plan: shared memory changes no bit against memory of its own for each value") {
+  Lowering plain;
+  plain.packs = false;
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph graph = step_graph(policy, k_batch);
+    Standalone planned(graph, plain);
+    testing::Tensors variables;
+    for (const State::Entry& entry : planned.state.entries()) {
+      variables[entry.variable.name] = entry.tensor.clone();
+    }
+    for (const std::uint32_t seed : {1U, 2U, 3U}) {
+      CAPTURE(seed);
+      feed(planned.plan, seed);
+      testing::Tensors feeds;
+      for (const char* name : {"images", "labels", "ordinal"})
+        feeds[name] = copy(planned.plan.input(name));
+      planned.plan.run();
+      std::vector<graph::Value> fetches;
+      for (const auto& [name, value] : graph.fetches()) fetches.push_back(value);
+      const auto apart = testing::evaluate(graph, cpu(), fetches, feeds, variables);
+      for (std::size_t i = 0; i < fetches.size(); ++i) {
+        const std::string& name = graph.fetches()[i].first;
+        CAPTURE(name);
+        // A read of a variable is its memory: there the next scale stands already.
+        if (name == "loss_scale") continue;
+        CHECK(same_bytes(planned.plan.fetch(name), apart[i].view()));
+      }
+      for (const auto& [name, tensor] : variables) {
+        CAPTURE(name);
+        CHECK(same_bytes(planned.state.tensor(name).view(), tensor.view()));
+      }
+    }
+  }
+}
+
+TEST_CASE("plan: what stood in the arena before changes no bit") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph graph = step_graph(policy, k_batch);
+    std::set<std::string> hashes;
+    for (const int garbage : {0x00, 0xFF, 0x5A}) {
+      Standalone run(graph, {}, garbage);
+      for (const std::uint32_t seed : {1U, 2U, 3U}) run.step(seed);
+      hashes.insert(run.state.full_hash());
+    }
+    CHECK(hashes.size() == 1);
+  }
+}
+
+TEST_CASE("plan: plans of full and tail batches share state and arena") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph full = step_graph(policy, k_batch), tail = step_graph(policy, 5);
+    State state(full, 7);
+    Plan a = compile(full, cpu()), b = compile(tail, cpu());
+    Arena arena;
+    arena.reserve(std::max(a.arena_bytes(), b.arena_bytes()));
+    a.bind(state, arena);
+    b.bind(state, arena);
+
+    Standalone own(full, {});
+    Plan own_tail = compile(tail, cpu());
+    Arena own_arena;
+    own_arena.reserve(own_tail.arena_bytes());
+    own_tail.bind(own.state, own_arena);
+    for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
+      feed(a, seed);
+      a.run();
+      feed(b, seed + 10);
+      b.run();
+      own.step(seed);
+      feed(own_tail, seed + 10);
+      own_tail.run();
+    }
+    CHECK(state.full_hash() == own.state.full_hash());
+  }
+}
+
+TEST_CASE("plan: run, timed run and profile do the same step") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph graph = step_graph(policy, k_batch);
+    Standalone plain(graph, {}), timed(graph, {}), profiled(graph, {});
+    for (const std::uint32_t seed : {1U, 2U}) {
+      plain.step(seed);
+      feed(timed.plan, seed);
+      PhaseSeconds seconds{};
+      timed.plan.run(seconds);
+      feed(profiled.plan, seed);
+      std::vector<double> per_node(static_cast<std::size_t>(profiled.plan.graph().size()), 0);
+      profiled.plan.profile(per_node);
+    }
+    CHECK(timed.state.full_hash() == plain.state.full_hash());
+    CHECK(profiled.state.full_hash() == plain.state.full_hash());
+  }
+}
+
+TEST_CASE("plan: a trace shows every launch and leaves the variables as they are") {
+  Lowering lowering;
+  lowering.packs = false;
+  const graph::Graph graph = step_graph("mixed_float16", k_batch);
+  Standalone run(graph, lowering);
+  run.step(1);
+  const std::string before = run.state.full_hash();
+  feed(run.plan, 2);
+  std::set<std::string> seen;
+  run.plan.trace([&](const graph::Node& node, std::span<const TensorView> outputs) {
+    seen.insert(node.name);
+    CHECK(node.origin.phase != graph::Phase::update);
+    REQUIRE(outputs.size() == node.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      CHECK(outputs[i].dtype == node.outputs[i].dtype);
+      CHECK(outputs[i].data != nullptr);
+    }
+  });
+  CHECK(run.state.full_hash() == before);
+  for (const KernelChoice& choice : run.plan.kernels()) {
+    const graph::Node& node = run.plan.graph().node(choice.node);
+    if (choice.kernel.empty() || node.origin.phase == graph::Phase::update) continue;
+    CAPTURE(node.name);
+    CHECK(seen.contains(node.name));
+  }
+}
+
+TEST_CASE("plan: an arena too small and a state of another model are bugs that are caught") {
+  const graph::Graph graph = step_graph("float32", k_batch);
+  Plan plan = compile(graph, cpu());
+  const State state(graph, 7);
+  Arena small;
+  small.reserve(plan.arena_bytes() - 1);
+  CHECK_THROWS_AS(plan.bind(state, small), InternalError);
+  Arena arena;
+  arena.reserve(plan.arena_bytes());
+  CHECK_NOTHROW(plan.bind(state, arena));
+
+  graph::Graph fewer = graph;
+  fewer.variables().pop_back();
+  CHECK_THROWS_AS(plan.bind(State(fewer, 7), arena), InternalError);
+  graph::Graph other = graph;
+  other.variables()[0].type.shape = {1, 2, 3};
+  CHECK_THROWS_AS(plan.bind(State(other, 7), arena), InternalError);
+  CHECK_THROWS_AS(plan.fetch("nothing"), InternalError);
+  CHECK_THROWS_AS(plan.input("nothing"), InternalError);
+  CHECK(plan.has_input("images"));
+  CHECK_FALSE(plan.has_input("nothing"));
+}
+
+TEST_CASE("plan: the arena is never larger than all values one after the other") {
+  for (std::string_view policy : k_policies) {
+    const Plan plan = compile(step_graph(policy, k_batch), cpu(), {.packs = false});
+    std::size_t all = 0, largest = 0;
+    for (int id = 0; id < plan.graph().size(); ++id) {
+      for (const graph::TensorType& type : plan.graph().node(id).outputs) {
+        const std::size_t bytes =
+            static_cast<std::size_t>(type.shape.elements()) * size_bytes(type.dtype);
+        all += bytes + 64;
+        largest = std::max(largest, bytes);
+      }
+    }
+    CHECK(plan.arena_bytes() < all / 2);
+    CHECK(plan.arena_bytes() >= largest);
+    CHECK(plan.arena_bytes() % 64 == 0);
+  }
+}
+
+}  // namespace halfstep::plan

@@ -1,0 +1,22 @@
+#pragma once
+// Step graphs of a small model with everything in it that a plan treats in its own way.
+
+#include <string_view>
+
+#include "backend/backend.h"
+#include "nn/step_graph.h"
+#include "plan/plan.h"
+
+namespace halfstep::plan {
+
+/// A convolution, batch normalization, pooling, dropout and two dense layers on 8x8 images under
+/// a policy, trained with Adam and clipping.
+graph::Graph step_graph(std::string_view policy, std::int64_t batch);
+
+/// Fills the inputs of a plan with images and labels that `seed` stands for.
+void feed(const Plan& plan, std::uint32_t seed);
+
+/// One thread.
+const backend::Backend& cpu();
+
+}  // namespace halfstep::plan
