@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 namespace halfstep::app {
 
@@ -28,6 +29,13 @@ std::map<std::string, std::string> environment_with_prefix(std::string_view pref
     found.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return found;
+}
+
+std::vector<std::string> command_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
 }
 
 std::vector<config::Override> environment_overrides() {

@@ -19,6 +19,9 @@ std::optional<std::string> environment(std::string_view name);
 /// All variables whose names begin with `prefix`, empty ones left out.
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix);
 
+/// The words this process was called with; none where the system does not tell.
+std::vector<std::string> command_words();
+
 /// HALFSTEP_DEVICE, HALFSTEP_THREADS as settings that lie over the files and under the flags.
 std::vector<config::Override> environment_overrides();
 

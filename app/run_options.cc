@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "core/files.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "environment.h"
@@ -48,6 +49,7 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   add_setting(overrides, written, "--epochs", "training.epochs", text(o.epochs));
   add_setting(overrides, written, "--max-steps", "training.max_steps", text(o.max_steps));
   add_setting(overrides, written, "--target", "training.target", o.target);
+  add_setting(overrides, written, "--numerics", "report.numerics.mode", o.numerics);
   if (o.allow_fallback) {
     add_setting(overrides, written, "--allow-fallback", "precision.fallback", "warn");
   }
@@ -77,8 +79,7 @@ std::string data_name(const config::RunSpec& spec) { return spec.data.name.value
 
 void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   using config::Override;
-  command.add_option("CONFIG,-c,--config", o.configs, "YAML config; a later one wins")
-      ->required()
+  command.add_option("CONFIG,-c,--config", o.configs, "YAML config, needed; a later one wins")
       ->allow_extra_args(false);
   add_setting_flag(command, o, "--set", Override::Kind::set, "PATH=VALUE, VALUE is YAML");
   add_setting_flag(
@@ -106,9 +107,17 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_option("--epochs", o.epochs, "passes over the data");
   command.add_option("--max-steps", o.max_steps, "batches after which training ends");
   command.add_option("--target", o.target, "METRIC=VALUE that ends training");
+  command.add_option(
+      "--numerics", o.numerics, "none, sample or full: what 16 bits lose, into numerics.jsonl");
 }
 
 LoadedConfig load_config(const RunOptions& options) {
+  if (options.configs.empty()) {
+    throw UserError(ErrorKind::config,
+                    {"CONFIG", 0, 0, ""},
+                    "is missing: name a YAML file, as in 'halfstep train configs/mnist_cnn.yaml'",
+                    "'halfstep config init mnist-cnn -o my.yaml' writes one");
+  }
   LoadedConfig loaded;
   Diagnostics diagnostics;
   const std::vector<config::Override> overrides = flag_overrides(options, loaded.overrides);
@@ -120,6 +129,7 @@ LoadedConfig load_config(const RunOptions& options) {
   loaded.spec.precision.tensorflow_variables =
       environment_with_prefix(precision::k_variable_prefix);
   loaded.path = options.configs.front();
+  for (const std::string& file : options.configs) loaded.texts.push_back(read_file(file));
   return loaded;
 }
 

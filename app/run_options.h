@@ -20,9 +20,8 @@ namespace halfstep::app {
 /// The flags as given.
 struct RunOptions {
   std::vector<std::string> configs;
-  std::vector<std::string> command;        ///< argv
   std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
-  std::optional<std::string> policy, rewrite, device, target;
+  std::optional<std::string> policy, rewrite, device, target, numerics;
   std::optional<std::int64_t> threads, batch_size, seed, epochs, max_steps;
   std::string run_dir;
   bool json = false;
@@ -47,6 +46,7 @@ struct LoadedConfig {
   config::RunSpec spec;
   std::vector<std::string> overrides;  ///< as written, for the report
   std::string path;                    ///< of the first file
+  std::vector<std::string> texts;      ///< of all files, as given
 };
 
 /// Reads the files, the environment's settings and the flags, in this order of precedence.

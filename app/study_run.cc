@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 
+#include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/system.h"
+#include "environment.h"
 #include "report/compare_table.h"
 #include "terminal.h"
 #include "training_run.h"
@@ -73,7 +76,11 @@ report::RunInfo study_info(const RunOptions& options,
   run.started_at = utc_now();
   run.directory = directory ? directory->path() : "";
   run.overrides = overrides;
-  run.command = options.command;
+  run.command = command_words();
+  for (const std::string& file : options.configs) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(file, error)) run.configs.push_back(read_file(file));
+  }
   run.id = Hasher().add(run.started_at).add(run.directory).add(host_name()).hex().substr(0, 12);
   return run;
 }

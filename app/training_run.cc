@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -11,6 +12,8 @@
 #include "core/log.h"
 #include "core/system.h"
 #include "environment.h"
+#include "report/numerics_block.h"
+#include "slurm.h"
 #include "terminal.h"
 #include "train/checkpoint.h"
 
@@ -49,6 +52,14 @@ class RunObserver final : public train::TrainObserver {
     data["epoch.skipped_steps"] = record.skipped_steps;
     write({record.epoch}, std::move(data));
     epoch_ended_ = true;
+  }
+  void on_numerics(const train::NumericsSample& sample) override {
+    for (const train::TensorNumerics& tensor : sample.tensors) {
+      report::Json line{{"ordinal", sample.ordinal},
+                        {"loss_scale", report::number(sample.loss_scale)}};
+      line.update(report::tensor_numerics(tensor));
+      directory_.numerics(line);
+    }
   }
   void on_checkpoint(const std::string& path) override { log_debug("checkpoint {}", path); }
 
@@ -165,6 +176,28 @@ int print_again(const report::RunDirectory& directory, bool json) {
   return 0;
 }
 
+int signal_of(config::SlurmSignal word) {
+  switch (word) {
+    case config::SlurmSignal::usr1:
+      return SIGUSR1;
+    case config::SlurmSignal::usr2:
+      return SIGUSR2;
+    case config::SlurmSignal::term:
+      return SIGTERM;
+  }
+  return SIGTERM;
+}
+
+/// `slurm.requeue: self`: the job is to run again; by default that is left to the batch script.
+void ask_for_requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job) {
+  if (spec.requeue != config::SlurmRequeue::self) return;
+  if (job) {
+    requeue(*job);
+  } else {
+    log_warning("slurm.requeue is self, but this is no Slurm job (SLURM_JOB_ID is not set)");
+  }
+}
+
 int dry_run(train::Session& session) {
   train::TrainObserver silent;
   train::TrainOptions once;
@@ -217,7 +250,9 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   run.started_at = utc_now();
   run.directory = directory.path();
   run.overrides = loaded.overrides;
-  run.command = options.command;
+  run.command = command_words();
+  run.configs = loaded.texts;
+  run.slurm = slurm_job();
   run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
   run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
@@ -228,7 +263,8 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   train_options.resume = resume.checkpoint;
   train_options.init_from = flags.init_from;
   train_options.requests = train::take_request;
-  const train::InterruptGuard signals;
+  train_options.numerics = true;
+  const train::InterruptGuard signals(signal_of(spec.slurm.signal));
   train::Trainer trainer(session, train_options, observer);
   if (trainer.done() && is_final(reported_status(directory))) {
     return print_again(directory, options.json);
@@ -245,6 +281,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   const report::Json report = report::train_report(session, result, run, false);
   directory.write_report(report);
   if (!result.message.empty()) log_info("{}", result.message);
+  if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
   if (options.json) {
     fmt::print("{}", report::dump(report));
   } else {

@@ -187,7 +187,14 @@ class Checks {
         if (says_something(path)) warn("W101", path, "has no effect without rewrite: auto");
       }
     }
-    if (precision.policy == "float16" || precision.policy == "bfloat16") {
+    const bool pure = precision.policy == "float16" || precision.policy == "bfloat16";
+    if (precision.grad_dtype == GradDtype::float32 && (rewrites || pure)) {
+      error("precision.grad_dtype",
+            fmt::format("float32 is for mixed policies, not for {}",
+                        rewrites ? "a rewrite, which chooses each op's dtype itself"
+                                 : "weights that are stored in " + precision.policy));
+    }
+    if (pure) {
       warn("W102",
            "precision.policy",
            fmt::format("keeps the weights in {0} too; mixed_{0} keeps them in float32",

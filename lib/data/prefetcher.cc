@@ -35,9 +35,9 @@ Prefetcher::Prefetcher(Loader loader, const PrefetchOptions& options)
 Prefetcher::Prefetcher(Produce produce, const PrefetchOptions& options)
     : produce_(std::move(produce)),
       end_(options.end),
-      slots_(static_cast<std::size_t>(std::max(options.ahead, 1)) + 1),
+      slots_(static_cast<std::size_t>(options.ahead) + 1),
       next_(options.first) {
-  thread_ = std::thread([this] { work(); });
+  if (options.ahead > 0) thread_ = std::thread([this] { work(); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -46,7 +46,7 @@ Prefetcher::~Prefetcher() {
     stop_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 Prefetcher::Slot* Prefetcher::find(State state, std::int64_t ordinal) {
@@ -65,8 +65,19 @@ void Prefetcher::seek(std::int64_t ordinal) {
   error_ = nullptr;
 }
 
+const LoadedBatch& Prefetcher::make(std::int64_t ordinal) {
+  Slot& slot = slots_.front();
+  if (slot.state == State::held && slot.ordinal == ordinal) return slot.loaded;
+  slot.state = State::free;
+  slot.ordinal = ordinal;
+  produce_(ordinal, slot.loaded);
+  slot.state = State::held;
+  return slot.loaded;
+}
+
 const LoadedBatch& Prefetcher::take(std::int64_t ordinal) {
   require(ordinal >= 0 && ordinal < end_, "batch {} of {}", ordinal, end_);
+  if (!thread_.joinable()) return make(ordinal);
   std::unique_lock lock(mutex_);
   if (const Slot* held = find(State::held, ordinal)) return held->loaded;
   for (Slot& slot : slots_) {

@@ -26,14 +26,17 @@ struct PrefetchOptions {
   std::int64_t first = 0;  ///< ordinal to begin with
   std::int64_t end =
       std::numeric_limits<std::int64_t>::max();  ///< nothing is prepared from here on
-  int ahead = 1;                     ///< batches prepared beyond the one in use; costs their memory
+  /// Batches prepared beyond the one in use, on a thread of their own; they cost their memory. 0:
+  /// each is prepared when it is asked for, without a thread.
+  int ahead = 1;
   DType image_dtype = DType::uint8;  ///< the data's own, or float32 (scaled)
 };
 
 /// Prepares batches in the order of their ordinals.
 class Prefetcher {
  public:
-  /// Makes batch `ordinal` in a slot whose tensors are reused. Runs on the prefetch thread.
+  /// Makes batch `ordinal` in a slot whose tensors are reused. Runs on the prefetch thread if there
+  /// is one.
   using Produce = std::function<void(std::int64_t ordinal, LoadedBatch& slot)>;
 
   Prefetcher(Loader loader, const PrefetchOptions& options);
@@ -58,6 +61,8 @@ class Prefetcher {
   };
 
   void work();
+  /// take() without a thread.
+  const LoadedBatch& make(std::int64_t ordinal);
   Slot* find(State state, std::int64_t ordinal);
   /// Drops everything prepared and goes on from `ordinal`.
   void seek(std::int64_t ordinal);

@@ -4,6 +4,7 @@
 
 #include "graph/ops/ops.h"
 #include "passes/differentiate.h"
+#include "passes/widen_gradient.h"
 
 namespace halfstep::nn {
 namespace {
@@ -113,7 +114,8 @@ void append_training(Builder& b,
     if (!gradients[i].valid()) continue;
     weights.push_back(record.weights[i]);
     // A pure 16-bit policy stores 16-bit weights; their gradients are checked as they are.
-    raw.push_back(gradients[i]);
+    const bool wide = blueprint.grad_dtype == config::GradDtype::float32;
+    raw.push_back(wide ? passes::widen_gradient(b, gradients[i]) : gradients[i]);
   }
   if (raw.empty()) {
     throw UserError(ErrorKind::config,

@@ -19,6 +19,7 @@ constexpr std::array k_rows{
     Row{"BatchMatMulV2", false},
     Row{"Conv2DBackpropFilter", false},
     Row{"DepthwiseConv2dNativeBackpropFilter", false},
+    Row{"BiasAddGrad", false},
     Row{"Sum", false},
     Row{"Mul", false},
     Row{"AddV2", true},

@@ -103,7 +103,7 @@ void Plan::trace(const Observer& observer) {
     const graph::Node& node = impl_->graph.node(step.node);
     if (node.origin.phase == graph::Phase::update) continue;
     step.launch->run({step.in, step.out, step.workspace});
-    observer(node, step.out);
+    observer(node, step.in, step.out);
   }
 }
 

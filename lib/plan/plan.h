@@ -19,8 +19,11 @@ namespace halfstep::plan {
 /// Seconds of one step by Phase of its launches.
 using PhaseSeconds = std::array<double, 8>;
 
-/// Sees the outputs of each launch as it is done.
-using Observer = std::function<void(const graph::Node& node, std::span<const TensorView> outputs)>;
+/// Sees each launch as it is done. An output may stand in the memory of an input that nothing else
+/// needs; an input of another size than all outputs is still whole.
+using Observer = std::function<void(const graph::Node& node,
+                                    std::span<const TensorView> inputs,
+                                    std::span<const TensorView> outputs)>;
 
 /// Which kernel a node got, and why better ones passed.
 struct KernelChoice {
@@ -69,7 +72,7 @@ class Plan {
   void run();
   /// One step with the seconds of each phase added to `seconds`.
   void run(PhaseSeconds& seconds);
-  /// The same launches with a look at each one's outputs; launches of `Phase::update` are left
+  /// The same launches with a look at each one; launches of `Phase::update` are left
   /// out, so that the state stays as it is.
   void trace(const Observer& observer);
   /// One step with the seconds of each launch added to `seconds` (one per node).

@@ -1,7 +1,9 @@
 #pragma once
 // The parts of a report that say where, by what and from what it was made.
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -9,6 +11,12 @@
 #include "report/json.h"
 
 namespace halfstep::report {
+
+/// A Slurm job, as its environment describes it.
+struct SlurmJob {
+  std::string id;
+  std::vector<std::pair<std::string, std::string>> fields;  ///< job_id, partition, ...
+};
 
 /// What the program knows of its own call.
 struct RunInfo {
@@ -18,6 +26,8 @@ struct RunInfo {
   std::int64_t restart_count = 0;
   std::vector<std::string> overrides;  ///< settings over the config, as written
   std::vector<std::string> command;    ///< argv
+  std::vector<std::string> configs;    ///< the config files' texts, as given
+  std::optional<SlurmJob> slurm;       ///< nothing outside of a job
 };
 
 /// Host, processor, versions, build: the `context` of a report and the whole of env.json.

@@ -1,5 +1,7 @@
 #include "report/precision_block.h"
 
+#include <algorithm>
+
 #include "graph/ops/ops.h"
 
 namespace halfstep::report {
@@ -79,6 +81,29 @@ Json decisions(const train::RewriteSummary& summary) {
                     {"cause", d.cause.empty() ? Json(nullptr) : Json(utf8(d.cause))}});
   }
   return list;
+}
+
+/// What a weight's gradient is rounded to before it is unscaled; null where a rewrite decides.
+Json gradient_dtype(const config::PrecisionSpec& spec,
+                    const precision::Policy& policy,
+                    bool rewrite) {
+  if (rewrite) return nullptr;
+  const bool wide = spec.grad_dtype == config::GradDtype::float32;
+  return halfstep::name(wide ? DType::float32 : policy.compute);
+}
+
+/// How float16 products are computed: as asked where matrix units work on parts of them, else in
+/// float32, where they are exact. Null without float16 products.
+Json float16_gemm(const config::PrecisionSpec& spec,
+                  const plan::Plan& plan,
+                  const std::vector<OpRow>& rows) {
+  const bool any = std::any_of(rows.begin(), rows.end(), [](const OpRow& row) {
+    return row.compute_dtype == "float16" && row.flops > 0;
+  });
+  if (!any) return nullptr;
+  const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
+  return {{"requested", exact ? "exact" : "x3"},
+          {"effective", exact || !plan.packs() ? "exact" : "x3"}};
 }
 
 bool any_half(const std::vector<OpRow>& rows) {
@@ -161,8 +186,8 @@ Json precision_block(train::Session& session) {
   const config::PrecisionSpec& spec = session.spec().precision;
   const precision::Policy* policy = precision::policy_named(spec.policy);
   const bool rewrite = spec.rewrite == config::Rewrite::automatic;
-  const std::vector<OpRow> rows =
-      op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size));
+  const plan::Plan& plan = session.plan(nn::Purpose::train, session.spec().training.batch_size);
+  const std::vector<OpRow> rows = op_rows(plan);
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
   Json block{{"requested", rewrite ? "rewrite" : spec.policy},
@@ -175,6 +200,8 @@ Json precision_block(train::Session& session) {
              {"variable_dtype", halfstep::name(policy->variable)},
              {"accumulate_dtype", "float32"},
              {"float32_math", "ieee"},
+             {"grad_dtype", gradient_dtype(spec, *policy, rewrite)},
+             {"float16_gemm", float16_gemm(spec, plan, rows)},
              {"rewrite", rewrite_block(prepared.rewrite)},
              {"ops", ops_block(rows)}};
   return block;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "core/files.h"
@@ -54,29 +52,20 @@ void RunDirectory::begin(const config::RunSpec& spec, const RunInfo& run, const 
   for (const std::string& word : run.command) command += (command.empty() ? "" : " ") + word;
   write_file_atomically(file("config.resolved.yaml"),
                         config::print(spec, {.absolute_paths = true}));
-  write_file_atomically(file("config.yaml"),
-                        config::print(spec, {.minimal = true, .absolute_paths = true}));
+  for (std::size_t i = 0; i < run.configs.size(); ++i) {
+    const std::string name = i == 0 ? "config.yaml" : fmt::format("config.{}.yaml", i + 1);
+    write_file_atomically(file(name), run.configs[i]);
+  }
   write_file_atomically(file("command.txt"), command + "\n");
   write_file_atomically(file("env.json"), dump(environment));
-  metrics_.reset(std::fopen(file("metrics.jsonl").c_str(), "ae"));
-  if (!metrics_) fail(file("metrics.jsonl"), std::strerror(errno));
+  metrics_ = JsonLines(file("metrics.jsonl"));
+  numerics_ = JsonLines(file("numerics.jsonl"));
   if (!default_place_) return;
   const fs::path link = fs::path(path_).parent_path() / "latest";
   const fs::path fresh = fs::path(path_).parent_path() / fmt::format(".latest-{}", run.id);
   fs::create_symlink(fs::path(path_).filename(), fresh, error);
   if (!error) fs::rename(fresh, link, error);
   if (error) fs::remove(fresh, error);
-}
-
-void RunDirectory::metric(const Json& line) {
-  if (!metrics_) return;
-  Json finite = line;
-  name_nonfinite(finite);
-  if (finite["nonfinite"].empty()) finite.erase("nonfinite");
-  const std::string text = finite.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), metrics_.get()) == text.size();
-  if (!written || std::fflush(metrics_.get()) != 0)
-    fail(file("metrics.jsonl"), std::strerror(errno));
 }
 
 void RunDirectory::write_report(const Json& report) {

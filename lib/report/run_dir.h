@@ -1,13 +1,13 @@
 #pragma once
-// The files of a run: config.yaml, config.resolved.yaml, command.txt, env.json, metrics.jsonl,
-// report.json, status.json, exports of the report, tb/ and checkpoints/.
+// The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
+// config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, metrics.jsonl,
+// numerics.jsonl, report.json, status.json, exports of the report, tb/ and checkpoints/.
 
-#include <cstdio>
-#include <memory>
 #include <string>
 
 #include "config/run_spec.h"
 #include "report/context.h"
+#include "report/json_lines.h"
 #include "train/observer.h"
 
 namespace halfstep::report {
@@ -29,7 +29,9 @@ class RunDirectory {
   void begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment);
 
   /// Appends one line to metrics.jsonl.
-  void metric(const Json& line);
+  void metric(const Json& line) { metrics_.append(line); }
+  /// Appends one line to numerics.jsonl.
+  void numerics(const Json& line) { numerics_.append(line); }
   /// Writes report.json and status.json, each complete or not at all, and what else the config's
   /// `report` asks for: the event file in tb/ each time, the other formats when the run has ended.
   void write_report(const Json& report);
@@ -38,10 +40,8 @@ class RunDirectory {
   std::string path_;
   bool default_place_ = false;
   config::ReportSpec wanted_;
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> metrics_;
+  JsonLines metrics_;
+  JsonLines numerics_;
 };
 
 }  // namespace halfstep::report

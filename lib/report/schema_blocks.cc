@@ -104,6 +104,12 @@ Json precision_with(Member ops) {
                  {"variable_dtype", dtype("weights are stored in")},
                  {"accumulate_dtype", dtype("of sums")},
                  {"float32_math", text("ieee: float32 products are not shortened")},
+                 {"grad_dtype",
+                  nullable(dtype("weight gradients are rounded to; null where a rewrite decides"))},
+                 {"float16_gemm",
+                  nullable(object({{"requested", text("precision.float16_gemm")},
+                                   {"effective", text("exact, or x3: three partial products")}},
+                                  "how float16 products are computed; null without any"))},
                  {"rewrite", rewrite()},
                  std::move(ops)},
                 "requested and effective precision");
@@ -116,6 +122,42 @@ Json ops() { return array(op(), "every launch of a training step, in order"); }
 Json precision() { return precision_with({"ops", ops()}); }
 
 Json precision_summary() { return precision_with({"ops", ops(), false}); }
+
+Json numerics() {
+  const auto tensor = object(
+      {{"name", text("of the node that made it")},
+       {"op", text("of that node")},
+       {"layer", text("empty outside of layers")},
+       {"phase", text("of the step")},
+       {"dtype", dtype("of its values")},
+       {"elements", integer("in one step")},
+       {"absmax",
+        number("largest finite magnitude, of the float32 it was rounded from where seen")},
+       {"headroom_bits",
+        nullable(number("log2(largest number of the dtype / absmax); least of all steps"))},
+       {"zero_frac", fraction("values that are zero")},
+       {"zero_underflow_frac",
+        nullable(fraction("values that became zero by rounding; null where the float32 they were "
+                          "rounded from is not seen"))},
+       {"subnormal_frac", fraction("values below the smallest normal number, zeros aside")},
+       {"nonfinite", integer("values that are NaN or infinite, over all steps")},
+       {"safe_loss_scale",
+        interval("powers of two at which a float16 gradient neither overflows nor loses more than "
+                 "one in a thousand values; low above high: none")},
+       {"exponent_counts",
+        object(
+            {{"lo", {{"type", "integer"}, {"description", "floor(log2 |x|) of the first count"}}},
+             {"counts", array(integer(""), "values by exponent, zeros aside")}},
+            "finite values by binary exponent, over all steps")},
+       {"steps", integer("sampled, that these numbers are of", 1)}},
+      "one tensor of the step");
+  return nullable(object(
+      {{"mode", word({"sample", "full"}, "which steps are sampled")},
+       {"every", integer("batches between samples", 1)},
+       {"sampled_steps", array(integer(""), "ordinals of the batches, since the last resume")},
+       {"tensors", array(tensor, "in the order of the step")}},
+      "what rounding to 16 bits loses; null when not sampled"));
+}
 
 Json history() {
   const auto column = [](Json items, Doc doc) { return array(std::move(items), doc); };

@@ -25,6 +25,8 @@ Json throughput();
 Json memory();
 Json warnings();
 Json nonfinite();
+/// Statistics of 16-bit values on sampled steps.
+Json numerics();
 Json first_nonfinite();
 /// Loss and metrics by name.
 Json metrics(Doc doc);

@@ -1,6 +1,7 @@
 #include "report/train_report.h"
 
 #include "core/system.h"
+#include "report/numerics_block.h"
 #include "report/precision_block.h"
 
 namespace halfstep::report {
@@ -54,6 +55,13 @@ Json loss_scale_block(const precision::LossScaling& scaling, const TrainResult& 
           {"skips", std::move(skips)}};
 }
 
+Json slurm_block(const std::optional<SlurmJob>& job) {
+  if (!job) return nullptr;
+  Json block = Json::object();
+  for (const auto& [field, value] : job->fields) block[field] = utf8(value);
+  return block;
+}
+
 Json run_block(const TrainResult& result, const RunInfo& run) {
   return {{"id", utf8(run.id)},
           {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
@@ -63,7 +71,7 @@ Json run_block(const TrainResult& result, const RunInfo& run) {
            result.resumed_from.empty() ? Json(nullptr) : Json(utf8(result.resumed_from))},
           {"restart_count", run.restart_count},
           {"rank_count", 1},
-          {"slurm", nullptr},
+          {"slurm", slurm_block(run.slurm)},
           {"train_seconds", number(result.train_seconds)},
           {"wall_seconds", number(result.wall_seconds)}};
 }
@@ -242,10 +250,12 @@ Json train_report(train::Session& session,
   plan::Plan& plan = session.plan(nn::Purpose::train, spec.training.batch_size);
 
   std::vector<config::Warning> notes = session.warnings();
-  if (!running && time.n < 20) {
-    notes.push_back({"W301",
-                     {"", 0, 0, ""},
-                     fmt::format("step time rests on {} steps; fewer than 20 say little", time.n)});
+  if (!running && time.n < train::k_few_steps) {
+    notes.push_back(
+        {"W301",
+         {"", 0, 0, ""},
+         fmt::format(
+             "step time rests on {} steps; fewer than {} say little", time.n, train::k_few_steps)});
   }
   Json report{{"schema_version", 1},
               {"kind", "train"},
@@ -277,6 +287,7 @@ Json train_report(train::Session& session,
               {"throughput", throughput_block(time, flops(plan))},
               {"memory", memory_block(result.memory)},
               {"loss_scale", loss_scale_block(session.blueprint().loss_scaling, result)},
+              {"numerics", numerics_block(spec.report.numerics, result.numerics)},
               {"test", result.test ? metrics_block(result.test->metrics) : Json(nullptr)},
               {"warnings", warnings(notes)}};
   name_nonfinite(report);

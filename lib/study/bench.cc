@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/step_time.h"
 #include "study/comparisons.h"
 #include "study/machine_load.h"
 #include "study/op_profile.h"
@@ -192,12 +191,12 @@ class Bench {
 std::vector<std::string> notes(const BenchResult& result) {
   std::vector<std::string> notes;
   for (const BenchedPolicy& policy : result.policies) {
-    if (policy.step_time.n < k_few_steps) {
+    if (policy.step_time.n < train::k_few_steps) {
       notes.push_back(fmt::format("{}: step time rests on {} step{}; fewer than {} say little",
                                   policy.policy,
                                   policy.step_time.n,
                                   policy.step_time.n == 1 ? "" : "s",
-                                  k_few_steps));
+                                  train::k_few_steps));
     }
     if (policy.skipped_steps > 0) {
       notes.push_back(

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/step_time.h"
 #include "study/comparisons.h"
 
 namespace halfstep::study {
@@ -234,7 +233,7 @@ train::Comparison summarise(const std::vector<RunRecord>& records, const Summary
 
 std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
   std::vector<std::string> notes;
-  std::int64_t fewest = k_few_steps;
+  std::int64_t fewest = train::k_few_steps;
   for (const train::ComparedRun& run : comparison.runs) {
     fewest = std::min(fewest, run.step_time.n);
     const std::string name =
@@ -244,11 +243,11 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
           fmt::format("{} diverged and has no part in differences: {}", name, run.message));
     }
   }
-  if (!comparison.runs.empty() && fewest < k_few_steps) {
+  if (!comparison.runs.empty() && fewest < train::k_few_steps) {
     notes.push_back(fmt::format("step times of a run rest on {} step{}; fewer than {} say little",
                                 fewest,
                                 fewest == 1 ? "" : "s",
-                                k_few_steps));
+                                train::k_few_steps));
   }
   for (const ComparedPolicy& policy : comparison.policies) {
     if (policy.skipped_steps == 0) continue;

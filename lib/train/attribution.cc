@@ -46,7 +46,9 @@ std::optional<FirstNonfinite> attribute(plan::Plan& plan,
     *stored = static_cast<float>(*scale);
   }
   std::optional<FirstNonfinite> first;
-  plan.trace([&](const graph::Node& node, std::span<const TensorView> outputs) {
+  plan.trace([&](const graph::Node& node,
+                 std::span<const TensorView> /*inputs*/,
+                 std::span<const TensorView> outputs) {
     for (const TensorView& out : outputs) {
       if (first || !is_floating(out.dtype)) continue;
       const Scan found = scan(out);

@@ -2,18 +2,18 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace halfstep::train {
 namespace {
 
-constexpr std::array k_signals{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-
 volatile std::sig_atomic_t g_checkpoint = 0;
 volatile std::sig_atomic_t g_interrupt = 0;
 volatile std::sig_atomic_t g_preempt = 0;
-std::array<struct sigaction, k_signals.size()> g_previous;
+/// What stood before, by signal.
+std::vector<std::pair<int, struct sigaction>> g_previous;
 
 extern "C" void halfstep_on_signal(int signal) {
   if (signal == SIGHUP) {
@@ -28,7 +28,7 @@ extern "C" void halfstep_on_signal(int signal) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(int leave) {
   g_checkpoint = 0;
   g_interrupt = 0;
   g_preempt = 0;
@@ -36,13 +36,15 @@ InterruptGuard::InterruptGuard() {
   action.sa_handler = halfstep_on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < k_signals.size(); ++i)
-    sigaction(k_signals[i], &action, &g_previous[i]);
+  g_previous.clear();
+  for (const int signal : std::set{SIGHUP, SIGINT, SIGTERM, leave}) {
+    g_previous.emplace_back(signal, action);
+    sigaction(signal, &action, &g_previous.back().second);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (std::size_t i = 0; i < k_signals.size(); ++i)
-    sigaction(k_signals[i], &g_previous[i], nullptr);
+  for (const auto& [signal, action] : g_previous) sigaction(signal, &action, nullptr);
 }
 
 Request take_request() {

@@ -9,13 +9,14 @@ enum class Request {
   none,
   checkpoint,  ///< SIGHUP: save and go on
   interrupt,   ///< SIGINT: save and leave with 130; a second one leaves at once
-  preempt,     ///< SIGTERM, SIGUSR1, SIGUSR2: save and leave with 75
+  preempt,     ///< SIGTERM or the signal of the job's scheduler: save and leave with 75
 };
 
-/// Takes over SIGHUP, SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 until destroyed.
+/// Takes over SIGHUP, SIGINT, SIGTERM and `leave` until destroyed.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  /// `leave` is the signal that a scheduler sends before it ends a job, such as SIGUSR1.
+  explicit InterruptGuard(int leave = SIGTERM);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

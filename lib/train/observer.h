@@ -30,6 +30,7 @@ class TrainObserver {
   virtual void on_scale(const ScaleEvent&) {}
   virtual void on_skip(const SkippedStep&) {}
   virtual void on_epoch(const EpochRecord&) {}
+  virtual void on_numerics(const NumericsSample&) {}
   /// A checkpoint stands complete at `path`.
   virtual void on_checkpoint(const std::string& path) { static_cast<void>(path); }
 };

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "train/tensor_numerics.h"
+
 namespace halfstep::train {
 
 /// The first tensor of a step that was not finite, found by running the step once more and looking
@@ -147,6 +149,7 @@ struct TrainResult {
   std::string final_hash;
   std::string state_hash;  ///< of all variables
   MemoryUse memory;
+  NumericsSummary numerics;  ///< of the steps this process sampled
   std::string resumed_from;  ///< checkpoint path, "" for a fresh run
 };
 

@@ -34,7 +34,6 @@ void refuse_unsupported(const config::RunSpec& spec) {
   const config::PrecisionSpec& p = spec.precision;
   refuse(p.float32_math != config::Float32Math::ieee, "precision.float32_math", "ieee");
   refuse(p.accumulate != DType::float32, "precision.accumulate", "float32");
-  refuse(p.grad_dtype != config::GradDtype::compute, "precision.grad_dtype", "compute");
 }
 
 }  // namespace

@@ -27,11 +27,6 @@ std::vector<double> milliseconds(const std::vector<StepSample>& steps, double St
 
 }  // namespace
 
-std::vector<double> counted_milliseconds(std::span<const StepSample> steps, std::int64_t warmup) {
-  std::int64_t left_out = 0;
-  return milliseconds(counted(steps, warmup, left_out), &StepSample::total);
-}
-
 StepTimeSummary summarize(std::span<const StepSample> steps,
                           double first_step_seconds,
                           std::int64_t warmup) {

@@ -25,12 +25,12 @@ struct StepTimeSummary {
   double compute_samples_per_second = 0;  ///< without it
 };
 
+/// Fewer counted steps than this deserve a warning.
+inline constexpr std::int64_t k_few_steps = 20;
+
 /// `warmup` is the most steps that warm up.
 StepTimeSummary summarize(std::span<const StepSample> steps,
                           double first_step_seconds,
                           std::int64_t warmup);
-
-/// The counted samples' times in milliseconds, warm-up left out.
-std::vector<double> counted_milliseconds(std::span<const StepSample> steps, std::int64_t warmup);
 
 }  // namespace halfstep::train

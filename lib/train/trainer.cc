@@ -11,6 +11,7 @@
 #include "train/attribution.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/numerics.h"
 
 namespace halfstep::train {
 namespace {
@@ -124,6 +125,7 @@ void Trainer::run_plan(const data::LoadedBatch& loaded, StepSample& sample) {
   copy(loaded.labels.view(), plan.input("labels"));
   *plan.input("ordinal").as<std::int64_t>() = loaded.batch.ordinal;
   sample.data_wait += seconds_since(asked);
+  if (samples(loaded.batch)) sample_numerics(loaded.batch);
   plan::PhaseSeconds phases{};
   plan.run(phases);
   const auto phase = [&](graph::Phase p) { return phases[static_cast<std::size_t>(p)]; };
@@ -132,6 +134,22 @@ void Trainer::run_plan(const data::LoadedBatch& loaded, StepSample& sample) {
   sample.backward = phase(graph::Phase::backward);
   sample.finite_check = phase(graph::Phase::unscale);
   sample.optimizer = phase(graph::Phase::clip) + phase(graph::Phase::update);
+}
+
+bool Trainer::samples(const data::Batch& batch) const {
+  if (!options_.numerics || !is_sampled(session_.spec().report.numerics, batch.ordinal)) {
+    return false;
+  }
+  // A batch that is tried again has been seen.
+  return numerics_.sampled_steps.empty() || numerics_.sampled_steps.back() != batch.ordinal;
+}
+
+void Trainer::sample_numerics(const data::Batch& batch) {
+  plan::Plan* plan = session_.trace_plan(batch.size());
+  if (plan == nullptr) return;
+  const NumericsSample sample = collect_numerics(*plan, batch.ordinal, scale());
+  numerics_.add(sample);
+  observer_.on_numerics(sample);
 }
 
 void Trainer::step() {
@@ -143,6 +161,7 @@ void Trainer::step() {
   sample.data_wait = seconds_since(begin);
   sample.samples = loaded.batch.size();
   const std::optional<double> scale_before = scale();
+  const bool sampled = samples(loaded.batch);
 
   run_plan(loaded, sample);
   plan::Plan& plan = session_.plan(nn::Purpose::train, loaded.batch.size());
@@ -172,7 +191,7 @@ void Trainer::step() {
     counters.samples_seen += sample.samples;
     ++counters.ordinal;
   }
-  sample.counted = ok && sample.samples == spec.training.batch_size;
+  sample.counted = ok && !sampled && sample.samples == spec.training.batch_size;
   if (!first_step_done_) {
     first_step_done_ = true;
     first_step_seconds_ = sample.total;
@@ -412,6 +431,7 @@ TrainResult Trainer::result() const {
   result.init_hash = progress_.init_hash;
   result.test = test_;
   result.memory = session_.memory();
+  result.numerics = numerics_;
   result.resumed_from = options_.resume;
   return result;
 }

@@ -24,6 +24,7 @@ struct TrainOptions {
   /// Asked between steps; none when empty.
   std::function<Request()> requests;
   bool evaluate_test = true;  ///< once, at the end, when the data has a test split
+  bool numerics = false;      ///< sample as the config's report.numerics says
 };
 
 class Trainer {
@@ -53,6 +54,8 @@ class Trainer {
   void prepare_batches();
   void step();
   void run_plan(const data::LoadedBatch& batch, StepSample& sample);
+  bool samples(const data::Batch& batch) const;
+  void sample_numerics(const data::Batch& batch);
   void on_bad_step(const data::Batch& batch, std::optional<double> scale_before, bool retry);
   void note_scale_change(const data::Batch& batch,
                          std::optional<double> before,
@@ -86,6 +89,7 @@ class Trainer {
   Clock::time_point last_checkpoint_;
   std::vector<Tensor> best_;  ///< State::weights() of the epoch to set them back to
   std::optional<Evaluation> test_;
+  NumericsSummary numerics_;
 };
 
 }  // namespace halfstep::train

@@ -51,7 +51,7 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
   const std::vector<Row> rows{{{"trian", "run.yaml"}, "did you mean 'train'?"},
                               {{"train", "run.yaml", "--epoch-count", "3"}, "--epoch-count"},
                               {{"train", "run.yaml", "--epochs", "many"}, "--epochs"},
-                              {{"train"}, "is required"},
+                              {{"train"}, "name a YAML file"},
                               {{}, "Usage: halfstep"},
                               {{"config"}, "subcommand"},
                               {{"config", "shwo", "run.yaml"}, "did you mean 'show'?"},

@@ -18,25 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> k_policies{"float32", "mixed_float16", "mixed_bfloat16"};
 
-/// Long enough to be hit in the middle by a signal, with few writes that wait for the disk.
-SmallRun long_run() {
-  SmallRun run;
-  run.data = "{name: synthetic_digits, train_samples: 8192, test_samples: 128}";
-  run.training = "{epochs: 4, batch_size: 8, checkpoint_every: {steps: 900}}";
-  return run;
-}
-
-/// Waits until the run has done some steps; false when it ends before.
-bool wait_for_steps(Process& process, const TemporaryDirectory& directory, const char* run_dir) {
-  const fs::path metrics = directory.path() / run_dir / "metrics.jsonl";
-  std::error_code error;
-  while (process.running()) {
-    if (fs::exists(metrics, error) && fs::file_size(metrics, error) > 0) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("resume: after --max-steps the last weights are those of the whole run") {
@@ -101,7 +82,7 @@ TEST_CASE("resume: signals save a checkpoint, end with their code, and the run g
     CAPTURE(row.status);
     const std::string name(row.status);
     Process process(halfstep_words(train_arguments(name)), directory.path());
-    REQUIRE(wait_for_steps(process, directory, name.c_str()));
+    REQUIRE(wait_for_steps(process, directory, name));
     process.send(row.signal);
     const Finished end = process.wait();
     CAPTURE(end.err);

@@ -1,5 +1,8 @@
 #include "app/small_run.h"
 
+#include <filesystem>
+#include <thread>
+
 namespace halfstep::test {
 
 std::string SmallRun::text() const {
@@ -7,6 +10,27 @@ std::string SmallRun::text() const {
          "\nmodel:\n  input: [784]\n  layers:" + layers + "precision: " + precision +
          "\nloss: sparse_categorical_crossentropy\noptimizer: " + optimizer +
          "\ntraining: " + training + "\n";
+}
+
+SmallRun long_run() {
+  SmallRun run;
+  run.data = "{name: synthetic_digits, train_samples: 8192, test_samples: 128}";
+  run.training = "{epochs: 4, batch_size: 8, checkpoint_every: {steps: 900}}";
+  return run;
+}
+
+bool wait_for_steps(Process& process,
+                    const TemporaryDirectory& directory,
+                    const std::string& run_dir) {
+  const std::filesystem::path metrics = directory.path() / run_dir / "metrics.jsonl";
+  std::error_code error;
+  while (process.running()) {
+    if (std::filesystem::exists(metrics, error) && std::filesystem::file_size(metrics, error) > 0) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
 }
 
 std::string write_config(const TemporaryDirectory& directory, const SmallRun& run) {

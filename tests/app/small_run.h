@@ -28,6 +28,14 @@ struct SmallRun {
   std::string text() const;
 };
 
+/// Long enough to be hit in the middle by a signal, with few writes that wait for the disk.
+SmallRun long_run();
+
+/// Waits until the run has done some steps; false when it ends before.
+bool wait_for_steps(Process& process,
+                    const TemporaryDirectory& directory,
+                    const std::string& run_dir);
+
 /// Writes run.yaml into `directory`; returns its path.
 std::string write_config(const TemporaryDirectory& directory, const SmallRun& run = {});
 

@@ -26,7 +26,7 @@ Finished compare(const TemporaryDirectory& directory, const std::vector<std::str
 }
 
 /// Long enough to be asked to leave.
-SmallRun long_run() {
+SmallRun endless_run() {
   SmallRun run;
   run.training = "{epochs: 5000, batch_size: 64}";
   return run;
@@ -132,7 +132,7 @@ TEST_CASE("compare: the table says what it compares and how to read it") {
 
 TEST_CASE("compare: asked to leave, studies print a report that is valid") {
   const TemporaryDirectory directory;
-  write_config(directory, long_run());
+  write_config(directory, endless_run());
   struct Row {
     std::string_view command;
     int signal;

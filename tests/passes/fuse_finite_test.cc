@@ -29,9 +29,9 @@ no = Const() {dtype: int32, value: [], shape: [0], _shape: [[0]]}
 fa = IsFinite(a) {_shape: [[3]]}
 fb = IsFinite(b) {_shape: [[3]]}
 fc = IsFinite(c) {_shape: [[]]}
-aa = All(fa, ax) {_shape: [[]]}
-ab = All(fb, ax) {_shape: [[]]}
-ac = All(fc, no) {_shape: [[]]}
+aa = All(fa, ax) {keep_dims: false, _shape: [[]]}
+ab = All(fb, ax) {keep_dims: false, _shape: [[]]}
+ac = All(fc, no) {keep_dims: false, _shape: [[]]}
 l1 = LogicalAnd(aa, ab) {_shape: [[]]}
 l2 = LogicalAnd(l1, ac) {_shape: [[]]}
 result ok l2
@@ -50,10 +50,10 @@ a  = Placeholder() {dtype: float32, shape: [3, 2], _shape: [[3, 2]]}
 f  = Placeholder() {dtype: bool, shape: [], _shape: [[]]}
 ax = Const() {dtype: int32, value: [0], shape: [1], _shape: [[1]]}
 fa = IsFinite(a) {_shape: [[3, 2]]}
-aa = All(fa, ax) {_shape: [[2]]}
+aa = All(fa, ax) {keep_dims: false, _shape: [[2]]}
 na = IsNan(a) {_shape: [[3, 2]]}
 ba = Const() {dtype: int32, value: [0, 1], shape: [2], _shape: [[2]]}
-ab = All(na, ba) {_shape: [[]]}
+ab = All(na, ba) {keep_dims: false, _shape: [[]]}
 l  = LogicalAnd(ab, f) {_shape: [[]]}
 result columns aa
 result all_nan ab
@@ -69,8 +69,8 @@ b  = Placeholder() {dtype: float32, shape: [3], _shape: [[3]]}
 ax = Const() {dtype: int32, value: [0], shape: [1], _shape: [[1]]}
 fa = IsFinite(a) {_shape: [[3]]}
 fb = IsFinite(b) {_shape: [[3]]}
-aa = All(fa, ax) {_shape: [[]]}
-ab = All(fb, ax) {_shape: [[]]}
+aa = All(fa, ax) {keep_dims: false, _shape: [[]]}
+ab = All(fb, ax) {keep_dims: false, _shape: [[]]}
 l  = LogicalAnd(aa, ab) {_shape: [[]]}
 n  = LogicalNot(ab) {_shape: [[]]}
 result ok l

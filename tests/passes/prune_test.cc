@@ -50,7 +50,7 @@ variable w {dtype: float32, shape: [2, 3], role: weight}
 x = Placeholder() {dtype: float32, shape: [4, 2], _shape: [[4, 2]]}
 h = VarHandleOp() {dtype: float32, shape: [2, 3], shared_name: "w"}
 r = ReadVariableOp(h) {_shape: [[2, 3]]}
-y = MatMul(x, r) {_shape: [[4, 3]]}
+y = MatMul(x, r) {transpose_a: false, transpose_b: false, _shape: [[4, 3]]}
 z = Relu(y) {_shape: [[4, 3]]}
 result y y
 )");

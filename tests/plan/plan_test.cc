@@ -158,7 +158,10 @@ TEST_CASE("plan: a trace shows every launch and leaves the variables as they are
   const std::string before = run.state.full_hash();
   feed(run.plan, 2);
   std::set<std::string> seen;
-  run.plan.trace([&](const graph::Node& node, std::span<const TensorView> outputs) {
+  run.plan.trace([&](const graph::Node& node,
+                     std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs) {
+    CHECK(inputs.size() == node.inputs.size());
     seen.insert(node.name);
     CHECK(node.origin.phase != graph::Phase::update);
     REQUIRE(outputs.size() == node.outputs.size());

@@ -1,0 +1,109 @@
+#include "train/numerics.h"
+
+namespace halfstep::train {
+namespace {
+
+using graph::Node;
+using graph::Phase;
+
+/// A weight's gradient after unscaling, named by append_training.
+bool is_weight_gradient(const Node& node) {
+  return node.origin.phase == Phase::unscale && node.name.starts_with("unscale/") &&
+         node.name.ends_with("/gradient");
+}
+
+/// TensorFlow's name of output `port`.
+std::string value_name(const Node& node, int port) {
+  return port == 0 ? node.name : fmt::format("{}:{}", node.name, port);
+}
+
+/// What rounded float32 to this value, as far as it can be seen: a cast.
+const TensorView* rounded_from(const Node& node, std::span<const TensorView> inputs) {
+  const bool rounds = node.op == "Cast" && !inputs.empty() && inputs[0].dtype == DType::float32;
+  return rounds ? &inputs[0] : nullptr;
+}
+
+class Collector {
+ public:
+  Collector(NumericsSample& sample, bool scaled) : sample_(sample), scaled_(scaled) {}
+
+  void see(const Node& node,
+           std::span<const TensorView> inputs,
+           std::span<const TensorView> outputs) {
+    if (is_weight_gradient(node)) {
+      add(node, node.name, outputs[0], nullptr, 1);
+    } else if (node.op == "AllFinite" && !scaled_) {
+      // Without a scale the gradients are checked as they come.
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        add(node, gradient_name(node, i), inputs[i], nullptr, 1);
+      }
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!is_half(outputs[i].dtype) || is_weight_gradient(node)) continue;
+      const bool gradient = node.origin.phase == Phase::backward;
+      add(node,
+          value_name(node, static_cast<int>(i)),
+          outputs[i],
+          rounded_from(node, inputs),
+          gradient ? std::optional(sample_.loss_scale.value_or(1)) : std::nullopt);
+    }
+  }
+
+  void set_graph(const graph::Graph& graph) { graph_ = &graph; }
+
+ private:
+  std::string gradient_name(const Node& check, std::size_t i) const {
+    return value_name(graph_->node(check.inputs[i].node), check.inputs[i].port);
+  }
+
+  /// `scale` is what the values of a gradient are multiplied by; nothing for other tensors.
+  void add(const Node& node,
+           const std::string& name,
+           const TensorView& tensor,
+           const TensorView* source,
+           std::optional<double> scale) {
+    TensorNumerics n = measure(tensor, source);
+    n.name = name;
+    n.op = node.op;
+    n.layer = node.origin.layer;
+    n.phase = graph::name(node.origin.phase);
+    // bfloat16 has float32's exponents, so that no scale is needed there.
+    const bool seen_whole = source != nullptr || n.nonfinite == 0;
+    if (scale && seen_whole && tensor.dtype != DType::bfloat16) {
+      n.safe_loss_scale = safe_window(n.exponents, n.absmax, *scale);
+    }
+    sample_.tensors.push_back(std::move(n));
+  }
+
+  NumericsSample& sample_;
+  bool scaled_;
+  const graph::Graph* graph_ = nullptr;
+};
+
+}  // namespace
+
+bool is_sampled(const config::NumericsSpec& spec, std::int64_t ordinal) {
+  switch (spec.mode) {
+    case config::NumericsMode::none:
+      return false;
+    case config::NumericsMode::sample:
+      return ordinal % spec.every == 0;
+    case config::NumericsMode::full:
+      return true;
+  }
+  return false;
+}
+
+NumericsSample collect_numerics(plan::Plan& plan,
+                                std::int64_t ordinal,
+                                std::optional<double> loss_scale) {
+  NumericsSample sample{ordinal, loss_scale, {}};
+  Collector collector(sample, loss_scale.has_value());
+  collector.set_graph(plan.graph());
+  plan.trace([&](const Node& node,
+                 std::span<const TensorView> inputs,
+                 std::span<const TensorView> outputs) { collector.see(node, inputs, outputs); });
+  return sample;
+}
+
+}  // namespace halfstep::train
