@@ -1,5 +1,7 @@
 #include "train/attribution.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/dispatch.h"
@@ -67,6 +69,16 @@ std::optional<FirstNonfinite> attribute(plan::Plan& plan,
   if (first) first->loss_finite = std::isfinite(*plan.fetch("loss").as<float>());
   if (stored != nullptr) *stored = after;
   return first;
+}
+
+std::string describe(const FirstNonfinite& first) {
+  return fmt::format("{} first in {} ({}{}{}, {})",
+                     first.kind == "nan" ? "NaN" : "Inf",
+                     first.tensor,
+                     first.op,
+                     first.layer.empty() ? "" : " of ",
+                     first.layer,
+                     first.dtype);
 }
 
 }  // namespace halfstep::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "plan/plan.h"
 #include "train/result.h"
@@ -13,5 +14,8 @@ namespace halfstep::train {
 std::optional<FirstNonfinite> attribute(plan::Plan& plan,
                                         plan::State& state,
                                         std::optional<double> scale);
+
+/// In words: "Inf first in conv2/MatMul (MatMul of conv2, float16)".
+std::string describe(const FirstNonfinite& first);
 
 }  // namespace halfstep::train

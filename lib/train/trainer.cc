@@ -29,16 +29,6 @@ void copy(const TensorView& from, const TensorView& slot) {
   std::memcpy(slot.data, from.data, slot.bytes());
 }
 
-std::string describe(const FirstNonfinite& first) {
-  return fmt::format("{} first in {} ({}{}{}, {})",
-                     first.kind == "nan" ? "NaN" : "Inf",
-                     first.tensor,
-                     first.op,
-                     first.layer.empty() ? "" : " of ",
-                     first.layer,
-                     first.dtype);
-}
-
 constexpr std::size_t k_most_samples = 1U << 20;
 /// Overflows traced to their tensor; later ones are counted only.
 constexpr std::size_t k_most_traces = 1000;
