@@ -50,7 +50,7 @@ precision::Resolved LayerPolicies::resolve(std::string_view layer,
   precision::Resolved resolved = choose(layer, dtype, where);
   if (!rewrites_ || !is_half(resolved.policy.compute)) return resolved;
   Where asked = where;
-  for (const Override& o : map_ ? map_->overrides() : std::vector<Override>{}) {
+  for (const Override& o : map_ ? map_->overrides() : std::span<const Override>{}) {
     if (PolicyMap::matches(o, layer)) asked = o.where;
   }
   diagnostics_.error(asked,
