@@ -1,0 +1,64 @@
+#pragma once
+// Which matrix product is wanted, in row-major words.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/dtype.h"
+
+namespace halfstep::backend::cuda {
+
+/// What float32 products are: IEEE multiplications, or TensorFloat-32 (10 bits of mantissa).
+enum class Float32Math : std::uint8_t { ieee, tf32 };
+
+/// What happens to a product before it is stored, and which further operand takes part.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,            ///< c = ab + bias[n]
+  bias_relu,       ///< c = max(ab + bias[n], 0)
+  bias_relu_mask,  ///< the same; also writes where ab + bias > 0 to `mask`
+  relu_gradient,   ///< c = ab where `mask`, else 0
+  /// c = ab where `mask`, else 0; bias[n] = the column sums of c: the bias gradient of the layer
+  /// whose activation's mask it is.
+  relu_gradient_bias_gradient,
+  /// c = ab; bias[n] = the sums of op(B) over k. In dW = x^T dy it is the layer's own bias
+  /// gradient.
+  sums_of_b,
+};
+
+std::string_view name(Epilogue epilogue);
+
+/// C[m,n] = op(A)[m,k] op(B)[k,n], `batch` times, all row-major; summed in float32, rounded once on
+/// store. Bias, bias gradients and C have dtype `out`.
+struct MatmulKey {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool transpose_a = false;  ///< A is stored as [k,m]
+  bool transpose_b = false;  ///< B is stored as [n,k]
+  DType in = DType::float32;
+  DType out = DType::float32;
+  Epilogue epilogue = Epilogue::none;
+  Float32Math float32 = Float32Math::ieee;
+  /// Elements from the start of one stored row to the next; 0: dense.
+  std::int64_t row_a = 0;
+  std::int64_t row_b = 0;
+  std::int64_t row_c = 0;
+  /// Products of matrices that lie `stride` elements apart; a stride of 0 uses one matrix for all.
+  std::int64_t batch = 1;
+  std::int64_t stride_a = 0;
+  std::int64_t stride_b = 0;
+  std::int64_t stride_c = 0;
+
+  bool operator==(const MatmulKey&) const = default;
+};
+
+/// "[128,784]x[784,64] float16 -> float16, bias_relu_mask".
+std::string to_string(const MatmulKey& key);
+
+/// Bytes of the mask that bias_relu_mask writes for C[m,n]; its layout is the library's own, so the
+/// two epilogues that share a mask belong to products of one library with the same n and m.
+std::int64_t mask_bytes(std::int64_t m, std::int64_t n);
+
+}  // namespace halfstep::backend::cuda

@@ -1,0 +1,179 @@
+#pragma once
+// What halfstep needs of a GPU vendor's libraries: memory, one stream, captured graphs, matrix
+// products and convolutions. There are two: real/ (CUDA runtime, cuBLASLt, cuDNN) and emulated/
+// (host memory, the same argument tuples). A plugin links one of them.
+//
+// Everything but allocation and queries is queued on the stream and runs later, in order. Pointers
+// called `device` are device addresses; host code must not follow them.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/vendor/conv_key.h"
+#include "backend/cuda/vendor/matmul_key.h"
+
+namespace halfstep::backend::cuda {
+
+/// A stream as kernels take it: cudaStream_t, or the emulation's queue.
+using Stream = void*;
+
+/// Alignment of allocate(), and of what a plan should give matrices, biases and workspaces.
+inline constexpr std::size_t k_alignment = 256;
+
+enum class Failure : std::uint8_t {
+  unavailable,    ///< no driver, no device, or one that is too old
+  out_of_memory,  ///< device memory is used up; the device stays usable
+  failed,         ///< anything else; the device is unusable from here on
+};
+
+/// A call into a library that did not succeed; what() names the call and the library's words.
+class VendorError : public std::runtime_error {
+ public:
+  VendorError(Failure failure, const std::string& text)
+      : std::runtime_error(text), failure_(failure) {}
+  Failure failure() const { return failure_; }
+
+ private:
+  Failure failure_;
+};
+
+struct DeviceFacts {
+  std::string name;    ///< "NVIDIA H100 80GB HBM3"
+  int capability = 0;  ///< 10 * major + minor: 90
+  int multiprocessors = 0;
+  std::size_t total_bytes = 0;
+  std::size_t l2_bytes = 0;
+  int clock_mhz = 0;
+  int memory_clock_mhz = 0;
+  int memory_bus_bits = 0;
+};
+
+/// What is installed. Versions are "" when the library is not there.
+struct Probe {
+  std::string why_not;  ///< why no device can be opened, and the remedy; empty when one can
+  std::string driver;   ///< highest CUDA version that the driver supports, "13.0"
+  std::string runtime;
+  std::string cublas;
+  std::string cudnn;
+  std::vector<DeviceFacts> devices;
+};
+
+/// Looks, opens nothing. Never throws.
+Probe probe();
+
+enum class Autotune : std::uint8_t {
+  heuristic,  ///< the libraries' first choice
+  measure,    ///< the fastest of their first choices, timed on this device
+};
+
+struct VendorOptions {
+  int device = 0;
+  Autotune autotune = Autotune::heuristic;
+  std::string cache_folder;      ///< where measured choices are kept; "": nowhere
+  std::size_t memory_limit = 0;  ///< allocate no more bytes than this; 0: what the device has
+};
+
+/// A prepared matrix product. Not copied; must not outlive its Vendor.
+class Matmul {
+ public:
+  struct Operands {
+    const void* a = nullptr;
+    const void* b = nullptr;
+    void* c = nullptr;
+    void* bias = nullptr;     ///< [n] of dtype `out`: read or written as the epilogue says
+    void* mask = nullptr;     ///< mask_bytes(m, n): read or written as the epilogue says
+    bool accumulate = false;  ///< add to what c holds (in `out`, before the epilogue)
+  };
+
+  virtual ~Matmul() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  /// Which algorithm was chosen: "algo 66 tile 20 stages 7, fma, float32 sums".
+  virtual std::string description() const = 0;
+  /// Queues it. `workspace` is on k_alignment and used until the product is done. Errors:
+  /// VendorError.
+  virtual void run(const Operands& operands, void* workspace) = 0;
+};
+
+/// A prepared convolution. Not copied; must not outlive its Vendor.
+class Convolution {
+ public:
+  struct Operands {
+    void* x = nullptr;       ///< written by input_gradient, else read
+    void* filter = nullptr;  ///< [O,h,w,C/groups]; written by filter_gradient, else read
+    void* y = nullptr;       ///< written by forward; the gradients read dy here
+    const void* bias = nullptr;
+  };
+
+  virtual ~Convolution() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual std::string description() const = 0;
+  /// Queues it. Errors: VendorError.
+  virtual void run(const Operands& operands, void* workspace) = 0;
+};
+
+/// Work that was recorded once and can be queued again as a whole.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  virtual std::size_t nodes() const = 0;
+  virtual void launch() = 0;
+};
+
+/// A moment on the stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record() = 0;
+  /// Blocks until the stream has passed the last record().
+  virtual void wait() = 0;
+  virtual bool passed() = 0;
+  /// Seconds of device time from `begin` to this one; both must have passed.
+  virtual double seconds_since(const Event& begin) = 0;
+};
+
+/// An opened device. Used by one thread at a time.
+class Vendor {
+ public:
+  struct Memory {
+    std::size_t free = 0;
+    std::size_t total = 0;
+  };
+
+  virtual ~Vendor() = default;
+
+  virtual const DeviceFacts& device() const = 0;
+  virtual Stream stream() = 0;
+
+  // Memory. allocate() returns nullptr when there is not enough, and for 0 bytes.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* device) = 0;
+  virtual Memory memory() const = 0;
+  /// Host memory that copies at full speed and while the host goes on.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  virtual void release_host(void* host) = 0;
+  /// Queues copies. Host memory must stay as it is until the stream has passed them.
+  virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
+  virtual void download(void* host, const void* device, std::size_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* device, std::uint8_t byte, std::size_t bytes) = 0;
+
+  // Order.
+  virtual void synchronize() = 0;
+  virtual std::unique_ptr<Event> event() = 0;
+  /// From here on calls are recorded and not run; allocation, release and synchronize() are errors.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+
+  // Libraries. Null when the library has nothing for the key (an epilogue, a dtype).
+  virtual std::unique_ptr<Matmul> matmul(const MatmulKey& key) = 0;
+  virtual std::unique_ptr<Convolution> convolution(const ConvKey& key) = 0;
+};
+
+/// Opens a device. Errors: VendorError.
+std::unique_ptr<Vendor> open_vendor(const VendorOptions& options);
+
+}  // namespace halfstep::backend::cuda
