@@ -1,0 +1,66 @@
+#pragma once
+// Batch normalization of x [rows, channels] per channel; rows are batch * height * width.
+//   g = scale / sqrt(v + epsilon), xhat = (x - m) / sqrt(v + epsilon), y = (x - m) * g + offset
+//   doffset = sum dy, dscale = sum dy * xhat
+//   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows);  inference: dx = g * dy
+// Statistics by two passes (mean, then squared distances from it).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/dtype.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// In training the statistics are x's own, otherwise the given ones. y may be x.
+/// new_mean and new_variance (with Bessel's correction) are mixed with the given ones by `factor`;
+/// saved_mean and saved_variance are those that y was computed with.
+/// Dtypes: x and y `dtype`; all others, [channels], `statistics`. Empty old statistics may be null
+/// in training with factor 1.
+struct BatchNormParams {
+  DType dtype{};
+  DType statistics{};
+  const void* x = nullptr;
+  const void* scale = nullptr;
+  const void* offset = nullptr;
+  const void* mean = nullptr;
+  const void* variance = nullptr;
+  void* y = nullptr;
+  void* new_mean = nullptr;
+  void* new_variance = nullptr;
+  void* saved_mean = nullptr;
+  void* saved_variance = nullptr;
+  void* reserved = nullptr;  ///< one number that is set to 0, or null
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  double epsilon = 0;
+  double factor = 1;
+  bool training = true;
+  void* workspace = nullptr;  ///< of batch_norm_workspace() bytes
+};
+std::size_t batch_norm_workspace(const BatchNormParams& params);
+void batch_norm(Stream stream, const BatchNormParams& params);
+
+/// dx may be dy or x. Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
+struct BatchNormGradParams {
+  DType dtype{};
+  DType statistics{};
+  const void* dy = nullptr;
+  const void* x = nullptr;
+  const float* scale = nullptr;
+  const void* mean = nullptr;
+  const void* variance = nullptr;
+  void* dx = nullptr;
+  void* dscale = nullptr;
+  void* doffset = nullptr;
+  std::int64_t rows = 1;
+  std::int64_t channels = 1;
+  double epsilon = 0;
+  bool training = true;
+  void* workspace = nullptr;  ///< of batch_norm_grad_workspace() bytes
+};
+std::size_t batch_norm_grad_workspace(const BatchNormGradParams& params);
+void batch_norm_grad(Stream stream, const BatchNormGradParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels

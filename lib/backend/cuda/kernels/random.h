@@ -1,0 +1,20 @@
+#pragma once
+// Random numbers by core/philox.h from (seed, stream, ordinal): the bits of the CPU backend.
+
+#include <cstdint>
+
+#include "backend/cuda/kernels/stream.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// y[i] uniform in [0, 1): word i % 4 at position i / 4 of the stream mix(stream, *ordinal).
+struct UniformParams {
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+  const std::int64_t* ordinal = nullptr;
+  float* y = nullptr;
+  std::int64_t elements = 0;
+};
+void uniform(Stream stream, const UniformParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,77 @@
+#pragma once
+// The finite check, the loss scale's rule and the learning rate; formulas at the ops' definitions
+// (graph/ops/scaling.cc).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/dtype.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+struct CheckedTensor {
+  DType dtype{};
+  const void* x = nullptr;
+  std::int64_t elements = 0;
+};
+
+/// *ok = every element of every floating tensor is finite.
+struct AllFiniteParams {
+  std::span<const CheckedTensor> tensors;  ///< host memory that holds device addresses
+  bool* ok = nullptr;
+};
+void all_finite(Stream stream, const AllFiniteParams& params);
+
+struct LossScaleParams {
+  float* scale = nullptr;
+  std::int32_t* good_steps = nullptr;
+  std::int32_t* hysteresis_left = nullptr;
+  const bool* ok = nullptr;
+  float growth_factor = 2;
+  float backoff_factor = 0.5F;
+  float min_scale = 1;
+  float max_scale = 0;
+  std::int64_t growth_steps = 2000;
+  std::int32_t hysteresis = 1;
+  bool grow_on_equal = false;
+  bool guard = true;
+};
+void update_loss_scale(Stream stream, const LossScaleParams& params);
+
+enum class Schedule {
+  constant,
+  piecewise_constant,
+  exponential_decay,
+  cosine_decay,
+  inverse_time_decay,
+  polynomial_decay,
+};
+
+/// *rate of step *step, evaluated in double and rounded once.
+struct LearningRateParams {
+  static constexpr std::size_t k_max_pieces = 64;
+
+  const std::int64_t* step = nullptr;
+  float* rate = nullptr;
+  Schedule schedule = Schedule::constant;
+  double base = 0;
+  double decay_rate = 0;
+  double alpha = 0;
+  double end = 0;
+  double power = 1;
+  double warmup_start = 0;
+  double warmup_target = 0;
+  std::int64_t decay_steps = 0;
+  std::int64_t warmup_steps = 0;
+  bool staircase = false;
+  bool cycle = false;
+  std::size_t pieces = 0;  ///< of piecewise_constant: that many values, one boundary fewer
+  std::array<std::int64_t, k_max_pieces> boundaries{};
+  std::array<double, k_max_pieces> values{};
+};
+void learning_rate(Stream stream, const LearningRateParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,50 @@
+#pragma once
+// Softmax over rows [rows, classes] and the cross-entropies with their gradients, relative to the
+// largest logit of each row. A NaN or +inf logit makes its row NaN.
+
+#include <cstdint>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/dtype.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// y = softmax(x) or its logarithm. y may be x.
+struct SoftmaxParams {
+  DType dtype{};
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+  bool logarithm = false;
+};
+void softmax(Stream stream, const SoftmaxParams& params);
+
+/// loss[row] = -sum(labels * log_softmax(logits)), gradient = softmax(logits) - labels. A class
+/// with label 0 adds nothing, whatever its logit. All of one dtype.
+struct CrossEntropyParams {
+  DType dtype{};
+  const void* logits = nullptr;
+  const void* labels = nullptr;  ///< [rows, classes]
+  void* loss = nullptr;          ///< [rows]
+  void* gradient = nullptr;      ///< [rows, classes]
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+};
+void cross_entropy(Stream stream, const CrossEntropyParams& params);
+
+/// loss[row] = -log_softmax(logits)[label], gradient = softmax(logits) - onehot(label). A label
+/// that does not exist makes the row's loss and gradient NaN.
+struct SparseCrossEntropyParams {
+  DType dtype{};
+  DType label{};  ///< int32 or int64
+  const void* logits = nullptr;
+  const void* labels = nullptr;  ///< [rows]
+  void* loss = nullptr;          ///< [rows]
+  void* gradient = nullptr;      ///< [rows, classes]
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+};
+void sparse_cross_entropy(Stream stream, const SparseCrossEntropyParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels

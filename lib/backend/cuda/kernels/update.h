@@ -1,0 +1,55 @@
+#pragma once
+// One optimizer step of one variable and its slots, in place; formulas at the ops' definitions
+// (graph/ops/update.cc). Nothing is written where *ok is false. One rounding per stored tensor; the
+// unrounded slot goes into the new weight.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/dtype.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// An optimizer: its slots, in the op's order, behind the name.
+enum class Update {
+  gradient_descent,
+  momentum,           ///< accum
+  keras_rms_prop,     ///< ms
+  rms_prop,           ///< ms, mom
+  centered_rms_prop,  ///< mg, ms, mom
+  adam,               ///< m, v
+  adam_w,             ///< m, v
+  adagrad,            ///< accum
+};
+
+/// The update of an op, "ResourceApplyAdam" for example; nothing for other ops.
+std::optional<Update> update_of(std::string_view op);
+
+/// Tensors have `elements` of `dtype`, and the hyperparameters are single numbers of it on the
+/// device; those that the update does not have stay null.
+struct UpdateParams {
+  Update update{};
+  DType dtype{};  ///< floating
+  void* variable = nullptr;
+  std::array<void*, 3> slots{};
+  const void* gradient = nullptr;
+  std::int64_t elements = 0;
+  const void* rate = nullptr;  ///< lr; alpha of gradient_descent
+  const void* momentum = nullptr;
+  const void* rho = nullptr;
+  const void* beta1_power = nullptr;
+  const void* beta2_power = nullptr;
+  const void* beta1 = nullptr;
+  const void* beta2 = nullptr;
+  const void* epsilon = nullptr;
+  const void* weight_decay = nullptr;
+  bool nesterov = false;
+  bool update_slots = true;  ///< adagrad
+  const bool* ok = nullptr;  ///< null: always
+};
+void update(Stream stream, const UpdateParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels
