@@ -15,6 +15,7 @@ std::span<const Command* const> command_table() {
                                          &k_config,
                                          &k_model,
                                          &k_data,
+                                         &k_verify_resume,
                                          &k_doctor,
                                          &k_version};
   return k_commands;

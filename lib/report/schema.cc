@@ -201,6 +201,19 @@ Json doctor_schema() {
                    "what this machine can do");
 }
 
+Json verify_resume_schema() {
+  return s::object({{"schema_version", s::version()},
+                    {"kind", s::constant("verify_resume", "")},
+                    {"exit_code", s::integer("0 when equal, else 1")},
+                    {"at_step", s::integer("batches before the run was left", 1)},
+                    {"steps", s::integer("batches of the whole run", 1)},
+                    {"equal", s::boolean("whether nothing differs")},
+                    {"whole_hash", s::hash("of all variables of the whole run")},
+                    {"resumed_hash", s::hash("of all variables of the resumed run")},
+                    {"differing", s::array(s::text(""), "variables and other parts that differ")}},
+                   "a resumed run against a whole one");
+}
+
 constexpr std::array k_kinds{
     Kind{"train", "a training run", train_schema, check_train},
     Kind{"eval", "an evaluation of a checkpoint", eval_schema, check_eval},
@@ -213,7 +226,8 @@ constexpr std::array k_kinds{
     Kind{"explain_diff", "ops that two policies treat differently", s::explain_diff, nullptr},
     Kind{"graph_rewrite", "the rewrite of a written graph", s::graph_rewrite, check_graph_rewrite},
     Kind{"diff", "in what two training runs differ", s::diff, nullptr},
-    Kind{"doctor", "what a machine can do", doctor_schema, nullptr}};
+    Kind{"doctor", "what a machine can do", doctor_schema, nullptr},
+    Kind{"verify_resume", "a resumed run against a whole one", verify_resume_schema, nullptr}};
 
 constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";
 

@@ -1,0 +1,105 @@
+#include "train/verify_resume.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "command.h"
+#include "report/json.h"
+#include "run_options.h"
+
+namespace halfstep::app {
+namespace {
+
+struct State {
+  RunOptions run;
+  std::int64_t at_step = 20;
+};
+
+/// A folder that is gone at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "halfstep-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), "cannot make " + name);
+    }
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+report::Json to_json(const train::ResumeCheck& check, int exit_code) {
+  return {{"schema_version", 1},
+          {"kind", "verify_resume"},
+          {"exit_code", exit_code},
+          {"at_step", check.at_step},
+          {"steps", check.steps},
+          {"equal", check.equal()},
+          {"whole_hash", check.whole_hash},
+          {"resumed_hash", check.resumed_hash},
+          {"differing", check.differing}};
+}
+
+int verify(const State& state) {
+  apply_logging(state.run);
+  if (state.at_step < 1) {
+    throw UserError(ErrorKind::config,
+                    {"--at-step", 0, 0, ""},
+                    fmt::format("must be at least 1, got {}", state.at_step));
+  }
+  const LoadedConfig loaded = load_config(state.run);
+  const backend::Backend device = open_device(loaded.spec);
+  const data::Dataset dataset = load_data(loaded);
+  const ScratchFolder folder;
+  const train::ResumeCheck check =
+      train::verify_resume(loaded.spec, dataset, device, state.at_step, folder.path());
+  const int exit_code = check.equal() ? 0 : 1;
+  if (state.run.json) {
+    fmt::print("{}", report::dump(to_json(check, exit_code)));
+  } else if (check.equal()) {
+    fmt::print(
+        "left after step {} and resumed, the run is after step {} what the whole run is, "
+        "bit for bit: {}\n",
+        check.at_step,
+        check.steps,
+        check.whole_hash);
+  } else {
+    fmt::print(
+        "left after step {} and resumed, the run differs after step {} from the whole run "
+        "in: {}\n",
+        check.at_step,
+        check.steps,
+        fmt::join(check.differing, ", "));
+  }
+  return exit_code;
+}
+
+std::function<int()> declare_verify_resume(CLI::App& command) {
+  const auto state = std::make_shared<State>();
+  declare(command, state->run, {});
+  command.add_option("--at-step", state->at_step, "batches before the run is left; as many follow")
+      ->capture_default_str();
+  return [state] { return verify(*state); };
+}
+
+}  // namespace
+
+const Command k_verify_resume{
+    "verify-resume", "check that a resumed run ends like a whole one", declare_verify_resume};
+
+}  // namespace halfstep::app

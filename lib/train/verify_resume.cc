@@ -1,0 +1,100 @@
+#include "train/verify_resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace halfstep::train {
+namespace {
+
+/// A run with all that it needs of its own.
+struct Part {
+  Part(const config::RunSpec& spec,
+       const data::Dataset& dataset,
+       const backend::Backend& backend,
+       TrainOptions options)
+      : session(spec, dataset, backend), trainer(session, std::move(options), silent) {}
+
+  TrainResult finish() {
+    while (trainer.advance(1000)) {
+    }
+    return trainer.finish();
+  }
+
+  TrainObserver silent;
+  Session session;
+  Trainer trainer;
+};
+
+/// The means of the epochs, which must agree bit by bit; NaN is equal to NaN.
+bool same(const Metrics& a, const Metrics& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && std::memcmp(&x.second, &y.second, sizeof x.second) == 0;
+  });
+}
+
+bool same(const std::vector<EpochRecord>& a, const std::vector<EpochRecord>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const EpochRecord& x, const EpochRecord& y) {
+        return same(x.train, y.train) && same(x.validation, y.validation);
+      });
+}
+
+}  // namespace
+
+ResumeCheck verify_resume(const config::RunSpec& given,
+                          const data::Dataset& dataset,
+                          const backend::Backend& backend,
+                          std::int64_t at_step,
+                          const std::string& directory) {
+  config::RunSpec spec = given;
+  // The whole run writes nothing, and neither run is to end early.
+  spec.training.checkpoint_every = {};
+  spec.training.early_stopping.reset();
+  spec.training.target.reset();
+  spec.training.max_steps = 2 * at_step;
+  TrainOptions options;
+  options.evaluate_test = false;
+  Part whole(spec, dataset, backend, options);
+  ResumeCheck check;
+  check.at_step = at_step;
+  check.steps = whole.trainer.total_steps();
+  if (at_step >= check.steps) {
+    throw UserError(
+        ErrorKind::config,
+        {"--at-step", 0, 0, ""},
+        fmt::format("must be below the {} batches of the run, got {}", check.steps, at_step));
+  }
+  const TrainResult expected = whole.finish();
+
+  options.run_dir = directory;
+  std::int64_t drawn = 0;
+  TrainOptions first = options;
+  first.requests = [&] { return ++drawn == at_step ? Request::preempt : Request::none; };
+  Part(spec, dataset, backend, first).finish();
+  options.resume = find_checkpoint(directory).value_or("");
+  Part rest(spec, dataset, backend, options);
+  const TrainResult resumed = rest.finish();
+
+  check.whole_hash = expected.state_hash;
+  check.resumed_hash = resumed.state_hash;
+  for (const plan::State::Entry& entry : whole.session.state().entries()) {
+    const Tensor& other = rest.session.state().tensor(entry.variable.name);
+    const bool equal = entry.tensor.bytes() == other.bytes() &&
+                       std::memcmp(entry.tensor.view().data, other.view().data, other.bytes()) == 0;
+    if (!equal) check.differing.push_back(entry.variable.name);
+  }
+  if (expected.counters != resumed.counters) check.differing.emplace_back("counters");
+  if (!same(expected.history, resumed.history)) check.differing.emplace_back("history");
+  if (expected.scale_events != resumed.scale_events) check.differing.emplace_back("loss scale");
+  if (expected.batch_order_hash != resumed.batch_order_hash) {
+    check.differing.emplace_back("order of the batches");
+  }
+  return check;
+}
+
+}  // namespace halfstep::train

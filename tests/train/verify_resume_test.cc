@@ -1,0 +1,38 @@
+#include "train/verify_resume.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string_view>
+
+#include "core/error.h"
+#include "train/lab.h"
+
+namespace halfstep::train {
+
+TEST_CASE(
+    "verify_resume: every policy goes on bit by bit, in the middle and at the end of epochs") {
+  for (std::string_view policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {
+    for (const std::int64_t at : {1, 4, 6}) {
+      CAPTURE(policy);
+      CAPTURE(at);
+      TinyRun tiny;
+      tiny.precision = fmt::format("{{policy: {}, loss_scale: {{growth_steps: 3}}}}", policy);
+      const test::TemporaryDirectory directory;
+      const ResumeCheck check =
+          verify_resume(tiny.spec(), digits(), cpu(), at, directory.path().string());
+      CHECK(check.equal());
+      CHECK(check.steps == 2 * at);
+      CHECK(check.whole_hash == check.resumed_hash);
+      CHECK_FALSE(check.whole_hash.empty());
+    }
+  }
+}
+
+TEST_CASE("verify_resume: a step behind the end of the run is refused") {
+  const test::TemporaryDirectory directory;
+  CHECK_THROWS_AS(verify_resume(TinyRun().spec(), digits(), cpu(), 12, directory.path().string()),
+                  UserError);
+}
+
+}  // namespace halfstep::train
