@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Writes data/keras_training.json: losses, metrics, learning rates and weights of a dense layer that
+Keras 3 trains for six steps, for each loss, optimizer and schedule.
+
+Run once, with Keras on TensorFlow:
+
+    python3 -m venv venv && venv/bin/pip install tensorflow
+    venv/bin/python generate_keras_training.py
+
+Everything is computed in float64, so that it is the truth that float32 is measured against. Samples
+and first weights are multiples of 1/64, exact in float32.
+"""
+
+import json
+import os
+import pathlib
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import keras
+import numpy as np
+import tensorflow as tf
+
+keras.backend.set_floatx("float64")
+
+STEPS, BATCH, INPUTS, CLASSES = 6, 5, 4, 3
+
+LOSSES = {
+    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+    "mean_squared_error": keras.losses.MeanSquaredError,
+}
+OPTIMIZERS = {
+    "sgd": keras.optimizers.SGD,
+    "rmsprop": keras.optimizers.RMSprop,
+    "adam": keras.optimizers.Adam,
+    "adamw": keras.optimizers.AdamW,
+    "adagrad": keras.optimizers.Adagrad,
+}
+SCHEDULES = {
+    "exponential_decay": keras.optimizers.schedules.ExponentialDecay,
+    "piecewise_constant": keras.optimizers.schedules.PiecewiseConstantDecay,
+    "polynomial_decay": keras.optimizers.schedules.PolynomialDecay,
+    "inverse_time_decay": keras.optimizers.schedules.InverseTimeDecay,
+}
+
+SCORES = {"type": "sparse_categorical_crossentropy", "from_logits": True}
+
+# (name, differences from: softmax scores, class numbers, sgd with a rate of 0.1)
+CASES = [
+    ("sgd", {"optimizer": {"type": "sgd"}}),
+    ("sgd, momentum", {"optimizer": {"type": "sgd", "momentum": 0.9}}),
+    ("sgd, nesterov", {"optimizer": {"type": "sgd", "momentum": 0.8, "nesterov": True}}),
+    ("rmsprop", {"optimizer": {"type": "rmsprop"}}),
+    ("rmsprop, fields", {"optimizer": {"type": "rmsprop", "rho": 0.7, "epsilon": 1e-3}}),
+    ("rmsprop, centered", {"optimizer": {"type": "rmsprop", "centered": True}}),
+    ("rmsprop, momentum", {"optimizer": {"type": "rmsprop", "momentum": 0.9, "centered": True}}),
+    ("adam", {"optimizer": {"type": "adam"}}),
+    ("adam, fields", {"optimizer": {"type": "adam", "beta_1": 0.8, "beta_2": 0.9, "epsilon": 0.1}}),
+    ("adamw", {"optimizer": {"type": "adamw"}}),
+    ("adamw, fields", {"optimizer": {"type": "adamw", "learning_rate": 0.1, "weight_decay": 0.5}}),
+    ("adagrad", {"optimizer": {"type": "adagrad"}}),
+    ("adagrad, fields", {"optimizer": {"type": "adagrad", "initial_accumulator_value": 0.5}}),
+    ("clipvalue", {"optimizer": {"type": "sgd", "learning_rate": 0.5, "clipvalue": 0.0625}}),
+    ("clipnorm", {"optimizer": {"type": "sgd", "learning_rate": 0.5, "clipnorm": 0.125}}),
+    ("global_clipnorm", {"optimizer": {"type": "adam", "global_clipnorm": 0.25}}),
+    ("exponential_decay", {"schedule": {"type": "exponential_decay", "initial_learning_rate": 0.5,
+                                        "decay_steps": 3, "decay_rate": 0.5}}),
+    ("exponential_decay, staircase", {"schedule": {
+        "type": "exponential_decay", "initial_learning_rate": 0.5, "decay_steps": 2,
+        "decay_rate": 0.25, "staircase": True}}),
+    ("piecewise_constant", {"schedule": {"type": "piecewise_constant", "boundaries": [1, 3],
+                                         "values": [0.5, 0.25, 0.125]}}),
+    ("polynomial_decay", {"schedule": {"type": "polynomial_decay", "initial_learning_rate": 0.5,
+                                       "decay_steps": 4, "end_learning_rate": 0.1, "power": 2}}),
+    ("polynomial_decay, cycle", {"schedule": {
+        "type": "polynomial_decay", "initial_learning_rate": 0.5, "decay_steps": 2,
+        "end_learning_rate": 0.1, "cycle": True}}),
+    ("inverse_time_decay", {"schedule": {"type": "inverse_time_decay", "initial_learning_rate": 0.5,
+                                         "decay_steps": 2, "decay_rate": 0.5}}),
+    ("cosine_decay", {"schedule": {"type": "cosine_decay", "initial_learning_rate": 0.5,
+                                   "decay_steps": 4, "alpha": 0.1}}),
+    ("cosine_decay, warm-up", {"schedule": {
+        "type": "cosine_decay", "initial_learning_rate": 0.5, "decay_steps": 5, "warmup_steps": 3,
+        "warmup_start": 0.1}}),
+    ("sparse, probabilities", {"loss": {"type": "sparse_categorical_crossentropy"},
+                               "activation": "softmax",
+                               "metrics": ["accuracy", "top_2_accuracy"]}),
+    ("categorical, probabilities", {"loss": {"type": "categorical_crossentropy",
+                                             "label_smoothing": 0.25},
+                                    "activation": "softmax", "labels": "one_hot",
+                                    "metrics": ["accuracy", "top_2_accuracy"]}),
+    ("categorical, not normalised", {"loss": {"type": "categorical_crossentropy"},
+                                     "activation": "softplus", "labels": "one_hot"}),
+    ("categorical, scores", {"loss": {"type": "categorical_crossentropy", "from_logits": True},
+                             "labels": "one_hot", "metrics": ["accuracy"]}),
+    ("binary, probabilities", {"loss": {"type": "binary_crossentropy"}, "activation": "sigmoid",
+                               "units": 1, "labels": "bits", "metrics": ["accuracy"]}),
+    ("binary, scores", {"loss": {"type": "binary_crossentropy", "from_logits": True,
+                                 "label_smoothing": 0.125},
+                        "labels": "one_hot"}),
+    ("mean_squared_error", {"loss": {"type": "mean_squared_error"}, "labels": "values",
+                            "metrics": ["mean_squared_error", "mean_absolute_error"]}),
+]
+
+
+def fields(config):
+    return {k: v for k, v in config.items() if k != "type"}
+
+
+def schedule_of(config):
+    if config["type"] != "cosine_decay":
+        own = fields(config)
+        return SCHEDULES[config["type"]](**own)
+    own = fields(config)
+    warmup = own.pop("warmup_steps", 0)
+    start = own.pop("warmup_start", 0)
+    if warmup:
+        target = own.pop("initial_learning_rate")
+        own.update(initial_learning_rate=start, warmup_target=target, warmup_steps=warmup)
+    return keras.optimizers.schedules.CosineDecay(**own)
+
+
+def metric_of(name, sparse, bits):
+    if name == "accuracy" and bits:
+        return keras.metrics.BinaryAccuracy()
+    if name == "accuracy":
+        kind = "SparseCategoricalAccuracy" if sparse else "CategoricalAccuracy"
+        return getattr(keras.metrics, kind)()
+    if name == "top_2_accuracy":
+        kind = "SparseTopKCategoricalAccuracy" if sparse else "TopKCategoricalAccuracy"
+        return getattr(keras.metrics, kind)(k=2)
+    return {"mean_squared_error": keras.metrics.MeanSquaredError,
+            "mean_absolute_error": keras.metrics.MeanAbsoluteError}[name]()
+
+
+def numbers(array):
+    return [float(f"{x:.12g}") for x in np.asarray(array, "float64").ravel()]
+
+
+def labels_of(rng, kind):
+    shape = (STEPS, BATCH)
+    if kind == "one_hot":
+        return np.eye(CLASSES)[rng.integers(0, CLASSES, shape)]
+    if kind == "values":
+        return rng.integers(-64, 65, shape + (CLASSES,)) / 64.0
+    return rng.integers(0, 2 if kind == "bits" else CLASSES, shape)
+
+
+def run(index, name, config):
+    rng = np.random.default_rng(index)
+    units = config.get("units", CLASSES)
+    kind = config.get("labels", "classes")
+    loss_config = config.get("loss", SCORES)
+    optimizer_config = config.get("optimizer", {"type": "sgd", "learning_rate": 0.1})
+    x = rng.integers(-64, 65, (STEPS, BATCH, INPUTS)) / 64.0
+    labels = labels_of(rng, kind)
+    layer = keras.layers.Dense(units, activation=config.get("activation"))
+    layer.build((None, INPUTS))
+    layer.kernel.assign(rng.integers(-64, 65, (INPUTS, units)) / 64.0)
+    layer.bias.assign(rng.integers(-64, 65, (units,)) / 64.0)
+    kernel, bias = numbers(layer.kernel), numbers(layer.bias)
+
+    own = fields(optimizer_config)
+    if "schedule" in config:
+        own["learning_rate"] = schedule_of(config["schedule"])
+        optimizer_config = {"type": "sgd", "learning_rate": config["schedule"]}
+    optimizer = OPTIMIZERS[optimizer_config["type"]](**own)
+    loss_of = LOSSES[loss_config["type"]](**fields(loss_config))
+    metrics = config.get("metrics", [])
+    losses, rates, sums = [], [], {m: [] for m in metrics}
+    for step in range(STEPS):
+        rates.append(float(optimizer.learning_rate))
+        target = labels[step][:, None] if units == 1 else labels[step]
+        with tf.GradientTape() as tape:
+            y = layer(x[step])
+            loss = loss_of(target, y)
+        for m in metrics:
+            metric = metric_of(m, kind == "classes", kind == "bits")
+            metric.update_state(target, tf.cast(y, "float32"))  # TensorFlow counts in float32
+            sums[m].append(float(metric.result()) * BATCH)
+        losses.append(float(loss))
+        variables = [layer.kernel, layer.bias]
+        optimizer.apply(tape.gradient(loss, variables), variables)
+    return {
+        "name": name,
+        "layer": {"type": "dense", "name": "logits", "units": units,
+                  "activation": config.get("activation", "linear")},
+        "loss": loss_config,
+        "optimizer": optimizer_config,
+        "metrics": metrics,
+        "steps": STEPS,
+        "x": numbers(x),
+        "integers": kind in ("classes", "bits"),
+        "labels": numbers(labels),
+        "kernel": kernel,
+        "bias": bias,
+        "losses": numbers(losses),
+        "rates": numbers(rates),
+        "sums": {m: numbers(v) for m, v in sums.items()},
+        "final_kernel": numbers(layer.kernel),
+        "final_bias": numbers(layer.bias),
+    }
+
+
+def main():
+    cases = [run(index, name, config) for index, (name, config) in enumerate(CASES)]
+    path = pathlib.Path(__file__).parent / "data" / "keras_training.json"
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    path.write_text(f'{{"keras":"{keras.__version__}","inputs":{INPUTS},"batch":{BATCH},'
+                    f'"cases":[\n{lines}\n]}}\n')
+    print(f"{len(cases)} cases, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
