@@ -52,7 +52,8 @@ Probe probe(const backend::Backend& device, DType dtype) {
       probe.ok = probe.ok && out.as<float>()[i] == 0.25F * k_size;
     }
     for (const plan::KernelChoice& choice : plan.kernels()) {
-      if (plan.graph().node(choice.node).op == "MatMul") probe.kernel = choice.kernel;
+      const std::string& op = plan.graph().node(choice.node).op;
+      if (op == "MatMul" || op == "PackedMatMul") probe.kernel = choice.kernel;
     }
   } catch (const std::exception& error) {
     probe.caveat = error.what();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -60,6 +61,10 @@ report::Json eval_report(train::Session& session,
       {"split", state.split},
       {"context", report::context(session.backend())},
       {"config", report::config_block(session.spec(), loaded.overrides)},
+      {"precision",
+       report::precision_block(
+           session,
+           session.plan(nn::Purpose::evaluate, std::min(session.evaluation_batch(), samples)))},
       {"weights_hash", session.state().weights_hash()},
       {"samples", samples},
       {"seconds", report::number(result.seconds)},

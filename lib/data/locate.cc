@@ -1,5 +1,7 @@
 #include "data/locate.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <optional>
 
@@ -156,8 +158,13 @@ Located locate(const DataOptions& options) {
     if (!options.path.empty()) throw config_error("data has a name; a path excludes it", {});
     const SetDef* def = find_set(options.name);
     if (def == nullptr) {
+      const std::vector<std::string> names = dataset_names();
+      const std::string nearest = did_you_mean(options.name, names);
+      std::error_code ignored;
       throw config_error(fmt::format("unknown data set '{}'", options.name),
-                         did_you_mean(options.name, dataset_names()));
+                         fs::exists(options.name, ignored) ? "a path needs a format beside it"
+                         : nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
+                                           : nearest);
     }
     return locate_named(*def, options);
   }

@@ -182,11 +182,10 @@ Json rewrite_block(const train::RewriteSummary& rewrite) {
           {"decisions", decisions(rewrite)}};
 }
 
-Json precision_block(train::Session& session) {
+Json precision_block(const train::Session& session, const plan::Plan& plan) {
   const config::PrecisionSpec& spec = session.spec().precision;
   const precision::Policy* policy = precision::policy_named(spec.policy);
   const bool rewrite = spec.rewrite == config::Rewrite::automatic;
-  const plan::Plan& plan = session.plan(nn::Purpose::train, session.spec().training.batch_size);
   const std::vector<OpRow> rows = op_rows(plan);
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
@@ -205,6 +204,11 @@ Json precision_block(train::Session& session) {
              {"rewrite", rewrite_block(prepared.rewrite)},
              {"ops", ops_block(rows)}};
   return block;
+}
+
+Json precision_block(train::Session& session) {
+  return precision_block(session,
+                         session.plan(nn::Purpose::train, session.spec().training.batch_size));
 }
 
 }  // namespace halfstep::report

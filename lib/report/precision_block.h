@@ -37,6 +37,9 @@ double flops(const plan::Plan& plan);
 Json ops_block(const std::vector<OpRow>& rows);
 Json rewrite_block(const train::RewriteSummary& rewrite);
 
+/// `plan` is one of the session's; its ops are listed.
+Json precision_block(const train::Session& session, const plan::Plan& plan);
+/// The block of a session that trains, with the ops of a full batch.
 Json precision_block(train::Session& session);
 
 }  // namespace halfstep::report

@@ -116,6 +116,7 @@ Json eval_schema() {
                     {"split", s::word({"train", "validation", "test"}, "evaluated")},
                     {"context", s::context()},
                     {"config", s::config()},
+                    {"precision", s::precision()},
                     {"weights_hash", s::hash("of the weights")},
                     {"samples", s::integer("evaluated", 1)},
                     {"seconds", s::number("s")},

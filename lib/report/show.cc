@@ -198,7 +198,12 @@ std::string show_train(const Json& report) {
 }
 
 std::string show_eval(const Json& report) {
-  std::string text = line("checkpoint", word(report.at("checkpoint")));
+  const Json& precision = report.at("precision");
+  std::string text = line("checkpoint", word(report.at("checkpoint"))) +
+                     line("precision",
+                          fmt::format("{} requested, {} effective",
+                                      word(precision.at("requested")),
+                                      word(precision.at("effective"))));
   text +=
       line(word(report.at("split")),
            fmt::format("{} samples: {}", word(report.at("samples")), pairs(report.at("metrics"))));

@@ -89,6 +89,13 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
                           to_string(entry.tensor.shape())));
       continue;
     }
+    if (is_floating(stored->dtype) != is_floating(entry.tensor.dtype())) {
+      problem(fmt::format("'{}' is {} here, the model wants {}",
+                          stored->name,
+                          name(stored->dtype),
+                          name(entry.tensor.dtype())));
+      continue;
+    }
     if (!problems.empty()) continue;
     convert(reader.read(*stored).view(), entry.tensor.view());
   }

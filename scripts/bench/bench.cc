@@ -112,14 +112,4 @@ dnnl::memory RawMatmul::filled(const dnnl::memory::desc& desc, DType dtype) cons
   return memory;
 }
 
-double best_raw(const Product& p, DType dtype, double budget) {
-  double best = 1e9;
-  for (const bool any : {false, true}) {
-    RawMatmul raw(p, dtype, any);
-    const std::function<void()> f = [&] { raw.run(); };
-    best = std::min(best, medians({&f, 1}, budget)[0]);
-  }
-  return best;
-}
-
 }  // namespace halfstep::bench

@@ -70,7 +70,4 @@ class RawMatmul {
   dnnl::memory a_, b_, y_, packed_;
 };
 
-/// Seconds of the best raw call.
-double best_raw(const Product& p, DType dtype, double budget);
-
 }  // namespace halfstep::bench

@@ -140,6 +140,17 @@ TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and
     write_text(checkpoint / file, good);
   }
 
+  // Class numbers where weights should be: as many bytes, and no weights.
+  const std::string good = read_text(checkpoint / "model.safetensors");
+  std::string integers = good;
+  integers.replace(integers.find("F32"), 3, "I32");
+  write_text(checkpoint / "model.safetensors", integers);
+  const Finished wrong = train(directory, "run", {"--resume", "auto"});
+  CAPTURE(wrong.err);
+  CHECK(wrong.exit_code == 3);
+  CHECK(wrong.err.find("is int32 here, the model wants float32") != std::string::npos);
+  write_text(checkpoint / "model.safetensors", good);
+
   SmallRun other;
   other.layers = R"(
     - {type: dense, units: 24, activation: relu, name: hidden}

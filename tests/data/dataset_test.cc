@@ -408,6 +408,8 @@ TEST_CASE("dataset: options that make no sense are errors of the config, where t
       Case{"both", both, "needs either a name, or a format and a path"},
       Case{"name and path", with_path, "a path excludes it"},
       Case{"unknown name", named("mnits", {}), "unknown data set 'mnits' (did you mean 'mnist'?)"},
+      Case{"no known name", named("imagenet", {}), "unknown data set 'imagenet' (one of cifar10, "},
+      Case{"a path as name", named("/tmp", {}), "'/tmp' (a path needs a format beside it)"},
       Case{"unknown format", formatted("npy", "x"), "did you mean 'npz'?"},
       Case{"no path", formatted("idx", ""), "format 'idx' needs a path"},
       Case{"no samples", no_samples, "train_samples must be at least 1, got 0"},
