@@ -59,7 +59,7 @@ configure_preset() {
   local launcher=()
   if command -v ccache >/dev/null; then
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
   local log
   if ! log=$(cmake --preset "$preset" "${launcher[@]}" "$@" 2>&1); then

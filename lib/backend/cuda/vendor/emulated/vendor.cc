@@ -1,0 +1,210 @@
+// A device that is this process: host memory, a queue for a stream.
+
+#include "backend/cuda/vendor/vendor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "backend/cuda/vendor/emulated/convolution.h"
+#include "backend/cuda/vendor/emulated/matmul.h"
+#include "backend/cuda/vendor/emulated/queue.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cuda {
+namespace {
+
+using emulated::Queue;
+
+constexpr std::size_t k_total_bytes = std::size_t{4} << 30;
+// Fresh memory is NaN in every floating dtype.
+constexpr int k_garbage = 0xff;
+
+DeviceFacts facts() {
+  return {.name = "emulated device",
+          .capability = 90,
+          .multiprocessors = 1,
+          .total_bytes = k_total_bytes};
+}
+
+using Clock = std::chrono::steady_clock;
+
+class EmulatedEvent final : public Event {
+ public:
+  explicit EmulatedEvent(Queue& queue) : queue_(queue) {}
+  void record() override {
+    passed_ = false;
+    queue_.push([this] {
+      moment_ = Clock::now();
+      passed_ = true;
+    });
+  }
+  void wait() override { queue_.drain(); }
+  bool passed() override { return passed_; }
+  double seconds_since(const Event& begin) override {
+    const auto& other = dynamic_cast<const EmulatedEvent&>(begin);
+    return std::chrono::duration<double>(moment_ - other.moment_).count();
+  }
+
+ private:
+  Queue& queue_;
+  bool passed_ = false;
+  Clock::time_point moment_;
+};
+
+class EmulatedGraph final : public CapturedGraph {
+ public:
+  EmulatedGraph(Queue& queue, std::vector<Queue::Call> calls)
+      : queue_(queue), calls_(std::make_shared<const std::vector<Queue::Call>>(std::move(calls))) {}
+  std::size_t nodes() const override { return calls_->size(); }
+  void launch() override {
+    queue_.push([calls = calls_] {
+      for (const Queue::Call& call : *calls) call();
+    });
+  }
+
+ private:
+  Queue& queue_;
+  std::shared_ptr<const std::vector<Queue::Call>> calls_;
+};
+
+class EmulatedVendor final : public Vendor {
+ public:
+  explicit EmulatedVendor(std::size_t limit) : facts_(facts()) {
+    if (limit > 0) facts_.total_bytes = std::min(facts_.total_bytes, limit);
+  }
+  EmulatedVendor(const EmulatedVendor&) = delete;
+  EmulatedVendor& operator=(const EmulatedVendor&) = delete;
+  ~EmulatedVendor() override {
+    for (const auto& [address, bytes] : blocks_) give_back(address);
+  }
+
+  const DeviceFacts& device() const override { return facts_; }
+  Stream stream() override { return &queue_; }
+
+  void* allocate(std::size_t bytes) override {
+    expect_no_capture("allocate");
+    if (bytes == 0 || bytes > memory().free) return nullptr;
+    void* address = ::operator new (bytes, std::align_val_t{k_alignment}, std::nothrow);
+    if (address == nullptr) return nullptr;
+    std::memset(address, k_garbage, bytes);
+    blocks_.emplace(address, bytes);
+    used_ += bytes;
+    return address;
+  }
+  void release(void* device) override {
+    if (device == nullptr) return;
+    expect_no_capture("release");
+    queue_.drain();
+    const auto block = blocks_.find(device);
+    require(block != blocks_.end(), "release of memory that was not allocated here");
+    used_ -= block->second;
+    blocks_.erase(block);
+    give_back(device);
+  }
+  Memory memory() const override {
+    return {.free = facts_.total_bytes - used_, .total = facts_.total_bytes};
+  }
+  void* allocate_host(std::size_t bytes) override {
+    return bytes == 0 ? nullptr
+                      : ::operator new (bytes, std::align_val_t{k_alignment}, std::nothrow);
+  }
+  void release_host(void* host) override {
+    if (host == nullptr) return;
+    queue_.drain();
+    give_back(host);
+  }
+
+  void upload(void* device, const void* host, std::size_t bytes) override {
+    expect_inside(device, bytes, "upload");
+    move(device, host, bytes);
+  }
+  void download(void* host, const void* device, std::size_t bytes) override {
+    expect_inside(device, bytes, "download");
+    move(host, device, bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    expect_inside(to, bytes, "copy");
+    expect_inside(from, bytes, "copy");
+    move(to, from, bytes);
+  }
+  void fill(void* device, std::uint8_t byte, std::size_t bytes) override {
+    expect_inside(device, bytes, "fill");
+    queue_.push([=] { std::memset(device, byte, bytes); });
+  }
+
+  void synchronize() override {
+    expect_no_capture("synchronize");
+    queue_.drain();
+  }
+  std::unique_ptr<Event> event() override { return std::make_unique<EmulatedEvent>(queue_); }
+  void begin_capture() override {
+    expect_no_capture("begin_capture");
+    queue_.begin_capture();
+  }
+  std::unique_ptr<CapturedGraph> end_capture() override {
+    if (!queue_.capturing()) fail("end_capture: nothing is being captured");
+    return std::make_unique<EmulatedGraph>(queue_, queue_.end_capture());
+  }
+
+  std::unique_ptr<Matmul> matmul(const MatmulKey& key) override {
+    return emulated::prepare_matmul(key, &queue_);
+  }
+  std::unique_ptr<Convolution> convolution(const ConvKey& key) override {
+    return emulated::prepare_convolution(key, &queue_);
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& text) {
+    throw VendorError(Failure::failed, text);
+  }
+  static void give_back(void* address) {
+    ::operator delete (address, std::align_val_t{k_alignment});
+  }
+  void expect_no_capture(const char* what) const {
+    if (queue_.capturing()) fail(fmt::format("{}: not while a capture is on", what));
+  }
+  /// Copies touch device memory that was allocated, all of it.
+  void expect_inside(const void* device, std::size_t bytes, const char* what) const {
+    const auto* begin = static_cast<const std::byte*>(device);
+    auto block = blocks_.upper_bound(const_cast<void*>(device));
+    if (block != blocks_.begin()) {
+      --block;
+      if (begin + bytes <= static_cast<const std::byte*>(block->first) + block->second) return;
+    }
+    fail(fmt::format("{}: {} bytes outside of device memory", what, bytes));
+  }
+  void move(void* to, const void* from, std::size_t bytes) {
+    queue_.push([=] { std::memmove(to, from, bytes); });
+  }
+
+  DeviceFacts facts_;
+  Queue queue_;
+  std::map<void*, std::size_t> blocks_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+Probe probe() {
+  return {.why_not = {},
+          .driver = "emulated",
+          .runtime = "emulated",
+          .cublas = "emulated",
+          .cudnn = "emulated",
+          .devices = {facts()}};
+}
+
+std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
+  if (options.device != 0) {
+    throw VendorError(Failure::unavailable,
+                      fmt::format("no device {}: there is one emulated device, 0", options.device));
+  }
+  return std::make_unique<EmulatedVendor>(options.memory_limit);
+}
+
+}  // namespace halfstep::backend::cuda

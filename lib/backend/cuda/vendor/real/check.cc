@@ -1,0 +1,56 @@
+#include "backend/cuda/vendor/real/check.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace halfstep::backend::cuda::real {
+namespace {
+
+Failure failure_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return Failure::out_of_memory;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInvalidDevice:
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorNoKernelImageForDevice:
+      return Failure::unavailable;
+    default:
+      return Failure::failed;
+  }
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::string_view call) {
+  if (status == cudaSuccess) return;
+  const std::string text =
+      fmt::format("{}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status));
+  // Not sticky errors stay in the runtime's memory until somebody asks.
+  (void)cudaGetLastError();
+  throw VendorError(failure_of(status), text);
+}
+
+void check(cublasStatus_t status, std::string_view call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw VendorError(status == CUBLAS_STATUS_ALLOC_FAILED ? Failure::out_of_memory : Failure::failed,
+                    fmt::format("{}: {}", call, cublasLtGetStatusName(status)));
+}
+
+void check(cudnnStatus_t status, std::string_view call) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  std::array<char, 1024> words{};
+  cudnnGetLastErrorString(words.data(), words.size());
+  throw VendorError(Failure::failed,
+                    fmt::format("{}: {} ({})", call, cudnnGetErrorString(status), words.data()));
+}
+
+std::string cuda_version(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+}  // namespace halfstep::backend::cuda::real

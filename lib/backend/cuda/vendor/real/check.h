@@ -1,0 +1,22 @@
+#pragma once
+// Every call into a library of NVIDIA's goes through check(): a status that is no success becomes a
+// VendorError with the call's name and the library's words.
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <string_view>
+
+#include "backend/cuda/vendor/vendor.h"
+
+namespace halfstep::backend::cuda::real {
+
+void check(cudaError_t status, std::string_view call);
+void check(cublasStatus_t status, std::string_view call);
+void check(cudnnStatus_t status, std::string_view call);
+
+/// 13000 -> "13.0".
+std::string cuda_version(int number);
+
+}  // namespace halfstep::backend::cuda::real
