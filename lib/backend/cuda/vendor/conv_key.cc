@@ -2,14 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+
+#include "core/error.h"
 
 namespace halfstep::backend::cuda {
 namespace {
 
 constexpr std::array<std::string_view, 3> k_kinds{"forward", "input_gradient", "filter_gradient"};
 
+using GeometryRule = graph::ops::ConvGeometry (*)(const graph::Attrs&, const Shape&, const Shape&);
+
+struct OpRow {
+  std::string_view op;
+  ConvKind kind;
+  GeometryRule geometry;
+};
+constexpr std::array<OpRow, 6> k_ops{{
+    {"Conv2D", ConvKind::forward, graph::ops::conv_geometry},
+    {"Conv2DBackpropInput", ConvKind::input_gradient, graph::ops::conv_geometry},
+    {"Conv2DBackpropFilter", ConvKind::filter_gradient, graph::ops::conv_geometry},
+    {"DepthwiseConv2dNative", ConvKind::forward, graph::ops::depthwise_geometry},
+    {"DepthwiseConv2dNativeBackpropInput",
+     ConvKind::input_gradient,
+     graph::ops::depthwise_geometry},
+    {"DepthwiseConv2dNativeBackpropFilter",
+     ConvKind::filter_gradient,
+     graph::ops::depthwise_geometry},
+}};
+
 }  // namespace
+
+ConvKey conv_key(std::string_view op,
+                 const graph::Attrs& attrs,
+                 const Shape& x,
+                 const Shape& filter,
+                 DType dtype) {
+  const auto* row = std::find_if(
+      k_ops.begin(), k_ops.end(), [&](const OpRow& candidate) { return candidate.op == op; });
+  require(row != k_ops.end(), "{} is no convolution", op);
+  return {.kind = row->kind, .geometry = row->geometry(attrs, x, filter), .dtype = dtype};
+}
 
 std::string to_string(const ConvKey& key) {
   const auto& g = key.geometry;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "backend/cuda/vendor/matmul_key.h"
 #include "graph/ops/window.h"
@@ -23,6 +24,15 @@ struct ConvKey {
   bool bias = false;  ///< forward: y + bias[o], in the same dtype
   bool relu = false;  ///< forward, with bias: max(y + bias, 0)
 };
+
+/// The key of a convolution node: Conv2D, DepthwiseConv2dNative or one of their gradients, over
+/// `x` [N,H,W,C] and a filter of TensorFlow's shape. Errors: ShapeError; InternalError for another
+/// op.
+ConvKey conv_key(std::string_view op,
+                 const graph::Attrs& attrs,
+                 const Shape& x,
+                 const Shape& filter,
+                 DType dtype);
 
 /// "forward 128x28x28x32 * 64x3x3x32 stride 1x1 float16".
 std::string to_string(const ConvKey& key);
