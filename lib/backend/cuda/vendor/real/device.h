@@ -1,0 +1,45 @@
+#pragma once
+// What the real vendor's products and convolutions share.
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/vendor/real/check.h"
+#include "backend/cuda/vendor/real/choices.h"
+
+namespace halfstep::backend::cuda::real {
+
+struct Device {
+  cudaStream_t stream = nullptr;
+  cublasLtHandle_t cublas = nullptr;
+  cudnnHandle_t cudnn = nullptr;
+  Autotune autotune = Autotune::heuristic;
+  Choices choices;
+};
+
+/// Device memory for as long as it lives. Errors: VendorError.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes);
+  Scratch(Scratch&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch();
+  void* address() const { return address_; }
+
+ private:
+  void* address_ = nullptr;
+};
+
+/// The index of the fastest of some calls that queue the same work, by the median of repeated
+/// runs; calls that fail are left out. Waits for the stream. Errors: VendorError when all fail.
+std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates);
+
+/// Which of `count` candidates to take for `key`: the first, or the fastest, measured now or
+/// before. `measure` returns its index.
+std::size_t choose(Device& device,
+                   const std::string& key,
+                   std::size_t count,
+                   const std::function<std::size_t()>& measure);
+
+}  // namespace halfstep::backend::cuda::real

@@ -1,0 +1,165 @@
+#include "backend/cuda/vendor/real/matmul.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "backend/cuda/vendor/real/lt_descriptors.h"
+
+namespace halfstep::backend::cuda::real {
+namespace {
+
+// What cuBLAS advises for Hopper; older devices take less of it.
+constexpr std::size_t k_workspace_limit = std::size_t{32} << 20;
+constexpr int k_candidates = 16;
+
+using Candidates = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+std::uint64_t implementation_flags(const cublasLtMatmulAlgo_t& algorithm) {
+  std::uint64_t flags = 0;
+  std::size_t written = 0;
+  check(cublasLtMatmulAlgoCapGetAttribute(
+            &algorithm, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, &flags, sizeof flags, &written),
+        "cublasLtMatmulAlgoCapGetAttribute");
+  return flags;
+}
+
+/// What the heuristics propose and the promises allow, best first.
+Candidates candidates(const Device& device,
+                      const LtArguments& arguments,
+                      const LtDescriptors& lt,
+                      bool by_mask) {
+  const auto preference = lt_preference(arguments, k_workspace_limit, by_mask);
+  Candidates all(k_candidates);
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(device.cublas,
+                                                               lt.product.get(),
+                                                               lt.a.get(),
+                                                               lt.b.get(),
+                                                               lt.d.get(),
+                                                               lt.d.get(),
+                                                               preference.get(),
+                                                               k_candidates,
+                                                               all.data(),
+                                                               &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
+  check(status, "cublasLtMatmulAlgoGetHeuristic");
+  all.resize(static_cast<std::size_t>(found));
+  std::erase_if(all, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
+    return candidate.state != CUBLAS_STATUS_SUCCESS ||
+           !keeps_promises(arguments, implementation_flags(candidate.algo));
+  });
+  return all;
+}
+
+std::string describe(const cublasLtMatmulAlgo_t& algorithm) {
+  const auto get = [&](cublasLtMatmulAlgoConfigAttributes_t name) {
+    std::uint32_t value = 0;
+    std::size_t written = 0;
+    const auto status =
+        cublasLtMatmulAlgoConfigGetAttribute(&algorithm, name, &value, sizeof value, &written);
+    return status == CUBLAS_STATUS_SUCCESS ? value : 0;
+  };
+  const std::uint64_t flags = implementation_flags(algorithm);
+  return fmt::format("algorithm {} tile {} stages {} split {}, {}",
+                     get(CUBLASLT_ALGO_CONFIG_ID),
+                     get(CUBLASLT_ALGO_CONFIG_TILE_ID),
+                     get(CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                     get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                     (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0
+                         ? "tensor cores"
+                         : "no tensor cores");
+}
+
+/// Bytes from the first to the last element of all matrices.
+std::size_t bytes_of(const LtMatrix& matrix, std::int64_t batch) {
+  const std::int64_t elements = matrix.leading * matrix.columns + (batch - 1) * matrix.batch_stride;
+  return static_cast<std::size_t>(elements) * size_bytes(matrix.dtype);
+}
+
+class RealMatmul final : public Matmul {
+ public:
+  RealMatmul(Device& device, const MatmulKey& key)
+      : device_(device), arguments_(lt_arguments(key)), lt_(arguments_) {
+    Candidates found = candidates(device, arguments_, lt_, true);
+    // The mask is a wish that a library may not know how to keep; the flags are the proof.
+    if (found.empty() && arguments_.strict_float32) {
+      found = candidates(device, arguments_, lt_, false);
+    }
+    if (found.empty()) return;
+    const std::size_t best =
+        choose(device, to_string(key), found.size(), [&] { return measure(found); });
+    chosen_ = found[best];
+    usable_ = true;
+  }
+
+  bool usable() const { return usable_; }
+  std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }
+  std::string description() const override { return describe(chosen_.algo); }
+
+  void run(const Operands& operands, void* workspace) override {
+    run(chosen_, operands, workspace);
+  }
+
+ private:
+  void run(const cublasLtMatmulHeuristicResult_t& how, const Operands& o, void* workspace) {
+    if (arguments_.bias_elements > 0) lt_.set_bias(o.bias);
+    if (arguments_.aux_leading > 0) lt_.set_mask(o.mask);
+    const float alpha = 1;
+    const float beta = o.accumulate ? 1.0F : 0.0F;
+    // cuBLASLt's A is our B.
+    check(cublasLtMatmul(device_.cublas,
+                         lt_.product.get(),
+                         &alpha,
+                         o.b,
+                         lt_.a.get(),
+                         o.a,
+                         lt_.b.get(),
+                         &beta,
+                         o.c,
+                         lt_.d.get(),
+                         o.c,
+                         lt_.d.get(),
+                         &how.algo,
+                         workspace,
+                         how.workspaceSize,
+                         device_.stream),
+          "cublasLtMatmul");
+  }
+
+  std::size_t measure(const Candidates& found) {
+    const Scratch a(bytes_of(arguments_.b, arguments_.batch));
+    const Scratch b(bytes_of(arguments_.a, arguments_.batch));
+    const Scratch c(bytes_of(arguments_.d, arguments_.batch));
+    const Scratch bias(static_cast<std::size_t>(arguments_.bias_elements) *
+                       size_bytes(arguments_.bias_dtype));
+    const Scratch mask(aux_bytes(arguments_));
+    const Scratch workspace(k_workspace_limit);
+    const Operands operands{.a = a.address(),
+                            .b = b.address(),
+                            .c = c.address(),
+                            .bias = bias.address(),
+                            .mask = mask.address()};
+    std::vector<std::function<void()>> runs;
+    for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
+      runs.emplace_back([&] { run(candidate, operands, workspace.address()); });
+    }
+    return fastest(device_, runs);
+  }
+
+  Device& device_;
+  LtArguments arguments_;
+  LtDescriptors lt_;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+  bool usable_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Matmul> prepare_matmul(Device& device, const MatmulKey& key) {
+  auto matmul = std::make_unique<RealMatmul>(device, key);
+  if (!matmul->usable()) return nullptr;
+  return matmul;
+}
+
+}  // namespace halfstep::backend::cuda::real

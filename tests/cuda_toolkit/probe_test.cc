@@ -1,0 +1,34 @@
+// The real vendor on a machine with or without a GPU: it says what is there, and why it cannot run.
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+
+#include "backend/cuda/vendor/vendor.h"
+
+namespace halfstep::backend::cuda {
+namespace {
+
+TEST_CASE("probe: versions are told anyhow, a reason where there is no device") {
+  const Probe found = probe();
+  CAPTURE(found.why_not);
+  CHECK_FALSE(found.runtime.empty());
+  CHECK(found.cublas.find('.') != std::string::npos);
+  CHECK(found.cudnn.find('.') != std::string::npos);
+  if (found.devices.empty()) {
+    CHECK(found.why_not.find("NVIDIA") != std::string::npos);
+    try {
+      open_vendor({.cache_folder = {}});
+      FAIL("opened a device that is not there");
+    } catch (const VendorError& e) {
+      CHECK(e.failure() == Failure::unavailable);
+      CHECK(e.what() == found.why_not);
+    }
+  } else {
+    CHECK(found.devices.front().capability > 0);
+    CHECK(found.devices.front().total_bytes > 0);
+  }
+}
+
+}  // namespace
+}  // namespace halfstep::backend::cuda
