@@ -11,115 +11,15 @@
 
 #include "backend/cuda/vendor/emulated/convolution.h"
 #include "core/error.h"
-#include "cuda/random_values.h"
-#include "support/tolerance.h"
+#include "support/cuda/conv_case.h"
 
 namespace halfstep::backend::cuda {
 namespace {
 
-using graph::ops::ConvGeometry;
-using graph::ops::WindowAxis;
+using halfstep::testing::ConvCase;
 using halfstep::testing::pick;
 using halfstep::testing::poisoned_tensor;
-using halfstep::testing::random_tensor;
-
-ConvGeometry random_geometry(RandomStream& random) {
-  const auto one_of = [&](std::int64_t n) {
-    return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(n)));
-  };
-  const auto axis = [&] {
-    return graph::ops::window_axis(
-        7 + one_of(6), one_of(3), one_of(3), one_of(2), random.below(2) == 1 ? "SAME" : "VALID");
-  };
-  ConvGeometry g;
-  g.window = {axis(), axis()};
-  g.batch = one_of(3);
-  g.groups = pick(random, {1, 1, 2, 3});
-  g.group_inputs = one_of(5);
-  g.group_outputs = one_of(6);
-  g.inputs = g.groups * g.group_inputs;
-  g.outputs = g.groups * g.group_outputs;
-  return g;
-}
-
-/// The operands in row-major words: x [N,H,W,C], filter [O,h,w,C/groups], y [N,H',W',O].
-struct Case {
-  ConvKey key;
-  Tensor x, filter, y, bias;
-
-  Case(const ConvKey& k, RandomStream& random) : key(k) {
-    const ConvGeometry& g = key.geometry;
-    x = random_tensor(key.dtype, g.x_shape().elements(), random);
-    filter = random_tensor(
-        key.dtype, g.outputs * g.window.height.size * g.window.width.size * g.group_inputs, random);
-    y = random_tensor(key.dtype, g.y_shape().elements(), random);
-    bias = random_tensor(key.dtype, g.outputs, random);
-  }
-
-  /// Adds, to the wanted element of each output, the products that the definition names. `sum`
-  /// is indexed like the output's memory.
-  std::vector<double> wanted() const {
-    const ConvGeometry& g = key.geometry;
-    const WindowAxis &h = g.window.height, &w = g.window.width;
-    const Tensor& out = output();
-    std::vector<double> sum(static_cast<std::size_t>(out.elements()), 0.0);
-    for (std::int64_t n = 0; n < g.batch; ++n)
-      for (std::int64_t i = 0; i < h.output; ++i)
-        for (std::int64_t j = 0; j < w.output; ++j)
-          for (std::int64_t o = 0; o < g.outputs; ++o)
-            for (std::int64_t kh = 0; kh < h.size; ++kh)
-              for (std::int64_t kw = 0; kw < w.size; ++kw)
-                for (std::int64_t c = 0; c < g.group_inputs; ++c) {
-                  const std::int64_t row = h.cell(i, kh), column = w.cell(j, kw);
-                  if (!h.inside(row) || !w.inside(column)) continue;
-                  const std::int64_t channel = o / g.group_outputs * g.group_inputs + c;
-                  const std::int64_t xi =
-                      ((n * h.input + row) * w.input + column) * g.inputs + channel;
-                  const std::int64_t fi = ((o * h.size + kh) * w.size + kw) * g.group_inputs + c;
-                  const std::int64_t yi = ((n * h.output + i) * w.output + j) * g.outputs + o;
-                  add(sum, xi, fi, yi);
-                }
-    return sum;
-  }
-
-  Tensor& output() {
-    return key.kind == ConvKind::forward ? y : key.kind == ConvKind::input_gradient ? x : filter;
-  }
-  const Tensor& output() const { return const_cast<Case*>(this)->output(); }
-
- private:
-  void add(std::vector<double>& sum, std::int64_t xi, std::int64_t fi, std::int64_t yi) const {
-    const auto value = [](const Tensor& t, std::int64_t i) {
-      return element_as_double(t.view(), i);
-    };
-    switch (key.kind) {
-      case ConvKind::forward:
-        sum[static_cast<std::size_t>(yi)] += value(x, xi) * value(filter, fi);
-        break;
-      case ConvKind::input_gradient:
-        sum[static_cast<std::size_t>(xi)] += value(y, yi) * value(filter, fi);
-        break;
-      case ConvKind::filter_gradient:
-        sum[static_cast<std::size_t>(fi)] += value(x, xi) * value(y, yi);
-        break;
-    }
-  }
-};
-
-/// Products that meet in one element at most.
-std::int64_t terms(const ConvKey& key) {
-  const ConvGeometry& g = key.geometry;
-  const std::int64_t taps = g.window.height.size * g.window.width.size;
-  switch (key.kind) {
-    case ConvKind::forward:
-      return taps * g.group_inputs + 1;
-    case ConvKind::input_gradient:
-      return taps * g.group_outputs;
-    case ConvKind::filter_gradient:
-      return g.batch * g.window.height.output * g.window.width.output;
-  }
-  return 0;
-}
+using halfstep::testing::random_geometry;
 
 TEST_CASE("conv arguments: the three convolutions of random geometries") {
   RandomStream random(11, 0);
@@ -129,22 +29,18 @@ TEST_CASE("conv arguments: the three convolutions of random geometries") {
     key.bias = key.kind == ConvKind::forward && random.below(2) == 1;
     key.relu = key.bias && random.below(2) == 1;
     CAPTURE(to_string(key));
-    Case c(key, random);
-    const std::vector<double> products = c.wanted();
+    ConvCase c(key, random);
+    const std::vector<double> wanted = c.wanted();
     c.output() = poisoned_tensor(key.dtype, c.output().elements());
     emulated::run_conv(conv_arguments(key),
                        c.x.view().data,
                        c.filter.view().data,
                        c.y.view().data,
                        key.bias ? c.bias.view().data : nullptr);
-    const auto count = terms(key);
     for (std::int64_t i = 0; i < c.output().elements(); ++i) {
-      double want = products[static_cast<std::size_t>(i)];
-      if (key.bias) want += element_as_double(c.bias.view(), i % key.geometry.outputs);
-      if (key.relu) want = std::max(want, 0.0);
-      const double allowed = testing::tolerance(
-          key.dtype, DType::float32, count, static_cast<double>(count), std::abs(want));
-      REQUIRE(std::abs(element_as_double(c.output().view(), i) - want) <= allowed);
+      const double want = wanted[static_cast<std::size_t>(i)];
+      const double got = element_as_double(c.output().view(), i);
+      REQUIRE(std::abs(got - want) <= c.allowed(want));
     }
   }
 }

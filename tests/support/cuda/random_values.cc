@@ -1,4 +1,4 @@
-#include "cuda/random_values.h"
+#include "support/cuda/random_values.h"
 
 #include <cstring>
 

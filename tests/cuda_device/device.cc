@@ -1,0 +1,31 @@
+#include "cuda_device/device.h"
+
+#include "core/error.h"
+
+namespace halfstep::testing {
+
+backend::cuda::Vendor& device() {
+  static const auto vendor = backend::cuda::open_vendor({.cache_folder = {}});
+  return *vendor;
+}
+
+OnDevice::OnDevice(std::size_t bytes) : address_(device().allocate(bytes)), bytes_(bytes) {
+  if (bytes == 0) return;
+  require(address_ != nullptr, "no device memory for {} bytes", bytes);
+  device().fill(address_, 0xff, bytes);
+}
+
+OnDevice::OnDevice(const Tensor& tensor) : OnDevice(tensor.bytes()) {
+  device().upload(address_, tensor.view().data, tensor.bytes());
+  device().synchronize();
+}
+
+OnDevice::~OnDevice() { device().release(address_); }
+
+void OnDevice::read(Tensor& tensor) const {
+  require(tensor.bytes() <= bytes_, "{} bytes wanted of {}", tensor.bytes(), bytes_);
+  device().download(tensor.view().data, address_, tensor.bytes());
+  device().synchronize();
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,33 @@
+#pragma once
+// The device under test: the emulated one, or a GPU of this machine.
+
+#include <cstring>
+#include <string>
+
+#include "backend/cuda/vendor/vendor.h"
+#include "core/tensor.h"
+
+namespace halfstep::testing {
+
+/// The first device; opened once.
+backend::cuda::Vendor& device();
+
+/// Device memory, full of NaN or holding a copy of a tensor.
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t bytes);
+  explicit OnDevice(const Tensor& tensor);
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice();
+
+  void* address() const { return address_; }
+  /// Waits for the device and copies the bytes back.
+  void read(Tensor& tensor) const;
+
+ private:
+  void* address_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace halfstep::testing

@@ -1,0 +1,28 @@
+// The device tests on a GPU of this machine; without one they say so and end well.
+//
+//   test_cuda_gpu [doctest's options]
+//   test_cuda_gpu --properties    prints what cuDNN must know of the GPU, as tests/cuda/devices has
+//   it
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "backend/cuda/vendor/real/device_properties.h"
+#include "backend/cuda/vendor/vendor.h"
+
+int main(int argc, char** argv) {
+  namespace cuda = halfstep::backend::cuda;
+  const cuda::Probe probe = cuda::probe();
+  if (!probe.why_not.empty()) {
+    std::printf("no GPU to test on: %s\n", probe.why_not.c_str());
+    return 0;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "--properties") {
+    std::printf("%s\n", cuda::real::device_properties_json(0).c_str());
+    return 0;
+  }
+  return doctest::Context(argc, argv).run();
+}

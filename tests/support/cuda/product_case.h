@@ -1,0 +1,45 @@
+#pragma once
+// A product with random operands, and what each of its results should be, by the row-major formula
+// in double.
+
+#include <cstdint>
+
+#include "backend/cuda/vendor/matmul_key.h"
+#include "core/tensor.h"
+#include "support/cuda/random_values.h"
+
+namespace halfstep::testing {
+
+/// Extents from 1 to `largest`, either transposition, dtypes that go together.
+backend::cuda::MatmulKey random_product(RandomStream& random, std::uint64_t largest);
+
+struct ProductCase {
+  backend::cuda::MatmulKey key;
+  Tensor a, b, c, bias;
+  Tensor mask;    ///< bytes that the epilogues with a mask write or read
+  Tensor before;  ///< c before the product
+
+  ProductCase(const backend::cuda::MatmulKey& key, RandomStream& random);
+
+  /// Elements of the stored rows, from one to the next.
+  std::int64_t row_a() const;
+  std::int64_t row_b() const;
+  std::int64_t row_c() const;
+
+  std::int64_t c_index(std::int64_t batch, std::int64_t i, std::int64_t j) const;
+  double c_at(std::int64_t batch, std::int64_t i, std::int64_t j) const;
+  double b_at(std::int64_t batch, std::int64_t l, std::int64_t j) const;
+  double bias_at(std::int64_t j) const;
+
+  /// sum_l a[i,l] b[l,j].
+  double product(std::int64_t batch, std::int64_t i, std::int64_t j) const;
+  /// The product and what the forward epilogues do to it; the others leave it alone.
+  double forward(std::int64_t batch, std::int64_t i, std::int64_t j) const;
+  /// How far one result may be off: k products (of 11 bits when they are TensorFloat-32), k sums,
+  /// a bias and a store.
+  double allowed(double result) const;
+  /// The same for a sum of `count` results, or of `count` elements of B.
+  double allowed_in_sums(std::int64_t count, double result) const;
+};
+
+}  // namespace halfstep::testing
