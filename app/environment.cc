@@ -56,7 +56,8 @@ std::vector<config::Override> environment_overrides() {
 }
 
 std::vector<config::Warning> unknown_variables() {
-  static const std::vector<std::string> k_known{"HALFSTEP_DATA",
+  static const std::vector<std::string> k_known{"HALFSTEP_CUDA_PLUGIN",
+                                                "HALFSTEP_DATA",
                                                 "HALFSTEP_DEVICE",
                                                 "HALFSTEP_LOG_LEVEL",
                                                 "HALFSTEP_MAX_ISA",

@@ -7,7 +7,6 @@
 
 #include "core/files.h"
 #include "core/log.h"
-#include "core/parallel.h"
 #include "environment.h"
 #include "precision/tf_environment.h"
 #include "terminal.h"
@@ -158,30 +157,6 @@ data::Dataset load_data(const LoadedConfig& loaded) {
   options.search_paths = data_search_paths(loaded.path);
   options.where = loaded.spec.where("data");
   return data::load_dataset(options);
-}
-
-backend::Isa most_isa() {
-  const auto word = environment("HALFSTEP_MAX_ISA");
-  if (!word) return backend::Isa::amx;
-  if (const auto isa = backend::isa_named(*word)) return *isa;
-  throw UserError(ErrorKind::config,
-                  {"HALFSTEP_MAX_ISA", 0, 0, ""},
-                  fmt::format("unknown instruction set '{}'", *word),
-                  "baseline, avx2, avx512, avx512_bf16 or amx");
-}
-
-backend::Backend open_device(const config::RunSpec& spec) {
-  if (spec.device.kind == config::DeviceKind::cuda) {
-    throw UserError(
-        ErrorKind::unavailable,
-        spec.where("device"),
-        "cuda cannot be used here: no NVIDIA driver, and this build has no CUDA backend",
-        "use --device cpu");
-  }
-  const int threads = static_cast<int>(
-      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
-  set_thread_count(threads);
-  return backend::cpu_backend(threads, most_isa());
 }
 
 }  // namespace halfstep::app

@@ -1,12 +1,11 @@
 #pragma once
-// Flags that the commands on a config share, and what becomes of them: a checked RunSpec, its data
-// set and a backend.
+// Flags that the commands on a config share, and what becomes of them: a checked RunSpec and its
+// data set.
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
 #include "config/merge.h"
 #include "config/run_spec.h"
 #include "data/dataset.h"
@@ -58,12 +57,5 @@ void apply_logging(const RunOptions& options);
 
 /// The data set of a config. Errors: UserError(data).
 data::Dataset load_data(const LoadedConfig& loaded);
-
-/// HALFSTEP_MAX_ISA: what kernels may use at most. Errors: UserError(config) for an unknown word.
-backend::Isa most_isa();
-
-/// The device a config asks for, with its threads set.
-/// Errors: UserError(unavailable) naming reason and remedy.
-backend::Backend open_device(const config::RunSpec& spec);
 
 }  // namespace halfstep::app

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/system.h"
 #include "environment.h"
+#include "open_device.h"
 #include "report/numerics_block.h"
 #include "slurm.h"
 #include "terminal.h"
@@ -244,6 +245,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   const data::Dataset dataset = load_data(loaded);
   train::Session session(spec, dataset, device);
   print_warnings(session.warnings());
+  say_device(device);
   if (flags.dry_run) return dry_run(session);
 
   report::RunInfo run;

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "core/log.h"
 #include "data/table.h"
+#include "open_device.h"
 #include "report/bench_report.h"
 #include "report/bench_table.h"
 #include "study/random_data.h"
@@ -70,6 +71,7 @@ int bench(const State& state) {
   const data::Dataset dataset = state.synthetic ? random_data(loaded) : load_data(loaded);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
+  say_device(device);
   if (directory) directory->begin(loaded.spec, run, context);
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet), "repeat", "");

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "core/parallel.h"
+#include "open_device.h"
 #include "report/compare_table.h"
 #include "report/finished_runs.h"
 #include "study/collect_problems.h"
@@ -82,6 +83,7 @@ int compare_policies(const State& state) {
   const data::Dataset dataset = load_data(loaded);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
+  say_device(device);
   if (directory) directory->begin(loaded.spec, run, context);
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet),

@@ -1,18 +1,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/cuda/cuda.h"
 #include "command.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "graph/ops/ops.h"
+#include "open_device.h"
 #include "plan/plan.h"
 #include "report/context.h"
-#include "run_options.h"
 
 namespace halfstep::app {
 namespace {
@@ -38,19 +39,17 @@ Probe probe(const backend::Backend& device, DType dtype) {
     const Value y = b.add("MatMul", {x, x}, {}, "product");
     graph.fetches().emplace_back("y", b.cast(y, DType::float32));
     plan::Plan plan = plan::compile(graph, device);
-    const plan::State state(graph, 0);
-    plan::Arena arena;
+    const plan::State state(graph, 0, device.memory);
+    plan::Arena arena(device.memory);
     arena.reserve(plan.arena_bytes());
     plan.bind(state, arena);
-    const TensorView in = plan.input("x");
-    for (std::int64_t i = 0; i < in.elements(); ++i) in.as<float>()[i] = 0.5F;
+    std::vector<float> values(k_size * k_size, 0.5F);
+    plan.write("x", values.data());
     plan.run();
     // 64 products of 1/2 * 1/2: exact in every dtype.
-    const TensorView out = plan.fetch("y");
-    probe.ok = true;
-    for (std::int64_t i = 0; i < out.elements(); ++i) {
-      probe.ok = probe.ok && out.as<float>()[i] == 0.25F * k_size;
-    }
+    plan.read("y", values.data());
+    probe.ok =
+        std::all_of(values.begin(), values.end(), [](float out) { return out == 0.25F * k_size; });
     for (const plan::KernelChoice& choice : plan.kernels()) {
       const std::string& op = plan.graph().node(choice.node).op;
       if (op == "MatMul" || op == "PackedMatMul") probe.kernel = choice.kernel;
@@ -61,62 +60,153 @@ Probe probe(const backend::Backend& device, DType dtype) {
   return probe;
 }
 
-std::string caveat(const Probe& probe, backend::Isa isa) {
-  if (!probe.caveat.empty()) return probe.caveat;
+std::string caveat(const Probe& probe, const backend::Backend& device) {
+  if (!probe.caveat.empty() || device.device) return probe.caveat;
   if (probe.dtype == DType::float16) {
     return "16-bit storage, float32 arithmetic: saves memory, not time";
   }
-  if (probe.dtype == DType::bfloat16 && isa < backend::Isa::avx512_bf16) {
+  if (probe.dtype == DType::bfloat16 && device.capabilities.isa < backend::Isa::avx512_bf16) {
     return "no bfloat16 instructions here: 16-bit storage, float32 arithmetic";
   }
   return "";
 }
 
-int doctor(bool json) {
-  const int threads = available_processors();
-  set_thread_count(threads);
-  const backend::Backend device = backend::cpu_backend(threads, most_isa());
-  report::Json probes = report::Json::array();
+/// What is found, for the page and for the report.
+struct Findings {
   bool all_ok = true;
-  if (!json) {
-    fmt::print("cpu   {}, {} threads, {}\n",
-               cpu_model(),
-               threads,
-               fmt::join(backend::isa_names(device.capabilities), " "));
+  std::string page;
+  report::Json probes = report::Json::array();
+
+  template <class... Args>
+  void say(fmt::format_string<Args...> text, Args&&... args) {
+    page += fmt::format(text, std::forward<Args>(args)...);
   }
+};
+
+void try_dtypes(const backend::Backend& device, Findings& found) {
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const Probe result = probe(device, dtype);
-    const std::string note = caveat(result, device.capabilities.isa);
-    all_ok = all_ok && result.ok;
-    if (!json) {
-      fmt::print("      {:<9} {:<6} {}{}\n",
-                 name(dtype),
-                 result.ok ? "ok" : "FAILED",
-                 result.kernel,
-                 note.empty() ? "" : "; " + note);
-    }
-    probes.push_back(
-        {{"device", "cpu"},
+    const std::string note = caveat(result, device);
+    found.all_ok = found.all_ok && result.ok;
+    found.say("      {:<9} {:<6} {}{}\n",
+              name(dtype),
+              result.ok ? "ok" : "FAILED",
+              result.kernel,
+              note.empty() ? "" : "; " + note);
+    found.probes.push_back(
+        {{"device", device.name},
          {"dtype", name(dtype)},
          {"ok", result.ok},
          {"kernel", result.kernel},
          {"caveat", note.empty() ? report::Json(nullptr) : report::Json(report::utf8(note))}});
   }
-  const double memory = static_cast<double>(available_memory_bytes()) / (1 << 30);
+}
+
+namespace cuda = backend::cuda;
+
+/// Looks into the plugin even where no driver is in sight, for its libraries have versions too.
+cuda::Survey look(const cuda::PluginSearch& search) {
+  cuda::Survey found = cuda::survey(search);
+  const auto absence = obvious_absence(search);
+  if (absence && found.plugin.empty()) found.absence = absence;
+  return found;
+}
+
+/// From compute capability 8.0 on, products of float32 may go through TensorFloat-32.
+constexpr int k_tf32_capability = 80;
+
+void say_cuda(const cuda::Survey& cuda, Findings& found) {
+  const auto or_none = [](const std::string& version) {
+    return version.empty() ? "none" : version;
+  };
+  if (cuda.absence) {
+    found.say("cuda  none: {}; {}\n", cuda.absence->reason, cuda.absence->remedy);
+  } else {
+    found.say("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
+  }
+  if (!cuda.plugin.empty()) {
+    found.say("      driver {}  runtime {}  cuBLAS {}  cuDNN {}\n",
+              or_none(cuda.driver),
+              or_none(cuda.runtime),
+              or_none(cuda.cublas),
+              or_none(cuda.cudnn));
+  }
+  for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
+    const cuda::DeviceRow& row = cuda.devices[i];
+    found.say(
+        "      cuda:{} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, TF32 {}\n",
+        i,
+        row.name,
+        row.compute_capability / 10,
+        row.compute_capability % 10,
+        static_cast<double>(row.memory_bytes) / (1 << 30),
+        row.multiprocessors,
+        row.compute_capability >= k_tf32_capability ? "yes" : "no");
+  }
+}
+
+report::Json cuda_block(const cuda::Survey& cuda) {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? report::Json(nullptr) : report::Json(report::utf8(text));
+  };
+  report::Json devices = report::Json::array();
+  for (const cuda::DeviceRow& row : cuda.devices) {
+    devices.push_back(
+        {{"name", report::utf8(row.name)},
+         {"compute_capability",
+          fmt::format("{}.{}", row.compute_capability / 10, row.compute_capability % 10)},
+         {"memory_bytes", row.memory_bytes},
+         {"multiprocessors", row.multiprocessors},
+         {"tf32", row.compute_capability >= k_tf32_capability}});
+  }
+  return {{"absence", or_null(cuda.absence ? cuda.absence->reason : "")},
+          {"remedy", or_null(cuda.absence ? cuda.absence->remedy : "")},
+          {"plugin", or_null(cuda.plugin)},
+          {"flavour", or_null(cuda.flavour)},
+          {"driver", or_null(cuda.driver)},
+          {"runtime", or_null(cuda.runtime)},
+          {"cublas", or_null(cuda.cublas)},
+          {"cudnn", or_null(cuda.cudnn)},
+          {"devices", std::move(devices)}};
+}
+
+int doctor(bool json) {
+  const int threads = available_processors();
+  set_thread_count(threads);
+  const backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  Findings found;
+  found.say("cpu   {}, {} threads, {}\n",
+            cpu_model(),
+            threads,
+            fmt::join(backend::isa_names(cpu.capabilities), " "));
+  try_dtypes(cpu, found);
+
+  const cuda::PluginSearch search = plugin_search();
+  const cuda::Survey gpus = look(search);
+  say_cuda(gpus, found);
+  for (std::size_t i = 0; i < gpus.devices.size(); ++i) {
+    cuda::DeviceOptions options;
+    options.index = static_cast<int>(i);
+    const auto opened = cuda::open(search, options);
+    if (const auto* device = std::get_if<backend::Backend>(&opened)) try_dtypes(*device, found);
+  }
+
+  const std::uint64_t memory = available_memory_bytes();
+  found.say("libs  oneDNN {}\nmemory {:.1f} GiB available\n",
+            backend::onednn_version(),
+            static_cast<double>(memory) / (1 << 30));
   if (json) {
     const report::Json report{{"schema_version", 1},
                               {"kind", "doctor"},
-                              {"context", report::context(device)},
-                              {"available_memory_bytes", available_memory_bytes()},
-                              {"probes", std::move(probes)}};
+                              {"context", report::context(cpu)},
+                              {"available_memory_bytes", memory},
+                              {"probes", std::move(found.probes)},
+                              {"cuda", cuda_block(gpus)}};
     fmt::print("{}", report::dump(report));
   } else {
-    fmt::print(
-        "cuda  not in this build: no CUDA backend\nlibs  oneDNN {}\nmemory {:.1f} GiB available\n",
-        backend::onednn_version(),
-        memory);
+    fmt::print("{}", found.page);
   }
-  return all_ok ? 0 : static_cast<int>(ErrorKind::unavailable);
+  return found.all_ok ? 0 : static_cast<int>(ErrorKind::unavailable);
 }
 
 std::function<int()> declare_doctor(CLI::App& command) {

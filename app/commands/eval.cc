@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/system.h"
 #include "data/npz.h"
+#include "open_device.h"
 #include "report/precision_block.h"
 #include "report/train_report.h"
 #include "run_options.h"

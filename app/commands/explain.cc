@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "explain_graph_file.h"
+#include "open_device.h"
 #include "report/explain_diff.h"
 #include "report/explain_dot.h"
 #include "report/explain_report.h"

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "data/npz.h"
 #include "data/safetensors.h"
+#include "open_device.h"
 #include "report/precision_block.h"
 #include "run_options.h"
 #include "train/checkpoint.h"

@@ -13,6 +13,7 @@
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/npz.h"
+#include "open_device.h"
 #include "report/json.h"
 #include "run_options.h"
 #include "train/checkpoint.h"

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "command.h"
+#include "open_device.h"
 #include "report/json.h"
 #include "run_options.h"
 

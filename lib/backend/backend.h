@@ -1,18 +1,28 @@
 #pragma once
 // A device's kernels, best first, and its capabilities.
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backend/device.h"
 #include "backend/kernel.h"
+#include "backend/memory.h"
 
 namespace halfstep::backend {
 
 struct Backend {
-  std::string name;  ///< "cpu"
+  std::string name;  ///< "cpu" or "cuda"
   Capabilities capabilities;
   std::span<const Kernel> kernels;  ///< of all ops; of one op the best first
+  std::shared_ptr<Memory> memory = host_memory();
+  std::string note = {};  ///< why it is not the one that would have been preferred
+  std::shared_ptr<Device> device = nullptr;  ///< what prepares and runs launches, if not the host
+
+  Prepared prepare(const Kernel& row, const NodeView& node) const {
+    return device ? device->prepare(row, node) : row.prepare(node, capabilities);
+  }
 };
 
 /// Which row runs a node, and why rows before it did not.

@@ -17,6 +17,7 @@ std::optional<Isa> isa_named(std::string_view text);
 struct Capabilities {
   Isa isa = Isa::baseline;
   int threads = 1;
+  int compute_capability = 0;  ///< of a GPU: 90 for sm_90; 0 on the CPU
   bool deterministic = true;
 };
 

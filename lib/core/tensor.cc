@@ -35,20 +35,19 @@ To element_as(From x) {
 
 }  // namespace
 
-void AlignedBuffer::Free::operator()(std::byte* p) const { std::free(p); }
-
-AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
+std::byte* allocate_zeroed(std::size_t bytes) {
+  constexpr std::size_t k_alignment = AlignedBuffer::k_alignment;
   const std::size_t rounded = (bytes + k_alignment - 1) / k_alignment * k_alignment;
-  if (bytes == 0) return;
+  if (bytes == 0) return nullptr;
   // Rounding up may have wrapped around to nothing.
-  if (rounded >= bytes) {
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(k_alignment, rounded)));
-  }
-  if (!data_) {
+  void* memory = rounded >= bytes ? std::aligned_alloc(k_alignment, rounded) : nullptr;
+  if (memory == nullptr) {
     throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
   }
-  std::memset(data_.get(), 0, rounded);
+  return static_cast<std::byte*>(std::memset(memory, 0, rounded));
 }
+
+void release_zeroed(std::byte* memory) noexcept { std::free(memory); }
 
 Tensor::Tensor(DType dtype, const Shape& shape)
     : buffer_(static_cast<std::size_t>(shape.elements()) * size_bytes(dtype)),

@@ -29,6 +29,11 @@ struct TensorView {
   }
 };
 
+/// Zero-filled memory aligned to a cache line, for release_zeroed(); nullptr for 0 bytes.
+/// Errors: UserError(memory) when it cannot be had.
+std::byte* allocate_zeroed(std::size_t bytes);
+void release_zeroed(std::byte* memory) noexcept;
+
 /// Memory aligned to a cache line, zero-filled, owned by one object.
 class AlignedBuffer {
  public:
@@ -36,13 +41,13 @@ class AlignedBuffer {
 
   AlignedBuffer() = default;
   /// Errors: UserError(memory) when the memory cannot be had.
-  explicit AlignedBuffer(std::size_t bytes);
+  explicit AlignedBuffer(std::size_t bytes) : data_(allocate_zeroed(bytes)), bytes_(bytes) {}
   std::byte* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }
 
  private:
   struct Free {
-    void operator()(std::byte* p) const;
+    void operator()(std::byte* p) const { release_zeroed(p); }
   };
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t bytes_ = 0;

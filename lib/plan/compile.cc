@@ -96,6 +96,8 @@ class Compiler {
  public:
   Compiler(Graph graph, const backend::Backend& backend) : backend_(backend) {
     impl_->graph = std::move(graph);
+    impl_->memory = backend.memory;
+    impl_->device = backend.device;
     find_last_uses();
   }
 
@@ -240,7 +242,7 @@ class Compiler {
     for (std::size_t s : step.in_slots) step.in.push_back(impl_->slots[s].view);
     for (std::size_t s : step.out_slots) step.out.push_back(impl_->slots[s].view);
 
-    backend::Prepared prepared = kernel.prepare(view, backend_.capabilities);
+    backend::Prepared prepared = backend_.prepare(kernel, view);
     step.launch = std::move(prepared.launch);
     workspaces_.push_back(blocks_.size());
     blocks_.push_back({id, id, prepared.workspace_bytes});
@@ -254,12 +256,13 @@ class Compiler {
       slot.offset = bytes;
       bytes += (slot.view.bytes() + 63) / 64 * 64;
     }
-    impl_->constants = AlignedBuffer(bytes);
+    impl_->constants = backend::Buffer(impl_->memory, bytes);
     for (int id : constants_) {
       const Slot& slot = impl_->slots[impl_->slot_of.at({id, 0})];
-      TensorView view = slot.view;
-      view.data = impl_->constants.data() + slot.offset;
-      fill_constant(impl_->graph.node(id), view);
+      const Tensor host(slot.view.dtype, slot.view.shape);
+      fill_constant(impl_->graph.node(id), host.view());
+      impl_->memory->upload(
+          host.view().data, impl_->constants.data() + slot.offset, slot.view.bytes());
     }
     // Aliases of constants were made before their offsets were known.
     for (const auto& [alias, root] : root_of_slot_)

@@ -5,11 +5,28 @@
 #include "plan/plan_impl.h"
 
 namespace halfstep::plan {
+namespace {
+
+/// Tensors of a device where the host can look at them.
+struct HostCopies {
+  HostCopies(backend::Memory& memory, std::span<const TensorView> tensors) {
+    for (const TensorView& from : tensors) {
+      Tensor& copy = copies.emplace_back(from.dtype, from.shape);
+      memory.download(from.data, copy.view().data, from.bytes());
+      views.push_back(copy.view());
+    }
+  }
+
+  std::vector<Tensor> copies;
+  std::vector<TensorView> views;
+};
+
+}  // namespace
 
 void Arena::reserve(std::size_t bytes) {
   if (bytes > buffer_.bytes()) {
-    buffer_ = AlignedBuffer();
-    buffer_ = AlignedBuffer(bytes);
+    buffer_ = {};
+    buffer_ = backend::Buffer(memory_, bytes);
   }
 }
 
@@ -43,15 +60,15 @@ void Plan::bind(const State& state, const Arena& arena) {
         slot.view.data = impl_->constants.data() + slot.offset;
         break;
       case Slot::Home::variable: {
-        const Tensor& tensor = state.tensor(slot.variable);
-        require(tensor.dtype() == slot.view.dtype && tensor.elements() == slot.view.elements(),
+        const TensorView variable = state.view(slot.variable);
+        require(variable.dtype == slot.view.dtype && variable.elements() == slot.view.elements(),
                 "variable '{}' is {} {}, the plan wants {} {}",
                 slot.variable,
-                name(tensor.dtype()),
-                to_string(tensor.shape()),
+                name(variable.dtype),
+                to_string(variable.shape),
                 name(slot.view.dtype),
                 to_string(slot.view.shape));
-        slot.view.data = tensor.view().data;
+        slot.view.data = variable.data;
         break;
       }
     }
@@ -79,6 +96,26 @@ TensorView Plan::fetch(std::string_view name) const {
   return impl_->view(impl_->graph.fetch(name));
 }
 
+void Plan::write(std::string_view name, const void* from) {
+  const TensorView to = input(name);
+  impl_->memory->upload(from, to.data, to.bytes());
+}
+
+void Plan::read(std::string_view name, void* to) const {
+  const TensorView from = fetch(name);
+  impl_->memory->download(from.data, to, from.bytes());
+}
+
+void Plan::copy_inputs(const Plan& other) {
+  const graph::Graph& graph = other.graph();
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (node.op != "Placeholder" || !has_input(node.name)) continue;
+    const TensorView from = other.input(node.name);
+    impl_->memory->copy(from.data, input(node.name).data, from.bytes());
+  }
+}
+
 void Plan::run() {
   for (Step& step : impl_->steps) step.launch->run({step.in, step.out, step.workspace});
 }
@@ -103,7 +140,12 @@ void Plan::trace(const Observer& observer) {
     const graph::Node& node = impl_->graph.node(step.node);
     if (node.origin.phase == graph::Phase::update) continue;
     step.launch->run({step.in, step.out, step.workspace});
-    observer(node, step.in, step.out);
+    if (impl_->memory->is_host()) {
+      observer(node, step.in, step.out);
+    } else {
+      const HostCopies in(*impl_->memory, step.in), out(*impl_->memory, step.out);
+      observer(node, in.views, out.views);
+    }
   }
 }
 
@@ -112,6 +154,7 @@ void Plan::profile(std::span<double> seconds) {
   for (Step& step : impl_->steps) {
     const Clock::time_point start = Clock::now();
     step.launch->run({step.in, step.out, step.workspace});
+    if (impl_->device) impl_->device->synchronize();
     seconds[static_cast<std::size_t>(step.node)] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "core/error.h"
 #include "graph/graph.h"
 #include "plan/state.h"
 
@@ -35,12 +36,16 @@ struct KernelChoice {
 /// The memory all plans of a run share; grows to the largest one's need before the first step.
 class Arena {
  public:
+  explicit Arena(std::shared_ptr<backend::Memory> memory = backend::host_memory())
+      : memory_(std::move(memory)) {}
+
   void reserve(std::size_t bytes);
   std::byte* data() const { return buffer_.data(); }
   std::size_t bytes() const { return buffer_.bytes(); }
 
  private:
-  AlignedBuffer buffer_;
+  std::shared_ptr<backend::Memory> memory_;
+  backend::Buffer buffer_;
 };
 
 class Plan {
@@ -63,17 +68,32 @@ class Plan {
   /// Errors: InternalError when the state lacks a variable or has it with another type.
   void bind(const State& state, const Arena& arena);
 
-  /// The memory of an input slot (Placeholder) and of a fetch; valid after bind().
+  /// The place of an input slot (Placeholder) and of a fetch in the backend's memory; valid after
+  /// bind().
   TensorView input(std::string_view name) const;
   bool has_input(std::string_view name) const;
   TensorView fetch(std::string_view name) const;
+
+  /// Fills an input from the host, and brings a fetch to it: as many bytes as the tensor has.
+  void write(std::string_view input, const void* from);
+  void read(std::string_view fetch, void* to) const;
+  /// A fetch of one element; T is the storage type of its dtype.
+  template <class T>
+  T read(std::string_view fetch) const {
+    require(this->fetch(fetch).bytes() == sizeof(T), "{} is no such scalar", fetch);
+    T value{};
+    read(fetch, &value);
+    return value;
+  }
+  /// Fills the inputs with what those of `other`, a plan over the same memory, hold.
+  void copy_inputs(const Plan& other);
 
   /// One step.
   void run();
   /// One step with the seconds of each phase added to `seconds`.
   void run(PhaseSeconds& seconds);
-  /// The same launches with a look at each one; launches of `Phase::update` are left
-  /// out, so that the state stays as it is.
+  /// The same launches with a look at each one, in host memory; launches of `Phase::update` are
+  /// left out, so that the state stays as it is.
   void trace(const Observer& observer);
   /// One step with the seconds of each launch added to `seconds` (one per node).
   void profile(std::span<double> seconds);

@@ -43,7 +43,9 @@ struct Plan::Impl {
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
   std::vector<Segment> segments;
-  AlignedBuffer constants;
+  std::shared_ptr<backend::Memory> memory;
+  std::shared_ptr<backend::Device> device;
+  backend::Buffer constants;
   std::size_t arena_bytes = 0;
 
   TensorView view(graph::Value value) const {

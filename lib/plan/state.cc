@@ -16,6 +16,9 @@ bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
 }
 
+/// Of variables in the block of a device: what its libraries ask of operands.
+constexpr std::size_t k_alignment = 256;
+
 /// A standard normal by the Box-Muller transform.
 double normal(RandomStream& random) {
   const double u = (static_cast<double>(random.next()) + 0.5) * 0x1p-32;
@@ -46,20 +49,50 @@ void initialize(const Tensor& tensor,
   convert(values.view(), tensor.view());
 }
 
-State::State(const graph::Graph& graph, std::uint64_t seed) {
+State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<backend::Memory> memory)
+    : memory_(std::move(memory)) {
+  std::size_t bytes = 0;
   for (const graph::Variable& variable : graph.variables()) {
     Tensor tensor(variable.type.dtype, variable.type.shape);
     initialize(tensor, variable.initializer, seed, variable.name);
     index_.emplace(variable.name, entries_.size());
-    entries_.push_back({variable, std::move(tensor)});
+    entries_.push_back({variable, std::move(tensor), bytes});
+    bytes += (entries_.back().tensor.bytes() + k_alignment - 1) / k_alignment * k_alignment;
+  }
+  if (memory_->is_host()) return;
+  device_ = backend::Buffer(memory_, bytes);
+  to_device();
+}
+
+void State::to_host() const {
+  if (memory_->is_host()) return;
+  for (const Entry& entry : entries_) {
+    memory_->download(
+        device_.data() + entry.offset, entry.tensor.view().data, entry.tensor.bytes());
   }
 }
 
-const Tensor& State::tensor(std::string_view name) const {
+void State::to_device() {
+  if (memory_->is_host()) return;
+  for (const Entry& entry : entries_) {
+    memory_->upload(entry.tensor.view().data, device_.data() + entry.offset, entry.tensor.bytes());
+  }
+}
+
+const State::Entry& State::entry(std::string_view name) const {
   const auto it = index_.find(name);
   require(it != index_.end(), "no variable '{}'", name);
-  return entries_[it->second].tensor;
+  return entries_[it->second];
 }
+
+TensorView State::view(std::string_view name) const {
+  const Entry& found = entry(name);
+  TensorView view = found.tensor.view();
+  if (!memory_->is_host()) view.data = device_.data() + found.offset;
+  return view;
+}
+
+const Tensor& State::tensor(std::string_view name) const { return entry(name).tensor; }
 
 bool State::contains(std::string_view name) const { return index_.contains(name); }
 
@@ -70,6 +103,7 @@ std::size_t State::bytes() const {
 }
 
 std::string State::hash(bool all) const {
+  to_host();
   Hasher hasher;
   for (const auto& [name, index] : index_) {
     const Entry& entry = entries_[index];
@@ -90,6 +124,7 @@ std::string State::weights_hash() const { return hash(false); }
 std::string State::full_hash() const { return hash(true); }
 
 std::vector<Tensor> State::weights() const {
+  to_host();
   std::vector<Tensor> copies;
   for (const Entry& entry : entries_) {
     if (in_model(entry.variable.role)) copies.push_back(entry.tensor.clone());
@@ -98,6 +133,7 @@ std::vector<Tensor> State::weights() const {
 }
 
 void State::set_weights(const std::vector<Tensor>& weights) {
+  to_host();
   std::size_t next = 0;
   for (const Entry& entry : entries_) {
     if (!in_model(entry.variable.role)) continue;
@@ -108,6 +144,7 @@ void State::set_weights(const std::vector<Tensor>& weights) {
     if (from.bytes() > 0) std::memcpy(entry.tensor.view().data, from.view().data, from.bytes());
   }
   require(next == weights.size(), "weights of another model");
+  to_device();
 }
 
 }  // namespace halfstep::plan

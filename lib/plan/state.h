@@ -1,6 +1,8 @@
 #pragma once
 // The variables of a run: what outlives a step. Plans for training, evaluation and tracing bind to
-// one State by variable name.
+// one State by variable name. It has a host side, which is what is initialized, saved and hashed,
+// and, where the backend computes in memory of its own, a device side in one block. On the host
+// both are the same memory.
 
 #include <cstdint>
 #include <map>
@@ -8,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/memory.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
 
@@ -17,17 +20,39 @@ class State {
  public:
   struct Entry {
     graph::Variable variable;
-    Tensor tensor;
+    Tensor tensor;           ///< the host side
+    std::size_t offset = 0;  ///< in the block of the device
   };
 
   /// Allocates the variables of `graph` and fills them by their initializers.
   /// Errors: UserError(memory).
-  State(const graph::Graph& graph, std::uint64_t seed);
+  State(const graph::Graph& graph,
+        std::uint64_t seed,
+        std::shared_ptr<backend::Memory> memory = backend::host_memory());
 
-  /// Errors: InternalError when there is none of that name.
+  /// Brings what steps have made to the host side, and what the host has written to the device.
+  void to_host() const;
+  void to_device();
+
+  /// Where plans read and write a variable. Errors: InternalError when there is none of that name.
+  TensorView view(std::string_view name) const;
+  /// A variable of one element as it is now, and a new value for it; T is the storage type of its
+  /// dtype.
+  template <class T>
+  T read(std::string_view name) const {
+    T value{};
+    memory_->download(view(name).data, &value, sizeof(T));
+    return value;
+  }
+  template <class T>
+  void write(std::string_view name, T value) {
+    memory_->upload(&value, view(name).data, sizeof(T));
+  }
+
+  /// The host side; to_host() brings it up to date.
   const Tensor& tensor(std::string_view name) const;
   bool contains(std::string_view name) const;
-  /// In order of declaration.
+  /// In order of declaration; the tensors are the host side.
   const std::vector<Entry>& entries() const { return entries_; }
   std::size_t bytes() const;
 
@@ -43,6 +68,10 @@ class State {
 
  private:
   std::string hash(bool all) const;
+  const Entry& entry(std::string_view name) const;
+
+  std::shared_ptr<backend::Memory> memory_;
+  backend::Buffer device_;  ///< empty where the memory is the host's
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;
 };

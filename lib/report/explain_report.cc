@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "backend/cuda/rows.h"
 #include "graph/ops/ops.h"
+#include "passes/fuse_finite.h"
 #include "passes/prune.h"
 #include "report/explain_hints.h"
 #include "report/matrix_unit.h"
@@ -39,18 +41,38 @@ std::map<std::string, const train::RewriteDecision*> by_node(const train::Rewrit
   return main;
 }
 
+using KernelNames = std::map<std::string, std::string>;  ///< by name of node
+
+KernelNames kernels_of(const plan::Plan& plan) {
+  KernelNames names;
+  for (const plan::KernelChoice& choice : plan.kernels()) {
+    if (!choice.kernel.empty()) names[plan.graph().node(choice.node).name] = choice.kernel;
+  }
+  return names;
+}
+
+/// The kernels on a GPU that need not be there.
+KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
+  const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
+  const Graph lowered = passes::fuse_finite(passes::prune(graph), graph::op_table());
+  KernelNames names;
+  for (int id = 0; id < lowered.size(); ++id) {
+    const Node& node = lowered.node(id);
+    const backend::Kernel* kernel = backend::choose(backend, {lowered, node}).kernel;
+    if (kernel != nullptr && !kernel->alias) names[node.name] = kernel->name;
+  }
+  return names;
+}
+
 class Explainer {
  public:
-  Explainer(train::Session& session, const plan::Plan& plan, std::string gpu)
+  Explainer(train::Session& session, KernelNames launches)
       : graph_(passes::prune(session.prepared().graph)),
         backend_(session.backend()),
-        gpu_(std::move(gpu)),
         decisions_(by_node(session.prepared().rewrite)),
         op_of_(static_cast<std::size_t>(graph_.size()), -1),
+        launches_(std::move(launches)),
         readers_(static_cast<std::size_t>(graph_.size())) {
-    for (const plan::KernelChoice& choice : plan.kernels()) {
-      if (!choice.kernel.empty()) launches_[plan.graph().node(choice.node).name] = choice.kernel;
-    }
     for (int id = 0; id < graph_.size(); ++id) {
       for (const graph::Value& input : graph_.node(id).inputs) {
         readers_[static_cast<std::size_t>(input.node)].push_back(id);
@@ -109,7 +131,6 @@ class Explainer {
 
   /// The launch of that name, else the one of the op that it was fused into: a reader.
   void find_kernel(int id, ExplainedOp& op) const {
-    if (!gpu_.empty()) return;
     std::set<int> seen;
     const int reader = launched(id, seen);
     if (reader < 0) return;
@@ -130,10 +151,9 @@ class Explainer {
 
   Graph graph_;
   const backend::Backend& backend_;
-  std::string gpu_;
   std::map<std::string, const train::RewriteDecision*> decisions_;
-  std::map<std::string, std::string> launches_;  ///< kernels by name of node
   std::vector<int> op_of_;
+  KernelNames launches_;  ///< kernels by name of node
   std::vector<std::vector<int>> readers_;
   std::vector<ExplainedOp> ops_;
 };
@@ -169,7 +189,9 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.arch = gpu.empty() ? std::string(name(session.backend().capabilities.isa)) : gpu;
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
-  e.ops = Explainer(session, plan, gpu).run();
+  e.ops =
+      Explainer(session, gpu.empty() ? kernels_of(plan) : kernels_on(gpu, session.prepared().graph))
+          .run();
   add_up(e);
   e.hints = hints(session, e);
   return e;

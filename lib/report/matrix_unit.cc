@@ -30,22 +30,21 @@ constexpr std::array k_gpu_rows{
     GpuRow{80, DType::bfloat16, {"tensor cores", 8}},
 };
 
-/// 70 of "sm_70" and "sm_70a", 0 for anything else.
-int capability(std::string_view arch) {
+}  // namespace
+
+int compute_capability(std::string_view arch) {
   if (!arch.starts_with("sm_")) return 0;
   int value = 0;
   std::from_chars(arch.data() + 3, arch.data() + arch.size(), value);
   return value;
 }
 
-}  // namespace
-
-bool is_gpu(std::string_view arch) { return capability(arch) > 0; }
+bool is_gpu(std::string_view arch) { return compute_capability(arch) > 0; }
 
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype) {
   if (is_gpu(arch)) {
     for (const GpuRow& row : k_gpu_rows) {
-      if (row.dtype == dtype && capability(arch) >= row.from) return row.unit;
+      if (row.dtype == dtype && compute_capability(arch) >= row.from) return row.unit;
     }
     return std::nullopt;
   }

@@ -19,6 +19,9 @@ struct MatrixUnit {
 /// "sm_70", "sm_90a": a GPU of CUDA, whether or not there is one here.
 bool is_gpu(std::string_view arch);
 
+/// 70 of "sm_70" and "sm_70a", 0 for anything else.
+int compute_capability(std::string_view arch);
+
 /// The unit of an instruction set ("avx512_bf16", "amx") or GPU ("sm_80") that multiplies `dtype`
 /// and sums in float32; nothing when products are computed in float32 instead.
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype);

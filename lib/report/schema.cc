@@ -186,6 +186,27 @@ Json model_schema() {
                    "a model");
 }
 
+Json cuda_schema() {
+  const auto version = [](const char* of) { return s::nullable(s::text(of)); };
+  return s::object({{"absence", s::nullable(s::text("why no GPU can be used; null when one can"))},
+                    {"remedy", s::nullable(s::text("what would help"))},
+                    {"plugin", s::nullable(s::text("file of the CUDA backend"))},
+                    {"flavour", s::nullable(s::text("cuda, or emulated on the CPU"))},
+                    {"driver", version("newest CUDA version that the driver can run")},
+                    {"runtime", version("of CUDA")},
+                    {"cublas", version("of cuBLAS")},
+                    {"cudnn", version("of cuDNN")},
+                    {"devices",
+                     s::array(s::object({{"name", s::text("")},
+                                         {"compute_capability", s::text("9.0")},
+                                         {"memory_bytes", s::integer("of the device")},
+                                         {"multiprocessors", s::integer("number")},
+                                         {"tf32", s::boolean("whether it has TensorFloat-32")}},
+                                        "a GPU"),
+                              "in the driver's order")}},
+                   "the CUDA backend");
+}
+
 Json doctor_schema() {
   return s::object({{"schema_version", s::version()},
                     {"kind", s::constant("doctor", "")},
@@ -198,7 +219,8 @@ Json doctor_schema() {
                                          {"kernel", s::text("that ran")},
                                          {"caveat", s::nullable(s::text("what to know about it"))}},
                                         "a matrix product in one dtype"),
-                              "by dtype")}},
+                              "by device and dtype")},
+                    {"cuda", cuda_schema()}},
                    "what this machine can do");
 }
 

@@ -1,7 +1,6 @@
 #include "study/op_profile.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/statistics.h"
 
@@ -24,11 +23,10 @@ OpProfile profile_ops(train::Session& session,
   OpProfile profile;
   for (std::int64_t i = -k_warmup; i < steps && !(stop && stop()); ++i) {
     // A step may write over its inputs.
-    const TensorView images = plan.input("images");
-    const TensorView labels = plan.input("labels");
-    std::memcpy(images.data, session.train_rows().images.data, images.bytes());
-    std::memcpy(labels.data, session.train_rows().labels.data, labels.bytes());
-    *plan.input("ordinal").as<std::int64_t>() = i + k_warmup;
+    const std::int64_t ordinal = i + k_warmup;
+    plan.write("images", session.train_rows().images.data);
+    plan.write("labels", session.train_rows().labels.data);
+    plan.write("ordinal", &ordinal);
     std::vector<double> seconds(nodes, 0.0);
     plan.profile(seconds);
     if (i < 0) continue;

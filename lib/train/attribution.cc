@@ -40,12 +40,10 @@ Scan scan(const TensorView& view) {
 std::optional<FirstNonfinite> attribute(plan::Plan& plan,
                                         plan::State& state,
                                         std::optional<double> scale) {
-  float* stored = nullptr;
-  float after = 0;
+  std::optional<float> after;
   if (scale && state.contains(precision::k_scale_variable)) {
-    stored = state.tensor(precision::k_scale_variable).as<float>();
-    after = *stored;
-    *stored = static_cast<float>(*scale);
+    after = state.read<float>(precision::k_scale_variable);
+    state.write(precision::k_scale_variable, static_cast<float>(*scale));
   }
   std::optional<FirstNonfinite> first;
   plan.trace([&](const graph::Node& node,
@@ -66,8 +64,8 @@ std::optional<FirstNonfinite> attribute(plan::Plan& plan,
                              true};
     }
   });
-  if (first) first->loss_finite = std::isfinite(*plan.fetch("loss").as<float>());
-  if (stored != nullptr) *stored = after;
+  if (first) first->loss_finite = std::isfinite(plan.read<float>("loss"));
+  if (after) state.write(precision::k_scale_variable, *after);
   return first;
 }
 

@@ -67,6 +67,7 @@ void publish(const std::string& temporary, const std::string& final_path) {
 /// Loads the variables of one kind. Absent loss-scale variables are left as they are.
 void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
   const data::SafetensorsReader reader(path);
+  state.to_host();
   std::vector<Problem> problems;
   const auto problem = [&](std::string message) {
     problems.push_back({{path, 0, 0, ""}, std::move(message), ""});
@@ -106,6 +107,7 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
     }
   }
   if (!problems.empty()) throw UserError(ErrorKind::data, problems);
+  state.to_device();
 }
 
 }  // namespace
@@ -121,6 +123,7 @@ std::string save_checkpoint(const std::string& run_dir,
   const std::string final_path = join(root, folder);
   const std::string temporary = join(root, std::string(k_temporary) + folder);
   std::error_code error;
+  state.to_host();
   fs::remove_all(temporary, error);
   fs::create_directories(temporary, error);
   if (error) fail(temporary, "cannot create: " + error.message());

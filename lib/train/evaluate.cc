@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace halfstep::train {
 namespace {
 
-/// Rows [first, first + count) of a tensor, copied to a slot.
-void copy_rows(const TensorView& from,
-               std::int64_t first,
-               std::int64_t count,
-               const TensorView& slot) {
-  const std::size_t row_bytes = from.bytes() / static_cast<std::size_t>(from.shape[0]);
-  const auto* source = static_cast<const std::byte*>(from.data);
-  std::memcpy(slot.data,
-              source + static_cast<std::size_t>(first) * row_bytes,
-              static_cast<std::size_t>(count) * row_bytes);
+/// Nothing random happens here, so any number does.
+constexpr std::int64_t k_no_ordinal = 0;
+
+/// Row `first` of a tensor and those that follow it.
+const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
+  const std::size_t row_bytes = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
+  return static_cast<const std::byte*>(tensor.data) + static_cast<std::size_t>(first) * row_bytes;
 }
 
 void count(Confusion& confusion,
@@ -50,18 +46,19 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   for (std::int64_t first = 0; first < samples; first += batch) {
     const std::int64_t size = std::min(batch, samples - first);
     plan::Plan& plan = session.plan(nn::Purpose::evaluate, size);
-    copy_rows(rows.images, first, size, plan.input("images"));
-    copy_rows(rows.labels, first, size, plan.input("labels"));
-    *plan.input("ordinal").as<std::int64_t>() = 0;
+    plan.write("images", rows_from(rows.images, first));
+    plan.write("labels", rows_from(rows.labels, first));
+    plan.write("ordinal", &k_no_ordinal);
     plan.run();
-    loss += static_cast<double>(*plan.fetch("loss").as<float>()) * static_cast<double>(size);
+    loss += static_cast<double>(plan.read<float>("loss")) * static_cast<double>(size);
     for (const std::string& metric : session.blueprint().metrics) {
-      sums[metric] += static_cast<double>(*plan.fetch("metric/" + metric).as<float>());
+      sums[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
     }
     if (!plan.graph().has_fetch("predictions")) continue;
-    const auto* winners = plan.fetch("predictions").as<std::int64_t>();
-    const std::span<const std::int64_t> predictions(winners, static_cast<std::size_t>(size));
-    result.predictions.insert(result.predictions.end(), predictions.begin(), predictions.end());
+    result.predictions.resize(static_cast<std::size_t>(first + size));
+    const std::span<std::int64_t> predictions =
+        std::span(result.predictions).subspan(static_cast<std::size_t>(first));
+    plan.read("predictions", predictions.data());
     if (classes) count(result.confusion, rows.labels, first, predictions);
   }
   result.metrics["loss"] = loss / static_cast<double>(samples);
@@ -78,16 +75,15 @@ Tensor predict(Session& session, const TensorView& images) {
   for (std::int64_t first = 0; first < samples; first += batch) {
     const std::int64_t size = std::min(batch, samples - first);
     plan::Plan& plan = session.plan(nn::Purpose::predict, size);
-    copy_rows(images, first, size, plan.input("images"));
-    if (plan.has_input("ordinal")) *plan.input("ordinal").as<std::int64_t>() = 0;
+    plan.write("images", rows_from(images, first));
+    if (plan.has_input("ordinal")) plan.write("ordinal", &k_no_ordinal);
     plan.run();
     const TensorView out = plan.fetch("outputs");
     if (first == 0) outputs = Tensor(out.dtype, out.shape.with(0, samples));
     const std::size_t row_bytes = out.bytes() / static_cast<std::size_t>(size);
-    std::memcpy(
-        static_cast<std::byte*>(outputs.view().data) + static_cast<std::size_t>(first) * row_bytes,
-        out.data,
-        out.bytes());
+    plan.read(
+        "outputs",
+        static_cast<std::byte*>(outputs.view().data) + static_cast<std::size_t>(first) * row_bytes);
   }
   return outputs;
 }

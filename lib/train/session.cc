@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/system.h"
 #include "nn/losses/labels.h"
@@ -26,13 +25,15 @@ std::string mebibytes(std::size_t bytes) {
 }
 
 /// Settings that this backend cannot honour are refused rather than ignored.
-void refuse_unsupported(const config::RunSpec& spec) {
+void refuse_unsupported(const config::RunSpec& spec, const backend::Backend& backend) {
   const auto refuse = [&](bool asked, const char* path, const char* only) {
     if (!asked) return;
     throw UserError(ErrorKind::unavailable, spec.where(path), fmt::format("only {} here", only));
   };
   const config::PrecisionSpec& p = spec.precision;
-  refuse(p.float32_math != config::Float32Math::ieee, "precision.float32_math", "ieee");
+  if (backend.capabilities.compute_capability < 80) {
+    refuse(p.float32_math != config::Float32Math::ieee, "precision.float32_math", "ieee");
+  }
   refuse(p.accumulate != DType::float32, "precision.accumulate", "float32");
 }
 
@@ -64,7 +65,7 @@ Session::Session(const config::RunSpec& spec,
       backend_(backend),
       purpose_(purpose),
       data_shape_(describe(dataset)) {
-  refuse_unsupported(spec_);
+  refuse_unsupported(spec_, backend_);
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
@@ -83,7 +84,7 @@ Session::Session(const config::RunSpec& spec,
     state_bytes += static_cast<std::size_t>(v.type.shape.elements()) * size_bytes(v.type.dtype);
   }
   check_memory(state_bytes);
-  state_ = std::make_unique<plan::State>(prepared_.graph, blueprint_.seed);
+  state_ = std::make_unique<plan::State>(prepared_.graph, blueprint_.seed, backend_.memory);
 
   plan(purpose, batch);
   if (purpose != nn::Purpose::train) return;
@@ -143,16 +144,11 @@ plan::Plan* Session::trace_plan(std::int64_t batch) {
         plan::compile(graph_for(nn::Purpose::train, batch), backend_, plain));
   }
   if (entry->arena_bytes() > trace_arena_.bytes()) {
-    if (entry->arena_bytes() > available_memory_bytes()) return nullptr;
+    if (entry->arena_bytes() > backend_.memory->left()) return nullptr;
     trace_arena_.reserve(entry->arena_bytes());
   }
   entry->bind(*state_, trace_arena_);
-  for (int id = 0; id < run.graph().size(); ++id) {
-    const graph::Node& node = run.graph().node(id);
-    if (node.op != "Placeholder" || !entry->has_input(node.name)) continue;
-    const TensorView from = run.input(node.name);
-    std::memcpy(entry->input(node.name).data, from.data, from.bytes());
-  }
+  entry->copy_inputs(run);
   return entry.get();
 }
 

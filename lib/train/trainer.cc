@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "data/loader.h"
 #include "precision/loss_scale.h"
@@ -22,11 +21,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 data::BatchOptions batch_options(const config::RunSpec& spec) {
   return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};
-}
-
-/// The part of a step's memory that a batch fills.
-void copy(const TensorView& from, const TensorView& slot) {
-  std::memcpy(slot.data, from.data, slot.bytes());
 }
 
 constexpr std::size_t k_most_samples = 1U << 20;
@@ -111,9 +105,9 @@ bool Trainer::advance(std::int64_t steps) {
 void Trainer::run_plan(const data::LoadedBatch& loaded, StepSample& sample) {
   const Clock::time_point asked = Clock::now();
   plan::Plan& plan = session_.plan(nn::Purpose::train, loaded.batch.size());
-  copy(loaded.images.view(), plan.input("images"));
-  copy(loaded.labels.view(), plan.input("labels"));
-  *plan.input("ordinal").as<std::int64_t>() = loaded.batch.ordinal;
+  plan.write("images", loaded.images.view().data);
+  plan.write("labels", loaded.labels.view().data);
+  plan.write("ordinal", &loaded.batch.ordinal);
   sample.data_wait += seconds_since(asked);
   if (samples(loaded.batch)) sample_numerics(loaded.batch);
   plan::PhaseSeconds phases{};
@@ -157,13 +151,13 @@ void Trainer::step() {
   plan::Plan& plan = session_.plan(nn::Purpose::train, loaded.batch.size());
   Counters& counters = progress_.counters;
   ++counters.attempted;
-  const bool ok = !plan.graph().has_fetch("ok") || *plan.fetch("ok").as<bool>();
+  const bool ok = !plan.graph().has_fetch("ok") || plan.read<bool>("ok");
   sample.total = seconds_since(begin);
 
   // Read now: tracing a bad step runs the plan once more, with the counters it left behind.
   StepInfo info;
-  info.loss = static_cast<double>(*plan.fetch("loss").as<float>());
-  info.learning_rate = static_cast<double>(*plan.fetch("learning_rate").as<float>());
+  info.loss = static_cast<double>(plan.read<float>("loss"));
+  info.learning_rate = static_cast<double>(plan.read<float>("learning_rate"));
 
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   const bool can_fall = dynamic && scale() != scale_before;
@@ -282,7 +276,7 @@ void Trainer::add_to_epoch(plan::Plan& plan, const data::Batch& batch, const Ste
     sums.loss_samples += batch.size();
   }
   for (const std::string& metric : session_.blueprint().metrics) {
-    sums.metrics[metric] += static_cast<double>(*plan.fetch("metric/" + metric).as<float>());
+    sums.metrics[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
   }
   sums.samples += batch.size();
   sums.steps += 1;
@@ -399,7 +393,7 @@ void Trainer::checkpoint() {
 
 std::optional<double> Trainer::scale() const {
   if (!session_.state().contains(precision::k_scale_variable)) return std::nullopt;
-  return static_cast<double>(*session_.state().tensor(precision::k_scale_variable).as<float>());
+  return static_cast<double>(session_.state().read<float>(precision::k_scale_variable));
 }
 
 double Trainer::elapsed() const { return earlier_wall_seconds_ + seconds_since(start_); }

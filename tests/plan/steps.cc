@@ -37,17 +37,20 @@ optimizer: {{type: adam, learning_rate: 1e-2, global_clipnorm: 1}}
   return nn::build_step(blueprint, data, batch, nn::Purpose::train);
 }
 
-void feed(const Plan& plan, std::uint32_t seed) {
+void feed(Plan& plan, std::uint32_t seed) {
   std::mt19937 random(seed);
-  const TensorView images = plan.input("images");
-  for (std::int64_t i = 0; i < images.elements(); ++i) {
-    images.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(random());
+  const Tensor images(DType::uint8, plan.input("images").shape);
+  for (std::uint8_t& pixel : images.span<std::uint8_t>()) {
+    pixel = static_cast<std::uint8_t>(random());
   }
-  const TensorView labels = plan.input("labels");
-  for (std::int64_t i = 0; i < labels.elements(); ++i) {
-    labels.as<std::int32_t>()[i] = static_cast<std::int32_t>(random() % 10U);
+  const Tensor labels(DType::int32, plan.input("labels").shape);
+  for (std::int32_t& label : labels.span<std::int32_t>()) {
+    label = static_cast<std::int32_t>(random() % 10U);
   }
-  *plan.input("ordinal").as<std::int64_t>() = seed;
+  const std::int64_t ordinal = seed;
+  plan.write("images", images.view().data);
+  plan.write("labels", labels.view().data);
+  plan.write("ordinal", &ordinal);
 }
 
 const backend::Backend& cpu() {

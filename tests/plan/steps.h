@@ -14,7 +14,7 @@ namespace halfstep::plan {
 graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 
 /// Fills the inputs of a plan with images and labels that `seed` stands for.
-void feed(const Plan& plan, std::uint32_t seed);
+void feed(Plan& plan, std::uint32_t seed);
 
 /// One thread.
 const backend::Backend& cpu();

@@ -1,0 +1,81 @@
+#include "open_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/cuda.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/system.h"
+#include "environment.h"
+
+namespace halfstep::app {
+namespace {
+
+namespace cuda = backend::cuda;
+
+backend::Backend open_cpu(const config::RunSpec& spec) {
+  const int threads = static_cast<int>(
+      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
+  set_thread_count(threads);
+  return backend::cpu_backend(threads, most_isa());
+}
+
+std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec) {
+  const cuda::PluginSearch search = plugin_search();
+  if (auto absence = obvious_absence(search)) return *absence;
+  cuda::DeviceOptions options;
+  options.index = static_cast<int>(spec.device.index);
+  options.tf32 = spec.precision.float32_math == config::Float32Math::tf32;
+  options.deterministic = spec.training.deterministic;
+  return cuda::open(search, options);
+}
+
+}  // namespace
+
+backend::Isa most_isa() {
+  const auto word = environment("HALFSTEP_MAX_ISA");
+  if (!word) return backend::Isa::amx;
+  if (const auto isa = backend::isa_named(*word)) return *isa;
+  throw UserError(ErrorKind::config,
+                  {"HALFSTEP_MAX_ISA", 0, 0, ""},
+                  fmt::format("unknown instruction set '{}'", *word),
+                  "baseline, avx2, avx512, avx512_bf16 or amx");
+}
+
+cuda::PluginSearch plugin_search() {
+  return {environment("HALFSTEP_CUDA_PLUGIN").value_or(""),
+          cuda::plugin_folders(executable_path())};
+}
+
+std::optional<cuda::Absence> obvious_absence(const cuda::PluginSearch& search) {
+  if (!search.given.empty() || cuda::driver_in_sight()) return std::nullopt;
+  return cuda::Absence{"no NVIDIA driver", "install the driver of the GPU, or use --device cpu"};
+}
+
+void say_device(const backend::Backend& device) {
+  if (!device.note.empty()) log_info("device: {} ({})", device.name, device.note);
+}
+
+backend::Backend open_device(const config::RunSpec& spec) {
+  if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec);
+  auto opened = open_cuda(spec);
+  if (auto* device = std::get_if<backend::Backend>(&opened)) {
+    set_thread_count(static_cast<int>(
+        std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors()))));
+    return std::move(*device);
+  }
+  const cuda::Absence& absence = std::get<cuda::Absence>(opened);
+  if (spec.device.kind == config::DeviceKind::cuda) {
+    throw UserError(ErrorKind::unavailable,
+                    spec.where("device"),
+                    "cuda cannot be used here: " + absence.reason,
+                    absence.remedy);
+  }
+  backend::Backend cpu = open_cpu(spec);
+  cpu.note = absence.reason;
+  return cpu;
+}
+
+}  // namespace halfstep::app

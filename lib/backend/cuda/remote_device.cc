@@ -1,0 +1,128 @@
+#include "backend/cuda/remote_device.h"
+
+#include <fmt/format.h>
+
+#include "backend/cuda/node_description.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cuda {
+namespace {
+
+using boundary::Status;
+using boundary::Table;
+
+void check(const Table& table, Status status, const char* what) {
+  if (status == Status::ok) return;
+  const std::string text = fmt::format("{}: {}", what, table.last_error());
+  if (status == Status::memory) throw UserError(ErrorKind::memory, {}, text);
+  if (status == Status::unavailable) throw UserError(ErrorKind::unavailable, {}, text);
+  require(false, "{}", text);
+}
+
+class RemoteLaunch final : public Launch {
+ public:
+  RemoteLaunch(std::shared_ptr<PluginLibrary> library, boundary::Launch* launch, std::string node)
+      : library_(std::move(library)), launch_(launch), node_(std::move(node)) {}
+  RemoteLaunch(const RemoteLaunch&) = delete;
+  RemoteLaunch& operator=(const RemoteLaunch&) = delete;
+  ~RemoteLaunch() override { library_->table().discard(launch_); }
+
+  void run(const Args& args) override {
+    in_.clear();
+    out_.clear();
+    for (const TensorView& view : args.in) in_.push_back(view.data);
+    for (const TensorView& view : args.out) out_.push_back(view.data);
+    check(library_->table(),
+          library_->table().run(launch_, in_.data(), out_.data(), args.workspace),
+          node_.c_str());
+  }
+
+ private:
+  std::shared_ptr<PluginLibrary> library_;
+  boundary::Launch* launch_;
+  std::string node_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+};
+
+class RemoteRecording final : public Recording {
+ public:
+  RemoteRecording(std::shared_ptr<PluginLibrary> library, boundary::Recording* recording)
+      : library_(std::move(library)), recording_(recording) {}
+  RemoteRecording(const RemoteRecording&) = delete;
+  RemoteRecording& operator=(const RemoteRecording&) = delete;
+  ~RemoteRecording() override { library_->table().forget(recording_); }
+
+  void replay() override {
+    check(library_->table(), library_->table().replay(recording_), "the recorded step");
+  }
+
+ private:
+  std::shared_ptr<PluginLibrary> library_;
+  boundary::Recording* recording_;
+};
+
+}  // namespace
+
+RemoteDevice::RemoteDevice(std::shared_ptr<PluginLibrary> library, const boundary::Options& options)
+    : library_(std::move(library)), table_(library_->table()) {
+  check(table_, table_.open(&options, &device_), "cannot open the device");
+}
+
+RemoteDevice::~RemoteDevice() { table_.close(device_); }
+
+std::byte* RemoteDevice::allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* address = nullptr;
+  check(table_, table_.allocate(device_, bytes, &address), "out of device memory");
+  return static_cast<std::byte*>(address);
+}
+
+void RemoteDevice::release(std::byte* address) noexcept { table_.release(device_, address); }
+
+std::uint64_t RemoteDevice::left() const {
+  std::uint64_t left = 0, total = 0;
+  check(table_, table_.memory(device_, &left, &total), "memory of the device");
+  return left;
+}
+
+void RemoteDevice::upload(const void* host, void* address, std::size_t bytes) {
+  if (bytes > 0) check(table_, table_.upload(device_, host, address, bytes), "copy to the device");
+}
+
+void RemoteDevice::download(const void* address, void* host, std::size_t bytes) {
+  if (bytes == 0) return;
+  check(table_, table_.download(device_, address, host, bytes), "copy from the device");
+}
+
+void RemoteDevice::copy(const void* from, void* to, std::size_t bytes) {
+  if (bytes > 0) check(table_, table_.copy(device_, from, to, bytes), "copy on the device");
+}
+
+Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {
+  const NodeDescription description(node);
+  boundary::Launch* launch = nullptr;
+  std::uint64_t workspace_bytes = 0;
+  // Names of rows are literals.
+  check(table_,
+        table_.prepare(device_, row.name.data(), &description.node(), &launch, &workspace_bytes),
+        node.node.name.c_str());
+  return {std::make_unique<RemoteLaunch>(library_, launch, node.node.name), workspace_bytes};
+}
+
+void RemoteDevice::synchronize() { check(table_, table_.synchronize(device_), "the step"); }
+
+std::unique_ptr<Recording> RemoteDevice::record(const std::function<void()>& enqueue) {
+  check(table_, table_.begin_recording(device_), "begin of the recording");
+  boundary::Recording* recording = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    if (table_.end_recording(device_, &recording) == Status::ok) table_.forget(recording);
+    throw;
+  }
+  check(table_, table_.end_recording(device_, &recording), "end of the recording");
+  return std::make_unique<RemoteRecording>(library_, recording);
+}
+
+}  // namespace halfstep::backend::cuda

@@ -1,0 +1,210 @@
+#include "backend/cuda/rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+
+namespace halfstep::backend::cuda {
+namespace {
+
+using Test = Accepts (*)(const NodeView&, const Capabilities&);
+
+/// From here on the tensor cores know bfloat16.
+constexpr int k_bfloat16_capability = 80;
+/// What fits the parameters of one launch.
+constexpr std::size_t k_most_addends = 256;
+constexpr std::size_t k_most_pieces = 64;
+
+bool executable(DType dtype) {
+  constexpr DTypeSet k_types{DType::float32,
+                             DType::float64,
+                             DType::float16,
+                             DType::bfloat16,
+                             DType::int32,
+                             DType::int64,
+                             DType::uint8,
+                             DType::boolean,
+                             DType::resource};
+  return k_types.contains(dtype);
+}
+
+Accepts any(const NodeView& node, const Capabilities&) {
+  for (std::size_t i = 0; i < node.inputs(); ++i) {
+    if (!executable(node.input(i).dtype)) {
+      return Accepts::no(fmt::format("no code for {}", name(node.input(i).dtype)));
+    }
+  }
+  return Accepts::yes();
+}
+
+/// Input `i` must be known before the step.
+template <std::size_t i>
+Accepts constant(const NodeView& node, const Capabilities& capabilities) {
+  if (!node.constant(i)) return Accepts::no(fmt::format("input {} is no constant", i));
+  return any(node, capabilities);
+}
+
+Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
+  if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is no constant");
+  return any(node, capabilities);
+}
+
+/// What the libraries multiply: one dtype of 32 or 16 bits.
+Accepts product(const NodeView& node, const Capabilities& capabilities) {
+  const DType dtype = node.output().dtype;
+  if (dtype != DType::float32 && !is_half(dtype)) {
+    return Accepts::no(fmt::format("no products of {}", name(dtype)));
+  }
+  if (dtype == DType::bfloat16 && capabilities.compute_capability < k_bfloat16_capability) {
+    return Accepts::no("bfloat16 needs compute capability 8.0");
+  }
+  return Accepts::yes();
+}
+
+Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
+    return Accepts::no("the channels do not come last");
+  }
+  return any(node, capabilities);
+}
+
+Accepts convolution(const NodeView& node, const Capabilities& capabilities) {
+  if (Accepts layout = channels_last(node, capabilities); !layout) return layout;
+  return product(node, capabilities);
+}
+
+/// Gradients whose first or second input is a shape.
+template <std::size_t sizes>
+Accepts convolution_gradient(const NodeView& node, const Capabilities& capabilities) {
+  if (!node.constant(sizes)) return Accepts::no("the sizes are no constant");
+  return convolution(node, capabilities);
+}
+
+Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabilities) {
+  if (node.inputs() > k_most_addends) return Accepts::no("more inputs than fit one launch");
+  return any(node, capabilities);
+}
+
+Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get<std::vector<double>>("values").size() > k_most_pieces) {
+    return Accepts::no("more pieces than fit one launch");
+  }
+  return any(node, capabilities);
+}
+
+std::vector<Kernel> all() {
+  std::vector<Kernel> rows{
+      {"MatMul", "cublaslt/matmul", product},
+      {"BatchMatMulV2", "cublaslt/batch_matmul", product},
+      {"Conv2D", "cudnn/convolution", convolution},
+      {"Conv2DBackpropInput", "cudnn/convolution", convolution_gradient<0>},
+      {"Conv2DBackpropFilter", "cudnn/convolution", convolution_gradient<1>},
+      {"DepthwiseConv2dNative", "cudnn/convolution", convolution},
+      {"DepthwiseConv2dNativeBackpropInput", "cudnn/convolution", convolution_gradient<0>},
+      {"DepthwiseConv2dNativeBackpropFilter", "cudnn/convolution", convolution_gradient<1>},
+
+      {"BiasAdd", "cuda/bias_add", any, nullptr, 0b1},
+      {"BiasAddGrad", "cuda/bias_grad", any},
+      {"Softmax", "cuda/softmax", any, nullptr, 0b1},
+      {"LogSoftmax", "cuda/softmax", any, nullptr, 0b1},
+      {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", any},
+      {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", any},
+      {"FusedBatchNormV3", "cuda/batch_norm", channels_last, nullptr, 0b1},
+      {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
+      {"MaxPool", "cuda/max_pool", channels_last},
+      {"MaxPoolGrad", "cuda/max_pool_grad", channels_last},
+      {"AvgPool", "cuda/avg_pool", channels_last},
+      {"AvgPoolGrad", "cuda/avg_pool_grad", channels_last},
+
+      {"AddN", "cuda/add_n", one_dtype_of_values, nullptr, ~0U},
+      {"Cast", "cuda/cast", any},
+      {"ClipByValue", "cuda/clip", any, nullptr, 0b1},
+      {"Select", "cuda/select", any, nullptr, 0b110},
+      {"SelectV2", "cuda/select", any, nullptr, 0b110},
+
+      {"BroadcastTo", "cuda/broadcast", any},
+      {"ConcatV2", "cuda/concat", last_constant},
+      {"Fill", "cuda/fill", any},
+      {"GatherV2", "cuda/gather", constant<2>},
+      {"OneHot", "cuda/one_hot", any},
+      {"Pad", "cuda/pad", constant<1>},
+      {"PadV2", "cuda/pad", constant<1>},
+      {"ReverseV2", "cuda/reverse", constant<1>},
+      {"Shape", "cuda/shape", any},
+      {"Slice", "cuda/slice", constant<1>},
+      {"Split", "cuda/split", constant<0>},
+      {"Tile", "cuda/tile", constant<1>},
+      {"Transpose", "cuda/transpose", constant<1>},
+      {"UnsortedSegmentSum", "cuda/segment_sum", any},
+
+      {"InTopKV2", "cuda/in_top_k", any},
+      {"L2Loss", "cuda/l2_loss", any},
+      {"RandomUniformFromOrdinal", "cuda/uniform", any},
+      {"RandomFlip", "cuda/random_flip", any},
+      {"RandomTranslation", "cuda/random_translation", any},
+
+      {"AllFinite", "cuda/all_finite", any},
+      {"UpdateLossScale", "cuda/loss_scale", any},
+      {"LearningRate", "cuda/learning_rate", pieces},
+      {"AssignVariableOp", "cuda/assign", any},
+      {"AssignAddVariableOp", "cuda/assign_add", any},
+  };
+  constexpr std::array k_unary{
+      "Abs",      "Ceil",       "Elu",      "Erf",       "Erfc",   "Exp",   "Expm1",      "Floor",
+      "IsFinite", "IsInf",      "IsNan",    "LeakyRelu", "Log",    "Log1p", "LogicalNot", "Neg",
+      "OnesLike", "Reciprocal", "Relu",     "Relu6",     "Round",  "Rsqrt", "Selu",       "Sigmoid",
+      "Sign",     "Softplus",   "Softsign", "Sqrt",      "Square", "Tanh",  "ZerosLike"};
+  for (const char* op : k_unary) rows.push_back({op, "cuda/unary", any, nullptr, 0b1});
+  constexpr std::array k_binary{
+      "Add",          "AddV2",        "DivNoNan",     "EluGrad",           "Equal",
+      "FloorDiv",     "Greater",      "GreaterEqual", "LeakyReluGrad",     "Less",
+      "LessEqual",    "LogicalAnd",   "LogicalOr",    "Maximum",           "Minimum",
+      "Mul",          "NotEqual",     "Pow",          "RealDiv",           "ReciprocalGrad",
+      "Relu6Grad",    "ReluGrad",     "RsqrtGrad",    "SeluGrad",          "SigmoidGrad",
+      "SoftplusGrad", "SoftsignGrad", "SqrtGrad",     "SquaredDifference", "Sub",
+      "TanhGrad"};
+  for (const char* op : k_binary) rows.push_back({op, "cuda/binary", any, nullptr, 0b11});
+  constexpr std::array k_reductions{
+      "All", "Any", "ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"};
+  for (const char* op : k_reductions) rows.push_back({op, "cuda/reduce", constant<1>});
+  constexpr std::array k_updates{"ResourceApplyGradientDescent",
+                                 "ResourceApplyKerasMomentum",
+                                 "ResourceApplyKerasRMSProp",
+                                 "ResourceApplyRMSProp",
+                                 "ResourceApplyCenteredRMSProp",
+                                 "ResourceApplyAdam",
+                                 "ResourceApplyAdamW",
+                                 "ResourceApplyAdagradV2"};
+  for (const char* op : k_updates) rows.push_back({op, "cuda/update", any});
+  constexpr std::array k_aliases{
+      "ExpandDims", "Identity", "PreventGradient", "Reshape", "Squeeze", "StopGradient"};
+  for (const char* op : k_aliases) rows.push_back({op, "cuda/alias", any, nullptr, 0b1, true});
+  return rows;
+}
+
+/// Launches that only have names.
+class NoDevice final : public Device {
+ public:
+  Prepared prepare(const Kernel&, const NodeView&) override {
+    return launch([](const Args&) { require(false, "there is no device to run on"); });
+  }
+  void synchronize() override {}
+  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+};
+
+}  // namespace
+
+std::span<const Kernel> rows() {
+  static const std::vector<Kernel> k_rows = all();
+  return k_rows;
+}
+
+Backend pretend(int compute_capability) {
+  Backend backend{.name = "cuda", .capabilities = {}, .kernels = rows()};
+  backend.capabilities.compute_capability = compute_capability;
+  backend.device = std::make_shared<NoDevice>();
+  return backend;
+}
+
+}  // namespace halfstep::backend::cuda

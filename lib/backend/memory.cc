@@ -1,0 +1,51 @@
+#include "backend/memory.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/system.h"
+
+namespace halfstep::backend {
+namespace {
+
+class HostMemory final : public Memory {
+ public:
+  std::byte* allocate(std::size_t bytes) override { return allocate_zeroed(bytes); }
+  void release(std::byte* address) noexcept override { release_zeroed(address); }
+  std::uint64_t left() const override { return available_memory_bytes(); }
+  bool is_host() const override { return true; }
+  void upload(const void* host, void* address, std::size_t bytes) override {
+    copy(host, address, bytes);
+  }
+  void download(const void* address, void* host, std::size_t bytes) override {
+    copy(address, host, bytes);
+  }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+};
+
+}  // namespace
+
+const std::shared_ptr<Memory>& host_memory() {
+  static const std::shared_ptr<Memory> k_host = std::make_shared<HostMemory>();
+  return k_host;
+}
+
+Buffer::Buffer(std::shared_ptr<Memory> memory, std::size_t bytes)
+    : memory_(std::move(memory)), data_(memory_->allocate(bytes)), bytes_(bytes) {}
+
+Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) memory_->release(data_);
+}
+
+}  // namespace halfstep::backend

@@ -1,0 +1,53 @@
+#pragma once
+// Where a backend's tensors live: the host's memory, or a device's own.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/tensor.h"
+
+namespace halfstep::backend {
+
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Zero-filled; nullptr for 0 bytes. Errors: UserError(memory), saying what was needed and what
+  /// is left.
+  virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void release(std::byte* address) noexcept = 0;
+  /// Bytes that allocate() can still give.
+  virtual std::uint64_t left() const = 0;
+
+  /// True when the host can read and write at its addresses; then nothing needs to be copied.
+  virtual bool is_host() const = 0;
+  /// Copies in the order of the launches before and after; download() waits for them.
+  virtual void upload(const void* host, void* address, std::size_t bytes) = 0;
+  virtual void download(const void* address, void* host, std::size_t bytes) = 0;
+  virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+};
+
+/// The memory of this process.
+const std::shared_ptr<Memory>& host_memory();
+
+/// A block of a Memory, zero-filled when made, owned by one object.
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Errors: UserError(memory).
+  Buffer(std::shared_ptr<Memory> memory, std::size_t bytes);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Memory> memory_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace halfstep::backend

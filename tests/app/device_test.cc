@@ -1,0 +1,72 @@
+// Which device a run gets, and what is said when it is not the one that was asked for.
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+#include "backend/cuda/cuda.h"
+
+namespace halfstep::test {
+namespace {
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Finished with_plugin(const std::string& plugin,
+                     const std::vector<std::string>& arguments,
+                     const TemporaryDirectory& directory) {
+  std::vector<std::string> words{"env", "HALFSTEP_CUDA_PLUGIN=" + plugin};
+  const std::vector<std::string> program = halfstep_words(arguments);
+  words.insert(words.end(), program.begin(), program.end());
+  return Process(words, directory.path()).wait();
+}
+
+}  // namespace
+
+TEST_CASE("device: without a driver cuda ends with 6, auto goes on with a line") {
+  if (backend::cuda::driver_in_sight()) {
+    MESSAGE("there is an NVIDIA driver; not tried");
+    return;
+  }
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::vector<std::string> train{
+      "train", "run.yaml", "--threads", "1", "--max-steps", "1", "--device"};
+  const auto on = [&](const std::string& device) {
+    std::vector<std::string> words = train;
+    words.push_back(device);
+    return halfstep(words, directory.path());
+  };
+  const Finished cuda = on("cuda");
+  CHECK(cuda.exit_code == 6);
+  CHECK(holds(cuda.err, "--device: device: error: cuda cannot be used here: no NVIDIA driver"));
+  CHECK(holds(cuda.err, "use --device cpu"));
+  const Finished automatic = on("auto");
+  CHECK(automatic.exit_code == 0);
+  CHECK(holds(automatic.err, "device: cpu (no NVIDIA driver)\n"));
+  const Finished cpu = on("cpu");
+  CHECK(cpu.exit_code == 0);
+  CHECK_FALSE(holds(cpu.err, "device:"));
+}
+
+TEST_CASE("device: a plugin that is none is named with what is wrong with it") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  write_text(directory.path() / "plugin.so", "no library\n");
+  const std::vector<std::string> train{"train", "run.yaml", "--device", "cuda"};
+  for (const auto& [plugin, reason] :
+       {std::pair<std::string, std::string_view>{"./plugin.so", "cannot load ./plugin.so: "},
+        {"./nothing.so", "cannot load ./nothing.so: "},
+        {"libz.so.1", "libz.so.1 is no plugin of halfstep"}}) {
+    CAPTURE(plugin);
+    const Finished end = with_plugin(plugin, train, directory);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 6);
+    CHECK(holds(end.err, reason));
+  }
+}
+
+}  // namespace halfstep::test

@@ -1,0 +1,64 @@
+#include "backend/cuda/rows.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "graph/ops/ops.h"
+#include "support/op_cases.h"
+
+namespace halfstep::backend::cuda {
+namespace {
+
+/// What matrix units of CPUs read; no pass makes them for another backend.
+const std::set<std::string_view> k_cpu_only{"PackOperand", "PackedMatMul"};
+
+}  // namespace
+
+TEST_CASE("rows: each op that the CPU runs has a row on a GPU") {
+  std::set<std::string_view> rows;
+  for (const Kernel& row : cuda::rows()) rows.insert(row.op);
+  for (const Kernel& kernel : cpu_reference().kernels) {
+    CAPTURE(kernel.op);
+    CHECK(rows.contains(kernel.op) != k_cpu_only.contains(kernel.op));
+  }
+}
+
+TEST_CASE("rows: no row is there twice, and each has a name") {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Kernel& row : cuda::rows()) {
+    CAPTURE(row.op);
+    CHECK(seen.emplace(row.op, row.name).second);
+    CHECK(row.name.find('/') != std::string_view::npos);
+  }
+}
+
+TEST_CASE("rows: bfloat16 products want compute capability 8.0") {
+  using graph::Value;
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  const Value x = b.placeholder("x", DType::bfloat16, {4, 4});
+  const Value y = b.add("MatMul", {x, x}, {}, "product");
+  const NodeView node{graph, graph.node(y.node)};
+  CHECK(choose(pretend(80), node).kernel != nullptr);
+  const Choice old = choose(pretend(75), node);
+  CHECK(old.kernel == nullptr);
+  REQUIRE(old.refused.size() == 1);
+  CHECK(old.refused[0].second == "bfloat16 needs compute capability 8.0");
+}
+
+TEST_CASE("rows: nothing runs on a device that is not there") {
+  Kernel row;
+  for (const Kernel& candidate : cuda::rows()) {
+    if (candidate.op == "Relu") row = candidate;
+  }
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  const graph::Value y = b.add("Relu", {b.placeholder("x", DType::float32, {4})}, {}, "y");
+  Prepared prepared = pretend(90).prepare(row, {graph, graph.node(y.node)});
+  CHECK_THROWS_AS(prepared.launch->run({}), InternalError);
+}
+
+}  // namespace halfstep::backend::cuda
