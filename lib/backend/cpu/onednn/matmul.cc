@@ -34,11 +34,15 @@ Product product(const NodeView& node) {
   return p;
 }
 
-/// Whether a packed copy of b pays: 16-bit products need b in pairs of rows, and with many rows of
-/// a each block of b would be packed many times over.
+/// Whether a packed copy of b pays: with many rows of a each block of b would be packed many times
+/// over, and 16-bit products need b in pairs of rows. Measured with bench_kernels.
 bool pack_b(const Product& p, bool is_bfloat16) {
-  constexpr dnnl::memory::dim k_many_rows = 1024;
-  return is_bfloat16 && !p.transpose_a && p.y.size() == 2 && p.y[0] >= k_many_rows;
+  if (p.y.size() != 2) return false;
+  const dnnl::memory::dim rows = p.y[0], columns = p.y[1], terms = p.b[0];
+  if (is_bfloat16) return !p.transpose_a && rows >= 1024;
+  // float32 reads b row by row well enough unless there is much of everything.
+  constexpr dnnl::memory::dim k_much = 512;
+  return !p.transpose_b && rows >= k_much && columns >= k_much && terms >= k_much;
 }
 
 Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
@@ -47,8 +51,9 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
   const auto a = program.matrix(p.a, p.transpose_a);
   const auto b = program.matrix(p.b, p.transpose_b);
   const auto y = program.matrix(p.y, false);
-  const bool pack =
-      pack_b(p, arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16);
+  const bool is_bfloat16 =
+      arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16;
+  const bool pack = pack_b(p, is_bfloat16);
   const dnnl::matmul::primitive_desc how(
       dnnl::matmul::desc(a, pack ? program.any(p.b) : b, y), attributes(), engine());
   const Program::Memory src = program.input(0, a);
