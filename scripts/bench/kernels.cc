@@ -1,6 +1,7 @@
 // How near the CPU kernels come to what the machine gives, printed as ratios:
 //   bench_kernels matmul            kernel rows against the best raw oneDNN matmul
 //   bench_kernels maps              elementwise kernels against copying memory
+//   bench_kernels updates           optimizers against moving their bytes by copying
 //   bench_kernels step CONFIG [B]   a training step against the raw matmuls it needs
 // Own and raw calls alternate; each number is the median of its samples.
 
@@ -18,6 +19,8 @@
 #include "config/run_spec.h"
 #include "core/parallel.h"
 #include "data/dataset.h"
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
 #include "train/session.h"
 
 namespace halfstep::bench {
@@ -63,16 +66,29 @@ void bench_matmul(const backend::Backend& cpu) {
   }
 }
 
+/// Copies a float32 tensor on all threads.
+class Copy {
+ public:
+  explicit Copy(const Shape& shape)
+      : from_(random_tensor({DType::float32, shape})), to_(DType::float32, shape) {}
+
+  void run() const {
+    parallel_for(static_cast<std::int64_t>(from_.bytes()), 1 << 16, [&](auto begin, auto end) {
+      std::memcpy(
+          to_.as<char>() + begin, from_.as<char>() + begin, static_cast<std::size_t>(end - begin));
+    });
+  }
+  /// Read and written.
+  double bytes() const { return 2 * static_cast<double>(from_.bytes()); }
+  const Tensor& from() const { return from_; }
+
+ private:
+  Tensor from_, to_;
+};
+
 void bench_maps(const backend::Backend& cpu) {
   const Shape shape{4096, 4096};
-  const Tensor from = random_tensor({DType::float32, shape});
-  const Tensor to(DType::float32, shape);
-  const std::function<void()> copy = [&] {
-    parallel_for(static_cast<std::int64_t>(from.bytes()), 1 << 16, [&](auto begin, auto end) {
-      std::memcpy(
-          to.as<char>() + begin, from.as<char>() + begin, static_cast<std::size_t>(end - begin));
-    });
-  };
+  const Copy copy(shape);
   struct Map {
     std::string_view op;
     std::vector<Shape> in;
@@ -96,9 +112,9 @@ void bench_maps(const backend::Backend& cpu) {
       std::vector<graph::TensorType> in;
       for (const Shape& s : map.in) in.push_back({dtype, s});
       Node node(cpu, map.op, in, map.attrs);
-      const std::function<void()> functions[] = {[&] { node.run(); }, copy};
+      const std::function<void()> functions[] = {[&] { node.run(); }, [&] { copy.run(); }};
       const std::vector<double> t = medians(functions, 0.5);
-      const double copy_rate = 2 * static_cast<double>(from.bytes()) / t[1];
+      const double copy_rate = copy.bytes() / t[1];
       fmt::print("{:9} {:12} {:8.3f} ms {:6.1f} GB/s, copy x {:.2f}  {}\n",
                  name(dtype),
                  map.op,
@@ -107,6 +123,50 @@ void bench_maps(const backend::Backend& cpu) {
                  copy_rate / (node.bytes() / t[0]),
                  node.kernel());
     }
+  }
+}
+
+/// An optimizer's update of 20 M parameters against moving as many bytes by copying.
+void bench_updates(const backend::Backend& cpu) {
+  const Shape shape{20'000'000};
+  const Copy copy(shape);
+  for (const std::string_view op : {"ResourceApplyGradientDescent",
+                                    "ResourceApplyKerasMomentum",
+                                    "ResourceApplyKerasRMSProp",
+                                    "ResourceApplyAdam",
+                                    "ResourceApplyAdamW",
+                                    "ResourceApplyAdagradV2"}) {
+    graph::Graph graph;
+    graph::Builder b(graph, graph::op_table());
+    std::vector<graph::Value> inputs;
+    double tensors = 1;  // the gradient is read, variables are read and written
+    for (const graph::Port& port : graph::op_table().find(op)->inputs) {
+      if (port.optional) continue;
+      if (port.fixed == DType::resource) {
+        inputs.push_back(b.variable(
+            {.name = port.name, .type = {DType::float32, shape}, .initializer = {.a = 0.5}}));
+        tensors += 2;
+      } else if (port.name == "grad" || port.name == "delta") {
+        inputs.push_back(b.placeholder("gradient", DType::float32, shape));
+      } else {
+        inputs.push_back(b.scalar(DType::float32, 0x1p-10));
+      }
+    }
+    b.add_node(op, inputs);
+    plan::Plan plan = plan::compile(graph, cpu);
+    const plan::State state(graph, 1);
+    plan::Arena arena;
+    arena.reserve(plan.arena_bytes());
+    plan.bind(state, arena);
+    convert(copy.from().view(), plan.input("gradient"));
+    const std::function<void()> functions[] = {[&] { plan.run(); }, [&] { copy.run(); }};
+    const std::vector<double> t = medians(functions, 1);
+    const double floor = t[1] * tensors * static_cast<double>(copy.from().bytes()) / copy.bytes();
+    fmt::print("{:28} {:7.2f} ms, bytes at copy speed {:7.2f} ms, ratio {:.2f}\n",
+               op,
+               t[0] * 1e3,
+               floor * 1e3,
+               t[0] / floor);
   }
 }
 
@@ -161,10 +221,12 @@ int run(std::span<char*> args) {
     bench_matmul(cpu);
   } else if (what == "maps") {
     bench_maps(cpu);
+  } else if (what == "updates") {
+    bench_updates(cpu);
   } else if (what == "step" && args.size() > 1) {
     bench_step(cpu, args[1], args.size() > 2 ? args[2] : "");
   } else {
-    fmt::print(stderr, "usage: bench_kernels matmul | maps | step CONFIG [BATCH]\n");
+    fmt::print(stderr, "usage: bench_kernels matmul | maps | updates | step CONFIG [BATCH]\n");
     return 2;
   }
   return 0;
