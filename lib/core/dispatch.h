@@ -3,16 +3,10 @@
 
 #include <cstdint>
 
+#include "core/compute.h"
 #include "core/error.h"
-#include "core/half.h"
 
 namespace halfstep {
-
-/// A type passed as a value.
-template <class T>
-struct Type {
-  using type = T;
-};
 
 /// Calls `f` with the storage type of a floating dtype (float, double, float16, bfloat16).
 /// Errors: InternalError for any other dtype.
@@ -51,22 +45,5 @@ decltype(auto) dispatch(DType dtype, F&& f) {
       return dispatch_floating(dtype, f);
   }
 }
-
-/// The type that arithmetic on T is done in: double for double, float for the other floating ones,
-/// T itself otherwise.
-template <class T>
-struct ComputeType {
-  using type = T;
-};
-template <>
-struct ComputeType<float16> {
-  using type = float;
-};
-template <>
-struct ComputeType<bfloat16> {
-  using type = float;
-};
-template <class T>
-using Compute = typename ComputeType<T>::type;
 
 }  // namespace halfstep

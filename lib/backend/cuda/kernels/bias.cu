@@ -1,0 +1,71 @@
+#include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/device/dispatch.h"
+#include "backend/cuda/kernels/device/fold.h"
+#include "backend/cuda/kernels/device/map.h"
+
+namespace halfstep::backend::cuda::kernels {
+namespace {
+
+template <bool relu>
+struct Biased {
+  template <class C>
+  __device__ C operator()(C x, C bias) const {
+    const C y = static_cast<C>(x + bias);
+    if constexpr (relu) return y < C(0) ? C(0) : y;
+    return y;
+  }
+};
+
+template <class T>
+struct ChannelSum {
+  using Value = Sum<T>;
+  const T* dy;
+  T* dbias;
+
+  __device__ Value first() const { return 0; }
+  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
+    return sum + load_sum(dy[offset]);
+  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t channel, Value sum) const { dbias[channel] = store<T>(sum); }
+};
+
+FoldPlan plan_of(const BiasGradParams& p) {
+  return {Walk<1>(Shape{p.channels}, {Steps{p.inner}}),
+          Walk<1>(Shape{p.outer, p.inner}, {Steps{p.channels * p.inner, 1}})};
+}
+
+}  // namespace
+
+void bias_add(Stream stream, const BiasAddParams& p) {
+  const Walk<2> walk(Shape{p.outer, p.channels, p.inner},
+                     {Steps{p.channels * p.inner, p.inner, 1}, Steps{0, 1, 0}});
+  dispatch_number(p.dtype, [&]<class T>(Type<T>) {
+    const Sources<T, 2> from{{static_cast<const T*>(p.x), static_cast<const T*>(p.bias)}};
+    T* y = static_cast<T*>(p.y);
+    if (p.relu) {
+      if constexpr (!std::is_integral_v<T>) {
+        return map_any<T, T, 2>(stream, Biased<true>{}, from, y, walk);
+      }
+      refuse(p.dtype);
+    }
+    map_any<T, T, 2>(stream, Biased<false>{}, from, y, walk);
+  });
+}
+
+std::size_t bias_grad_workspace(const BiasGradParams& p) {
+  std::size_t bytes = 0;
+  dispatch_number(p.dtype, [&]<class T>(Type<T>) {
+    bytes = plan_of(p).template workspace_bytes<ChannelSum<T>>();
+  });
+  return bytes;
+}
+
+void bias_grad(Stream stream, const BiasGradParams& p) {
+  dispatch_number(p.dtype, [&]<class T>(Type<T>) {
+    const ChannelSum<T> fold{static_cast<const T*>(p.dy), static_cast<T*>(p.dbias)};
+    run_fold(stream, fold, plan_of(p), p.workspace);
+  });
+}
+
+}  // namespace halfstep::backend::cuda::kernels

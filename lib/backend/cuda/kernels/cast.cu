@@ -1,0 +1,47 @@
+#include <cmath>
+#include <limits>
+
+#include "backend/cuda/kernels/cast.h"
+#include "backend/cuda/kernels/device/dispatch.h"
+#include "backend/cuda/kernels/device/map.h"
+
+namespace halfstep::backend::cuda::kernels {
+namespace {
+
+/// A number to an integer: truncated, saturated, 0 for NaN.
+template <class To>
+__device__ inline To saturated(double x) {
+  constexpr To k_highest = std::numeric_limits<To>::max();
+  constexpr To k_lowest = std::numeric_limits<To>::min();
+  if (std::isnan(x)) return 0;
+  if (x >= static_cast<double>(k_highest)) return k_highest;
+  if (x <= static_cast<double>(k_lowest)) return k_lowest;
+  return static_cast<To>(x);
+}
+
+template <class To>
+struct Casted {
+  template <class C>
+  __device__ auto operator()(C x) const {
+    if constexpr (std::is_same_v<To, bool>) {
+      return x != C{};
+    } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<C>) {
+      return saturated<To>(static_cast<double>(x));
+    } else {
+      return static_cast<Compute<To>>(x);
+    }
+  }
+};
+
+}  // namespace
+
+void cast(Stream stream, const CastParams& p) {
+  dispatch_any(p.from, [&]<class From>(Type<From>) {
+    dispatch_any(p.to, [&]<class To>(Type<To>) {
+      const Sources<From, 1> from{{static_cast<const From*>(p.x)}};
+      map<From, To, 1>(stream, Casted<To>{}, from, static_cast<To*>(p.y), p.elements);
+    });
+  });
+}
+
+}  // namespace halfstep::backend::cuda::kernels

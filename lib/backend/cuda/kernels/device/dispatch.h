@@ -1,0 +1,85 @@
+#pragma once
+// From a DType to a C++ type, as core/dispatch.h, whose messages nvcc cannot compile.
+
+#include <cstdint>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/compute.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// Errors: LaunchError.
+[[noreturn]] inline void refuse(DType dtype) {
+  throw LaunchError("no kernel computes with " + std::string(name(dtype)));
+}
+
+template <class F>
+void dispatch_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::float32:
+      return f(Type<float>{});
+    case DType::float64:
+      return f(Type<double>{});
+    case DType::float16:
+      return f(Type<float16>{});
+    case DType::bfloat16:
+      return f(Type<bfloat16>{});
+    default:
+      refuse(dtype);
+  }
+}
+
+template <class F>
+void dispatch_integer(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::int32:
+      return f(Type<std::int32_t>{});
+    case DType::int64:
+      return f(Type<std::int64_t>{});
+    case DType::uint8:
+      return f(Type<std::uint8_t>{});
+    default:
+      refuse(dtype);
+  }
+}
+
+/// The labels and indices of the ops.
+template <class F>
+void dispatch_index(DType dtype, F&& f) {
+  if (dtype == DType::int64) return f(Type<std::int64_t>{});
+  if (dtype == DType::int32) return f(Type<std::int32_t>{});
+  refuse(dtype);
+}
+
+/// Floating and integer dtypes.
+template <class F>
+void dispatch_number(DType dtype, F&& f) {
+  if (is_floating(dtype)) return dispatch_floating(dtype, f);
+  dispatch_integer(dtype, f);
+}
+
+/// Numbers and bool.
+template <class F>
+void dispatch_any(DType dtype, F&& f) {
+  if (dtype == DType::boolean) return f(Type<bool>{});
+  dispatch_number(dtype, f);
+}
+
+/// An unsigned type of the element's size.
+template <class F>
+void dispatch_word(std::size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(Type<std::uint8_t>{});
+    case 2:
+      return f(Type<std::uint16_t>{});
+    case 4:
+      return f(Type<std::uint32_t>{});
+    case 8:
+      return f(Type<std::uint64_t>{});
+    default:
+      throw LaunchError("no kernel moves elements of " + std::to_string(bytes) + " bytes");
+  }
+}
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,63 @@
+#pragma once
+// Elements in registers and in memory.
+
+#include <type_traits>
+
+#include "backend/cuda/kernels/shim/compat.h"
+#include "core/compute.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// An element in the type that arithmetic on it is done in.
+template <class T>
+__device__ inline Compute<T> load(T x) {
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    return to_float(x);
+  } else {
+    return x;
+  }
+}
+
+/// The result of arithmetic as an element, rounded to nearest even.
+template <class T, class C>
+__device__ inline T store(C x) {
+  if constexpr (std::is_same_v<T, float16>) {
+    return to_float16(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    return to_bfloat16(static_cast<float>(x));
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+/// What sums of T are kept in.
+template <class T>
+using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, Compute<T>>;
+
+template <class T>
+__device__ inline Sum<T> load_sum(T x) {
+  return static_cast<Sum<T>>(load(x));
+}
+
+/// Elements that are read or written at once.
+template <class T, int width>
+struct [[gnu::may_alias]] alignas(sizeof(T) * width) Pack {
+  T element[width];
+};
+
+/// `p` must be aligned like the pack.
+template <class T, int width>
+__device__ inline Pack<T, width> load_pack(const T* p) {
+  return *reinterpret_cast<const Pack<T, width>*>(p);
+}
+
+template <class T, int width>
+__device__ inline void store_pack(T* p, const Pack<T, width>& pack) {
+  *reinterpret_cast<Pack<T, width>*>(p) = pack;
+}
+
+/// The thread's number in the grid's blocks, and how many there are.
+__device__ inline std::int64_t thread_of_grid() { return block() * threads() + thread(); }
+__device__ inline std::int64_t threads_of_grid() { return blocks() * threads(); }
+
+}  // namespace halfstep::backend::cuda::kernels

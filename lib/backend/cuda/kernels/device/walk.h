@@ -1,0 +1,90 @@
+#pragma once
+// Where the elements of several tensors lie that are walked through together.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "backend/cuda/kernels/shim/compat.h"
+#include "core/shape.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// Steps in elements along each axis of a shape.
+using Steps = std::array<std::int64_t, Shape::k_max_rank>;
+
+/// Those of a dense row-major tensor.
+inline Steps dense_steps(const Shape& shape) {
+  Steps steps{};
+  std::int64_t step = 1;
+  for (std::size_t axis = shape.rank(); axis-- > 0;) {
+    steps[axis] = step;
+    step *= shape[axis];
+  }
+  return steps;
+}
+
+/// Those with which `operand` is read when it is broadcast to `shape`: 0 where it is stretched.
+inline Steps broadcast_steps(const Shape& operand, const Shape& shape) {
+  const Steps dense = dense_steps(operand);
+  const std::size_t lead = shape.rank() - operand.rank();
+  Steps steps{};
+  for (std::size_t axis = 0; axis < operand.rank(); ++axis) {
+    steps[lead + axis] = operand[axis] == shape[lead + axis] ? dense[axis] : 0;
+  }
+  return steps;
+}
+
+/// N tensors along the elements of one shape in row-major order. Neighbouring axes that all tensors
+/// step through evenly are one.
+template <int N>
+struct Walk {
+  int rank = 0;
+  std::int64_t elements = 1;
+  std::int64_t extent[Shape::k_max_rank] = {};
+  std::int64_t step[N][Shape::k_max_rank] = {};
+
+  Walk() = default;
+  Walk(const Shape& shape, const std::array<Steps, N>& steps) : elements(shape.elements()) {
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis] == 1) continue;
+      bool joins = rank > 0;
+      for (int n = 0; n < N && joins; ++n) {
+        joins = step[n][rank - 1] == steps[static_cast<std::size_t>(n)][axis] * shape[axis];
+      }
+      if (!joins) extent[rank++] = 1;
+      extent[rank - 1] *= shape[axis];
+      for (int n = 0; n < N; ++n) step[n][rank - 1] = steps[static_cast<std::size_t>(n)][axis];
+    }
+  }
+
+  /// Element `i`'s offset in each tensor.
+  struct Offsets {
+    std::int64_t of[N];
+  };
+  __device__ Offsets at(std::int64_t i) const {
+    Offsets offsets{};
+    if (elements <= std::numeric_limits<std::uint32_t>::max()) {
+      walk_back(static_cast<std::uint32_t>(i), offsets);
+    } else {
+      walk_back(static_cast<std::uint64_t>(i), offsets);
+    }
+    return offsets;
+  }
+
+ private:
+  /// Division by 32 bits is many times faster than by 64.
+  template <class Index>
+  __device__ void walk_back(Index rest, Offsets& offsets) const {
+    for (int axis = rank - 1; axis > 0; --axis) {
+      const Index size = static_cast<Index>(extent[axis]);
+      const Index place = rest % size;
+      rest /= size;
+      for (int n = 0; n < N; ++n) offsets.of[n] += static_cast<std::int64_t>(place) * step[n][axis];
+    }
+    if (rank == 0) return;
+    for (int n = 0; n < N; ++n) offsets.of[n] += static_cast<std::int64_t>(rest) * step[n][0];
+  }
+};
+
+}  // namespace halfstep::backend::cuda::kernels

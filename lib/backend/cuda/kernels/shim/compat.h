@@ -1,0 +1,84 @@
+#pragma once
+// What kernels are written in: a part of CUDA that nvcc compiles for the device and any C++
+// compiler for this processor. This is the only place that knows which of the two it is.
+//
+//   thread(), block(), row(), threads(), blocks()   where a thread is: threadIdx.x, blockIdx.x,
+//                                                   blockIdx.y, blockDim.x, gridDim.x
+//   sync_block()                                    __syncthreads()
+//   shuffle_xor(x, lanes), shuffle(x, lane)         of whole warps
+//   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
+//   launch(kernel, grid, stream, arguments...)      kernel<<<...>>>(arguments...)
+//
+// A kernel waits or shuffles only with all threads of its block or warp, and only when its grid
+// says that it `cooperates`.
+
+#include "backend/cuda/kernels/shim/grid.h"
+#include "backend/cuda/kernels/stream.h"
+#include "core/half.h"
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#define HALFSTEP_SHARED(type, name, count) __shared__ type name[count]
+
+namespace halfstep::backend::cuda::kernels {
+
+__device__ inline unsigned thread() { return threadIdx.x; }
+__device__ inline unsigned threads() { return blockDim.x; }
+__device__ inline std::int64_t block() { return blockIdx.x; }
+__device__ inline std::int64_t blocks() { return gridDim.x; }
+__device__ inline std::int64_t row() { return blockIdx.y; }
+
+__device__ inline void sync_block() { __syncthreads(); }
+
+template <class T>
+__device__ T shuffle_xor(T x, unsigned lanes) {
+  return __shfl_xor_sync(~0U, x, static_cast<int>(lanes));
+}
+
+template <class T>
+__device__ T shuffle(T x, unsigned lane) {
+  return __shfl_sync(~0U, x, static_cast<int>(lane));
+}
+
+__device__ inline float to_float(float16 x) { return __half2float(__ushort_as_half(x.bits)); }
+__device__ inline float to_float(bfloat16 x) { return static_cast<float>(x); }
+
+__device__ inline float16 to_float16(float x) {
+  return float16::of_bits(__half_as_ushort(__float2half_rn(x)));
+}
+
+__device__ inline bfloat16 to_bfloat16(float x) {
+  return bfloat16::of_bits(__bfloat16_as_ushort(__float2bfloat16_rn(x)));
+}
+
+/// Errors: LaunchError.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...),
+            const Grid& grid,
+            Stream stream,
+            Arguments... arguments) {
+  if (grid.blocks == 0 || grid.rows == 0) return;
+  const dim3 size(static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.rows));
+  kernel<<<size, grid.threads, 0, static_cast<cudaStream_t>(stream)>>>(arguments...);
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) {
+    throw LaunchError(std::string("a kernel was not launched: ") + cudaGetErrorString(error));
+  }
+}
+
+}  // namespace halfstep::backend::cuda::kernels
+
+#else
+
+#define __global__
+#define __device__
+#define HALFSTEP_SHARED(type, name, count) \
+  type* const name = ::halfstep::backend::cuda::kernels::shim::shared<type>(count)
+
+#include "backend/cuda/kernels/shim/cpu.h"
+
+#endif

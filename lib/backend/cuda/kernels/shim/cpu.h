@@ -1,0 +1,92 @@
+#pragma once
+// The execution model of a GPU on one processor thread; see compat.h. Kernels whose threads do not
+// cooperate run as loops, the others on fibers that switch where a thread has to wait.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "backend/cuda/kernels/shim/grid.h"
+#include "backend/cuda/kernels/stream.h"
+#include "backend/cuda/vendor/emulated/queue.h"
+#include "core/half.h"
+#include "core/parallel.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+namespace shim {
+
+constexpr unsigned k_warp = 32;
+
+/// Where the running thread is.
+struct Place {
+  unsigned thread = 0;
+  std::int64_t block = 0;
+  std::int64_t row = 0;
+  Grid grid;
+};
+extern Place place;
+
+/// The order in which blocks, and threads between two waits, take their turns.
+enum class Order { forward, backward };
+void set_order(Order order);
+
+/// Runs `thread` once for every thread of the grid. Errors: LaunchError when threads wait for
+/// others that do not come, wait in a kernel that does not cooperate, or want more shared memory
+/// than a block has.
+void run(const Grid& grid, FunctionRef<void()> thread);
+
+void wait_for_block();
+/// Every lane gives 8 bytes and gets those of `lane`.
+std::uint64_t exchange(std::uint64_t bits, unsigned lane);
+
+/// The next array of the block; the same memory for each thread, full of 0xFF when a block begins.
+void* shared_bytes(std::size_t bytes);
+
+template <class T>
+T* shared(std::size_t count) {
+  return static_cast<T*>(shared_bytes(count * sizeof(T)));
+}
+
+}  // namespace shim
+
+inline unsigned thread() { return shim::place.thread; }
+inline unsigned threads() { return shim::place.grid.threads; }
+inline std::int64_t block() { return shim::place.block; }
+inline std::int64_t blocks() { return shim::place.grid.blocks; }
+inline std::int64_t row() { return shim::place.row; }
+
+inline void sync_block() { shim::wait_for_block(); }
+
+template <class T>
+T shuffle(T x, unsigned lane) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof x);
+  bits = shim::exchange(bits, lane % shim::k_warp);
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+template <class T>
+T shuffle_xor(T x, unsigned lanes) {
+  return shuffle(x, (shim::place.thread % shim::k_warp) ^ lanes);
+}
+
+constexpr float to_float(float16 x) { return static_cast<float>(x); }
+constexpr float to_float(bfloat16 x) { return static_cast<float>(x); }
+constexpr float16 to_float16(float x) { return float16(x); }
+constexpr bfloat16 to_bfloat16(float x) { return bfloat16(x); }
+
+/// Queues the kernel on the emulated stream. Errors: those of shim::run(), when the kernel runs.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...),
+            const Grid& grid,
+            Stream stream,
+            Arguments... arguments) {
+  if (grid.blocks == 0 || grid.rows == 0) return;
+  emulated::enqueue(stream, [=] { shim::run(grid, [&] { kernel(arguments...); }); });
+}
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,31 @@
+#pragma once
+// The type that arithmetic on a storage type is done in.
+
+#include "core/half.h"
+
+namespace halfstep {
+
+/// A type passed as a value.
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// The type that arithmetic on T is done in: double for double, float for the other floating ones,
+/// T itself otherwise.
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<float16> {
+  using type = float;
+};
+template <>
+struct ComputeType<bfloat16> {
+  using type = float;
+};
+template <class T>
+using Compute = typename ComputeType<T>::type;
+
+}  // namespace halfstep
