@@ -40,7 +40,7 @@ __global__ void map_kernel(
     if ((scalars >> n & 1U) != 0) x[n] = load(from.x[n][0]);
   }
   for (std::int64_t p = thread_of_grid(); p < packs; p += threads_of_grid()) {
-    Pack<T, k_width> in[N];
+    Pack<T, k_width> in[N] = {};
     Pack<R, k_width> out;
     for (int n = 0; n < N; ++n) {
       if ((scalars >> n & 1U) == 0) in[n] = load_pack<T, k_width>(from.x[n] + p * k_width);

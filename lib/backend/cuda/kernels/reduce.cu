@@ -1,0 +1,254 @@
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/kernels/device/dispatch.h"
+#include "backend/cuda/kernels/device/fold.h"
+#include "backend/cuda/kernels/reduce.h"
+
+namespace halfstep::backend::cuda::kernels {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Reduction>, 9> k_reductions{{
+    {"All", Reduction::all},
+    {"Any", Reduction::any},
+    {"ArgMax", Reduction::arg_max},
+    {"ArgMin", Reduction::arg_min},
+    {"Max", Reduction::max},
+    {"Mean", Reduction::mean},
+    {"Min", Reduction::min},
+    {"Prod", Reduction::prod},
+    {"Sum", Reduction::sum},
+}};
+
+FoldPlan plan_of(const Shape& shape, unsigned axes) {
+  const Steps dense = dense_steps(shape);
+  std::vector<std::int64_t> dims[2];
+  Steps steps[2] = {};
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    const unsigned reduced = axes >> axis & 1U;
+    steps[reduced][dims[reduced].size()] = dense[axis];
+    dims[reduced].push_back(shape[axis]);
+  }
+  return {Walk<1>(Shape(dims[0]), {steps[0]}), Walk<1>(Shape(dims[1]), {steps[1]})};
+}
+
+/// Sum, mean (`divisor` is the count) and sum of squares by halves (l2).
+template <class T, bool squares = false>
+struct SumFold {
+  using Value = Sum<T>;
+  const T* x;
+  T* y;
+  Value divisor;
+
+  __device__ Value first() const { return 0; }
+  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
+    const Value term = load_sum(x[offset]);
+    return sum + (squares ? term * term : term);
+  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t output, Value sum) const {
+    const bool divides = std::is_floating_point_v<Value> || divisor != 0;
+    y[output] = store<T>(divides ? sum / divisor : sum);
+  }
+};
+
+template <class T>
+struct ProductFold {
+  using Value = Sum<T>;
+  const T* x;
+  T* y;
+
+  __device__ Value first() const { return 1; }
+  __device__ Value take(Value product, std::int64_t offset, std::int64_t, std::int64_t) const {
+    return product * load_sum(x[offset]);
+  }
+  __device__ Value merge(Value a, Value b) const { return a * b; }
+  __device__ void finish(std::int64_t output, Value product) const {
+    y[output] = store<T>(product);
+  }
+};
+
+/// Whether x takes the place of the extremum so far; nothing replaces a NaN.
+template <bool largest, class C>
+__device__ inline bool beats(C x, C best) {
+  return !(largest ? x <= best : x >= best) && best == best;
+}
+
+template <class T, bool largest>
+struct ExtremumFold {
+  using Value = Compute<T>;
+  const T* x;
+  T* y;
+
+  __device__ Value first() const {
+    using Limits = std::numeric_limits<Value>;
+    if constexpr (Limits::has_infinity) {
+      return largest ? -Limits::infinity() : Limits::infinity();
+    } else {
+      return largest ? Limits::lowest() : Limits::max();
+    }
+  }
+  __device__ Value take(Value best, std::int64_t offset, std::int64_t, std::int64_t) const {
+    return merge(best, load(x[offset]));
+  }
+  __device__ Value merge(Value a, Value b) const { return beats<largest>(b, a) ? b : a; }
+  __device__ void finish(std::int64_t output, Value best) const { y[output] = store<T>(best); }
+};
+
+template <class C>
+struct Candidate {
+  C value;
+  std::int64_t index;  ///< -1: none
+};
+
+/// Parts are merged in any order: of equal values, and of several NaN, the first one stays.
+template <class T, bool largest, class Index>
+struct IndexFold {
+  using C = Compute<T>;
+  using Value = Candidate<C>;
+  const T* x;
+  Index* y;
+
+  __device__ Value first() const { return {C{}, -1}; }
+  __device__ Value take(Value best, std::int64_t offset, std::int64_t k, std::int64_t) const {
+    return merge(best, {load(x[offset]), k});
+  }
+  __device__ Value merge(Value a, Value b) const {
+    if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
+    const bool equal = a.value == b.value || (a.value != a.value && b.value != b.value);
+    if (equal) return a.index < b.index ? a : b;
+    return beats<largest>(b.value, a.value) ? b : a;
+  }
+  __device__ void finish(std::int64_t output, Value best) const {
+    y[output] = static_cast<Index>(best.index < 0 ? 0 : best.index);
+  }
+};
+
+template <bool all>
+struct LogicalFold {
+  using Value = bool;
+  const bool* x;
+  bool* y;
+
+  __device__ Value first() const { return all; }
+  __device__ Value take(Value value, std::int64_t offset, std::int64_t, std::int64_t) const {
+    return merge(value, x[offset]);
+  }
+  __device__ Value merge(Value a, Value b) const { return all ? a && b : a || b; }
+  __device__ void finish(std::int64_t output, Value value) const { y[output] = value; }
+};
+
+/// Calls f with the fold of a reduction.
+template <class T, class F>
+void with_number_fold(const ReduceParams& p, const FoldPlan& plan, const F& f) {
+  const T* x = static_cast<const T*>(p.x);
+  T* y = static_cast<T*>(p.y);
+  switch (p.reduction) {
+    case Reduction::max:
+      return f(ExtremumFold<T, true>{x, y});
+    case Reduction::min:
+      return f(ExtremumFold<T, false>{x, y});
+    case Reduction::mean:
+      return f(SumFold<T>{x, y, static_cast<Sum<T>>(plan.reduced.elements)});
+    case Reduction::prod:
+      return f(ProductFold<T>{x, y});
+    case Reduction::sum:
+      return f(SumFold<T>{x, y, 1});
+    default:
+      refuse(p.dtype);
+  }
+}
+
+template <class T, class F>
+void with_index_fold(const ReduceParams& p, const F& f) {
+  const T* x = static_cast<const T*>(p.x);
+  dispatch_index(p.index, [&]<class Index>(Type<Index>) {
+    Index* y = static_cast<Index*>(p.y);
+    if (p.reduction == Reduction::arg_max) return f(IndexFold<T, true, Index>{x, y});
+    f(IndexFold<T, false, Index>{x, y});
+  });
+}
+
+template <class F>
+void with_fold(const ReduceParams& p, const FoldPlan& plan, const F& f) {
+  switch (p.reduction) {
+    case Reduction::all:
+    case Reduction::any: {
+      if (p.dtype != DType::boolean) refuse(p.dtype);
+      const bool* x = static_cast<const bool*>(p.x);
+      bool* y = static_cast<bool*>(p.y);
+      if (p.reduction == Reduction::all) return f(LogicalFold<true>{x, y});
+      return f(LogicalFold<false>{x, y});
+    }
+    case Reduction::arg_max:
+    case Reduction::arg_min:
+      return dispatch_any(p.dtype, [&]<class T>(Type<T>) { with_index_fold<T>(p, f); });
+    default:
+      dispatch_number(p.dtype, [&]<class T>(Type<T>) { with_number_fold<T>(p, plan, f); });
+  }
+}
+
+FoldPlan plan_of(const L2LossParams& p) { return plan_of(Shape{p.elements}, 1); }
+
+template <class Index>
+__global__ void in_top_k_kernel(InTopKParams p) {
+  const auto k = static_cast<std::int64_t>(*static_cast<const Index*>(p.k));
+  for (std::int64_t r = thread_of_grid(); r < p.rows; r += threads_of_grid()) {
+    const float* x = p.scores + r * p.classes;
+    const auto target = static_cast<std::int64_t>(static_cast<const Index*>(p.targets)[r]);
+    bool known = target >= 0 && target < p.classes && std::isfinite(x[target]);
+    std::int64_t above = 0;
+    for (std::int64_t i = 0; known && i < p.classes; ++i) {
+      known = std::isfinite(x[i]);
+      above += x[i] > x[target] ? 1 : 0;
+    }
+    p.y[r] = known && above < k;
+  }
+}
+
+}  // namespace
+
+std::optional<Reduction> reduction_of(std::string_view op) {
+  for (const auto& [name, reduction] : k_reductions) {
+    if (name == op) return reduction;
+  }
+  return std::nullopt;
+}
+
+std::size_t reduce_workspace(const ReduceParams& p) {
+  const FoldPlan plan = plan_of(p.shape, p.axes);
+  std::size_t bytes = 0;
+  with_fold(p, plan, [&]<class Fold>(const Fold&) { bytes = plan.workspace_bytes<Fold>(); });
+  return bytes;
+}
+
+void reduce(Stream stream, const ReduceParams& p) {
+  const FoldPlan plan = plan_of(p.shape, p.axes);
+  with_fold(p, plan, [&](const auto& fold) { run_fold(stream, fold, plan, p.workspace); });
+}
+
+std::size_t l2_loss_workspace(const L2LossParams& p) {
+  std::size_t bytes = 0;
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
+    bytes = plan_of(p).template workspace_bytes<SumFold<T, true>>();
+  });
+  return bytes;
+}
+
+void l2_loss(Stream stream, const L2LossParams& p) {
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
+    const SumFold<T, true> fold{static_cast<const T*>(p.x), static_cast<T*>(p.y), 2};
+    run_fold(stream, fold, plan_of(p), p.workspace);
+  });
+}
+
+void in_top_k(Stream stream, const InTopKParams& p) {
+  dispatch_index(p.index, [&]<class Index>(Type<Index>) {
+    launch(in_top_k_kernel<Index>, grid_of(p.rows), stream, p);
+  });
+}
+
+}  // namespace halfstep::backend::cuda::kernels

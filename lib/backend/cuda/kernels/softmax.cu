@@ -1,0 +1,160 @@
+#include <cmath>
+#include <limits>
+
+#include "backend/cuda/kernels/device/dispatch.h"
+#include "backend/cuda/kernels/device/element.h"
+#include "backend/cuda/kernels/softmax.h"
+
+namespace halfstep::backend::cuda::kernels {
+namespace {
+
+constexpr int k_warp = 32;
+
+/// Lanes of a warp that share a row, a power of two, and where they stand.
+struct Rows {
+  std::int64_t rows;
+  std::int64_t classes;
+  int lanes;
+
+  /// The running thread's row, and its lane there; rows from `rows` on do not exist, but their
+  /// lanes must not leave, for whole warps shuffle.
+  __device__ std::int64_t row() const { return thread_of_grid() / lanes; }
+  __device__ int lane() const { return static_cast<int>(thread()) & (lanes - 1); }
+};
+
+Rows rows_of(std::int64_t rows, std::int64_t classes) {
+  int lanes = 1;
+  while (lanes < k_warp && lanes < classes) lanes *= 2;
+  return {rows, classes, lanes};
+}
+
+Grid grid_of_rows(const Rows& r) {
+  constexpr unsigned k_threads = 128;
+  const std::int64_t per_block = k_threads / static_cast<unsigned>(r.lanes);
+  return {.blocks = (r.rows + per_block - 1) / per_block, .threads = k_threads, .cooperates = true};
+}
+
+/// max(x) and log(sum(exp(x - max))) of a row, in all of its lanes. NaN and +inf make the second
+/// NaN.
+template <class C>
+struct RowSums {
+  C max;
+  C log_sum;
+};
+
+template <class T>
+__device__ inline RowSums<Compute<T>> row_sums(const Rows& r, const T* x) {
+  using C = Compute<T>;
+  const std::int64_t classes = r.row() < r.rows ? r.classes : 0;
+  C max = -std::numeric_limits<C>::infinity();
+  for (std::int64_t i = r.lane(); i < classes; i += r.lanes) {
+    const C value = load(x[i]);
+    max = value > max ? value : max;
+  }
+  for (int o = r.lanes / 2; o > 0; o /= 2) {
+    const C other = shuffle_xor(max, static_cast<unsigned>(o));
+    max = other > max ? other : max;
+  }
+  C sum = 0;
+  for (std::int64_t i = r.lane(); i < classes; i += r.lanes) sum += std::exp(load(x[i]) - max);
+  for (int o = r.lanes / 2; o > 0; o /= 2) sum += shuffle_xor(sum, static_cast<unsigned>(o));
+  return {max, std::log(sum)};
+}
+
+template <class T>
+__global__ void softmax_kernel(Rows r, const T* x, T* y, bool logarithm) {
+  const bool exists = r.row() < r.rows;
+  x += exists ? r.row() * r.classes : 0;
+  const auto s = row_sums(r, x);
+  if (!exists) return;
+  y += r.row() * r.classes;
+  for (std::int64_t i = r.lane(); i < r.classes; i += r.lanes) {
+    const auto log_y = load(x[i]) - s.max - s.log_sum;
+    y[i] = store<T>(logarithm ? log_y : std::exp(log_y));
+  }
+}
+
+template <class T>
+__global__ void cross_entropy_kernel(Rows r, const T* x, const T* labels, T* losses, T* dx) {
+  using C = Compute<T>;
+  const bool exists = r.row() < r.rows;
+  const std::int64_t at = exists ? r.row() * r.classes : 0;
+  const RowSums<C> s = row_sums(r, x + at);
+  C loss = 0;
+  for (std::int64_t i = r.lane(); exists && i < r.classes; i += r.lanes) {
+    const C log_y = load(x[at + i]) - s.max - s.log_sum;
+    const C label = load(labels[at + i]);
+    if (label != 0) loss -= label * log_y;
+    dx[at + i] = store<T>(std::exp(log_y) - label);
+  }
+  for (int o = r.lanes / 2; o > 0; o /= 2) loss += shuffle_xor(loss, static_cast<unsigned>(o));
+  if (!exists || r.lane() != 0) return;
+  losses[r.row()] = store<T>(std::isnan(s.log_sum) ? s.log_sum : loss);
+}
+
+template <class T, class Label>
+__global__ void sparse_cross_entropy_kernel(
+    Rows r, const T* x, const Label* labels, T* losses, T* dx) {
+  using C = Compute<T>;
+  constexpr C k_nan = std::numeric_limits<C>::quiet_NaN();
+  const bool exists = r.row() < r.rows;
+  x += exists ? r.row() * r.classes : 0;
+  const RowSums<C> s = row_sums(r, x);
+  if (!exists) return;
+  dx += r.row() * r.classes;
+  const auto label = static_cast<std::int64_t>(labels[r.row()]);
+  const bool known = label >= 0 && label < r.classes;
+  for (std::int64_t i = r.lane(); i < r.classes; i += r.lanes) {
+    const C y = std::exp(load(x[i]) - s.max - s.log_sum);
+    dx[i] = store<T>(known ? y - (i == label ? C(1) : C(0)) : k_nan);
+  }
+  if (r.lane() != 0) return;
+  losses[r.row()] = store<T>(known ? s.max + s.log_sum - load(x[label]) : k_nan);
+}
+
+}  // namespace
+
+void softmax(Stream stream, const SoftmaxParams& p) {
+  const Rows r = rows_of(p.rows, p.classes);
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
+    launch(softmax_kernel<T>,
+           grid_of_rows(r),
+           stream,
+           r,
+           static_cast<const T*>(p.x),
+           static_cast<T*>(p.y),
+           p.logarithm);
+  });
+}
+
+void cross_entropy(Stream stream, const CrossEntropyParams& p) {
+  const Rows r = rows_of(p.rows, p.classes);
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
+    launch(cross_entropy_kernel<T>,
+           grid_of_rows(r),
+           stream,
+           r,
+           static_cast<const T*>(p.logits),
+           static_cast<const T*>(p.labels),
+           static_cast<T*>(p.loss),
+           static_cast<T*>(p.gradient));
+  });
+}
+
+void sparse_cross_entropy(Stream stream, const SparseCrossEntropyParams& p) {
+  const Rows r = rows_of(p.rows, p.classes);
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
+    dispatch_index(p.label, [&]<class Label>(Type<Label>) {
+      launch(sparse_cross_entropy_kernel<T, Label>,
+             grid_of_rows(r),
+             stream,
+             r,
+             static_cast<const T*>(p.logits),
+             static_cast<const Label*>(p.labels),
+             static_cast<T*>(p.loss),
+             static_cast<T*>(p.gradient));
+    });
+  });
+}
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,249 @@
+#include <cmath>
+#include <utility>
+
+#include "backend/cuda/kernels/device/dispatch.h"
+#include "backend/cuda/kernels/device/map.h"
+#include "backend/cuda/kernels/update.h"
+
+namespace halfstep::backend::cuda::kernels {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
+    {"ResourceApplyAdagradV2", Update::adagrad},
+    {"ResourceApplyAdam", Update::adam},
+    {"ResourceApplyAdamW", Update::adam_w},
+    {"ResourceApplyCenteredRMSProp", Update::centered_rms_prop},
+    {"ResourceApplyGradientDescent", Update::gradient_descent},
+    {"ResourceApplyKerasMomentum", Update::momentum},
+    {"ResourceApplyKerasRMSProp", Update::keras_rms_prop},
+    {"ResourceApplyRMSProp", Update::rms_prop},
+}};
+
+/// The hyperparameters' addresses, then their values.
+template <class N>
+struct Numbers {
+  N rate, momentum, rho, beta1_power, beta2_power, beta1, beta2, epsilon, weight_decay;
+};
+
+template <class T>
+__device__ inline Compute<T> number(const T* p) {
+  return p == nullptr ? Compute<T>(0) : load(*p);
+}
+
+template <class T>
+__device__ inline Numbers<Compute<T>> load_numbers(const Numbers<const T*>& p) {
+  return {number(p.rate),
+          number(p.momentum),
+          number(p.rho),
+          number(p.beta1_power),
+          number(p.beta2_power),
+          number(p.beta1),
+          number(p.beta2),
+          number(p.epsilon),
+          number(p.weight_decay)};
+}
+
+// The rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once a
+// thread.
+
+template <class C>
+struct Rule {
+  Numbers<C> numbers{};
+  __device__ void prepare() {}
+};
+
+template <class C>
+struct GradientDescent : Rule<C> {
+  static constexpr int k_slots = 0;
+  __device__ void operator()(C g, C& w, C*) const { w -= this->numbers.rate * g; }
+};
+
+template <class C>
+struct Momentum : Rule<C> {
+  static constexpr int k_slots = 1;
+  bool nesterov = false;
+  __device__ void operator()(C g, C& w, C* s) const {
+    s[0] = this->numbers.momentum * s[0] - this->numbers.rate * g;
+    w += nesterov ? this->numbers.momentum * s[0] - this->numbers.rate * g : s[0];
+  }
+};
+
+template <class C>
+struct KerasRmsProp : Rule<C> {
+  static constexpr int k_slots = 1;
+  __device__ void operator()(C g, C& w, C* s) const {
+    const auto& n = this->numbers;
+    s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
+    w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
+  }
+};
+
+template <class C>
+struct RmsProp : Rule<C> {
+  static constexpr int k_slots = 2;
+  __device__ void operator()(C g, C& w, C* s) const {
+    const auto& n = this->numbers;
+    s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
+    s[1] = n.momentum * s[1] + n.rate * g / std::sqrt(s[0] + n.epsilon);
+    w -= s[1];
+  }
+};
+
+template <class C>
+struct CenteredRmsProp : Rule<C> {
+  static constexpr int k_slots = 3;
+  __device__ void operator()(C g, C& w, C* s) const {
+    const auto& n = this->numbers;
+    s[0] = n.rho * s[0] + (C(1) - n.rho) * g;
+    s[1] = n.rho * s[1] + (C(1) - n.rho) * (g * g);
+    // A variance that rounding brings below 0 counts as 0, where the bare formula could give NaN.
+    const C variance = s[1] - s[0] * s[0];
+    const C root = std::sqrt((variance < 0 ? C(0) : variance) + n.epsilon);
+    s[2] = n.momentum * s[2] + n.rate * g / root;
+    w -= s[2];
+  }
+};
+
+template <class C>
+struct Adam : Rule<C> {
+  static constexpr int k_slots = 2;
+  bool nesterov = false;
+  C step = 0;
+  __device__ void prepare() {
+    const auto& n = this->numbers;
+    step = n.rate * std::sqrt(C(1) - n.beta2_power) / (C(1) - n.beta1_power);
+  }
+  __device__ void operator()(C g, C& w, C* s) const {
+    const auto& n = this->numbers;
+    s[0] += (g - s[0]) * (C(1) - n.beta1);
+    s[1] += (g * g - s[1]) * (C(1) - n.beta2);
+    const C m = nesterov ? s[0] * n.beta1 + (C(1) - n.beta1) * g : s[0];
+    w -= step * m / (std::sqrt(s[1]) + n.epsilon);
+  }
+};
+
+template <class C>
+struct AdamW : Adam<C> {
+  __device__ void operator()(C g, C& w, C* s) const {
+    w -= w * this->numbers.weight_decay * this->numbers.rate;
+    Adam<C>::operator()(g, w, s);
+  }
+};
+
+template <class C>
+struct Adagrad : Rule<C> {
+  static constexpr int k_slots = 1;
+  bool update_slots = true;
+  __device__ void operator()(C g, C& w, C* s) const {
+    const auto& n = this->numbers;
+    s[0] += (update_slots ? C(1) : C(0)) * (g * g);
+    w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
+  }
+};
+
+template <class T>
+struct Tensors {
+  const T* gradient;
+  T* variable;
+  T* slots[3];
+};
+
+/// The elements from i * width on.
+template <int width, class T, class R>
+__device__ inline void update_at(const R& rule, const Tensors<T>& t, std::int64_t i) {
+  using C = Compute<T>;
+  const auto g = load_pack<T, width>(t.gradient + i * width);
+  auto w = load_pack<T, width>(t.variable + i * width);
+  Pack<T, width> slots[3] = {};
+  for (int k = 0; k < R::k_slots; ++k) slots[k] = load_pack<T, width>(t.slots[k] + i * width);
+  for (int e = 0; e < width; ++e) {
+    C weight = load(w.element[e]);
+    C slot[3] = {};
+    for (int k = 0; k < R::k_slots; ++k) slot[k] = load(slots[k].element[e]);
+    rule(load(g.element[e]), weight, slot);
+    w.element[e] = store<T>(weight);
+    for (int k = 0; k < R::k_slots; ++k) slots[k].element[e] = store<T>(slot[k]);
+  }
+  store_pack<T, width>(t.variable + i * width, w);
+  for (int k = 0; k < R::k_slots; ++k) store_pack<T, width>(t.slots[k] + i * width, slots[k]);
+}
+
+template <class T, class R>
+__global__ void update_kernel(R rule,
+                              Numbers<const T*> numbers,
+                              Tensors<T> t,
+                              std::int64_t elements,
+                              std::int64_t packs,
+                              const bool* ok) {
+  if (ok != nullptr && !*ok) return;
+  constexpr int k_width = k_pack_width<T>;
+  rule.numbers = load_numbers(numbers);
+  rule.prepare();
+  for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
+    update_at<k_width>(rule, t, i);
+  }
+  for (std::int64_t i = packs * k_width + thread_of_grid(); i < elements; i += threads_of_grid()) {
+    update_at<1>(rule, t, i);
+  }
+}
+
+template <class T, class R>
+void run(Stream stream, const UpdateParams& p, const R& rule) {
+  const auto at = [](const void* x) { return static_cast<const T*>(x); };
+  const Numbers<const T*> numbers{at(p.rate),
+                                  at(p.momentum),
+                                  at(p.rho),
+                                  at(p.beta1_power),
+                                  at(p.beta2_power),
+                                  at(p.beta1),
+                                  at(p.beta2),
+                                  at(p.epsilon),
+                                  at(p.weight_decay)};
+  Tensors<T> t{at(p.gradient), static_cast<T*>(p.variable), {}};
+  bool packed = aligned(t.gradient, 16) && aligned(t.variable, 16);
+  for (int k = 0; k < R::k_slots; ++k) {
+    t.slots[k] = static_cast<T*>(p.slots[static_cast<std::size_t>(k)]);
+    packed = packed && aligned(t.slots[k], 16);
+  }
+  const std::int64_t packs = packed ? p.elements / k_pack_width<T> : 0;
+  const std::int64_t work = p.elements - packs * (k_pack_width<T> - 1);
+  launch(update_kernel<T, R>, grid_of(work), stream, rule, numbers, t, p.elements, packs, p.ok);
+}
+
+template <class T>
+void run_rule(Stream stream, const UpdateParams& p) {
+  using C = Compute<T>;
+  switch (p.update) {
+    case Update::gradient_descent:
+      return run<T>(stream, p, GradientDescent<C>{});
+    case Update::momentum:
+      return run<T>(stream, p, Momentum<C>{{}, p.nesterov});
+    case Update::keras_rms_prop:
+      return run<T>(stream, p, KerasRmsProp<C>{});
+    case Update::rms_prop:
+      return run<T>(stream, p, RmsProp<C>{});
+    case Update::centered_rms_prop:
+      return run<T>(stream, p, CenteredRmsProp<C>{});
+    case Update::adam:
+      return run<T>(stream, p, Adam<C>{{}, p.nesterov});
+    case Update::adam_w:
+      return run<T>(stream, p, AdamW<C>{});
+    case Update::adagrad:
+      return run<T>(stream, p, Adagrad<C>{{}, p.update_slots});
+  }
+}
+
+}  // namespace
+
+std::optional<Update> update_of(std::string_view op) {
+  for (const auto& [name, update] : k_updates) {
+    if (name == op) return update;
+  }
+  return std::nullopt;
+}
+
+void update(Stream stream, const UpdateParams& p) {
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run_rule<T>(stream, p); });
+}
+
+}  // namespace halfstep::backend::cuda::kernels
