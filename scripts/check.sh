@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . scripts/lib.sh
 
-sources() { find lib app tests scripts \( -name '*.h' -o -name '*.cc' \) -type f | sort; }
+sources() { find lib app tests scripts \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \) -type f | sort; }
 
 # format: clang-format 14 with .clang-format, nothing to change.
 check_format() {

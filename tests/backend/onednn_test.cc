@@ -11,7 +11,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
 #include "graph/ops/ops.h"
-#include "kernels.h"
+#include "support/kernels.h"
 #include "support/tolerance.h"
 
 namespace halfstep::testing {

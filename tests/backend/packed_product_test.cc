@@ -9,9 +9,9 @@
 #include "backend/cpu/kernels.h"
 #include "core/parallel.h"
 #include "graph/ops/packed.h"
-#include "kernels.h"
 #include "lab.h"
 #include "packed.h"
+#include "support/kernels.h"
 #include "support/tolerance.h"
 
 namespace halfstep::testing {

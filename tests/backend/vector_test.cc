@@ -17,8 +17,8 @@
 #include "core/dispatch.h"
 #include "core/parallel.h"
 #include "graph/ops/ops.h"
-#include "kernels.h"
 #include "support/evaluate.h"
+#include "support/kernels.h"
 #include "support/tolerance.h"
 
 namespace halfstep::testing {

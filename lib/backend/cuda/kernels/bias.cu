@@ -1,4 +1,5 @@
 #include "backend/cuda/kernels/bias.h"
+
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/fold.h"
 #include "backend/cuda/kernels/device/map.h"

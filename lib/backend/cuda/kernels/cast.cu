@@ -1,7 +1,8 @@
+#include "backend/cuda/kernels/cast.h"
+
 #include <cmath>
 #include <limits>
 
-#include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
 

@@ -1,4 +1,5 @@
 #include "backend/cuda/kernels/dataset.h"
+
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/element.h"
 

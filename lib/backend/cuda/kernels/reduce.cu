@@ -1,3 +1,5 @@
+#include "backend/cuda/kernels/reduce.h"
+
 #include <array>
 #include <cmath>
 #include <limits>
@@ -6,7 +8,6 @@
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/fold.h"
-#include "backend/cuda/kernels/reduce.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {

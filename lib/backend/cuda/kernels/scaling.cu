@@ -1,3 +1,5 @@
+#include "backend/cuda/kernels/scaling.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -6,7 +8,6 @@
 
 #include "backend/cuda/kernels/device/element.h"
 #include "backend/cuda/kernels/device/map.h"
-#include "backend/cuda/kernels/scaling.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {

@@ -1,9 +1,10 @@
+#include "backend/cuda/kernels/softmax.h"
+
 #include <cmath>
 #include <limits>
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/element.h"
-#include "backend/cuda/kernels/softmax.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {

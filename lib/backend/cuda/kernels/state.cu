@@ -1,8 +1,9 @@
+#include "backend/cuda/kernels/state.h"
+
 #include <cstdint>
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
-#include "backend/cuda/kernels/state.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {

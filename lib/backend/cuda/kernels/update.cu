@@ -1,9 +1,10 @@
+#include "backend/cuda/kernels/update.h"
+
 #include <cmath>
 #include <utility>
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
-#include "backend/cuda/kernels/update.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "support/kernels.h"
 
 #include <doctest/doctest.h>
 

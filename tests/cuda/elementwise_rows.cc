@@ -1,0 +1,262 @@
+#include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/cast.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/kernels/reduce.h"
+#include "backend/cuda/kernels/softmax.h"
+#include "graph/ops/ops.h"
+#include "kernel_rows.h"
+
+namespace halfstep::testing {
+namespace {
+
+namespace own = backend::cuda::kernels;
+using backend::Accepts;
+using backend::Args;
+using backend::Capabilities;
+using backend::Kernel;
+using backend::NodeView;
+using backend::Prepared;
+
+Accepts any(const NodeView&, const Capabilities&) { return Accepts::yes(); }
+
+double alpha_of(const NodeView& node) { return node.attrs().get_or<double>("alpha", 0); }
+
+Prepared prepare_unary(const NodeView& node, const Capabilities&) {
+  own::UnaryParams p{.function = own::unary_of(node.node.op).value(),
+                     .dtype = node.input(0).dtype,
+                     .elements = node.output().shape.elements(),
+                     .alpha = alpha_of(node)};
+  return backend::launch([p](const Args& a) mutable {
+    p.x = a.in[0].data;
+    p.y = a.out[0].data;
+    own::unary(nullptr, p);
+  });
+}
+
+Prepared prepare_binary(const NodeView& node, const Capabilities&) {
+  own::BinaryParams p{.function = own::binary_of(node.node.op).value(),
+                      .dtype = node.input(0).dtype,
+                      .a_shape = node.input(0).shape,
+                      .b_shape = node.input(1).shape,
+                      .shape = node.output().shape,
+                      .alpha = alpha_of(node)};
+  return backend::launch([p](const Args& a) mutable {
+    p.a = a.in[0].data;
+    p.b = a.in[1].data;
+    p.y = a.out[0].data;
+    own::binary(nullptr, p);
+  });
+}
+
+Prepared prepare_clip(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::clip(nullptr,
+              {.dtype = a.in[0].dtype,
+               .x = a.in[0].data,
+               .low = a.in[1].data,
+               .high = a.in[2].data,
+               .y = a.out[0].data,
+               .x_shape = a.in[0].shape,
+               .low_shape = a.in[1].shape,
+               .high_shape = a.in[2].shape,
+               .shape = a.out[0].shape});
+  });
+}
+
+Prepared prepare_select(const NodeView& node, const Capabilities&) {
+  const bool rows = node.node.op == "Select" && node.input(0).shape.rank() == 1;
+  return backend::launch([rows](const Args& a) {
+    own::select(nullptr,
+                {.element_bytes = size_bytes(a.out[0].dtype),
+                 .condition = a.in[0].as<bool>(),
+                 .t = a.in[1].data,
+                 .e = a.in[2].data,
+                 .y = a.out[0].data,
+                 .condition_shape = a.in[0].shape,
+                 .t_shape = a.in[1].shape,
+                 .e_shape = a.in[2].shape,
+                 .shape = a.out[0].shape,
+                 .rows = rows});
+  });
+}
+
+Prepared prepare_add_n(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    std::vector<const void*> inputs;
+    for (const TensorView& x : a.in) inputs.push_back(x.data);
+    own::add_n(nullptr,
+               {.dtype = a.out[0].dtype,
+                .inputs = inputs,
+                .y = a.out[0].data,
+                .elements = a.out[0].elements()});
+  });
+}
+
+Prepared prepare_cast(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::cast(nullptr,
+              {.from = a.in[0].dtype,
+               .to = a.out[0].dtype,
+               .x = a.in[0].data,
+               .y = a.out[0].data,
+               .elements = a.out[0].elements()});
+  });
+}
+
+/// outer, channels and inner of an op with a data_format.
+struct Channels {
+  std::int64_t outer, channels, inner;
+};
+
+Channels channels_of(const NodeView& node) {
+  const Shape& x = node.input(0).shape;
+  const bool last = node.attrs().get<std::string>("data_format") == "NHWC";
+  const std::size_t axis = last ? x.rank() - 1 : 1;
+  return {x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank())};
+}
+
+Prepared prepare_bias_add(const NodeView& node, const Capabilities&) {
+  const Channels c = channels_of(node);
+  return backend::launch([c](const Args& a) {
+    own::bias_add(nullptr,
+                  {.dtype = a.in[0].dtype,
+                   .x = a.in[0].data,
+                   .bias = a.in[1].data,
+                   .y = a.out[0].data,
+                   .outer = c.outer,
+                   .channels = c.channels,
+                   .inner = c.inner});
+  });
+}
+
+Prepared prepare_bias_grad(const NodeView& node, const Capabilities&) {
+  const Channels c = channels_of(node);
+  own::BiasGradParams p{
+      .dtype = node.input(0).dtype, .outer = c.outer, .channels = c.channels, .inner = c.inner};
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.dy = a.in[0].data;
+        p.dbias = a.out[0].data;
+        p.workspace = a.workspace;
+        own::bias_grad(nullptr, p);
+      },
+      own::bias_grad_workspace(p));
+}
+
+Prepared prepare_reduce(const NodeView& node, const Capabilities&) {
+  own::ReduceParams p{.reduction = own::reduction_of(node.node.op).value(),
+                      .dtype = node.input(0).dtype,
+                      .index = node.output().dtype,
+                      .shape = node.input(0).shape};
+  const std::vector<std::int64_t> axes = node.constant(1).value();
+  for (std::int64_t axis : axes) {
+    const auto rank = static_cast<std::int64_t>(p.shape.rank());
+    p.axes |= 1U << (axis < 0 ? axis + rank : axis);
+  }
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.y = a.out[0].data;
+        p.workspace = a.workspace;
+        own::reduce(nullptr, p);
+      },
+      own::reduce_workspace(p));
+}
+
+Prepared prepare_l2_loss(const NodeView& node, const Capabilities&) {
+  own::L2LossParams p{.dtype = node.input(0).dtype, .elements = node.input(0).shape.elements()};
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.y = a.out[0].data;
+        p.workspace = a.workspace;
+        own::l2_loss(nullptr, p);
+      },
+      own::l2_loss_workspace(p));
+}
+
+Prepared prepare_in_top_k(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::in_top_k(nullptr,
+                  {.index = a.in[1].dtype,
+                   .scores = a.in[0].as<float>(),
+                   .targets = a.in[1].data,
+                   .k = a.in[2].data,
+                   .y = a.out[0].as<bool>(),
+                   .rows = a.in[0].shape[0],
+                   .classes = a.in[0].shape[1]});
+  });
+}
+
+Prepared prepare_softmax(const NodeView& node, const Capabilities&) {
+  const bool logarithm = node.node.op == "LogSoftmax";
+  return backend::launch([logarithm](const Args& a) {
+    const Shape& x = a.in[0].shape;
+    own::softmax(nullptr,
+                 {.dtype = a.in[0].dtype,
+                  .x = a.in[0].data,
+                  .y = a.out[0].data,
+                  .rows = x.elements(0, x.rank() - 1),
+                  .classes = x.back(),
+                  .logarithm = logarithm});
+  });
+}
+
+Prepared prepare_cross_entropy(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::cross_entropy(nullptr,
+                       {.dtype = a.in[0].dtype,
+                        .logits = a.in[0].data,
+                        .labels = a.in[1].data,
+                        .loss = a.out[0].data,
+                        .gradient = a.out[1].data,
+                        .rows = a.in[0].shape[0],
+                        .classes = a.in[0].shape[1]});
+  });
+}
+
+Prepared prepare_sparse_cross_entropy(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::sparse_cross_entropy(nullptr,
+                              {.dtype = a.in[0].dtype,
+                               .label = a.in[1].dtype,
+                               .logits = a.in[0].data,
+                               .labels = a.in[1].data,
+                               .loss = a.out[0].data,
+                               .gradient = a.out[1].data,
+                               .rows = a.in[0].shape[0],
+                               .classes = a.in[0].shape[1]});
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> elementwise_rows() {
+  std::vector<Kernel> rows{
+      {"AddN", "cuda/add_n", any, prepare_add_n},
+      {"BiasAdd", "cuda/bias_add", any, prepare_bias_add},
+      {"BiasAddGrad", "cuda/bias_grad", any, prepare_bias_grad},
+      {"Cast", "cuda/cast", any, prepare_cast},
+      {"ClipByValue", "cuda/clip", any, prepare_clip},
+      {"InTopKV2", "cuda/in_top_k", any, prepare_in_top_k},
+      {"L2Loss", "cuda/l2_loss", any, prepare_l2_loss},
+      {"LogSoftmax", "cuda/softmax", any, prepare_softmax},
+      {"Select", "cuda/select", any, prepare_select},
+      {"SelectV2", "cuda/select", any, prepare_select},
+      {"Softmax", "cuda/softmax", any, prepare_softmax},
+      {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", any, prepare_cross_entropy},
+      {"SparseSoftmaxCrossEntropyWithLogits",
+       "cuda/sparse_cross_entropy",
+       any,
+       prepare_sparse_cross_entropy},
+  };
+  for (const graph::OpDef& op : graph::op_table().all()) {
+    if (op.infer == nullptr) continue;
+    if (own::unary_of(op.name)) rows.push_back({op.name, "cuda/unary", any, prepare_unary});
+    if (own::binary_of(op.name)) rows.push_back({op.name, "cuda/binary", any, prepare_binary});
+    if (own::reduction_of(op.name)) rows.push_back({op.name, "cuda/reduce", any, prepare_reduce});
+  }
+  return rows;
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,188 @@
+#include "backend/cuda/kernels/image.h"
+#include "backend/cuda/kernels/norm.h"
+#include "backend/cuda/kernels/pool.h"
+#include "graph/ops/window.h"
+#include "kernel_rows.h"
+
+namespace halfstep::testing {
+namespace {
+
+namespace own = backend::cuda::kernels;
+using backend::Args;
+using backend::Capabilities;
+using backend::Kernel;
+using backend::NodeView;
+using backend::Prepared;
+
+own::PoolAxis axis_of(const graph::ops::WindowAxis& a) {
+  return {.input = a.input,
+          .output = a.output,
+          .size = a.size,
+          .stride = a.stride,
+          .pad_before = a.pad_before};
+}
+
+own::PoolGeometry geometry_of(const NodeView& node, const Shape& x) {
+  const graph::ops::Window window = graph::ops::pool_window(node.attrs(), x);
+  return {.batch = x[0],
+          .channels = x[3],
+          .height = axis_of(window.height),
+          .width = axis_of(window.width)};
+}
+
+template <void (*pool)(own::Stream, const own::PoolParams&)>
+Prepared prepare_pool(const NodeView& node, const Capabilities&) {
+  own::PoolParams p{.dtype = node.output().dtype,
+                    .geometry = geometry_of(node, node.input(0).shape)};
+  return backend::launch([p](const Args& a) mutable {
+    p.x = a.in[0].data;
+    p.y = a.out[0].data;
+    pool(nullptr, p);
+  });
+}
+
+Prepared prepare_max_pool_grad(const NodeView& node, const Capabilities&) {
+  own::MaxPoolGradParams p{.dtype = node.output().dtype,
+                           .geometry = geometry_of(node, node.input(0).shape)};
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.dy = a.in[2].data;
+        p.dx = a.out[0].data;
+        p.workspace = a.workspace;
+        own::max_pool_grad(nullptr, p);
+      },
+      own::max_pool_grad_workspace(p));
+}
+
+Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
+  own::AvgPoolGradParams p{.dtype = node.output().dtype,
+                           .geometry = geometry_of(node, node.output().shape)};
+  return backend::launch([p](const Args& a) mutable {
+    p.dy = a.in[1].data;
+    p.dx = a.out[0].data;
+    own::avg_pool_grad(nullptr, p);
+  });
+}
+
+Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  own::BatchNormParams p{.dtype = node.input(0).dtype,
+                         .statistics = node.input(1).dtype,
+                         .rows = x.elements() / x.back(),
+                         .channels = x.back(),
+                         .epsilon = node.attrs().get<double>("epsilon"),
+                         .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
+                         .training = node.attrs().get<bool>("is_training")};
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.scale = a.in[1].data;
+        p.offset = a.in[2].data;
+        p.mean = a.in[3].data;
+        p.variance = a.in[4].data;
+        p.y = a.out[0].data;
+        p.new_mean = a.out[1].data;
+        p.new_variance = a.out[2].data;
+        p.saved_mean = a.out[3].data;
+        p.saved_variance = a.out[4].data;
+        p.reserved = a.out[5].data;
+        p.workspace = a.workspace;
+        own::batch_norm(nullptr, p);
+      },
+      own::batch_norm_workspace(p));
+}
+
+Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(1).shape;
+  own::BatchNormGradParams p{.dtype = node.input(1).dtype,
+                             .statistics = node.input(3).dtype,
+                             .rows = x.elements() / x.back(),
+                             .channels = x.back(),
+                             .epsilon = node.attrs().get<double>("epsilon"),
+                             .training = node.attrs().get<bool>("is_training")};
+  return backend::launch(
+      [p](const Args& a) mutable {
+        p.dy = a.in[0].data;
+        p.x = a.in[1].data;
+        p.scale = a.in[2].as<float>();
+        p.mean = a.in[3].data;
+        p.variance = a.in[4].data;
+        p.dx = a.out[0].data;
+        p.dscale = a.out[1].data;
+        p.doffset = a.out[2].data;
+        p.workspace = a.workspace;
+        own::batch_norm_grad(nullptr, p);
+      },
+      own::batch_norm_grad_workspace(p));
+}
+
+own::ImageBatch images_of(const NodeView& node) {
+  const Shape& x = node.output().shape;
+  return {.dtype = node.output().dtype,
+          .batch = x[0],
+          .rows = x[1],
+          .columns = x[2],
+          .channels = x[3],
+          .seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed")),
+          .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"))};
+}
+
+void bind(own::ImageBatch& images, const Args& a) {
+  images.x = a.in[0].data;
+  images.ordinal = a.in[1].as<std::int64_t>();
+  images.y = a.out[0].data;
+}
+
+Prepared prepare_flip(const NodeView& node, const Capabilities&) {
+  const std::string& mode = node.attrs().get<std::string>("mode");
+  own::FlipParams p{.images = images_of(node),
+                    .vertical = mode != "horizontal",
+                    .horizontal = mode != "vertical"};
+  return backend::launch([p](const Args& a) mutable {
+    bind(p.images, a);
+    own::random_flip(nullptr, p);
+  });
+}
+
+own::FillMode fill_named(std::string_view word) {
+  if (word == "constant") return own::FillMode::constant;
+  if (word == "nearest") return own::FillMode::nearest;
+  return word == "reflect" ? own::FillMode::reflect : own::FillMode::wrap;
+}
+
+Prepared prepare_translation(const NodeView& node, const Capabilities&) {
+  const graph::Attrs& attrs = node.attrs();
+  const auto real = [&](std::string_view name) {
+    return static_cast<float>(attrs.get<double>(name));
+  };
+  own::TranslationParams p{.images = images_of(node),
+                           .height_low = real("height_low"),
+                           .height_high = real("height_high"),
+                           .width_low = real("width_low"),
+                           .width_high = real("width_high"),
+                           .fill_value = real("fill_value"),
+                           .fill = fill_named(attrs.get<std::string>("fill_mode")),
+                           .bilinear = attrs.get<std::string>("interpolation") == "bilinear"};
+  return backend::launch([p](const Args& a) mutable {
+    bind(p.images, a);
+    own::random_translation(nullptr, p);
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> image_rows() {
+  return {
+      {"AvgPool", "cuda/avg_pool", nullptr, prepare_pool<own::avg_pool>},
+      {"AvgPoolGrad", "cuda/avg_pool_grad", nullptr, prepare_avg_pool_grad},
+      {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
+      {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
+      {"MaxPool", "cuda/max_pool", nullptr, prepare_pool<own::max_pool>},
+      {"MaxPoolGrad", "cuda/max_pool_grad", nullptr, prepare_max_pool_grad},
+      {"RandomFlip", "cuda/random_flip", nullptr, prepare_flip},
+      {"RandomTranslation", "cuda/random_translation", nullptr, prepare_translation},
+  };
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,188 @@
+#include "backend/cuda/kernels/random.h"
+#include "backend/cuda/kernels/scaling.h"
+#include "backend/cuda/kernels/state.h"
+#include "backend/cuda/kernels/update.h"
+#include "graph/op_def.h"
+#include "kernel_rows.h"
+
+namespace halfstep::testing {
+namespace {
+
+namespace own = backend::cuda::kernels;
+using backend::Args;
+using backend::Capabilities;
+using backend::Kernel;
+using backend::NodeView;
+using backend::Prepared;
+
+Prepared prepare_update(const NodeView& node, const Capabilities&) {
+  const graph::Attrs& attrs = node.attrs();
+  own::UpdateParams p{.update = own::update_of(node.node.op).value(),
+                      .dtype = attrs.get<DType>("T"),
+                      .nesterov = attrs.get_or<bool>("use_nesterov", false),
+                      .update_slots = attrs.get_or<bool>("update_slots", true)};
+  std::vector<std::string_view> ports;
+  for (const auto& port : node.node.def->inputs) ports.push_back(port.name);
+  return backend::launch([p, ports](const Args& a) mutable {
+    std::size_t slot = 0;
+    p.variable = a.in[0].data;
+    for (std::size_t i = 1; i < a.in.size(); ++i) {
+      void* data = a.in[i].data;
+      const std::string_view port = ports[i];
+      if (port == "grad" || port == "delta") {
+        p.gradient = data;
+        p.elements = a.in[i].elements();
+      } else if (port == "lr" || port == "alpha") {
+        p.rate = data;
+      } else if (port == "rho") {
+        p.rho = data;
+      } else if (port == "momentum") {
+        p.momentum = data;
+      } else if (port == "beta1_power") {
+        p.beta1_power = data;
+      } else if (port == "beta2_power") {
+        p.beta2_power = data;
+      } else if (port == "beta1") {
+        p.beta1 = data;
+      } else if (port == "beta2") {
+        p.beta2 = data;
+      } else if (port == "epsilon") {
+        p.epsilon = data;
+      } else if (port == "weight_decay") {
+        p.weight_decay = data;
+      } else if (port == "ok") {
+        p.ok = a.in[i].as<bool>();
+      } else {
+        p.slots[slot++] = data;
+      }
+    }
+    own::update(nullptr, p);
+  });
+}
+
+Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
+  own::UniformParams p{
+      .seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed")),
+      .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"))};
+  return backend::launch([p](const Args& a) mutable {
+    p.ordinal = a.in[0].as<std::int64_t>();
+    p.y = a.out[0].as<float>();
+    p.elements = a.out[0].elements();
+    own::uniform(nullptr, p);
+  });
+}
+
+Prepared prepare_all_finite(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    std::vector<own::CheckedTensor> tensors;
+    for (const TensorView& x : a.in) tensors.push_back({x.dtype, x.data, x.elements()});
+    own::all_finite(nullptr, {.tensors = tensors, .ok = a.out[0].as<bool>()});
+  });
+}
+
+Prepared prepare_loss_scale(const NodeView& node, const Capabilities&) {
+  const graph::Attrs& attrs = node.attrs();
+  const auto real = [&](std::string_view name) {
+    return static_cast<float>(attrs.get<double>(name));
+  };
+  own::LossScaleParams p{
+      .growth_factor = real("growth_factor"),
+      .backoff_factor = real("backoff_factor"),
+      .min_scale = real("min_scale"),
+      .max_scale = real("max_scale"),
+      .growth_steps = attrs.get<std::int64_t>("growth_steps"),
+      .hysteresis = static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis")),
+      .grow_on_equal = attrs.get<bool>("grow_on_equal"),
+      .guard = attrs.get<bool>("guard")};
+  return backend::launch([p](const Args& a) mutable {
+    p.scale = a.in[0].as<float>();
+    p.good_steps = a.in[1].as<std::int32_t>();
+    p.hysteresis_left = a.in[2].as<std::int32_t>();
+    p.ok = a.in[3].as<bool>();
+    own::update_loss_scale(nullptr, p);
+  });
+}
+
+own::Schedule schedule_named(std::string_view kind) {
+  if (kind == "constant") return own::Schedule::constant;
+  if (kind == "piecewise_constant") return own::Schedule::piecewise_constant;
+  if (kind == "exponential_decay") return own::Schedule::exponential_decay;
+  if (kind == "cosine_decay") return own::Schedule::cosine_decay;
+  if (kind == "inverse_time_decay") return own::Schedule::inverse_time_decay;
+  return own::Schedule::polynomial_decay;
+}
+
+Prepared prepare_learning_rate(const NodeView& node, const Capabilities&) {
+  const graph::Attrs& attrs = node.attrs();
+  own::LearningRateParams p{.schedule = schedule_named(attrs.get<std::string>("kind")),
+                            .base = attrs.get<double>("base"),
+                            .decay_rate = attrs.get<double>("decay_rate"),
+                            .alpha = attrs.get<double>("alpha"),
+                            .end = attrs.get<double>("end"),
+                            .power = attrs.get<double>("power"),
+                            .warmup_start = attrs.get<double>("warmup_start"),
+                            .warmup_target = attrs.get<double>("warmup_target"),
+                            .decay_steps = attrs.get<std::int64_t>("decay_steps"),
+                            .warmup_steps = attrs.get<std::int64_t>("warmup_steps"),
+                            .staircase = attrs.get<bool>("staircase"),
+                            .cycle = attrs.get<bool>("cycle")};
+  const auto& values = attrs.get<std::vector<double>>("values");
+  const auto& boundaries = attrs.get<std::vector<std::int64_t>>("boundaries");
+  p.pieces = values.size();
+  std::copy(values.begin(), values.end(), p.values.begin());
+  std::copy(boundaries.begin(), boundaries.end(), p.boundaries.begin());
+  return backend::launch([p](const Args& a) mutable {
+    p.step = a.in[0].as<std::int64_t>();
+    p.rate = a.out[0].as<float>();
+    own::learning_rate(nullptr, p);
+  });
+}
+
+const bool* ok_of(const Args& a) { return a.in.size() < 3 ? nullptr : a.in[2].as<bool>(); }
+
+Prepared prepare_assign(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::assign(nullptr,
+                {.variable = a.in[0].data,
+                 .value = a.in[1].data,
+                 .bytes = a.in[1].bytes(),
+                 .ok = ok_of(a)});
+  });
+}
+
+Prepared prepare_assign_add(const NodeView&, const Capabilities&) {
+  return backend::launch([](const Args& a) {
+    own::assign_add(nullptr,
+                    {.dtype = a.in[1].dtype,
+                     .variable = a.in[0].data,
+                     .value = a.in[1].data,
+                     .elements = a.in[1].elements(),
+                     .ok = ok_of(a)});
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> training_rows() {
+  std::vector<Kernel> rows{
+      {"AllFinite", "cuda/all_finite", nullptr, prepare_all_finite},
+      {"AssignAddVariableOp", "cuda/assign_add", nullptr, prepare_assign_add},
+      {"AssignVariableOp", "cuda/assign", nullptr, prepare_assign},
+      {"LearningRate", "cuda/learning_rate", nullptr, prepare_learning_rate},
+      {"RandomUniformFromOrdinal", "cuda/uniform", nullptr, prepare_uniform},
+      {"UpdateLossScale", "cuda/update_loss_scale", nullptr, prepare_loss_scale},
+  };
+  for (std::string_view op : {"ResourceApplyAdagradV2",
+                              "ResourceApplyAdam",
+                              "ResourceApplyAdamW",
+                              "ResourceApplyCenteredRMSProp",
+                              "ResourceApplyGradientDescent",
+                              "ResourceApplyKerasMomentum",
+                              "ResourceApplyKerasRMSProp",
+                              "ResourceApplyRMSProp"}) {
+    rows.push_back({op, "cuda/update", nullptr, prepare_update});
+  }
+  return rows;
+}
+
+}  // namespace halfstep::testing
