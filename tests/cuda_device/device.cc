@@ -15,16 +15,16 @@ OnDevice::OnDevice(std::size_t bytes) : address_(device().allocate(bytes)), byte
   device().fill(address_, 0xff, bytes);
 }
 
-OnDevice::OnDevice(const Tensor& tensor) : OnDevice(tensor.bytes()) {
-  device().upload(address_, tensor.view().data, tensor.bytes());
+OnDevice::OnDevice(const TensorView& tensor) : OnDevice(tensor.bytes()) {
+  device().upload(address_, tensor.data, tensor.bytes());
   device().synchronize();
 }
 
 OnDevice::~OnDevice() { device().release(address_); }
 
-void OnDevice::read(Tensor& tensor) const {
+void OnDevice::read(const TensorView& tensor) const {
   require(tensor.bytes() <= bytes_, "{} bytes wanted of {}", tensor.bytes(), bytes_);
-  device().download(tensor.view().data, address_, tensor.bytes());
+  device().download(tensor.data, address_, tensor.bytes());
   device().synchronize();
 }
 

@@ -16,14 +16,16 @@ backend::cuda::Vendor& device();
 class OnDevice {
  public:
   explicit OnDevice(std::size_t bytes);
-  explicit OnDevice(const Tensor& tensor);
+  explicit OnDevice(const Tensor& tensor) : OnDevice(tensor.view()) {}
+  explicit OnDevice(const TensorView& tensor);
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice();
 
   void* address() const { return address_; }
   /// Waits for the device and copies the bytes back.
-  void read(Tensor& tensor) const;
+  void read(Tensor& tensor) const { read(tensor.view()); }
+  void read(const TensorView& tensor) const;
 
  private:
   void* address_ = nullptr;

@@ -3,8 +3,8 @@
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/reduce.h"
 #include "backend/cuda/kernels/softmax.h"
+#include "cuda_device/kernel_rows.h"
 #include "graph/ops/ops.h"
-#include "kernel_rows.h"
 
 namespace halfstep::testing {
 namespace {
@@ -26,10 +26,10 @@ Prepared prepare_unary(const NodeView& node, const Capabilities&) {
                      .dtype = node.input(0).dtype,
                      .elements = node.output().shape.elements(),
                      .alpha = alpha_of(node)};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.x = a.in[0].data;
     p.y = a.out[0].data;
-    own::unary(nullptr, p);
+    own::unary(device().stream(), p);
   });
 }
 
@@ -40,17 +40,17 @@ Prepared prepare_binary(const NodeView& node, const Capabilities&) {
                       .b_shape = node.input(1).shape,
                       .shape = node.output().shape,
                       .alpha = alpha_of(node)};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.a = a.in[0].data;
     p.b = a.in[1].data;
     p.y = a.out[0].data;
-    own::binary(nullptr, p);
+    own::binary(device().stream(), p);
   });
 }
 
 Prepared prepare_clip(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::clip(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::clip(device().stream(),
               {.dtype = a.in[0].dtype,
                .x = a.in[0].data,
                .low = a.in[1].data,
@@ -65,8 +65,8 @@ Prepared prepare_clip(const NodeView&, const Capabilities&) {
 
 Prepared prepare_select(const NodeView& node, const Capabilities&) {
   const bool rows = node.node.op == "Select" && node.input(0).shape.rank() == 1;
-  return backend::launch([rows](const Args& a) {
-    own::select(nullptr,
+  return launch_on_device([rows](const Args& a) {
+    own::select(device().stream(),
                 {.element_bytes = size_bytes(a.out[0].dtype),
                  .condition = a.in[0].as<bool>(),
                  .t = a.in[1].data,
@@ -81,10 +81,10 @@ Prepared prepare_select(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_add_n(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
+  return launch_on_device([](const Args& a) {
     std::vector<const void*> inputs;
     for (const TensorView& x : a.in) inputs.push_back(x.data);
-    own::add_n(nullptr,
+    own::add_n(device().stream(),
                {.dtype = a.out[0].dtype,
                 .inputs = inputs,
                 .y = a.out[0].data,
@@ -93,8 +93,8 @@ Prepared prepare_add_n(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_cast(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::cast(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::cast(device().stream(),
               {.from = a.in[0].dtype,
                .to = a.out[0].dtype,
                .x = a.in[0].data,
@@ -117,8 +117,8 @@ Channels channels_of(const NodeView& node) {
 
 Prepared prepare_bias_add(const NodeView& node, const Capabilities&) {
   const Channels c = channels_of(node);
-  return backend::launch([c](const Args& a) {
-    own::bias_add(nullptr,
+  return launch_on_device([c](const Args& a) {
+    own::bias_add(device().stream(),
                   {.dtype = a.in[0].dtype,
                    .x = a.in[0].data,
                    .bias = a.in[1].data,
@@ -133,12 +133,12 @@ Prepared prepare_bias_grad(const NodeView& node, const Capabilities&) {
   const Channels c = channels_of(node);
   own::BiasGradParams p{
       .dtype = node.input(0).dtype, .outer = c.outer, .channels = c.channels, .inner = c.inner};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.dy = a.in[0].data;
         p.dbias = a.out[0].data;
         p.workspace = a.workspace;
-        own::bias_grad(nullptr, p);
+        own::bias_grad(device().stream(), p);
       },
       own::bias_grad_workspace(p));
 }
@@ -153,31 +153,31 @@ Prepared prepare_reduce(const NodeView& node, const Capabilities&) {
     const auto rank = static_cast<std::int64_t>(p.shape.rank());
     p.axes |= 1U << (axis < 0 ? axis + rank : axis);
   }
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
         p.y = a.out[0].data;
         p.workspace = a.workspace;
-        own::reduce(nullptr, p);
+        own::reduce(device().stream(), p);
       },
       own::reduce_workspace(p));
 }
 
 Prepared prepare_l2_loss(const NodeView& node, const Capabilities&) {
   own::L2LossParams p{.dtype = node.input(0).dtype, .elements = node.input(0).shape.elements()};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
         p.y = a.out[0].data;
         p.workspace = a.workspace;
-        own::l2_loss(nullptr, p);
+        own::l2_loss(device().stream(), p);
       },
       own::l2_loss_workspace(p));
 }
 
 Prepared prepare_in_top_k(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::in_top_k(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::in_top_k(device().stream(),
                   {.index = a.in[1].dtype,
                    .scores = a.in[0].as<float>(),
                    .targets = a.in[1].data,
@@ -190,9 +190,9 @@ Prepared prepare_in_top_k(const NodeView&, const Capabilities&) {
 
 Prepared prepare_softmax(const NodeView& node, const Capabilities&) {
   const bool logarithm = node.node.op == "LogSoftmax";
-  return backend::launch([logarithm](const Args& a) {
+  return launch_on_device([logarithm](const Args& a) {
     const Shape& x = a.in[0].shape;
-    own::softmax(nullptr,
+    own::softmax(device().stream(),
                  {.dtype = a.in[0].dtype,
                   .x = a.in[0].data,
                   .y = a.out[0].data,
@@ -203,8 +203,8 @@ Prepared prepare_softmax(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_cross_entropy(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::cross_entropy(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::cross_entropy(device().stream(),
                        {.dtype = a.in[0].dtype,
                         .logits = a.in[0].data,
                         .labels = a.in[1].data,
@@ -216,8 +216,8 @@ Prepared prepare_cross_entropy(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_sparse_cross_entropy(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::sparse_cross_entropy(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::sparse_cross_entropy(device().stream(),
                               {.dtype = a.in[0].dtype,
                                .label = a.in[1].dtype,
                                .logits = a.in[0].data,

@@ -2,8 +2,8 @@
 #include "backend/cuda/kernels/scaling.h"
 #include "backend/cuda/kernels/state.h"
 #include "backend/cuda/kernels/update.h"
+#include "cuda_device/kernel_rows.h"
 #include "graph/op_def.h"
-#include "kernel_rows.h"
 
 namespace halfstep::testing {
 namespace {
@@ -23,7 +23,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
                       .update_slots = attrs.get_or<bool>("update_slots", true)};
   std::vector<std::string_view> ports;
   for (const auto& port : node.node.def->inputs) ports.push_back(port.name);
-  return backend::launch([p, ports](const Args& a) mutable {
+  return launch_on_device([p, ports](const Args& a) mutable {
     std::size_t slot = 0;
     p.variable = a.in[0].data;
     for (std::size_t i = 1; i < a.in.size(); ++i) {
@@ -56,7 +56,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
         p.slots[slot++] = data;
       }
     }
-    own::update(nullptr, p);
+    own::update(device().stream(), p);
   });
 }
 
@@ -64,19 +64,19 @@ Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
   own::UniformParams p{
       .seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed")),
       .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"))};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.ordinal = a.in[0].as<std::int64_t>();
     p.y = a.out[0].as<float>();
     p.elements = a.out[0].elements();
-    own::uniform(nullptr, p);
+    own::uniform(device().stream(), p);
   });
 }
 
 Prepared prepare_all_finite(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
+  return launch_on_device([](const Args& a) {
     std::vector<own::CheckedTensor> tensors;
     for (const TensorView& x : a.in) tensors.push_back({x.dtype, x.data, x.elements()});
-    own::all_finite(nullptr, {.tensors = tensors, .ok = a.out[0].as<bool>()});
+    own::all_finite(device().stream(), {.tensors = tensors, .ok = a.out[0].as<bool>()});
   });
 }
 
@@ -94,12 +94,12 @@ Prepared prepare_loss_scale(const NodeView& node, const Capabilities&) {
       .hysteresis = static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis")),
       .grow_on_equal = attrs.get<bool>("grow_on_equal"),
       .guard = attrs.get<bool>("guard")};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.scale = a.in[0].as<float>();
     p.good_steps = a.in[1].as<std::int32_t>();
     p.hysteresis_left = a.in[2].as<std::int32_t>();
     p.ok = a.in[3].as<bool>();
-    own::update_loss_scale(nullptr, p);
+    own::update_loss_scale(device().stream(), p);
   });
 }
 
@@ -131,18 +131,18 @@ Prepared prepare_learning_rate(const NodeView& node, const Capabilities&) {
   p.pieces = values.size();
   std::copy(values.begin(), values.end(), p.values.begin());
   std::copy(boundaries.begin(), boundaries.end(), p.boundaries.begin());
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.step = a.in[0].as<std::int64_t>();
     p.rate = a.out[0].as<float>();
-    own::learning_rate(nullptr, p);
+    own::learning_rate(device().stream(), p);
   });
 }
 
 const bool* ok_of(const Args& a) { return a.in.size() < 3 ? nullptr : a.in[2].as<bool>(); }
 
 Prepared prepare_assign(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::assign(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::assign(device().stream(),
                 {.variable = a.in[0].data,
                  .value = a.in[1].data,
                  .bytes = a.in[1].bytes(),
@@ -151,8 +151,8 @@ Prepared prepare_assign(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_assign_add(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::assign_add(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::assign_add(device().stream(),
                     {.dtype = a.in[1].dtype,
                      .variable = a.in[0].data,
                      .value = a.in[1].data,

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "backend/cuda/kernels/array.h"
-#include "kernel_rows.h"
+#include "cuda_device/kernel_rows.h"
 
 namespace halfstep::testing {
 namespace {
@@ -16,8 +16,9 @@ using backend::Prepared;
 using Integers = std::vector<std::int64_t>;
 
 Prepared launch_copy(const NodeView& node, const own::CopyMap& map) {
-  return backend::launch([map, bytes = size_bytes(node.output().dtype)](const Args& a) {
-    own::copy(nullptr, {.element_bytes = bytes, .map = map, .x = a.in[0].data, .y = a.out[0].data});
+  return launch_on_device([map, bytes = size_bytes(node.output().dtype)](const Args& a) {
+    own::copy(device().stream(),
+              {.element_bytes = bytes, .map = map, .x = a.in[0].data, .y = a.out[0].data});
   });
 }
 
@@ -41,14 +42,15 @@ Prepared prepare_slice(const NodeView& node, const Capabilities&) {
 Prepared prepare_pad(const NodeView& node, const Capabilities&) {
   const own::CopyMap map =
       own::map_of_pad(node.input(0).shape, node.constant(1).value(), node.output().shape);
-  return backend::launch([map](const Args& a) {
+  return launch_on_device([map](const Args& a) {
     const std::size_t bytes = size_bytes(a.out[0].dtype);
-    own::fill(nullptr,
+    own::fill(device().stream(),
               {.element_bytes = bytes,
                .value = a.in.size() > 2 ? a.in[2].data : nullptr,
                .y = a.out[0].data,
                .elements = a.out[0].elements()});
-    own::copy(nullptr, {.element_bytes = bytes, .map = map, .x = a.in[0].data, .y = a.out[0].data});
+    own::copy(device().stream(),
+              {.element_bytes = bytes, .map = map, .x = a.in[0].data, .y = a.out[0].data});
   });
 }
 
@@ -64,9 +66,9 @@ Prepared prepare_concat(const NodeView& node, const Capabilities&) {
     maps.push_back(own::map_of_concat(whole, axis, at, node.input(i).shape));
     at += node.input(i).shape[front];
   }
-  return backend::launch([maps](const Args& a) {
+  return launch_on_device([maps](const Args& a) {
     for (std::size_t i = 0; i < maps.size(); ++i) {
-      own::copy(nullptr,
+      own::copy(device().stream(),
                 {.element_bytes = size_bytes(a.out[0].dtype),
                  .map = maps[i],
                  .x = a.in[i].data,
@@ -86,9 +88,9 @@ Prepared prepare_split(const NodeView& node, const Capabilities&) {
     maps.push_back(own::map_of_split(whole, axis, at, part.shape));
     at += part.shape[front];
   }
-  return backend::launch([maps](const Args& a) {
+  return launch_on_device([maps](const Args& a) {
     for (std::size_t i = 0; i < maps.size(); ++i) {
-      own::copy(nullptr,
+      own::copy(device().stream(),
                 {.element_bytes = size_bytes(a.out[i].dtype),
                  .map = maps[i],
                  .x = a.in[1].data,
@@ -98,8 +100,8 @@ Prepared prepare_split(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_fill(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::fill(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::fill(device().stream(),
               {.element_bytes = size_bytes(a.out[0].dtype),
                .value = a.in[1].data,
                .y = a.out[0].data,
@@ -108,8 +110,8 @@ Prepared prepare_fill(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_tile(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
-    own::tile(nullptr,
+  return launch_on_device([](const Args& a) {
+    own::tile(device().stream(),
               {.element_bytes = size_bytes(a.out[0].dtype),
                .x = a.in[0].data,
                .y = a.out[0].data,
@@ -119,11 +121,11 @@ Prepared prepare_tile(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_shape(const NodeView&, const Capabilities&) {
-  return backend::launch([](const Args& a) {
+  return launch_on_device([](const Args& a) {
     const Shape& shape = a.in[0].shape;
     own::WriteIntegersParams p{.dtype = a.out[0].dtype, .count = shape.rank(), .y = a.out[0].data};
     std::copy(shape.begin(), shape.end(), p.values.begin());
-    own::write_integers(nullptr, p);
+    own::write_integers(device().stream(), p);
   });
 }
 
@@ -137,12 +139,12 @@ Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
                       .outer = y.elements(0, axis),
                       .depth = y[axis],
                       .inner = y.elements(axis + 1, y.rank())};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.indices = a.in[0].data;
     p.on = a.in[2].data;
     p.off = a.in[3].data;
     p.y = a.out[0].data;
-    own::one_hot(nullptr, p);
+    own::one_hot(device().stream(), p);
   });
 }
 
@@ -157,11 +159,11 @@ Prepared prepare_gather(const NodeView& node, const Capabilities&) {
                       .extent = x[axis],
                       .count = node.input(1).shape.elements(),
                       .inner = x.elements(axis + 1, x.rank())};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.x = a.in[0].data;
     p.indices = a.in[1].data;
     p.y = a.out[0].data;
-    own::gather(nullptr, p);
+    own::gather(device().stream(), p);
   });
 }
 
@@ -172,13 +174,13 @@ Prepared prepare_segment_sum(const NodeView& node, const Capabilities&) {
                           .rows = node.input(1).shape.elements(),
                           .segments = y[0],
                           .inner = y.elements(1, y.rank())};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
         p.ids = a.in[1].data;
         p.y = a.out[0].data;
         p.workspace = a.workspace;
-        own::segment_sum(nullptr, p);
+        own::segment_sum(device().stream(), p);
       },
       own::segment_sum_workspace(p));
 }

@@ -1,8 +1,8 @@
 #include "backend/cuda/kernels/image.h"
 #include "backend/cuda/kernels/norm.h"
 #include "backend/cuda/kernels/pool.h"
+#include "cuda_device/kernel_rows.h"
 #include "graph/ops/window.h"
-#include "kernel_rows.h"
 
 namespace halfstep::testing {
 namespace {
@@ -34,23 +34,23 @@ template <void (*pool)(own::Stream, const own::PoolParams&)>
 Prepared prepare_pool(const NodeView& node, const Capabilities&) {
   own::PoolParams p{.dtype = node.output().dtype,
                     .geometry = geometry_of(node, node.input(0).shape)};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.x = a.in[0].data;
     p.y = a.out[0].data;
-    pool(nullptr, p);
+    pool(device().stream(), p);
   });
 }
 
 Prepared prepare_max_pool_grad(const NodeView& node, const Capabilities&) {
   own::MaxPoolGradParams p{.dtype = node.output().dtype,
                            .geometry = geometry_of(node, node.input(0).shape)};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
         p.dy = a.in[2].data;
         p.dx = a.out[0].data;
         p.workspace = a.workspace;
-        own::max_pool_grad(nullptr, p);
+        own::max_pool_grad(device().stream(), p);
       },
       own::max_pool_grad_workspace(p));
 }
@@ -58,10 +58,10 @@ Prepared prepare_max_pool_grad(const NodeView& node, const Capabilities&) {
 Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
   own::AvgPoolGradParams p{.dtype = node.output().dtype,
                            .geometry = geometry_of(node, node.output().shape)};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     p.dy = a.in[1].data;
     p.dx = a.out[0].data;
-    own::avg_pool_grad(nullptr, p);
+    own::avg_pool_grad(device().stream(), p);
   });
 }
 
@@ -74,7 +74,7 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
                          .epsilon = node.attrs().get<double>("epsilon"),
                          .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
                          .training = node.attrs().get<bool>("is_training")};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
         p.scale = a.in[1].data;
@@ -88,7 +88,7 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
         p.saved_variance = a.out[4].data;
         p.reserved = a.out[5].data;
         p.workspace = a.workspace;
-        own::batch_norm(nullptr, p);
+        own::batch_norm(device().stream(), p);
       },
       own::batch_norm_workspace(p));
 }
@@ -101,7 +101,7 @@ Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
                              .channels = x.back(),
                              .epsilon = node.attrs().get<double>("epsilon"),
                              .training = node.attrs().get<bool>("is_training")};
-  return backend::launch(
+  return launch_on_device(
       [p](const Args& a) mutable {
         p.dy = a.in[0].data;
         p.x = a.in[1].data;
@@ -112,7 +112,7 @@ Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
         p.dscale = a.out[1].data;
         p.doffset = a.out[2].data;
         p.workspace = a.workspace;
-        own::batch_norm_grad(nullptr, p);
+        own::batch_norm_grad(device().stream(), p);
       },
       own::batch_norm_grad_workspace(p));
 }
@@ -139,9 +139,9 @@ Prepared prepare_flip(const NodeView& node, const Capabilities&) {
   own::FlipParams p{.images = images_of(node),
                     .vertical = mode != "horizontal",
                     .horizontal = mode != "vertical"};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     bind(p.images, a);
-    own::random_flip(nullptr, p);
+    own::random_flip(device().stream(), p);
   });
 }
 
@@ -164,9 +164,9 @@ Prepared prepare_translation(const NodeView& node, const Capabilities&) {
                            .fill_value = real("fill_value"),
                            .fill = fill_named(attrs.get<std::string>("fill_mode")),
                            .bilinear = attrs.get<std::string>("interpolation") == "bilinear"};
-  return backend::launch([p](const Args& a) mutable {
+  return launch_on_device([p](const Args& a) mutable {
     bind(p.images, a);
-    own::random_translation(nullptr, p);
+    own::random_translation(device().stream(), p);
   });
 }
 

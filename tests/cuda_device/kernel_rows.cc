@@ -1,0 +1,69 @@
+#include "cuda_device/kernel_rows.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+
+namespace halfstep::testing {
+namespace {
+
+bool g_misaligned = false;
+
+/// Tensors on the device.
+class Copies {
+ public:
+  /// `holds` a copy of the elements, or is full of NaN.
+  explicit Copies(std::span<const TensorView> tensors, bool holds) : host_(tensors) {
+    for (const TensorView& tensor : tensors) {
+      TensorView& view = views_.emplace_back(tensor);
+      view.data = nullptr;
+      if (tensor.bytes() == 0) continue;
+      const std::size_t shift = g_misaligned ? size_bytes(tensor.dtype) : 0;
+      const OnDevice& memory = memory_.emplace_back(tensor.bytes() + shift);
+      view.data = static_cast<std::byte*>(memory.address()) + shift;
+      if (holds) device().upload(view.data, tensor.data, tensor.bytes());
+    }
+  }
+
+  std::span<const TensorView> views() const { return views_; }
+  void read_back() const {
+    for (std::size_t i = 0; i < host_.size(); ++i) {
+      if (host_[i].bytes() == 0) continue;
+      device().download(host_[i].data, views_[i].data, host_[i].bytes());
+    }
+    device().synchronize();
+  }
+
+ private:
+  std::span<const TensorView> host_;
+  std::deque<OnDevice> memory_;
+  std::vector<TensorView> views_;
+};
+
+}  // namespace
+
+std::vector<backend::Kernel> cuda_kernel_rows() {
+  std::vector<backend::Kernel> all;
+  for (auto family : {elementwise_rows, training_rows, image_rows, array_rows}) {
+    const std::vector<backend::Kernel> rows = family();
+    std::copy(rows.begin(), rows.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+void misalign(bool on) { g_misaligned = on; }
+
+backend::Prepared launch_on_device(std::function<void(const backend::Args&)> run,
+                                   std::size_t workspace_bytes) {
+  return backend::launch([run = std::move(run), workspace_bytes](const backend::Args& args) {
+    // Variables arrive as inputs and may have been written.
+    const Copies in(args.in, true);
+    const Copies out(args.out, false);
+    const OnDevice workspace(workspace_bytes);
+    run({in.views(), out.views(), static_cast<std::byte*>(workspace.address())});
+    in.read_back();
+    out.read_back();
+  });
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,30 @@
+#pragma once
+// The own kernels as rows that run nodes of the CPU's graphs on the device under test: how an op's
+// ports and attributes become a kernel's parameters.
+
+#include <functional>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "cuda_device/device.h"
+
+namespace halfstep::testing {
+
+/// Rows of every family. They take host memory, copy it to the device and back.
+std::vector<backend::Kernel> cuda_kernel_rows();
+
+// The families.
+std::vector<backend::Kernel> elementwise_rows();
+std::vector<backend::Kernel> training_rows();
+std::vector<backend::Kernel> image_rows();
+std::vector<backend::Kernel> array_rows();
+
+/// Whether tensors lie one element behind an aligned address from now on.
+void misalign(bool on);
+
+/// A launch whose `run` gets device addresses, outputs and workspace full of NaN, and enqueues work
+/// on device().stream().
+backend::Prepared launch_on_device(std::function<void(const backend::Args&)> run,
+                                   std::size_t workspace_bytes = 0);
+
+}  // namespace halfstep::testing
