@@ -54,29 +54,53 @@ __global__ void write_integers_kernel(WriteIntegersParams p) {
   }
 }
 
-/// An index of any number's dtype.
-template <class Index>
-__device__ inline std::int64_t index_at(const Index* indices, std::int64_t i) {
-  return static_cast<std::int64_t>(load(indices[i]));
+/// Indices of any number's dtype.
+struct Indices {
+  DType dtype;
+  const void* data;
+
+  __device__ std::int64_t operator[](std::int64_t i) const {
+    switch (dtype) {
+      case DType::int32:
+        return static_cast<const std::int32_t*>(data)[i];
+      case DType::int64:
+        return static_cast<const std::int64_t*>(data)[i];
+      case DType::uint8:
+        return static_cast<const std::uint8_t*>(data)[i];
+      case DType::float32:
+        return static_cast<std::int64_t>(static_cast<const float*>(data)[i]);
+      case DType::float64:
+        return static_cast<std::int64_t>(static_cast<const double*>(data)[i]);
+      case DType::float16:
+        return static_cast<std::int64_t>(load(static_cast<const float16*>(data)[i]));
+      default:
+        return static_cast<std::int64_t>(load(static_cast<const bfloat16*>(data)[i]));
+    }
+  }
+};
+
+Indices indices_of(DType dtype, const void* data) {
+  dispatch_number(dtype, []<class T>(Type<T>) {});
+  return {dtype, data};
 }
 
-template <class Index, class Word>
+template <class Word>
 __global__ void one_hot_kernel(
-    const Index* indices, const Word* on, const Word* off, Word* y, OneHotParams p) {
+    Indices indices, const Word* on, const Word* off, Word* y, OneHotParams p) {
   const std::int64_t elements = p.outer * p.depth * p.inner;
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
     const std::int64_t place = i / p.inner % p.depth;
     const std::int64_t from = i / (p.inner * p.depth) * p.inner + i % p.inner;
-    y[i] = index_at(indices, from) == place ? *on : *off;
+    y[i] = indices[from] == place ? *on : *off;
   }
 }
 
-template <class Index, class Word>
-__global__ void gather_kernel(const Index* indices, const Word* x, Word* y, GatherParams p) {
+template <class Word>
+__global__ void gather_kernel(Indices indices, const Word* x, Word* y, GatherParams p) {
   const std::int64_t elements = p.outer * p.count * p.inner;
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
     const std::int64_t row = i / p.inner;
-    const std::int64_t at = index_at(indices, row % p.count);
+    const std::int64_t at = indices[row % p.count];
     const bool exists = at >= 0 && at < p.extent;
     y[i] = exists ? x[(row / p.count * p.extent + at) * p.inner + i % p.inner] : Word{0};
   }
@@ -86,15 +110,15 @@ __global__ void gather_kernel(const Index* indices, const Word* x, Word* y, Gath
 /// every segment's rows are added in their order.
 constexpr std::int64_t k_classes = 64;
 
-template <class Index, class T>
+template <class T>
 __global__ void segment_sum_kernel(
-    const Index* ids, const T* x, T* y, Sum<T>* sums, SegmentSumParams p) {
+    Indices ids, const T* x, T* y, Sum<T>* sums, SegmentSumParams p) {
   for (std::int64_t t = thread_of_grid(); t < p.inner * k_classes; t += threads_of_grid()) {
     const std::int64_t column = t % p.inner;
     const std::int64_t mine = t / p.inner;
     for (std::int64_t s = mine; s < p.segments; s += k_classes) sums[s * p.inner + column] = 0;
     for (std::int64_t i = 0; i < p.rows; ++i) {
-      const std::int64_t id = index_at(ids, i);
+      const std::int64_t id = ids[i];
       if (id < 0 || id >= p.segments || id % k_classes != mine) continue;
       sums[id * p.inner + column] += load_sum(x[i * p.inner + column]);
     }
@@ -151,31 +175,27 @@ void write_integers(Stream stream, const WriteIntegersParams& p) {
 }
 
 void one_hot(Stream stream, const OneHotParams& p) {
-  dispatch_number(p.index, [&]<class Index>(Type<Index>) {
-    dispatch_word(p.element_bytes, [&]<class Word>(Type<Word>) {
-      launch(one_hot_kernel<Index, Word>,
-             grid_of(p.outer * p.depth * p.inner),
-             stream,
-             static_cast<const Index*>(p.indices),
-             static_cast<const Word*>(p.on),
-             static_cast<const Word*>(p.off),
-             static_cast<Word*>(p.y),
-             p);
-    });
+  dispatch_word(p.element_bytes, [&]<class Word>(Type<Word>) {
+    launch(one_hot_kernel<Word>,
+           grid_of(p.outer * p.depth * p.inner),
+           stream,
+           indices_of(p.index, p.indices),
+           static_cast<const Word*>(p.on),
+           static_cast<const Word*>(p.off),
+           static_cast<Word*>(p.y),
+           p);
   });
 }
 
 void gather(Stream stream, const GatherParams& p) {
-  dispatch_number(p.index, [&]<class Index>(Type<Index>) {
-    dispatch_word(p.element_bytes, [&]<class Word>(Type<Word>) {
-      launch(gather_kernel<Index, Word>,
-             grid_of(p.outer * p.count * p.inner),
-             stream,
-             static_cast<const Index*>(p.indices),
-             static_cast<const Word*>(p.x),
-             static_cast<Word*>(p.y),
-             p);
-    });
+  dispatch_word(p.element_bytes, [&]<class Word>(Type<Word>) {
+    launch(gather_kernel<Word>,
+           grid_of(p.outer * p.count * p.inner),
+           stream,
+           indices_of(p.index, p.indices),
+           static_cast<const Word*>(p.x),
+           static_cast<Word*>(p.y),
+           p);
   });
 }
 
@@ -184,17 +204,15 @@ std::size_t segment_sum_workspace(const SegmentSumParams& p) {
 }
 
 void segment_sum(Stream stream, const SegmentSumParams& p) {
-  dispatch_number(p.index, [&]<class Index>(Type<Index>) {
-    dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-      launch(segment_sum_kernel<Index, T>,
-             grid_of(p.inner * k_classes, 64),
-             stream,
-             static_cast<const Index*>(p.ids),
-             static_cast<const T*>(p.x),
-             static_cast<T*>(p.y),
-             static_cast<Sum<T>*>(p.workspace),
-             p);
-    });
+  dispatch_number(p.dtype, [&]<class T>(Type<T>) {
+    launch(segment_sum_kernel<T>,
+           grid_of(p.inner * k_classes, 64),
+           stream,
+           indices_of(p.index, p.ids),
+           static_cast<const T*>(p.x),
+           static_cast<T*>(p.y),
+           static_cast<Sum<T>*>(p.workspace),
+           p);
   });
 }
 

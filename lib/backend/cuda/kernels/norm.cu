@@ -45,29 +45,66 @@ struct VarianceFold {
   __device__ void finish(std::int64_t c, Value sum) const { variance[c] = sum / rows; }
 };
 
+/// A vector of statistics, whose dtype is known at run time: they are few.
+template <class Pointer>
+struct Vector {
+  DType dtype;
+  Pointer data;
+
+  template <class C>
+  __device__ C get(std::int64_t i) const {
+    switch (dtype) {
+      case DType::float32:
+        return static_cast<C>(static_cast<const float*>(data)[i]);
+      case DType::float64:
+        return static_cast<C>(static_cast<const double*>(data)[i]);
+      default:
+        return static_cast<C>(load(static_cast<const bfloat16*>(data)[i]));
+    }
+  }
+  template <class C>
+  __device__ void set(std::int64_t i, C x) const {
+    switch (dtype) {
+      case DType::float32:
+        static_cast<float*>(data)[i] = static_cast<float>(x);
+        break;
+      case DType::float64:
+        static_cast<double*>(data)[i] = static_cast<double>(x);
+        break;
+      default:
+        static_cast<bfloat16*>(data)[i] = store<bfloat16>(x);
+    }
+  }
+};
+using Read = Vector<const void*>;
+using Written = Vector<void*>;
+
 /// What y is made of, per channel.
 template <class C>
 struct Channel {
   C mean, gain, offset;
 };
 
-/// The statistics of BatchNormParams, typed.
-template <class U>
+/// The statistics of BatchNormParams.
 struct Statistics {
-  const U* scale;
-  const U* offset;
-  const U* mean;
-  const U* variance;
-  U* new_mean;
-  U* new_variance;
-  U* saved_mean;
-  U* saved_variance;
-  U* reserved;
+  Read scale, offset, mean, variance;
+  Written new_mean, new_variance, saved_mean, saved_variance, reserved;
+
+  explicit Statistics(const BatchNormParams& p)
+      : scale{p.statistics, p.scale},
+        offset{p.statistics, p.offset},
+        mean{p.statistics, p.mean},
+        variance{p.statistics, p.variance},
+        new_mean{p.statistics, p.new_mean},
+        new_variance{p.statistics, p.new_variance},
+        saved_mean{p.statistics, p.saved_mean},
+        saved_variance{p.statistics, p.saved_variance},
+        reserved{p.statistics, p.reserved} {}
 };
 
 /// `mean` and `variance` are the batch's, in training.
-template <class C, class U>
-__global__ void channels_kernel(Statistics<U> s,
+template <class C>
+__global__ void channels_kernel(Statistics s,
                                 const C* mean,
                                 const C* variance,
                                 Channel<C>* channels,
@@ -76,26 +113,25 @@ __global__ void channels_kernel(Statistics<U> s,
                                 C epsilon,
                                 C factor,
                                 bool training) {
-  if (thread_of_grid() == 0 && s.reserved != nullptr) *s.reserved = store<U>(0.0F);
+  if (thread_of_grid() == 0 && s.reserved.data != nullptr) s.reserved.set(0, C(0));
   for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
-    const C m = training ? mean[c] : static_cast<C>(load(s.mean[c]));
-    const C v = training ? variance[c] : static_cast<C>(load(s.variance[c]));
+    const C m = training ? mean[c] : s.mean.get<C>(c);
+    const C v = training ? variance[c] : s.variance.get<C>(c);
     C new_mean = m;
     C new_variance = v;
     if (training) {
       new_variance *= rows / (rows > 2 ? rows - 1 : C(1));
       if (factor != 1) {
-        new_mean = (C(1) - factor) * static_cast<C>(load(s.mean[c])) + factor * new_mean;
-        new_variance =
-            (C(1) - factor) * static_cast<C>(load(s.variance[c])) + factor * new_variance;
+        new_mean = (C(1) - factor) * s.mean.get<C>(c) + factor * new_mean;
+        new_variance = (C(1) - factor) * s.variance.get<C>(c) + factor * new_variance;
       }
     }
-    const C gain = static_cast<C>(load(s.scale[c])) / std::sqrt(v + epsilon);
-    channels[c] = {m, gain, static_cast<C>(load(s.offset[c]))};
-    s.new_mean[c] = store<U>(new_mean);
-    s.new_variance[c] = store<U>(new_variance);
-    s.saved_mean[c] = store<U>(m);
-    s.saved_variance[c] = store<U>(v);
+    const C gain = s.scale.get<C>(c) / std::sqrt(v + epsilon);
+    channels[c] = {m, gain, s.offset.get<C>(c)};
+    s.new_mean.set(c, new_mean);
+    s.new_variance.set(c, new_variance);
+    s.saved_mean.set(c, m);
+    s.saved_variance.set(c, v);
   }
 }
 
@@ -124,15 +160,15 @@ struct GradientChannel {
   GradientSums<C> sums;
 };
 
-template <class T, class U>
+template <class T>
 struct GradientFold {
   using C = Compute<T>;
   using Value = GradientSums<C>;
   const T* dy;
   const T* x;
   GradientChannel<C>* channels;
-  U* dscale;
-  U* doffset;
+  Written dscale;
+  Written doffset;
 
   __device__ Value first() const { return {0, 0}; }
   __device__ Value take(Value sums, std::int64_t offset, std::int64_t, std::int64_t c) const {
@@ -143,21 +179,21 @@ struct GradientFold {
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
   __device__ void finish(std::int64_t c, Value sums) const {
     channels[c].sums = sums;
-    dscale[c] = store<U>(sums.dy_xhat);
-    doffset[c] = store<U>(sums.dy);
+    dscale.set(c, sums.dy_xhat);
+    doffset.set(c, sums.dy);
   }
 };
 
-template <class C, class U>
+template <class C>
 __global__ void gradient_channels_kernel(const float* scale,
-                                         const U* mean,
-                                         const U* variance,
+                                         Read mean,
+                                         Read variance,
                                          GradientChannel<C>* channels,
                                          std::int64_t count,
                                          C epsilon) {
   for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
-    const C inverse = C(1) / std::sqrt(static_cast<C>(load(variance[c])) + epsilon);
-    channels[c].mean = static_cast<C>(load(mean[c]));
+    const C inverse = C(1) / std::sqrt(variance.get<C>(c) + epsilon);
+    channels[c].mean = mean.get<C>(c);
     channels[c].inverse = inverse;
     channels[c].gain = static_cast<C>(scale[c]) * inverse;
   }
@@ -196,7 +232,7 @@ struct NormMemory {
   std::size_t bytes() const { return 2 * mean_bytes + channel_bytes + fold_bytes; }
 };
 
-template <class T, class U>
+template <class T>
 void run_norm(Stream stream, const BatchNormParams& p) {
   using C = Compute<T>;
   const FoldPlan plan = plan_columns(p.rows, p.channels);
@@ -212,19 +248,10 @@ void run_norm(Stream stream, const BatchNormParams& p) {
     run_fold(stream, MeanFold<T>{x, rows, mean}, plan, parts);
     run_fold(stream, VarianceFold<T>{x, rows, mean, variance}, plan, parts);
   }
-  const Statistics<U> statistics{static_cast<const U*>(p.scale),
-                                 static_cast<const U*>(p.offset),
-                                 static_cast<const U*>(p.mean),
-                                 static_cast<const U*>(p.variance),
-                                 static_cast<U*>(p.new_mean),
-                                 static_cast<U*>(p.new_variance),
-                                 static_cast<U*>(p.saved_mean),
-                                 static_cast<U*>(p.saved_variance),
-                                 static_cast<U*>(p.reserved)};
-  launch(channels_kernel<C, U>,
+  launch(channels_kernel<C>,
          grid_of(p.channels, 128),
          stream,
-         statistics,
+         Statistics(p),
          static_cast<const C*>(mean),
          static_cast<const C*>(variance),
          channels,
@@ -249,7 +276,7 @@ std::size_t gradient_channel_bytes(std::int64_t channels) {
   return rounded_up(static_cast<std::size_t>(channels) * sizeof(GradientChannel<Compute<T>>));
 }
 
-template <class T, class U>
+template <class T>
 void run_gradient(Stream stream, const BatchNormGradParams& p) {
   using C = Compute<T>;
   const FoldPlan plan = plan_columns(p.rows, p.channels);
@@ -257,17 +284,16 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
   void* parts = static_cast<std::uint8_t*>(p.workspace) + gradient_channel_bytes<T>(p.channels);
   const T* dy = static_cast<const T*>(p.dy);
   const T* x = static_cast<const T*>(p.x);
-  launch(gradient_channels_kernel<C, U>,
+  launch(gradient_channels_kernel<C>,
          grid_of(p.channels, 128),
          stream,
          p.scale,
-         static_cast<const U*>(p.mean),
-         static_cast<const U*>(p.variance),
+         Read{p.statistics, p.mean},
+         Read{p.statistics, p.variance},
          channels,
          p.channels,
          static_cast<C>(p.epsilon));
-  const GradientFold<T, U> fold{
-      dy, x, channels, static_cast<U*>(p.dscale), static_cast<U*>(p.doffset)};
+  const GradientFold<T> fold{dy, x, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
   run_fold(stream, fold, plan, parts);
   const std::int64_t elements = p.rows * p.channels;
   launch(gradient_kernel<T>,
@@ -282,21 +308,8 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
          p.training ? C(1) / static_cast<C>(p.rows) : C(0));
 }
 
-/// The dtypes of x and of the statistics.
-template <class P, class F>
-void dispatch_both(const P& p, const F& f) {
-  dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    switch (p.statistics) {
-      case DType::float32:
-        return f(Type<T>{}, Type<float>{});
-      case DType::float64:
-        return f(Type<T>{}, Type<double>{});
-      case DType::bfloat16:
-        return f(Type<T>{}, Type<bfloat16>{});
-      default:
-        refuse(p.statistics);
-    }
-  });
+void check_statistics(DType dtype) {
+  if (dtype != DType::float32 && dtype != DType::float64 && dtype != DType::bfloat16) refuse(dtype);
 }
 
 }  // namespace
@@ -310,21 +323,23 @@ std::size_t batch_norm_workspace(const BatchNormParams& p) {
 }
 
 void batch_norm(Stream stream, const BatchNormParams& p) {
-  dispatch_both(p, [&]<class T, class U>(Type<T>, Type<U>) { run_norm<T, U>(stream, p); });
+  check_statistics(p.statistics);
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run_norm<T>(stream, p); });
 }
 
 std::size_t batch_norm_grad_workspace(const BatchNormGradParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
     const FoldPlan plan = plan_columns(p.rows, p.channels);
-    bytes = gradient_channel_bytes<T>(p.channels) +
-            plan.template workspace_bytes<GradientFold<T, float>>();
+    bytes =
+        gradient_channel_bytes<T>(p.channels) + plan.template workspace_bytes<GradientFold<T>>();
   });
   return bytes;
 }
 
 void batch_norm_grad(Stream stream, const BatchNormGradParams& p) {
-  dispatch_both(p, [&]<class T, class U>(Type<T>, Type<U>) { run_gradient<T, U>(stream, p); });
+  check_statistics(p.statistics);
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run_gradient<T>(stream, p); });
 }
 
 }  // namespace halfstep::backend::cuda::kernels

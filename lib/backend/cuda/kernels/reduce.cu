@@ -106,12 +106,13 @@ struct Candidate {
 };
 
 /// Parts are merged in any order: of equal values, and of several NaN, the first one stays.
-template <class T, bool largest, class Index>
+template <class T, bool largest>
 struct IndexFold {
   using C = Compute<T>;
   using Value = Candidate<C>;
   const T* x;
-  Index* y;
+  void* y;
+  bool wide;  ///< y is int64, else int32
 
   __device__ Value first() const { return {C{}, -1}; }
   __device__ Value take(Value best, std::int64_t offset, std::int64_t k, std::int64_t) const {
@@ -124,7 +125,12 @@ struct IndexFold {
     return beats<largest>(b.value, a.value) ? b : a;
   }
   __device__ void finish(std::int64_t output, Value best) const {
-    y[output] = static_cast<Index>(best.index < 0 ? 0 : best.index);
+    const std::int64_t index = best.index < 0 ? 0 : best.index;
+    if (wide) {
+      static_cast<std::int64_t*>(y)[output] = index;
+    } else {
+      static_cast<std::int32_t*>(y)[output] = static_cast<std::int32_t>(index);
+    }
   }
 };
 
@@ -166,11 +172,10 @@ void with_number_fold(const ReduceParams& p, const FoldPlan& plan, const F& f) {
 template <class T, class F>
 void with_index_fold(const ReduceParams& p, const F& f) {
   const T* x = static_cast<const T*>(p.x);
-  dispatch_index(p.index, [&]<class Index>(Type<Index>) {
-    Index* y = static_cast<Index*>(p.y);
-    if (p.reduction == Reduction::arg_max) return f(IndexFold<T, true, Index>{x, y});
-    f(IndexFold<T, false, Index>{x, y});
-  });
+  const bool wide = p.index == DType::int64;
+  if (!wide && p.index != DType::int32) refuse(p.index);
+  if (p.reduction == Reduction::arg_max) return f(IndexFold<T, true>{x, p.y, wide});
+  f(IndexFold<T, false>{x, p.y, wide});
 }
 
 template <class F>

@@ -7,6 +7,7 @@
 //   sync_block()                                    __syncthreads()
 //   shuffle_xor(x, lanes), shuffle(x, lane)         of whole warps
 //   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
+//   HALFSTEP_ROLLED                                 before a loop that must not be unrolled
 //   launch(kernel, grid, stream, arguments...)      kernel<<<...>>>(arguments...)
 //
 // A kernel waits or shuffles only with all threads of its block or warp, and only when its grid
@@ -23,6 +24,7 @@
 #include <cuda_runtime.h>
 
 #define HALFSTEP_SHARED(type, name, count) __shared__ type name[count]
+#define HALFSTEP_ROLLED _Pragma("unroll 1")
 
 namespace halfstep::backend::cuda::kernels {
 
@@ -76,6 +78,7 @@ void launch(void (*kernel)(Parameters...),
 
 #define __global__
 #define __device__
+#define HALFSTEP_ROLLED
 #define HALFSTEP_SHARED(type, name, count) \
   type* const name = ::halfstep::backend::cuda::kernels::shim::shared<type>(count)
 
