@@ -22,6 +22,13 @@ backend::Backend open_cpu(const config::RunSpec& spec) {
   return backend::cpu_backend(threads, most_isa());
 }
 
+/// Where what was measured on this machine is kept; "" when the environment names no place.
+std::string cache_folder() {
+  if (const auto cache = environment("XDG_CACHE_HOME")) return *cache + "/halfstep";
+  if (const auto home = environment("HOME")) return *home + "/.cache/halfstep";
+  return "";
+}
+
 std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec) {
   const cuda::PluginSearch search = plugin_search();
   if (auto absence = obvious_absence(search)) return *absence;
@@ -29,6 +36,8 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
   options.index = static_cast<int>(spec.device.index);
   options.tf32 = spec.precision.float32_math == config::Float32Math::tf32;
   options.deterministic = spec.training.deterministic;
+  options.measure = spec.device.autotune == config::Autotune::measure;
+  options.tuning_folder = cache_folder();
   return cuda::open(search, options);
 }
 

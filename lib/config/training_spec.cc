@@ -13,6 +13,8 @@ constexpr std::array k_numerics_modes{Named{NumericsMode::none, "none"},
 constexpr std::array k_device_kinds{Named{DeviceKind::automatic, "auto"},
                                     Named{DeviceKind::cpu, "cpu"},
                                     Named{DeviceKind::cuda, "cuda"}};
+constexpr std::array k_autotunes{Named{Autotune::heuristic, "heuristic"},
+                                 Named{Autotune::measure, "measure"}};
 constexpr std::array k_signals{Named{SlurmSignal::usr1, "SIGUSR1"},
                                Named{SlurmSignal::usr2, "SIGUSR2"},
                                Named{SlurmSignal::term, "SIGTERM"}};
@@ -97,6 +99,11 @@ void DeviceSpec::fields(Fields& f) {
   f.field("index", index, {.doc = "of several CUDA devices", .min = 0});
   f.field(
       "threads", threads, {.doc = "of the CPU; null: as many as allowed", .min = 1, .max = 4096});
+  f.choice(
+      "autotune",
+      autotune,
+      k_autotunes,
+      {.doc = "of cuda; measure: time the libraries' algorithms once and remember the fastest"});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -87,10 +87,14 @@ struct ReportSpec {
 
 enum class DeviceKind { automatic, cpu, cuda };
 
+/// How a GPU's libraries choose among their algorithms: by what they say, or by time on this GPU.
+enum class Autotune { heuristic, measure };
+
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::automatic;
   std::int64_t index = 0;               ///< of several CUDA devices: `cuda:1`
   std::optional<std::int64_t> threads;  ///< absent: what affinity and cgroup leave
+  Autotune autotune = Autotune::heuristic;
 
   void fields(Fields& f);
 };

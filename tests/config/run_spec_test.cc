@@ -85,6 +85,12 @@ TEST_CASE("run spec: words and numbers stand for maps") {
         LossScaleMode::dynamic);
 }
 
+TEST_CASE("run spec: algorithms on a GPU are measured when that is asked for") {
+  CHECK(small_with("device: cuda\n").device.autotune == Autotune::heuristic);
+  CHECK(small_with("device: {kind: cuda, autotune: measure}\n").device.autotune ==
+        Autotune::measure);
+}
+
 TEST_CASE("run spec: print reads back to the same, in every form") {
   for (const std::filesystem::path& file : files_of("good")) {
     CAPTURE(file.filename().string());
