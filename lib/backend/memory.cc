@@ -12,6 +12,7 @@ class HostMemory final : public Memory {
  public:
   std::byte* allocate(std::size_t bytes) override { return allocate_zeroed(bytes); }
   void release(std::byte* address) noexcept override { release_zeroed(address); }
+  std::size_t alignment() const override { return AlignedBuffer::k_alignment; }
   std::uint64_t left() const override { return available_memory_bytes(); }
   bool is_host() const override { return true; }
   void upload(const void* host, void* address, std::size_t bytes) override {

@@ -17,6 +17,8 @@ class Memory {
   /// is left.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* address) noexcept = 0;
+  /// Of what allocate() gives, and of each tensor in it.
+  virtual std::size_t alignment() const = 0;
   /// Bytes that allocate() can still give.
   virtual std::uint64_t left() const = 0;
 

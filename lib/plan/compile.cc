@@ -250,11 +250,12 @@ class Compiler {
   }
 
   void make_constants() {
+    const std::size_t alignment = impl_->memory->alignment();
     std::size_t bytes = 0;
     for (int id : constants_) {
       Slot& slot = impl_->slots[impl_->slot_of.at({id, 0})];
       slot.offset = bytes;
-      bytes += (slot.view.bytes() + 63) / 64 * 64;
+      bytes += (slot.view.bytes() + alignment - 1) / alignment * alignment;
     }
     impl_->constants = backend::Buffer(impl_->memory, bytes);
     for (int id : constants_) {
@@ -270,7 +271,7 @@ class Compiler {
   }
 
   void lay_out() {
-    const Layout layout = place(blocks_);
+    const Layout layout = place(blocks_, backend_.memory->alignment());
     impl_->arena_bytes = layout.bytes;
     for (std::size_t i = 0; i < impl_->slots.size(); ++i) {
       if (impl_->slots[i].home != Slot::Home::arena) continue;

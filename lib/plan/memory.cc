@@ -5,8 +5,7 @@
 
 namespace halfstep::plan {
 
-Layout place(std::span<const Lifetime> blocks) {
-  constexpr std::size_t k_alignment = 64;
+Layout place(std::span<const Lifetime> blocks, std::size_t alignment) {
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -18,13 +17,13 @@ Layout place(std::span<const Lifetime> blocks) {
   std::vector<std::size_t> placed;  // sorted by offset
   for (std::size_t block : order) {
     const Lifetime& life = blocks[block];
-    const std::size_t bytes = (life.bytes + k_alignment - 1) / k_alignment * k_alignment;
+    const std::size_t bytes = (life.bytes + alignment - 1) / alignment * alignment;
     std::size_t offset = 0;
     for (std::size_t other : placed) {
       if (blocks[other].last < life.first || life.last < blocks[other].first) continue;
       if (offset + bytes <= layout.offsets[other]) break;
       const std::size_t end = layout.offsets[other] +
-                              (blocks[other].bytes + k_alignment - 1) / k_alignment * k_alignment;
+                              (blocks[other].bytes + alignment - 1) / alignment * alignment;
       offset = std::max(offset, end);
     }
     layout.offsets[block] = offset;

@@ -15,12 +15,12 @@ struct Lifetime {
 };
 
 struct Layout {
-  std::vector<std::size_t> offsets;  ///< per block, multiples of 64
+  std::vector<std::size_t> offsets;  ///< per block, multiples of the alignment
   std::size_t bytes = 0;             ///< of the arena
 };
 
 /// Places blocks so that two that live at the same time never overlap: largest first, each at the
 /// lowest offset that fits. `Layout::bytes` is at least the peak of live bytes.
-Layout place(std::span<const Lifetime> blocks);
+Layout place(std::span<const Lifetime> blocks, std::size_t alignment = 64);
 
 }  // namespace halfstep::plan

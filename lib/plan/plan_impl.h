@@ -38,13 +38,13 @@ struct Segment {
 
 struct Plan::Impl {
   graph::Graph graph;
+  std::shared_ptr<backend::Memory> memory;
+  std::shared_ptr<backend::Device> device;  ///< outlives the launches that it has prepared
   std::vector<KernelChoice> kernels;
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
   std::vector<Segment> segments;
-  std::shared_ptr<backend::Memory> memory;
-  std::shared_ptr<backend::Device> device;
   backend::Buffer constants;
   std::size_t arena_bytes = 0;
 

@@ -16,9 +16,6 @@ bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
 }
 
-/// Of variables in the block of a device: what its libraries ask of operands.
-constexpr std::size_t k_alignment = 256;
-
 /// A standard normal by the Box-Muller transform.
 double normal(RandomStream& random) {
   const double u = (static_cast<double>(random.next()) + 0.5) * 0x1p-32;
@@ -51,13 +48,14 @@ void initialize(const Tensor& tensor,
 
 State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<backend::Memory> memory)
     : memory_(std::move(memory)) {
+  const std::size_t alignment = memory_->alignment();
   std::size_t bytes = 0;
   for (const graph::Variable& variable : graph.variables()) {
     Tensor tensor(variable.type.dtype, variable.type.shape);
     initialize(tensor, variable.initializer, seed, variable.name);
     index_.emplace(variable.name, entries_.size());
     entries_.push_back({variable, std::move(tensor), bytes});
-    bytes += (entries_.back().tensor.bytes() + k_alignment - 1) / k_alignment * k_alignment;
+    bytes += (entries_.back().tensor.bytes() + alignment - 1) / alignment * alignment;
   }
   if (memory_->is_host()) return;
   device_ = backend::Buffer(memory_, bytes);

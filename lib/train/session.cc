@@ -64,7 +64,9 @@ Session::Session(const config::RunSpec& spec,
       dataset_(dataset),
       backend_(backend),
       purpose_(purpose),
-      data_shape_(describe(dataset)) {
+      data_shape_(describe(dataset)),
+      arena_(backend.memory),
+      trace_arena_(backend.memory) {
   refuse_unsupported(spec_, backend_);
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
@@ -164,13 +166,14 @@ plan::Lowering Session::lowering() const {
 }
 
 void Session::check_memory(std::size_t needed) const {
-  const std::uint64_t left = available_memory_bytes();
+  const std::uint64_t left = backend_.memory->left();
   if (needed <= left) return;
   throw UserError(ErrorKind::memory,
                   spec_.where("training.batch_size"),
-                  fmt::format("the step needs {} more, {} are left to this process",
+                  fmt::format("the step needs {} more, {} are {}",
                               mebibytes(needed),
-                              mebibytes(left)),
+                              mebibytes(left),
+                              backend_.device ? "free on the device" : "left to this process"),
                   "a smaller batch or model needs less");
 }
 

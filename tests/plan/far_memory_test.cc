@@ -25,6 +25,7 @@ class FarMemory final : public backend::Memory {
     blocks_.erase({address, size(address)});
     backend::host_memory()->release(address);
   }
+  std::size_t alignment() const override { return backend::host_memory()->alignment(); }
   std::uint64_t left() const override { return backend::host_memory()->left(); }
   bool is_host() const override { return false; }
   void upload(const void* host, void* address, std::size_t bytes) override {

@@ -59,8 +59,11 @@ const backend::Backend& cpu() {
   return backend;
 }
 
-Run::Run(const config::RunSpec& spec, TrainOptions options, const data::Dataset& dataset)
-    : session_(spec, dataset, cpu()), trainer_(session_, std::move(options), record_) {}
+Run::Run(const config::RunSpec& spec,
+         TrainOptions options,
+         const data::Dataset& dataset,
+         const backend::Backend& backend)
+    : session_(spec, dataset, backend), trainer_(session_, std::move(options), record_) {}
 
 TrainResult Run::finish() {
   while (trainer_.advance(1000)) {

@@ -59,7 +59,8 @@ class Run {
  public:
   explicit Run(const config::RunSpec& spec,
                TrainOptions options = {},
-               const data::Dataset& dataset = digits());
+               const data::Dataset& dataset = digits(),
+               const backend::Backend& backend = cpu());
 
   Session& session() { return session_; }
   plan::State& state() { return session_.state(); }

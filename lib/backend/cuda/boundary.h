@@ -14,6 +14,8 @@ extern "C" {
 constexpr std::uint32_t k_abi = 1;
 
 constexpr std::size_t k_most_extents = 8;
+/// Bytes; of allocations, tensors and workspaces, as the vendor's libraries want them.
+constexpr std::size_t k_alignment = 256;
 
 enum class Status : std::int32_t {
   ok = 0,
@@ -118,7 +120,7 @@ struct Table {
   /// Waits for all that was enqueued.
   Status (*synchronize)(Device* device);
 
-  /// Zero-filled, aligned to 256 bytes.
+  /// Zero-filled, aligned to k_alignment.
   Status (*allocate)(Device* device, std::uint64_t bytes, void** address);
   void (*release)(Device* device, void* address);
   /// Free and total bytes.

@@ -80,6 +80,8 @@ std::byte* RemoteDevice::allocate(std::size_t bytes) {
 
 void RemoteDevice::release(std::byte* address) noexcept { table_.release(device_, address); }
 
+std::size_t RemoteDevice::alignment() const { return boundary::k_alignment; }
+
 std::uint64_t RemoteDevice::left() const {
   std::uint64_t left = 0, total = 0;
   check(table_, table_.memory(device_, &left, &total), "memory of the device");

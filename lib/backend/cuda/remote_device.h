@@ -20,6 +20,7 @@ class RemoteDevice final : public Memory, public Device {
 
   std::byte* allocate(std::size_t bytes) override;
   void release(std::byte* address) noexcept override;
+  std::size_t alignment() const override;
   std::uint64_t left() const override;
   bool is_host() const override { return false; }
   void upload(const void* host, void* address, std::size_t bytes) override;

@@ -62,6 +62,9 @@ struct Probe {
   std::vector<DeviceFacts> devices;
 };
 
+/// "cuda", or "emulated".
+const char* vendor_name();
+
 /// Looks, opens nothing. Never throws.
 Probe probe();
 

@@ -190,6 +190,8 @@ class EmulatedVendor final : public Vendor {
 
 }  // namespace
 
+const char* vendor_name() { return "emulated"; }
+
 Probe probe() {
   return {.why_not = {},
           .driver = "emulated",

@@ -259,6 +259,8 @@ class RealVendor final : public Vendor {
 
 }  // namespace
 
+const char* vendor_name() { return "cuda"; }
+
 Probe probe() {
   Probe probe;
   probe.cublas = dotted(cublasLtGetVersion());

@@ -1,0 +1,102 @@
+// Ops that work element by element.
+
+#include "backend/cuda/kernels/elementwise.h"
+
+#include "backend/cuda/kernels/cast.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cuda::plugin {
+namespace {
+
+/// LeakyRelu's slope; 0 for ops without one.
+double slope(const Facts& node) { return node.attrs.get_or<double>("alpha", 0.0); }
+
+}  // namespace
+
+Work prepare_unary(const Facts& node, const Machine& machine) {
+  const auto function = kernels::unary_of(node.op);
+  require(function.has_value(), "{} is no function of one element", node.op);
+  kernels::UnaryParams params{.function = *function,
+                              .dtype = node.input(0).dtype,
+                              .elements = node.output().shape.elements(),
+                              .alpha = slope(node)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.y = a.out[0];
+    kernels::unary(stream, params);
+  }};
+}
+
+Work prepare_binary(const Facts& node, const Machine& machine) {
+  const auto function = kernels::binary_of(node.op);
+  require(function.has_value(), "{} is no function of two elements", node.op);
+  kernels::BinaryParams params{.function = *function,
+                               .dtype = node.input(0).dtype,
+                               .a_shape = node.input(0).shape,
+                               .b_shape = node.input(1).shape,
+                               .shape = node.output().shape,
+                               .alpha = slope(node)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.a = a.in[0];
+    params.b = a.in[1];
+    params.y = a.out[0];
+    kernels::binary(stream, params);
+  }};
+}
+
+Work prepare_clip(const Facts& node, const Machine& machine) {
+  kernels::ClipParams params{.dtype = node.output().dtype,
+                             .x_shape = node.input(0).shape,
+                             .low_shape = node.input(1).shape,
+                             .high_shape = node.input(2).shape,
+                             .shape = node.output().shape};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.low = a.in[1];
+    params.high = a.in[2];
+    params.y = a.out[0];
+    kernels::clip(stream, params);
+  }};
+}
+
+Work prepare_select(const Facts& node, const Machine& machine) {
+  const Shape& condition = node.input(0).shape;
+  kernels::SelectParams params{
+      .element_bytes = size_bytes(node.output().dtype),
+      .condition_shape = condition,
+      .t_shape = node.input(1).shape,
+      .e_shape = node.input(2).shape,
+      .shape = node.output().shape,
+      .rows = node.op == "Select" && condition.rank() == 1 && node.output().shape.rank() > 1};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.condition = a.input<bool>(0);
+    params.t = a.in[1];
+    params.e = a.in[2];
+    params.y = a.out[0];
+    kernels::select(stream, params);
+  }};
+}
+
+Work prepare_add_n(const Facts& node, const Machine& machine) {
+  kernels::AddNParams params{
+      .dtype = node.output().dtype, .inputs = {}, .elements = node.output().shape.elements()};
+  return {[=, count = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
+    params.inputs = {a.in, count};
+    params.y = a.out[0];
+    kernels::add_n(stream, params);
+  }};
+}
+
+Work prepare_cast(const Facts& node, const Machine& machine) {
+  kernels::CastParams params{.from = node.input(0).dtype,
+                             .to = node.output().dtype,
+                             .elements = node.output().shape.elements()};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.y = a.out[0];
+    kernels::cast(stream, params);
+  }};
+}
+
+}  // namespace halfstep::backend::cuda::plugin

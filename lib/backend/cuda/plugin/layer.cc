@@ -1,0 +1,201 @@
+// Biases, normalization, pooling and softmax.
+
+#include <string>
+
+#include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/norm.h"
+#include "backend/cuda/kernels/pool.h"
+#include "backend/cuda/kernels/softmax.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "graph/ops/window.h"
+
+namespace halfstep::backend::cuda::plugin {
+namespace {
+
+/// The axis of the channels as the `data_format` says.
+std::size_t channel_axis(const Facts& node) {
+  const bool last = node.attrs.get<std::string>("data_format") == "NHWC";
+  return last ? node.input(0).shape.rank() - 1 : 1;
+}
+
+kernels::PoolAxis plain(const graph::ops::WindowAxis& axis) {
+  return {.input = axis.input,
+          .output = axis.output,
+          .size = axis.size,
+          .stride = axis.stride,
+          .pad_before = axis.pad_before};
+}
+
+kernels::PoolGeometry pool_geometry(const Facts& node, const Shape& x) {
+  const graph::ops::Window window = graph::ops::pool_window(node.attrs, x);
+  return {.batch = x[0],
+          .channels = x[3],
+          .height = plain(window.height),
+          .width = plain(window.width)};
+}
+
+using Pool = void (*)(Stream, const kernels::PoolParams&);
+
+Work prepare_pool(const Facts& node, const Machine& machine, Pool pool) {
+  kernels::PoolParams params{.dtype = node.output().dtype,
+                             .geometry = pool_geometry(node, node.input(0).shape)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.y = a.out[0];
+    pool(stream, params);
+  }};
+}
+
+}  // namespace
+
+Work prepare_bias_add(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  const std::size_t axis = channel_axis(node);
+  kernels::BiasAddParams params{.dtype = node.output().dtype,
+                                .outer = x.elements(0, axis),
+                                .channels = x[axis],
+                                .inner = x.elements(axis + 1, x.rank())};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.bias = a.in[1];
+    params.y = a.out[0];
+    kernels::bias_add(stream, params);
+  }};
+}
+
+Work prepare_bias_grad(const Facts& node, const Machine& machine) {
+  const Shape& dy = node.input(0).shape;
+  const std::size_t axis = channel_axis(node);
+  kernels::BiasGradParams params{.dtype = node.output().dtype,
+                                 .outer = dy.elements(0, axis),
+                                 .channels = dy[axis],
+                                 .inner = dy.elements(axis + 1, dy.rank())};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.dy = a.in[0];
+            params.dbias = a.out[0];
+            params.workspace = a.workspace;
+            kernels::bias_grad(stream, params);
+          },
+          kernels::bias_grad_workspace(params)};
+}
+
+Work prepare_batch_norm(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::BatchNormParams params{.dtype = node.input(0).dtype,
+                                  .statistics = node.input(1).dtype,
+                                  .rows = x.elements() / x.back(),
+                                  .channels = x.back(),
+                                  .epsilon = node.attrs.get<double>("epsilon"),
+                                  .factor = node.attrs.get<double>("exponential_avg_factor"),
+                                  .training = node.attrs.get<bool>("is_training")};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.x = a.in[0];
+            params.scale = a.in[1];
+            params.offset = a.in[2];
+            params.mean = a.in[3];
+            params.variance = a.in[4];
+            params.y = a.out[0];
+            params.new_mean = a.out[1];
+            params.new_variance = a.out[2];
+            params.saved_mean = a.out[3];
+            params.saved_variance = a.out[4];
+            params.reserved = a.out[5];
+            params.workspace = a.workspace;
+            kernels::batch_norm(stream, params);
+          },
+          kernels::batch_norm_workspace(params)};
+}
+
+Work prepare_batch_norm_grad(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(1).shape;
+  kernels::BatchNormGradParams params{.dtype = node.input(1).dtype,
+                                      .statistics = node.input(3).dtype,
+                                      .rows = x.elements() / x.back(),
+                                      .channels = x.back(),
+                                      .epsilon = node.attrs.get<double>("epsilon"),
+                                      .training = node.attrs.get<bool>("is_training")};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.dy = a.in[0];
+            params.x = a.in[1];
+            params.scale = a.input<float>(2);
+            params.mean = a.in[3];
+            params.variance = a.in[4];
+            params.dx = a.out[0];
+            params.dscale = a.out[1];
+            params.doffset = a.out[2];
+            params.workspace = a.workspace;
+            kernels::batch_norm_grad(stream, params);
+          },
+          kernels::batch_norm_grad_workspace(params)};
+}
+
+Work prepare_max_pool(const Facts& node, const Machine& machine) {
+  return prepare_pool(node, machine, kernels::max_pool);
+}
+
+Work prepare_avg_pool(const Facts& node, const Machine& machine) {
+  return prepare_pool(node, machine, kernels::avg_pool);
+}
+
+Work prepare_max_pool_grad(const Facts& node, const Machine& machine) {
+  kernels::MaxPoolGradParams params{.dtype = node.output().dtype,
+                                    .geometry = pool_geometry(node, node.input(0).shape)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.x = a.in[0];
+            params.dy = a.in[2];
+            params.dx = a.out[0];
+            params.workspace = a.workspace;
+            kernels::max_pool_grad(stream, params);
+          },
+          kernels::max_pool_grad_workspace(params)};
+}
+
+Work prepare_avg_pool_grad(const Facts& node, const Machine& machine) {
+  kernels::AvgPoolGradParams params{.dtype = node.output().dtype,
+                                    .geometry = pool_geometry(node, node.output().shape)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.dy = a.in[1];
+    params.dx = a.out[0];
+    kernels::avg_pool_grad(stream, params);
+  }};
+}
+
+Work prepare_softmax(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::SoftmaxParams params{.dtype = node.output().dtype,
+                                .rows = x.elements(0, x.rank() - 1),
+                                .classes = x.back(),
+                                .logarithm = node.op == "LogSoftmax"};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.y = a.out[0];
+    kernels::softmax(stream, params);
+  }};
+}
+
+Work prepare_cross_entropy(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::CrossEntropyParams params{.dtype = node.input(0).dtype, .rows = x[0], .classes = x[1]};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.logits = a.in[0];
+    params.labels = a.in[1];
+    params.loss = a.out[0];
+    params.gradient = a.out[1];
+    kernels::cross_entropy(stream, params);
+  }};
+}
+
+Work prepare_sparse_cross_entropy(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::SparseCrossEntropyParams params{
+      .dtype = node.input(0).dtype, .label = node.input(1).dtype, .rows = x[0], .classes = x[1]};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.logits = a.in[0];
+    params.labels = a.in[1];
+    params.loss = a.out[0];
+    params.gradient = a.out[1];
+    kernels::sparse_cross_entropy(stream, params);
+  }};
+}
+
+}  // namespace halfstep::backend::cuda::plugin

@@ -1,0 +1,246 @@
+// The plugin's side of the boundary. Each call runs behind a fence that turns exceptions into a
+// status and keeps their text for last_error().
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "backend/cuda/boundary.h"
+#include "backend/cuda/kernels/stream.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cuda {
+
+// What the opaque types of the boundary are.
+struct boundary::Device {
+  std::unique_ptr<Vendor> vendor;
+  plugin::Machine machine;
+};
+struct boundary::Launch {
+  plugin::Work work;
+};
+struct boundary::Recording {
+  std::unique_ptr<CapturedGraph> graph;
+};
+
+namespace plugin {
+namespace {
+
+using boundary::Status;
+
+std::string& error_text() {
+  thread_local std::string text;
+  return text;
+}
+
+Status fail(Status status, const char* text) {
+  error_text() = text;
+  return status;
+}
+
+Status status_of(Failure failure) {
+  switch (failure) {
+    case Failure::unavailable:
+      return Status::unavailable;
+    case Failure::out_of_memory:
+      return Status::memory;
+    case Failure::failed:
+      break;
+  }
+  return Status::failed;
+}
+
+template <class F>
+Status fenced(F&& body) noexcept {
+  try {
+    body();
+    return Status::ok;
+  } catch (const VendorError& error) {
+    return fail(status_of(error.failure()), error.what());
+  } catch (const std::exception& error) {
+    return fail(Status::failed, error.what());
+  } catch (...) {
+    return fail(Status::failed, "an unknown error");
+  }
+}
+
+template <std::size_t n>
+void copy_text(const std::string& from, char (&to)[n]) {
+  const std::size_t length = std::min(from.size(), n - 1);
+  std::memcpy(to, from.data(), length);
+  to[length] = '\0';
+}
+
+const char* last_error() { return error_text().c_str(); }
+
+Status probe_devices(boundary::Versions* versions, std::int32_t* devices) {
+  const Probe found = probe();
+  copy_text(found.driver, versions->driver);
+  copy_text(found.runtime, versions->runtime);
+  copy_text(found.cublas, versions->cublas);
+  copy_text(found.cudnn, versions->cudnn);
+  *devices = static_cast<std::int32_t>(found.devices.size());
+  return found.why_not.empty() ? Status::ok : fail(Status::unavailable, found.why_not.c_str());
+}
+
+Status facts_of(std::int32_t device, boundary::DeviceFacts* facts) {
+  const Probe found = probe();
+  if (device < 0 || static_cast<std::size_t>(device) >= found.devices.size()) {
+    return fail(Status::unavailable, "there is no such device");
+  }
+  const DeviceFacts& from = found.devices[static_cast<std::size_t>(device)];
+  copy_text(from.name, facts->name);
+  facts->compute_capability = from.capability;
+  facts->multiprocessors = from.multiprocessors;
+  facts->memory_bytes = from.total_bytes;
+  return Status::ok;
+}
+
+const char* row_name(std::int32_t index) {
+  return static_cast<std::size_t>(index) < rows().size()
+             ? rows()[static_cast<std::size_t>(index)].name.data()
+             : nullptr;
+}
+
+Status open(const boundary::Options* options, boundary::Device** device) {
+  return fenced([&] {
+    VendorOptions wanted;
+    wanted.device = options->device;
+    wanted.autotune = options->measure != 0 ? Autotune::measure : Autotune::heuristic;
+    wanted.cache_folder = options->tuning_folder;
+    wanted.memory_limit = options->memory_limit;
+    std::unique_ptr<Vendor> vendor = open_vendor(wanted);
+    const Machine machine{.vendor = *vendor,
+                          .float32 = options->tf32 != 0 ? Float32Math::tf32 : Float32Math::ieee,
+                          .deterministic = options->deterministic != 0};
+    *device = new boundary::Device{std::move(vendor), machine};
+  });
+}
+
+void close(boundary::Device* device) { delete device; }
+
+Status synchronize(boundary::Device* device) {
+  return fenced([&] { device->vendor->synchronize(); });
+}
+
+Status allocate(boundary::Device* device, std::uint64_t bytes, void** address) {
+  return fenced([&] {
+    *address = device->vendor->allocate(bytes);
+    if (*address == nullptr) {
+      constexpr double k_mebibyte = 1024.0 * 1024.0;
+      throw VendorError(
+          Failure::out_of_memory,
+          fmt::format("{:.1f} MiB are needed, {:.1f} MiB are free",
+                      static_cast<double>(bytes) / k_mebibyte,
+                      static_cast<double>(device->vendor->memory().free) / k_mebibyte));
+    }
+    device->vendor->fill(*address, 0, bytes);
+  });
+}
+
+void release(boundary::Device* device, void* address) {
+  fenced([&] {
+    device->vendor->synchronize();
+    device->vendor->release(address);
+  });
+}
+
+Status memory(boundary::Device* device, std::uint64_t* left, std::uint64_t* total) {
+  return fenced([&] {
+    const Vendor::Memory memory = device->vendor->memory();
+    *left = memory.free;
+    *total = memory.total;
+  });
+}
+
+/// The host may change its memory as soon as this returns.
+Status upload(boundary::Device* device, const void* host, void* address, std::uint64_t bytes) {
+  return fenced([&] {
+    device->vendor->upload(address, host, bytes);
+    device->vendor->synchronize();
+  });
+}
+
+Status download(boundary::Device* device, const void* address, void* host, std::uint64_t bytes) {
+  return fenced([&] {
+    device->vendor->download(host, address, bytes);
+    device->vendor->synchronize();
+  });
+}
+
+Status copy(boundary::Device* device, const void* from, void* to, std::uint64_t bytes) {
+  return fenced([&] { device->vendor->copy(to, from, bytes); });
+}
+
+Status prepare(boundary::Device* device,
+               const char* row,
+               const boundary::Node* node,
+               boundary::Launch** launch,
+               std::uint64_t* workspace_bytes) {
+  const auto found = std::find_if(
+      rows().begin(), rows().end(), [&](const Row& candidate) { return candidate.name == row; });
+  if (found == rows().end()) return fail(Status::unsupported, "this plugin has no such kernel");
+  return fenced([&] {
+    auto made = std::make_unique<boundary::Launch>();
+    made->work = found->prepare(Facts(*node), device->machine);
+    *workspace_bytes = made->work.workspace_bytes;
+    *launch = made.release();
+  });
+}
+
+Status run(boundary::Launch* launch,
+           const void* const* inputs,
+           void* const* outputs,
+           void* workspace) {
+  return fenced([&] { launch->work.run({inputs, outputs, static_cast<std::byte*>(workspace)}); });
+}
+
+void discard(boundary::Launch* launch) { delete launch; }
+
+Status begin_recording(boundary::Device* device) {
+  return fenced([&] { device->vendor->begin_capture(); });
+}
+
+Status end_recording(boundary::Device* device, boundary::Recording** recording) {
+  return fenced([&] { *recording = new boundary::Recording{device->vendor->end_capture()}; });
+}
+
+Status replay(boundary::Recording* recording) {
+  return fenced([&] { recording->graph->launch(); });
+}
+
+void forget(boundary::Recording* recording) { delete recording; }
+
+}  // namespace
+}  // namespace plugin
+
+extern "C" __attribute__((visibility("default"))) const boundary::Table* halfstep_cuda_boundary() {
+  static const boundary::Table k_table{.abi = boundary::k_abi,
+                                       .flavour = vendor_name(),
+                                       .last_error = plugin::last_error,
+                                       .probe = plugin::probe_devices,
+                                       .facts = plugin::facts_of,
+                                       .row = plugin::row_name,
+                                       .open = plugin::open,
+                                       .close = plugin::close,
+                                       .synchronize = plugin::synchronize,
+                                       .allocate = plugin::allocate,
+                                       .release = plugin::release,
+                                       .memory = plugin::memory,
+                                       .upload = plugin::upload,
+                                       .download = plugin::download,
+                                       .copy = plugin::copy,
+                                       .prepare = plugin::prepare,
+                                       .run = plugin::run,
+                                       .discard = plugin::discard,
+                                       .begin_recording = plugin::begin_recording,
+                                       .end_recording = plugin::end_recording,
+                                       .replay = plugin::replay,
+                                       .forget = plugin::forget};
+  return &k_table;
+}
+
+}  // namespace halfstep::backend::cuda

@@ -1,0 +1,227 @@
+// Matrix products by cuBLASLt, convolutions by cuDNN.
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "backend/cuda/kernels/array.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "core/error.h"
+#include "graph/ops/window.h"
+
+namespace halfstep::backend::cuda::plugin {
+namespace {
+
+/// The product of the last two extents of `a` and `b`, either of which may lie transposed.
+MatmulKey key_of(const graph::TensorType& a,
+                 const graph::TensorType& b,
+                 bool transpose_a,
+                 bool transpose_b,
+                 const graph::TensorType& y,
+                 const Machine& machine) {
+  const std::size_t last = a.shape.rank() - 1;
+  return {.m = y.shape[y.shape.rank() - 2],
+          .n = y.shape.back(),
+          .k = transpose_a ? a.shape[last - 1] : a.shape[last],
+          .transpose_a = transpose_a,
+          .transpose_b = transpose_b,
+          .in = b.dtype,
+          .out = y.dtype,
+          .float32 = machine.float32};
+}
+
+std::shared_ptr<Matmul> make(const MatmulKey& key, const Machine& machine) {
+  std::shared_ptr<Matmul> product = machine.vendor.matmul(key);
+  require(product != nullptr, "no library has {}", to_string(key));
+  return product;
+}
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + k_alignment - 1) / k_alignment * k_alignment;
+}
+
+/// The extents before the last two.
+Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
+
+/// Matrices of one side of a batch of products, broadcast to `batch`.
+struct BatchOperand {
+  /// `at`: where in the workspace it may spread matrices out.
+  BatchOperand(const graph::TensorType& type, const Shape& batch, std::size_t at)
+      : offset(at) {
+    const Shape own = batch_of(type.shape);
+    const std::int64_t size = type.shape[type.shape.rank() - 2] * type.shape.back();
+    if (own.elements() == 1) return;
+    stride = size;
+    if (own.elements() == batch.elements()) return;
+    std::vector<std::int64_t> whole(batch.begin(), batch.end());
+    whole.insert(whole.end(), type.shape.end() - 2, type.shape.end());
+    spread = kernels::CopyParams{.element_bytes = size_bytes(type.dtype),
+                                 .map = kernels::map_of_broadcast(type.shape, Shape(whole))};
+    workspace_bytes =
+        aligned(static_cast<std::size_t>(batch.elements() * size) * size_bytes(type.dtype));
+  }
+
+  /// Where the matrices stand, after spreading them out where that is wanted.
+  const void* place(Stream stream, const void* from, std::byte* workspace) const {
+    if (!spread) return from;
+    kernels::CopyParams copy = *spread;
+    copy.x = from;
+    copy.y = workspace + offset;
+    kernels::copy(stream, copy);
+    return copy.y;
+  }
+
+  std::size_t offset;
+  std::int64_t stride = 0;
+  std::optional<kernels::CopyParams> spread;
+  std::size_t workspace_bytes = 0;
+};
+
+/// What replaces a product that has no elements or sums nothing; nothing for other products.
+std::optional<Work> without_product(const MatmulKey& key,
+                                    const graph::TensorType& y,
+                                    const Machine& machine) {
+  if (y.shape.elements() > 0 && key.k > 0) return std::nullopt;
+  const kernels::FillParams zero{.element_bytes = size_bytes(y.dtype),
+                                 .elements = y.shape.elements()};
+  return Work{[=, stream = machine.stream()](const Addresses& a) {
+    kernels::FillParams params = zero;
+    params.y = a.out[0];
+    kernels::fill(stream, params);
+  }};
+}
+
+/// The filter as the library wants it, [O,h,w,C/groups], and back.
+Shape stored_filter(const graph::ops::ConvGeometry& g) {
+  return {g.window.height.size, g.window.width.size, g.group_inputs, g.outputs};
+}
+Shape library_filter(const graph::ops::ConvGeometry& g) {
+  return {g.outputs, g.window.height.size, g.window.width.size, g.group_inputs};
+}
+
+struct Kind {
+  std::string_view op;
+  ConvKind kind;
+  bool depthwise;
+};
+
+constexpr std::array k_kinds{
+    Kind{"Conv2D", ConvKind::forward, false},
+    Kind{"Conv2DBackpropInput", ConvKind::input_gradient, false},
+    Kind{"Conv2DBackpropFilter", ConvKind::filter_gradient, false},
+    Kind{"DepthwiseConv2dNative", ConvKind::forward, true},
+    Kind{"DepthwiseConv2dNativeBackpropInput", ConvKind::input_gradient, true},
+    Kind{"DepthwiseConv2dNativeBackpropFilter", ConvKind::filter_gradient, true},
+};
+
+const Kind& kind_of(std::string_view op) {
+  for (const Kind& kind : k_kinds) {
+    if (kind.op == op) return kind;
+  }
+  require(false, "{} is no convolution", op);
+  return k_kinds[0];
+}
+
+/// Which inputs a convolution of a kind reads; -1: it writes this one.
+struct ConvPorts {
+  int x, filter, y;
+};
+constexpr ConvPorts ports_of(ConvKind kind) {
+  switch (kind) {
+    case ConvKind::forward:
+      return {0, 1, -1};
+    case ConvKind::input_gradient:
+      return {-1, 1, 2};
+    case ConvKind::filter_gradient:
+      break;
+  }
+  return {0, -1, 2};
+}
+
+}  // namespace
+
+Work prepare_matmul(const Facts& node, const Machine& machine) {
+  const MatmulKey key = key_of(node.input(0),
+                               node.input(1),
+                               node.attrs.get<bool>("transpose_a"),
+                               node.attrs.get<bool>("transpose_b"),
+                               node.output(),
+                               machine);
+  if (const auto work = without_product(key, node.output(), machine)) return *work;
+  const auto product = make(key, machine);
+  return {[product](const Addresses& a) {
+            product->run({.a = a.in[0], .b = a.in[1], .c = a.out[0]}, a.workspace);
+          },
+          product->workspace_bytes()};
+}
+
+/// One call; an operand whose matrices do not lie at even distances is spread out first, for the
+/// library wants matrices to begin at aligned addresses.
+Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
+  const graph::TensorType &x = node.input(0), &y = node.input(1), &z = node.output();
+  MatmulKey key =
+      key_of(x, y, node.attrs.get<bool>("adj_x"), node.attrs.get<bool>("adj_y"), z, machine);
+  if (const auto work = without_product(key, z, machine)) return *work;
+  const Shape batch = batch_of(z.shape);
+  const BatchOperand a(x, batch, 0), b(y, batch, a.workspace_bytes);
+  key.batch = batch.elements();
+  key.stride_a = a.stride;
+  key.stride_b = b.stride;
+  key.stride_c = key.m * key.n;
+  const auto product = make(key, machine);
+  const std::size_t copies = a.workspace_bytes + b.workspace_bytes;
+  return {[=, stream = machine.stream()](const Addresses& at) {
+            product->run({.a = a.place(stream, at.in[0], at.workspace),
+                          .b = b.place(stream, at.in[1], at.workspace),
+                          .c = at.out[0]},
+                         at.workspace + copies);
+          },
+          copies + product->workspace_bytes()};
+}
+
+/// The workspace begins with the filter in the library's order.
+Work prepare_convolution(const Facts& node, const Machine& machine) {
+  const Kind& kind = kind_of(node.op);
+  const ConvPorts ports = ports_of(kind.kind);
+  const auto shape_at = [&](int port) {
+    return port < 0 ? node.output().shape : node.input(static_cast<std::size_t>(port)).shape;
+  };
+  const auto geometry_of =
+      kind.depthwise ? graph::ops::depthwise_geometry : graph::ops::conv_geometry;
+  const ConvKey key{.kind = kind.kind,
+                    .geometry = geometry_of(node.attrs, shape_at(ports.x), shape_at(ports.filter)),
+                    .dtype = node.output().dtype,
+                    .float32 = machine.float32,
+                    .deterministic = machine.deterministic};
+  const std::shared_ptr<Convolution> convolution = machine.vendor.convolution(key);
+  require(convolution != nullptr, "no library has {}", to_string(key));
+
+  constexpr std::array<std::int64_t, 4> k_to_library{3, 0, 1, 2}, k_from_library{1, 2, 3, 0};
+  const bool writes_filter = ports.filter < 0;
+  const Shape stored = stored_filter(key.geometry), wanted = library_filter(key.geometry);
+  kernels::CopyParams order{.element_bytes = size_bytes(key.dtype),
+                            .map = writes_filter ? kernels::map_of_transpose(wanted, k_from_library)
+                                                 : kernels::map_of_transpose(stored, k_to_library)};
+  const std::size_t filter_bytes =
+      aligned(static_cast<std::size_t>(wanted.elements()) * order.element_bytes);
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            const auto at = [&](int port) {
+              return port < 0 ? a.out[0] : a.variable<void>(static_cast<std::size_t>(port));
+            };
+            if (!writes_filter) {
+              order.x = at(ports.filter);
+              order.y = a.workspace;
+              kernels::copy(stream, order);
+            }
+            convolution->run({.x = at(ports.x), .filter = a.workspace, .y = at(ports.y)},
+                             a.workspace + filter_bytes);
+            if (writes_filter) {
+              order.x = a.workspace;
+              order.y = a.out[0];
+              kernels::copy(stream, order);
+            }
+          },
+          filter_bytes + convolution->workspace_bytes()};
+}
+
+}  // namespace halfstep::backend::cuda::plugin

@@ -1,0 +1,16 @@
+#pragma once
+// The emulated device, opened through the plugin like a GPU.
+
+#include <string_view>
+
+#include "backend/cuda/cuda.h"
+
+namespace halfstep::train {
+
+/// Errors: InternalError with the reason when it cannot be opened.
+backend::Backend open_emulated(const backend::cuda::DeviceOptions& options = {});
+
+/// One that is opened once.
+const backend::Backend& emulated();
+
+}  // namespace halfstep::train

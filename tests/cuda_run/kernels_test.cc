@@ -1,0 +1,112 @@
+// Every row of the device through the plugin, beside the reference kernels of the CPU.
+
+#include "backend/kernels.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "backend/cuda/plugin_library.h"
+#include "backend/cuda/rows.h"
+#include "cuda_run/device.h"
+#include "support/paths.h"
+
+namespace halfstep::train {
+namespace {
+
+using backend::Args;
+using backend::Buffer;
+using backend::Memory;
+
+/// Copies of tensors in the device's memory.
+class DeviceCopies {
+ public:
+  explicit DeviceCopies(std::span<const TensorView> tensors) {
+    Memory& memory = *emulated().memory;
+    for (const TensorView& tensor : tensors) {
+      buffers_.emplace_back(emulated().memory, tensor.bytes());
+      memory.upload(tensor.data, buffers_.back().data(), tensor.bytes());
+      views.push_back({tensor.dtype, tensor.shape, buffers_.back().data()});
+    }
+  }
+
+  void fetch(std::size_t i, const TensorView& to) const {
+    emulated().memory->download(views[i].data, to.data, to.bytes());
+  }
+
+  std::vector<TensorView> views;
+
+ private:
+  std::vector<Buffer> buffers_;
+};
+
+/// A launch of the device on host memory: what it reads is copied there, what it may write back.
+backend::Prepared prepare_on_device(const backend::NodeView& node, const backend::Capabilities&) {
+  const backend::Choice choice = backend::choose(emulated(), node);
+  auto prepared = std::make_shared<backend::Prepared>(emulated().prepare(*choice.kernel, node));
+  std::vector<bool> variable;
+  for (std::size_t i = 0; i < node.inputs(); ++i) {
+    variable.push_back(node.input(i).dtype == DType::resource);
+  }
+  return backend::launch([prepared, variable](const Args& args) {
+    const DeviceCopies in(args.in), out(args.out);
+    const Buffer workspace(emulated().memory, prepared->workspace_bytes);
+    prepared->launch->run({in.views, out.views, workspace.data()});
+    for (std::size_t i = 0; i < args.out.size(); ++i) out.fetch(i, args.out[i]);
+    for (std::size_t i = 0; i < variable.size(); ++i) {
+      if (variable[i]) in.fetch(i, args.in[i]);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("device: each row gives what the reference gives") {
+  std::vector<testing::OpCase> cases = testing::op_cases();
+  for (const auto& family : {testing::more_conv_cases(),
+                             testing::more_pool_cases(),
+                             testing::more_norm_cases(),
+                             testing::more_update_cases()}) {
+    cases.insert(cases.end(), family.begin(), family.end());
+  }
+  // Sums of huge numbers leave float32 before they cancel; the reference sums in double.
+  std::erase_if(cases, [](const testing::OpCase& c) { return c.name == "MatMul/special"; });
+  for (backend::Kernel row : backend::cuda::rows()) {
+    if (row.alias) continue;
+    CAPTURE(row.op);
+    row.prepare = prepare_on_device;
+    CHECK(testing::check_against_reference(row, emulated().capabilities, cases) > 0);
+  }
+}
+
+TEST_CASE("device: the plugin has each row, and no others") {
+  const auto opened = backend::cuda::open_plugin({test::emulated_plugin().string(), {}});
+  const auto& library = std::get<std::shared_ptr<backend::cuda::PluginLibrary>>(opened);
+  std::set<std::string_view> wanted, found;
+  for (const backend::Kernel& row : backend::cuda::rows()) {
+    if (!row.alias) wanted.insert(row.name);
+  }
+  for (std::int32_t i = 0; library->table().row(i) != nullptr; ++i) {
+    found.insert(library->table().row(i));
+  }
+  CHECK(found == wanted);
+}
+
+TEST_CASE("device: memory that is not there is told in needed and free bytes") {
+  backend::Memory& memory = *emulated().memory;
+  try {
+    memory.allocate(std::size_t{1} << 50);
+    FAIL("a pebibyte");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::memory);
+    CHECK(std::string_view(error.what()).find("1073741824.0 MiB are needed") !=
+          std::string_view::npos);
+    CHECK(std::string_view(error.what()).find("MiB are free") != std::string_view::npos);
+  }
+  const Buffer usable(emulated().memory, 1000);
+  CHECK(usable.data() != nullptr);
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,170 @@
+// Whole training runs on the emulated device beside the same runs on the CPU.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ostream>
+#include <string_view>
+
+#include "cuda_run/device.h"
+#include "train/lab.h"
+
+namespace halfstep::train {
+namespace {
+
+constexpr std::string_view k_residual = R"(
+    - {type: conv2d, filters: 8, kernel_size: 3, strides: 2, padding: same, use_bias: false}
+    - {type: batch_normalization}
+    - {type: relu}
+    - {type: depthwise_conv2d, kernel_size: 3, padding: same}
+    - {type: max_pooling2d}
+    - {type: conv2d, filters: 8, kernel_size: 3, activation: relu}
+    - {type: dropout, rate: 0.25}
+    - {type: global_average_pooling2d}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+
+struct Policy {
+  std::string_view precision;
+  DType compute;
+};
+constexpr std::array k_policies{Policy{"{policy: float32}", DType::float32},
+                                Policy{"{policy: mixed_float16}", DType::float16},
+                                Policy{"{policy: mixed_bfloat16}", DType::bfloat16}};
+
+/// How far the losses of step `step` (from 0) may lie apart: both sides round each of the about
+/// 100 values behind a loss once per step, and each step starts from what the others left.
+double tolerance(DType compute, std::size_t step, double loss) {
+  return epsilon(compute) * std::sqrt(100.0) * static_cast<double>(step + 1) * std::max(1.0, loss);
+}
+
+void check_alike(const TinyRun& tiny, DType compute) {
+  Run cpu_run(tiny.spec());
+  Run device_run(tiny.spec(), {}, digits(), emulated());
+  const TrainResult expected = cpu_run.finish();
+  const TrainResult got = device_run.finish();
+  CHECK(got.init_hash == expected.init_hash);
+  CHECK(got.batch_order_hash == expected.batch_order_hash);
+  const auto& a = cpu_run.record().steps;
+  const auto& b = device_run.record().steps;
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CAPTURE(i);
+    CHECK(b[i].applied == a[i].applied);
+    CHECK(b[i].loss_scale == a[i].loss_scale);
+    CHECK(b[i].learning_rate == a[i].learning_rate);
+    CHECK(std::abs(b[i].loss - a[i].loss) <= tolerance(compute, i, a[i].loss));
+  }
+  REQUIRE(got.test.has_value());
+  CHECK(got.test->metrics.at("loss") ==
+        doctest::Approx(expected.test->metrics.at("loss")).epsilon(0.05));
+}
+
+}  // namespace
+
+TEST_CASE("device: dense layers train as on the CPU under each policy, tail batches too") {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun tiny;
+    tiny.precision = policy.precision;
+    check_alike(tiny, policy.compute);
+  }
+}
+
+TEST_CASE("device: convolutions, pooling and normalization train as on the CPU") {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun tiny;
+    tiny.layers = k_residual;
+    tiny.precision = policy.precision;
+    tiny.training = "{epochs: 1, batch_size: 24}";
+    check_alike(tiny, policy.compute);
+  }
+}
+
+TEST_CASE("device: every optimizer and clipping train as on the CPU") {
+  for (const std::string_view optimizer :
+       {"{type: sgd, learning_rate: 1e-2, momentum: 0.9, nesterov: true}",
+        "{type: rmsprop, learning_rate: 1e-3}",
+        "{type: rmsprop, learning_rate: 1e-3, centered: true, momentum: 0.5}",
+        "{type: adagrad, learning_rate: 1e-2}",
+        "{type: adamw, learning_rate: 1e-3, weight_decay: 0.01, global_clipnorm: 1}"}) {
+    CAPTURE(optimizer);
+    TinyRun tiny;
+    tiny.optimizer = optimizer;
+    tiny.training = "{epochs: 1, batch_size: 24}";
+    check_alike(tiny, DType::float32);
+  }
+}
+
+TEST_CASE("device: skipped steps and the loss scale go the CPU's way") {
+  TinyRun tiny;
+  tiny.precision =
+      "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 2, growth_factor: 4}}";
+  Run cpu_run(tiny.spec());
+  Run device_run(tiny.spec(), {}, digits(), emulated());
+  const TrainResult expected = cpu_run.finish();
+  const TrainResult got = device_run.finish();
+  CHECK(expected.counters.skipped > 0);
+  CHECK(got.counters.skipped == expected.counters.skipped);
+  CHECK(got.final_scale == expected.final_scale);
+  REQUIRE(got.scale_events.size() == expected.scale_events.size());
+  for (std::size_t i = 0; i < got.scale_events.size(); ++i) {
+    CHECK(got.scale_events[i].from == expected.scale_events[i].from);
+    CHECK(got.scale_events[i].to == expected.scale_events[i].to);
+  }
+  REQUIRE(got.skips.size() == expected.skips.size());
+  for (std::size_t i = 0; i < got.skips.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(got.skips[i].first_nonfinite.has_value());
+    CHECK(got.skips[i].first_nonfinite->op == expected.skips[i].first_nonfinite->op);
+    CHECK(got.skips[i].first_nonfinite->layer == expected.skips[i].first_nonfinite->layer);
+  }
+}
+
+TEST_CASE("device: the same seed gives the same bits, and a resumed run those of a whole one") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}";
+  Run whole(tiny.spec(), {}, digits(), emulated());
+  const TrainResult expected = whole.finish();
+  const TrainResult again = Run(tiny.spec(), {}, digits(), emulated()).finish();
+  CHECK(again.state_hash == expected.state_hash);
+
+  const test::TemporaryDirectory directory;
+  config::RunSpec half = tiny.spec();
+  half.training.max_steps = 5;
+  Run first(half, in_directory(directory.path().string()), digits(), emulated());
+  first.finish();
+  Run second(tiny.spec(), in_directory(directory.path().string()), digits(), emulated());
+  CHECK(second.finish().state_hash == expected.state_hash);
+}
+
+TEST_CASE("device: a checkpoint of the device goes on on the CPU") {
+  TinyRun tiny;
+  const test::TemporaryDirectory directory;
+  config::RunSpec half = tiny.spec();
+  half.training.max_steps = 5;
+  Run first(half, in_directory(directory.path().string()), digits(), emulated());
+  const TrainResult left = first.finish();
+  const Run second(tiny.spec(), in_directory(directory.path().string()));
+  CHECK(second.state().full_hash() == left.state_hash);
+}
+
+TEST_CASE("device: sampled numerics see the values of the device") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_bfloat16}";
+  TrainOptions options;
+  options.numerics = true;
+  config::RunSpec spec = tiny.spec();
+  spec.report.numerics.mode = config::NumericsMode::full;
+  spec.training.max_steps = 2;
+  const TrainResult expected = Run(spec, options).finish();
+  const TrainResult got = Run(spec, options, digits(), emulated()).finish();
+  CHECK(got.numerics.sampled_steps == expected.numerics.sampled_steps);
+  CHECK_FALSE(got.numerics.sampled_steps.empty());
+}
+
+}  // namespace halfstep::train
