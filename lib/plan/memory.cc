@@ -22,8 +22,8 @@ Layout place(std::span<const Lifetime> blocks, std::size_t alignment) {
     for (std::size_t other : placed) {
       if (blocks[other].last < life.first || life.last < blocks[other].first) continue;
       if (offset + bytes <= layout.offsets[other]) break;
-      const std::size_t end = layout.offsets[other] +
-                              (blocks[other].bytes + alignment - 1) / alignment * alignment;
+      const std::size_t end =
+          layout.offsets[other] + (blocks[other].bytes + alignment - 1) / alignment * alignment;
       offset = std::max(offset, end);
     }
     layout.offsets[block] = offset;

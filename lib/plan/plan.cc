@@ -47,6 +47,7 @@ bool Plan::packs() const {
 }
 
 void Plan::bind(const State& state, const Arena& arena) {
+  impl_->recording = nullptr;
   require(arena.bytes() >= impl_->arena_bytes,
           "an arena of {} bytes for a plan of {}",
           arena.bytes(),
@@ -117,10 +118,20 @@ void Plan::copy_inputs(const Plan& other) {
 }
 
 void Plan::run() {
-  for (Step& step : impl_->steps) step.launch->run({step.in, step.out, step.workspace});
+  if (!impl_->device || !impl_->warm) {
+    // The first step of a device loads kernels and libraries, which cannot be recorded.
+    impl_->launch_all();
+    impl_->warm = true;
+    return;
+  }
+  if (!impl_->recording) {
+    impl_->recording = impl_->device->record([this] { impl_->launch_all(); });
+  }
+  impl_->recording->replay();
 }
 
 void Plan::run(PhaseSeconds& seconds) {
+  if (impl_->device) return run();
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   for (const Segment& segment : impl_->segments) {

@@ -88,9 +88,10 @@ class Plan {
   /// Fills the inputs with what those of `other`, a plan over the same memory, hold.
   void copy_inputs(const Plan& other);
 
-  /// One step.
+  /// One step. A device goes on with it after this returns; from the second step on it gets the
+  /// launches as one recording.
   void run();
-  /// One step with the seconds of each phase added to `seconds`.
+  /// One step with the seconds of each phase added to `seconds`; a device does not tell them.
   void run(PhaseSeconds& seconds);
   /// The same launches with a look at each one, in host memory; launches of `Phase::update` are
   /// left out, so that the state stays as it is.

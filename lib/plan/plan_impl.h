@@ -41,12 +41,18 @@ struct Plan::Impl {
   std::shared_ptr<backend::Memory> memory;
   std::shared_ptr<backend::Device> device;  ///< outlives the launches that it has prepared
   std::vector<KernelChoice> kernels;
+  std::unique_ptr<backend::Recording> recording;  ///< of all launches, as bound last
+  bool warm = false;                              ///< whether each launch has run once
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
   std::vector<Segment> segments;
   backend::Buffer constants;
   std::size_t arena_bytes = 0;
+
+  void launch_all() {
+    for (Step& step : steps) step.launch->run({step.in, step.out, step.workspace});
+  }
 
   TensorView view(graph::Value value) const {
     const auto it = slot_of.find(value);

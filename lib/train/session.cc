@@ -124,7 +124,7 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
   entry =
       std::make_unique<plan::Plan>(plan::compile(graph_for(purpose, batch), backend_, lowering()));
   if (entry->arena_bytes() > arena_.bytes()) {
-    check_memory(entry->arena_bytes() - arena_.bytes());
+    check_memory(entry->arena_bytes() - arena_.bytes(), purpose == nn::Purpose::train ? batch : 0);
     arena_.reserve(entry->arena_bytes());
     for (auto& [key, other] : plans_) {
       if (other) other->bind(*state_, arena_);
@@ -165,16 +165,24 @@ plan::Lowering Session::lowering() const {
   return lowering;
 }
 
-void Session::check_memory(std::size_t needed) const {
+void Session::check_memory(std::size_t needed, std::int64_t batch) const {
   const std::uint64_t left = backend_.memory->left();
   if (needed <= left) return;
+  std::string hint = "a smaller batch or model needs less";
+  for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
+    const plan::Plan plan =
+        plan::compile(graph_for(nn::Purpose::train, smaller), backend_, lowering());
+    if (plan.arena_bytes() > left) continue;
+    hint = fmt::format("a batch of {} would fit", smaller);
+    break;
+  }
   throw UserError(ErrorKind::memory,
                   spec_.where("training.batch_size"),
                   fmt::format("the step needs {} more, {} are {}",
                               mebibytes(needed),
                               mebibytes(left),
                               backend_.device ? "free on the device" : "left to this process"),
-                  "a smaller batch or model needs less");
+                  hint);
 }
 
 MemoryUse Session::memory() const {

@@ -62,7 +62,9 @@ class Session {
   void split_data();
   /// Errors: UserError(data) for a class number that the model has no output for.
   void check_labels() const;
-  void check_memory(std::size_t needed) const;
+  /// `batch`: of the training plan that is to have the memory, 0 when it is for something else.
+  /// Errors: UserError(memory), naming a batch that would fit.
+  void check_memory(std::size_t needed, std::int64_t batch = 0) const;
 
   config::RunSpec spec_;
   const data::Dataset& dataset_;

@@ -1,6 +1,6 @@
 // Every row of the device through the plugin, beside the reference kernels of the CPU.
 
-#include "backend/kernels.h"
+#include "support/kernels.h"
 
 #include <doctest/doctest.h>
 

@@ -41,6 +41,37 @@ double tolerance(DType compute, std::size_t step, double loss) {
   return epsilon(compute) * std::sqrt(100.0) * static_cast<double>(step + 1) * std::max(1.0, loss);
 }
 
+/// A device whose recordings are launched one by one.
+class Unrecorded final : public backend::Device {
+ public:
+  explicit Unrecorded(std::shared_ptr<backend::Device> device) : device_(std::move(device)) {}
+
+  backend::Prepared prepare(const backend::Kernel& row, const backend::NodeView& node) override {
+    return device_->prepare(row, node);
+  }
+  void synchronize() override { device_->synchronize(); }
+  std::unique_ptr<backend::Recording> record(const std::function<void()>& enqueue) override {
+    struct Again final : backend::Recording {
+      explicit Again(std::function<void()> f) : enqueue(std::move(f)) {}
+      void replay() override { enqueue(); }
+      std::function<void()> enqueue;
+    };
+    ++recordings;
+    return std::make_unique<Again>(enqueue);
+  }
+
+  int recordings = 0;
+
+ private:
+  std::shared_ptr<backend::Device> device_;
+};
+
+backend::Backend with_memory(std::uint64_t bytes) {
+  backend::cuda::DeviceOptions options;
+  options.memory_limit = bytes;
+  return open_emulated(options);
+}
+
 void check_alike(const TinyRun& tiny, DType compute) {
   Run cpu_run(tiny.spec());
   Run device_run(tiny.spec(), {}, digits(), emulated());
@@ -140,6 +171,41 @@ TEST_CASE("device: the same seed gives the same bits, and a resumed run those of
   first.finish();
   Run second(tiny.spec(), in_directory(directory.path().string()), digits(), emulated());
   CHECK(second.finish().state_hash == expected.state_hash);
+}
+
+TEST_CASE("device: recorded steps give the bits of steps that are launched one by one") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}";
+  const TrainResult recorded = Run(tiny.spec(), {}, digits(), emulated()).finish();
+  backend::Backend plain = emulated();
+  plain.device = std::make_shared<Unrecorded>(plain.device);
+  const TrainResult launched = Run(tiny.spec(), {}, digits(), plain).finish();
+  CHECK(recorded.state_hash == launched.state_hash);
+  CHECK(static_cast<const Unrecorded&>(*plain.device).recordings > 0);
+}
+
+TEST_CASE("device: a step that is too large for its memory names a batch that would fit") {
+  TinyRun tiny;
+  tiny.training = "{epochs: 1, batch_size: 128}";
+  const backend::Backend small = with_memory(200'000);
+  try {
+    Run(tiny.spec(), {}, digits(), small);
+    FAIL("it fits");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::memory);
+    REQUIRE(error.problems().size() == 1);
+    const std::string& message = error.problems()[0].message;
+    CAPTURE(message);
+    CHECK(message.find("the step needs") == 0);
+    CHECK(message.find("free on the device") != std::string::npos);
+    const std::string& hint = error.problems()[0].hint;
+    CAPTURE(hint);
+    const auto batch = std::stoll(hint.substr(std::string("a batch of ").size()));
+    CHECK(batch < 128);
+    tiny.training = fmt::format("{{epochs: 1, batch_size: {}}}", batch);
+    const backend::Backend same = with_memory(200'000);
+    CHECK(Run(tiny.spec(), {}, digits(), same).finish().counters.applied > 0);
+  }
 }
 
 TEST_CASE("device: a checkpoint of the device goes on on the CPU") {

@@ -80,7 +80,7 @@ std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOpti
                                 .deterministic = options.deterministic ? 1 : 0,
                                 .measure = options.measure ? 1 : 0,
                                 .tuning_folder = options.tuning_folder.c_str(),
-                                .memory_limit = 0};
+                                .memory_limit = options.memory_limit};
   const auto remote = std::make_shared<RemoteDevice>(library, plain);
   Backend backend{.name = "cuda", .capabilities = {}, .kernels = rows()};
   backend.capabilities.compute_capability = device.compute_capability;

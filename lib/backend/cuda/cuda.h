@@ -34,10 +34,11 @@ Survey survey(const PluginSearch& search);
 
 struct DeviceOptions {
   int index = 0;
-  bool tf32 = false;          ///< float32 products may round their operands
-  bool deterministic = true;  ///< equal runs give equal bits
-  bool measure = false;       ///< time candidates of products and convolutions
-  std::string tuning_folder;  ///< what was measured is kept there; "" keeps nothing
+  bool tf32 = false;               ///< float32 products may round their operands
+  bool deterministic = true;       ///< equal runs give equal bits
+  bool measure = false;            ///< time candidates of products and convolutions
+  std::uint64_t memory_limit = 0;  ///< bytes to use at most; 0 for all there are
+  std::string tuning_folder;       ///< what was measured is kept there; "" keeps nothing
 };
 
 /// Opens a device, or says why it cannot be.

@@ -46,8 +46,7 @@ Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank(
 /// Matrices of one side of a batch of products, broadcast to `batch`.
 struct BatchOperand {
   /// `at`: where in the workspace it may spread matrices out.
-  BatchOperand(const graph::TensorType& type, const Shape& batch, std::size_t at)
-      : offset(at) {
+  BatchOperand(const graph::TensorType& type, const Shape& batch, std::size_t at) : offset(at) {
     const Shape own = batch_of(type.shape);
     const std::int64_t size = type.shape[type.shape.rank() - 2] * type.shape.back();
     if (own.elements() == 1) return;

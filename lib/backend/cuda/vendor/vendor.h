@@ -62,9 +62,7 @@ struct Probe {
   std::vector<DeviceFacts> devices;
 };
 
-/// "cuda", or "emulated".
-const char* vendor_name();
-
+const char* vendor_name();  ///< "cuda", or "emulated"
 /// Looks, opens nothing. Never throws.
 Probe probe();
 
