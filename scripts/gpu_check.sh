@@ -103,14 +103,18 @@ stage_parity() {
 
 stage_scaling() { checks python3 "$root/scripts/gpu/parity.py" "$halfstep" scaling; }
 
-# Tools that look for races and wrong addresses, on the smaller tests.
+# Tools that look for wrong addresses, races and memory that nobody wrote, on the own kernels.
 stage_sanitizer() {
-  local tool sanitizer
+  local tool seconds sanitizer
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-  for tool in memcheck racecheck initcheck; do
-    check "$tool" timeout 18 "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 \
-      "$bin/test_cuda_gpu" -nc -tc='*memory*,*mask*,*same bits*'
-  done
+  while read -r tool seconds; do
+    check "$tool" timeout "$seconds" "$sanitizer" --tool "$tool" --target-processes all \
+      --error-exitcode 9 "$bin/test_cuda_gpu" -nc -tc='own kernels*,gather_batch*,device memory*'
+  done <<'TOOLS'
+memcheck 22
+racecheck 22
+initcheck 14
+TOOLS
 }
 
 # own_time CONFIG POLICY FLAG...: our step time, in $out/own.jsonl.
