@@ -120,7 +120,8 @@ void say_cuda(const cuda::Survey& cuda, Findings& found) {
     return version.empty() ? "none" : version;
   };
   if (cuda.absence) {
-    found.say("cuda  none: {}; {}\n", cuda.absence->reason, cuda.absence->remedy);
+    const std::string& remedy = cuda.absence->remedy;
+    found.say("cuda  none: {}{}\n", cuda.absence->reason, remedy.empty() ? "" : "; " + remedy);
   } else {
     found.say("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
   }

@@ -198,7 +198,7 @@ Json precision_block(const train::Session& session, const plan::Plan& plan) {
               rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
              {"variable_dtype", halfstep::name(policy->variable)},
              {"accumulate_dtype", "float32"},
-             {"float32_math", "ieee"},
+             {"float32_math", spec.float32_math == config::Float32Math::tf32 ? "tf32" : "ieee"},
              {"grad_dtype", gradient_dtype(spec, *policy, rewrite)},
              {"float16_gemm", float16_gemm(spec, plan, rows)},
              {"rewrite", rewrite_block(prepared.rewrite)},

@@ -25,6 +25,24 @@ std::string mebibytes(std::size_t bytes) {
 }
 
 /// Settings that this backend cannot honour are refused rather than ignored.
+/// A node that no kernel of a device takes is the config's doing: a dtype that the device does not
+/// know, or a layout that its libraries do not have.
+void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backend) {
+  if (!backend.device) return;
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    const backend::Choice choice = backend::choose(backend, {graph, node});
+    if (choice.kernel != nullptr || choice.refused.empty()) continue;
+    throw UserError(ErrorKind::unavailable,
+                    node.origin.where,
+                    fmt::format("{} ({}) cannot run on this device: {}",
+                                node.name,
+                                node.op,
+                                choice.refused.front().second),
+                    "another policy, or --device cpu");
+  }
+}
+
 void refuse_unsupported(const config::RunSpec& spec, const backend::Backend& backend) {
   const auto refuse = [&](bool asked, const char* path, const char* only) {
     if (!asked) return;
@@ -68,6 +86,7 @@ Session::Session(const config::RunSpec& spec,
       arena_(backend.memory),
       trace_arena_(backend.memory) {
   refuse_unsupported(spec_, backend_);
+  if (backend_.device && !spec_.precision.target) spec_.precision.target = DType::float16;
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
   diagnostics.throw_if_any();
@@ -75,6 +94,7 @@ Session::Session(const config::RunSpec& spec,
 
   const std::int64_t batch = main_batch();
   prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
+  refuse_unrunnable(prepared_.graph, backend_);
   if (purpose != nn::Purpose::predict) check_labels();
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());

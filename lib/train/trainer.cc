@@ -86,8 +86,8 @@ void Trainer::prepare_batches() {
   prefetch.end = std::max(last_ordinal_, prefetch.first);
   prefetch.ahead = static_cast<int>(spec.data.prefetch);
   prefetch.image_dtype = session_.train_rows().images.dtype;
-  batches_ = std::make_unique<data::Prefetcher>(
-      data::Loader(session_.train_rows(), batch_options(spec)), prefetch);
+  batches_ =
+      make_batch_source(session_.backend(), session_.train_rows(), batch_options(spec), prefetch);
 }
 
 bool Trainer::advance(std::int64_t steps) {
@@ -102,14 +102,13 @@ bool Trainer::advance(std::int64_t steps) {
   return !done();
 }
 
-void Trainer::run_plan(const data::LoadedBatch& loaded, StepSample& sample) {
+void Trainer::run_plan(const data::Batch& batch, StepSample& sample) {
   const Clock::time_point asked = Clock::now();
-  plan::Plan& plan = session_.plan(nn::Purpose::train, loaded.batch.size());
-  plan.write("images", loaded.images.view().data);
-  plan.write("labels", loaded.labels.view().data);
-  plan.write("ordinal", &loaded.batch.ordinal);
+  plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
+  batches_->fill(plan);
+  plan.write("ordinal", &batch.ordinal);
   sample.data_wait += seconds_since(asked);
-  if (samples(loaded.batch)) sample_numerics(loaded.batch);
+  if (samples(batch)) sample_numerics(batch);
   plan::PhaseSeconds phases{};
   plan.run(phases);
   const auto phase = [&](graph::Phase p) { return phases[static_cast<std::size_t>(p)]; };
@@ -141,14 +140,14 @@ void Trainer::step() {
   const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
   const Clock::time_point begin = Clock::now();
   StepSample sample;
-  const data::LoadedBatch& loaded = batches_->take(progress_.counters.ordinal);
+  const data::Batch batch = batches_->take(progress_.counters.ordinal);
   sample.data_wait = seconds_since(begin);
-  sample.samples = loaded.batch.size();
+  sample.samples = batch.size();
   const std::optional<double> scale_before = scale();
-  const bool sampled = samples(loaded.batch);
+  const bool sampled = samples(batch);
 
-  run_plan(loaded, sample);
-  plan::Plan& plan = session_.plan(nn::Purpose::train, loaded.batch.size());
+  run_plan(batch, sample);
+  plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
   Counters& counters = progress_.counters;
   ++counters.attempted;
   const bool ok = !plan.graph().has_fetch("ok") || plan.read<bool>("ok");
@@ -166,11 +165,10 @@ void Trainer::step() {
     ++counters.applied;
     counters.samples_trained += sample.samples;
     progress_.consecutive_skips = 0;
-    note_scale_change(loaded.batch, scale_before, {});
+    note_scale_change(batch, scale_before, {});
   } else {
-    on_bad_step(loaded.batch, scale_before, retry);
+    on_bad_step(batch, scale_before, retry);
   }
-  const data::Batch batch = loaded.batch;
   if (!retry) {
     counters.samples_seen += sample.samples;
     ++counters.ordinal;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "data/prefetcher.h"
+#include "train/batch_source.h"
 #include "train/interrupt.h"
 #include "train/judge_epoch.h"
 #include "train/observer.h"
@@ -53,7 +53,7 @@ class Trainer {
 
   void prepare_batches();
   void step();
-  void run_plan(const data::LoadedBatch& batch, StepSample& sample);
+  void run_plan(const data::Batch& batch, StepSample& sample);
   bool samples(const data::Batch& batch) const;
   void sample_numerics(const data::Batch& batch);
   void on_bad_step(const data::Batch& batch, std::optional<double> scale_before, bool retry);
@@ -80,7 +80,7 @@ class Trainer {
   Progress progress_;
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
-  std::unique_ptr<data::Prefetcher> batches_;
+  std::unique_ptr<BatchSource> batches_;
   std::vector<StepSample> samples_;
   double first_step_seconds_ = 0;
   bool first_step_done_ = false;

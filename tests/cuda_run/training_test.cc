@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <ostream>
 #include <string_view>
 
@@ -206,6 +207,54 @@ TEST_CASE("device: a step that is too large for its memory names a batch that wo
     const backend::Backend same = with_memory(200'000);
     CHECK(Run(tiny.spec(), {}, digits(), same).finish().counters.applied > 0);
   }
+}
+
+TEST_CASE("device: batches gathered on the device are those of the host") {
+  const data::SplitView rows = data::view(digits().train);
+  const data::BatchOptions batches{.batch_size = 24, .seed = 3, .shuffle = true};
+  data::PrefetchOptions prefetch;
+  prefetch.end = 14;
+  prefetch.image_dtype = rows.images.dtype;
+  const auto host = make_batch_source(cpu(), rows, batches, prefetch);
+  const auto device = make_batch_source(emulated(), rows, batches, prefetch);
+  TinyRun tiny;
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  Run there(tiny.spec(), {}, digits(), emulated());
+  Run here(tiny.spec());
+  for (const std::int64_t ordinal : {0, 1, 6, 7, 13, 2}) {
+    CAPTURE(ordinal);
+    const data::Batch wanted = host->take(ordinal);
+    const data::Batch& got = device->take(ordinal);
+    CHECK(got.samples == wanted.samples);
+    CHECK(got.index == wanted.index);
+    plan::Plan& near = here.session().plan(nn::Purpose::train, wanted.size());
+    plan::Plan& far = there.session().plan(nn::Purpose::train, got.size());
+    host->fill(near);
+    device->fill(far);
+    for (const char* input : {"images", "labels"}) {
+      const TensorView expected = near.input(input);
+      const Tensor found(expected.dtype, expected.shape);
+      emulated().memory->download(far.input(input).data, found.view().data, found.bytes());
+      CHECK(std::memcmp(found.view().data, expected.data, found.bytes()) == 0);
+    }
+  }
+}
+
+TEST_CASE("device: a policy that the device does not know is refused with the reason") {
+  backend::Backend old = emulated();
+  old.capabilities.compute_capability = 75;
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_bfloat16}";
+  try {
+    Run(tiny.spec(), {}, digits(), old);
+    FAIL("it runs");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::unavailable);
+    CHECK(std::string_view(error.what()).find("bfloat16 needs compute capability 8.0") !=
+          std::string_view::npos);
+  }
+  tiny.precision = "{policy: mixed_float16}";
+  CHECK_NOTHROW(Run(tiny.spec(), {}, digits(), old));
 }
 
 TEST_CASE("device: a checkpoint of the device goes on on the CPU") {

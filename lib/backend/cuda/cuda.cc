@@ -25,7 +25,7 @@ void look(const boundary::Table& table, Survey& survey) {
   survey.cublas = versions.cublas;
   survey.cudnn = versions.cudnn;
   if (status != Status::ok) {
-    survey.absence = Absence{table.last_error(), "use --device cpu"};
+    survey.absence = Absence{table.last_error(), ""};
     return;
   }
   for (std::int32_t i = 0; i < count; ++i) {
