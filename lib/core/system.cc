@@ -1,6 +1,7 @@
 #include "core/system.h"
 
 #include <fmt/chrono.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -35,6 +36,11 @@ std::uint64_t machine_available() {
 
 std::uint64_t available_memory_bytes() {
   return std::min(machine_available(), cgroup_memory_left().value_or(k_unlimited));
+}
+
+void prefer_large_pages(void* address, std::size_t bytes) {
+  // Without them everything works as well, only slower.
+  (void)madvise(address, bytes, MADV_HUGEPAGE);
 }
 
 std::uint64_t peak_rss_bytes() {

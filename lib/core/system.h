@@ -12,6 +12,11 @@ namespace halfstep {
 /// available, whichever is less.
 std::uint64_t available_memory_bytes();
 
+/// Bytes of a large page.
+inline constexpr std::size_t k_large_page_bytes = std::size_t{2} << 20;
+/// Asks for large pages under this memory, where the system gives them on request.
+void prefer_large_pages(void* address, std::size_t bytes);
+
 /// Peak resident set of this process.
 std::uint64_t peak_rss_bytes();
 

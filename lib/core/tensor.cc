@@ -9,6 +9,8 @@
 
 #include "core/dispatch.h"
 #include "core/error.h"
+#include "core/parallel.h"
+#include "core/system.h"
 
 namespace halfstep {
 namespace {
@@ -36,15 +38,24 @@ To element_as(From x) {
 }  // namespace
 
 std::byte* allocate_zeroed(std::size_t bytes) {
-  constexpr std::size_t k_alignment = AlignedBuffer::k_alignment;
-  const std::size_t rounded = (bytes + k_alignment - 1) / k_alignment * k_alignment;
   if (bytes == 0) return nullptr;
+  // What fills large pages is put on them: products and optimizers walk through all of it.
+  const bool large = bytes >= 2 * k_large_page_bytes;
+  const std::size_t alignment = large ? k_large_page_bytes : AlignedBuffer::k_alignment;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   // Rounding up may have wrapped around to nothing.
-  void* memory = rounded >= bytes ? std::aligned_alloc(k_alignment, rounded) : nullptr;
+  void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (memory == nullptr) {
     throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
   }
-  return static_cast<std::byte*>(std::memset(memory, 0, rounded));
+  auto* address = static_cast<std::byte*>(memory);
+  if (large) prefer_large_pages(address, rounded);
+  // A page comes to lie near the processor that writes it first: the one that will work on it.
+  constexpr std::int64_t k_grain = std::int64_t{1} << 20;
+  parallel_for(static_cast<std::int64_t>(bytes), k_grain, [&](auto begin, auto end) {
+    std::memset(address + begin, 0, static_cast<std::size_t>(end - begin));
+  });
+  return address;
 }
 
 void release_zeroed(std::byte* memory) noexcept { std::free(memory); }
