@@ -72,10 +72,12 @@ void in_order(std::int64_t n, const F& body) {
   for (std::int64_t i = 0; i < n; ++i) body(g_machine.order == Order::forward ? i : n - 1 - i);
 }
 
+void unpoison(const std::byte* begin, std::size_t bytes) {
+  if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(begin, bytes);
+}
+
 void clear_shared() {
-  if (__asan_unpoison_memory_region != nullptr) {
-    __asan_unpoison_memory_region(g_machine.shared.data(), g_machine.shared_high);
-  }
+  unpoison(g_machine.shared.data(), g_machine.shared_high);
   std::memset(g_machine.shared.data(), 0xFF, g_machine.shared_high);
   if (__asan_poison_memory_region != nullptr) {
     __asan_poison_memory_region(g_machine.shared.data(), k_shared_bytes);
@@ -198,6 +200,10 @@ void* shared_bytes(std::size_t bytes) {
   constexpr std::size_t k_gap = 64;
   if (!place.grid.cooperates) {
     g_machine.error = "a kernel that does not cooperate shares memory, in " + position();
+    // A loop cannot stop in its middle: the thread goes on with memory that it may touch.
+    g_machine.shared_high = k_shared_bytes;
+    clear_shared();
+    unpoison(g_machine.shared.data(), std::min(bytes, k_shared_bytes));
     return g_machine.shared.data();
   }
   Thread& t = current();
@@ -209,7 +215,7 @@ void* shared_bytes(std::size_t bytes) {
     for (;;) t.fiber.switch_to(g_machine.caller);
   }
   g_machine.shared_high = std::max(g_machine.shared_high, t.shared_used);
-  if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(begin, bytes);
+  unpoison(begin, bytes);
   return begin;
 }
 
