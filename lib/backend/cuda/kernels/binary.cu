@@ -64,7 +64,7 @@ struct AnyFunction {
   C alpha;
   __device__ C operator()(C a, C b) const {
     C y{};
-    ((chosen == functions ? (y = Function<functions, C>{alpha}(a, b), true) : false) || ...);
+    ((chosen == functions ? void(y = Function<functions, C>{alpha}(a, b)) : void()), ...);
     return y;
   }
 };
