@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Every figure of halfstep on a CPU beside its target, measured in one run.
 
-    scripts/bench/cpu.py [--quick] [--python PYTHON] [--rounds 3] [--threads N] [-o results.json]
+    scripts/bench/cpu.py [--largest 8192] [--python PYTHON] [--rounds 3] [--threads N]
 
 Training steps of the shipped models under every precision, against PyTorch (eager and compiled),
 Keras on TensorFlow (jit on and off) and JAX; dense products against oneDNN and the processor's own
 rate; optimizer passes against copying; time to an accuracy. Programs take turns; each number is the
 median over rounds of medians over steps, on the same shapes, optimizers and thread count, with data
-in memory. --quick leaves out the large batches and the time to an accuracy.
+in memory. --largest leaves out larger batches: one of 8192 takes minutes a framework.
 
 PYTHON is an interpreter with torch, tensorflow and jax; without it a virtual environment is made in
 build/bench-python. What is not installed there is left out of the table.
@@ -143,9 +143,8 @@ class Table:
             met = None
         else:
             met = measured <= target if at_most else measured >= target
-        self.lines.append(
-            {"figure": figure, "target": target, "measured": measured, "at_most": at_most, "met": met}
-        )
+        line = {"figure": figure, "target": target, "measured": measured}
+        self.lines.append(line | {"at_most": at_most, "met": met})
 
     def ratio(self, figure, target, slow, fast):
         """How many times as fast."""
@@ -186,7 +185,8 @@ def fill(table, steps, extras):
     for batch, ratio in extras["raw"].items():
         table.add(f"guide 4096, B = {batch}: float32 step over raw products", 1.05, ratio, True)
     if extras["peak"] is not None:
-        table.add("guide 4096, B = 8192: bfloat16 step, share of dot-product peak", 0.36, extras["peak"])
+        figure = "guide 4096, B = 8192: bfloat16 step, share of dot-product peak"
+        table.add(figure, 0.36, extras["peak"])
     small = steps.get("guide_64 128")
     if small:
         mine = own["guide_64 128"]["float32"]
@@ -240,7 +240,10 @@ def updates():
 
 def accuracies(python, threads):
     """Wall time from process start to report of runs that stop at an accuracy on MNIST."""
-    goals = {"MNIST to 97 %, guide_64": ("guide_64", 0.97, 1.5), "MNIST to 99 %, CNN": ("mnist_cnn", 0.99, 300)}
+    goals = {
+        "MNIST to 97 %, guide_64": ("guide_64", 0.97, 1.5),
+        "MNIST to 99 %, CNN": ("mnist_cnn", 0.99, 300),
+    }
     results = {}
     for name, (config, goal, target) in goals.items():
         path = str(ROOT / f"configs/{config}.yaml")
@@ -265,7 +268,8 @@ def accuracies(python, threads):
                 "threads": threads,
                 "precisions": ["bfloat16"],
             }
-            script = [python, str(PEERS / "torch_accuracy.py"), json.dumps(task), f"{data}/mnist", str(goal)]
+            script = [python, str(PEERS / "torch_accuracy.py")]
+            script += [json.dumps(task), f"{data}/mnist", str(goal)]
             start = time.perf_counter()
             done = subprocess.run(script, capture_output=True, text=True)
             if done.returncode == 0:
@@ -276,7 +280,7 @@ def accuracies(python, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small batches only")
+    parser.add_argument("--largest", type=int, default=8192, help="batch")
     parser.add_argument("--python", help="interpreter with torch, tensorflow and jax")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -288,7 +292,7 @@ def main():
     peers = [peer for peer in options.peers.split(",") if peer]
     steps = {}
     for config, batch, seconds in WORKLOADS:
-        if options.quick and batch > 128:
+        if batch > options.largest:
             continue
         key = f"{config} {batch}"
         steps[key] = measure_workload(
@@ -305,10 +309,10 @@ def main():
         rate = 931.9e9 / large["mixed_bfloat16"]["seconds"]
         peak = rate * 1e-9 / statistics.median(line["peak_gflops"] for line in gemm)
     extras = {
-        "raw": raw_ratios([128] if options.quick else [128, 1024, 8192]),
+        "raw": raw_ratios([batch for batch in (128, 1024, 8192) if batch <= options.largest]),
         "updates": updates(),
         "peak": peak,
-        "accuracy": {} if options.quick else accuracies(python, options.threads),
+        "accuracy": accuracies(python, options.threads),
     }
     table = Table()
     fill(table, steps, extras)
