@@ -27,7 +27,7 @@ done
 build_preset ci "${programs[@]}" "${plugins[@]}"
 
 rm -rf "$root"
-mkdir -p "$root"/{bin,lib,libexec,scripts/bench,scripts/gpu,tests}
+mkdir -p "$root"/{bin,lib,libexec,scripts/gpu,tests}
 for program in "${programs[@]}"; do
   strip -o "$root/libexec/$program" "build/ci/bin/$program"
   # The plugins lie beside the program, the libraries in lib/.
@@ -46,7 +46,6 @@ for plugin in "${plugins[@]}"; do
 done
 cp -r configs "$root/"
 cp scripts/gpu_check.sh "$root/scripts/"
-cp scripts/bench/torch_steps.py "$root/scripts/bench/"
 cp scripts/gpu/*.py "$root/scripts/gpu/"
 
 # glibc and libstdc++ come with the system (ours would ask for a newer glibc than all else does),
