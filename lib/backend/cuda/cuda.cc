@@ -14,6 +14,13 @@ namespace {
 
 using boundary::Status;
 
+/// A vendor's "reason; remedy".
+Absence absence_of(std::string_view text) {
+  const std::size_t end = text.find("; ");
+  if (end == std::string_view::npos) return {std::string(text), "use --device cpu"};
+  return {std::string(text.substr(0, end)), std::string(text.substr(end + 2))};
+}
+
 /// Fills `survey` with what the plugin finds.
 void look(const boundary::Table& table, Survey& survey) {
   boundary::Versions versions{};
@@ -25,7 +32,7 @@ void look(const boundary::Table& table, Survey& survey) {
   survey.cublas = versions.cublas;
   survey.cudnn = versions.cudnn;
   if (status != Status::ok) {
-    survey.absence = Absence{table.last_error(), ""};
+    survey.absence = absence_of(table.last_error());
     return;
   }
   for (std::int32_t i = 0; i < count; ++i) {

@@ -54,7 +54,7 @@ struct DeviceFacts {
 
 /// What is installed. Versions are "" when the library is not there.
 struct Probe {
-  std::string why_not;  ///< why no device can be opened, and the remedy; empty when one can
+  std::string why_not;  ///< "reason; remedy" when no device can be opened, else empty
   std::string driver;   ///< highest CUDA version that the driver supports, "13.0"
   std::string runtime;
   std::string cublas;

@@ -54,7 +54,7 @@ std::string look(Probe& probe) {
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   probe.runtime = real::cuda_version(runtime);
   if (driver == 0) {
-    return "no NVIDIA driver was found (libcuda.so.1)";
+    return "no NVIDIA driver was found (libcuda.so.1); install the driver of the GPU";
   }
   probe.driver = real::cuda_version(driver);
   int count = 0;
