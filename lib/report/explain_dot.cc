@@ -19,7 +19,8 @@ std::string dot_text(std::string_view text) {
 }
 
 std::string box(const Explanation& e, std::size_t id, const ExplainedOp& op) {
-  const std::string tooltip = fmt::format("{}: {}", op.row.name, short_reason(e, op));
+  const std::string tooltip =
+      fmt::format("{}: {}; kernel {}", op.row.name, short_reason(e, op), short_kernel(e, op));
   if (op.cast) {
     return fmt::format("n{} [label={}, shape=ellipse, fillcolor=lightyellow, tooltip={}];\n",
                        id,

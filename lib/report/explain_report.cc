@@ -158,6 +158,12 @@ class Explainer {
   std::vector<ExplainedOp> ops_;
 };
 
+/// "sm_90", "avx512".
+std::string arch_of(const backend::Capabilities& capabilities) {
+  return capabilities.compute_capability > 0 ? fmt::format("sm_{}", capabilities.compute_capability)
+                                             : std::string(name(capabilities.isa));
+}
+
 void add_up(Explanation& e) {
   double half_flops = 0, half_bytes = 0;
   for (const ExplainedOp& op : e.ops) {
@@ -186,7 +192,7 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.rewrite = session.prepared().rewrite;
   e.policy = e.rewrite.target.empty() ? spec.precision.policy : "rewrite to " + e.rewrite.target;
   e.device = gpu.empty() ? session.backend().name : "cuda";
-  e.arch = gpu.empty() ? std::string(name(session.backend().capabilities.isa)) : gpu;
+  e.arch = gpu.empty() ? arch_of(session.backend().capabilities) : gpu;
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
   e.ops =

@@ -17,7 +17,7 @@ struct Hint {
 };
 
 struct ExplainedOp {
-  OpRow row;               ///< `kernel` is "" where the hardware is only pretended
+  OpRow row;               ///< `kernel` is "" where no row takes the op
   std::string fused_into;  ///< the op whose launch computes this one too, "" when it has its own
   std::string list;        ///< of the rewrite: allow, infer, deny, clear; "" when on none
   std::string step;        ///< of the rewrite that decided; "policy" without a rewrite

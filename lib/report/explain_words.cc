@@ -88,6 +88,14 @@ std::string undecided(const Explanation& e, const ExplainedOp& op) {
   return e.rewrite.mode == "bf16" ? "not right after a 16-bit op" : "not between two allow ops";
 }
 
+/// What multiplies in the libraries' products on a GPU, which their rows do not say; "" otherwise.
+std::string_view gpu_unit(const Explanation& e, const ExplainedOp& op) {
+  const auto dtype = dtype_named(op.row.compute_dtype);
+  if (!is_gpu(e.arch) || op.row.flops == 0 || !dtype) return "";
+  const std::optional<MatrixUnit> unit = matrix_unit(e.arch, *dtype);
+  return unit ? unit->name : "CUDA cores";
+}
+
 }  // namespace
 
 std::string short_dtype(std::string_view dtype) {
@@ -131,17 +139,13 @@ std::string short_reason(const Explanation& e, const ExplainedOp& op) {
 }
 
 std::string short_kernel(const Explanation& e, const ExplainedOp& op) {
-  if (is_gpu(e.arch)) {
-    if (op.row.flops == 0) return "-";
-    const auto dtype = dtype_named(op.row.compute_dtype);
-    const auto unit = dtype ? matrix_unit(e.arch, *dtype) : std::nullopt;
-    return std::string(unit ? unit->name : "CUDA cores");
-  }
   if (!op.fused_into.empty()) {
     const ExplainedOp* into = e.find(op.fused_into);
     return fmt::format("in {}", into == nullptr ? leaf(op.fused_into) : op_name(*into));
   }
-  return op.row.kernel.empty() ? "-" : op.row.kernel;
+  if (op.row.kernel.empty()) return "-";
+  const std::string_view unit = gpu_unit(e, op);
+  return unit.empty() ? op.row.kernel : fmt::format("{} on {}", op.row.kernel, unit);
 }
 
 }  // namespace halfstep::report

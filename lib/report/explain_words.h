@@ -22,7 +22,7 @@ std::string describe(const ExplainedOp& op);
 /// Why the op has its dtype, in a few words.
 std::string short_reason(const Explanation& e, const ExplainedOp& op);
 
-/// The kernel, or the op that it is fused into, or the unit of a pretended GPU.
+/// The kernel, with the unit of the GPU that multiplies in it, or the op that it is fused into.
 std::string short_kernel(const Explanation& e, const ExplainedOp& op);
 
 }  // namespace halfstep::report

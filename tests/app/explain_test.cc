@@ -132,11 +132,15 @@ TEST_CASE("explain: pretended hardware decides about units and hints") {
   const std::string gpu = on("sm_70");
   CHECK(contains(gpu, "rewrite to float16, sm_70"));
   CHECK(contains(gpu, "tensor cores"));
+  CHECK(contains(gpu, "cudnn/convolution"));
+  CHECK(contains(gpu, "cuda/cast"));
   CHECK(contains(gpu, "pad input channels 1 (to 8)"));
   CHECK_FALSE(contains(gpu, "vector/"));
   const std::string json = folder.explain({"--arch", "sm_70", "--json"});
   CHECK(contains(json, R"("kernel": "cublaslt/matmul")"));
   CHECK(contains(json, R"("kernel": "cuda/update")"));
+  CHECK(contains(folder.explain({"--arch", "sm_90", "--format", "dot"}),
+                 "kernel cublaslt/matmul on CUDA cores\""));
   CHECK(contains(on("sm_60"), "hint W209"));
   CHECK(contains(on("sm_60"), "hint W206"));
   CHECK(contains(folder.explain({"--policy", "mixed_bfloat16", "--arch", "sm_70"}), "hint W206"));
