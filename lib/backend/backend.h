@@ -19,6 +19,7 @@ struct Backend {
   std::shared_ptr<Memory> memory = host_memory();
   std::string note = {};  ///< why it is not the one that would have been preferred
   std::shared_ptr<Device> device = nullptr;  ///< what prepares and runs launches, if not the host
+  DeviceFacts facts = {};                    ///< of `device`
 
   Prepared prepare(const Kernel& row, const NodeView& node) const {
     return device ? device->prepare(row, node) : row.prepare(node, capabilities);

@@ -9,6 +9,12 @@
 
 namespace halfstep::backend {
 
+/// The most that was in use of a device's memory, in bytes; zeros for the host's.
+struct MemoryPeak {
+  std::uint64_t allocated = 0;  ///< by this process, through allocate()
+  std::uint64_t in_use = 0;     ///< by libraries and other processes too
+};
+
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -21,6 +27,7 @@ class Memory {
   virtual std::size_t alignment() const = 0;
   /// Bytes that allocate() can still give.
   virtual std::uint64_t left() const = 0;
+  virtual MemoryPeak peak() const { return {}; }
 
   /// True when the host can read and write at its addresses; then nothing needs to be copied.
   virtual bool is_host() const = 0;

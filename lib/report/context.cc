@@ -1,5 +1,7 @@
 #include "report/context.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "config/printer.h"
@@ -28,6 +30,24 @@ Json scalar(const config::Node& node) {
     return number(real);
   }
   return utf8(text);
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(utf8(text)); }
+
+/// The one that computes, if it is not the CPU.
+Json gpus(const backend::Backend& backend) {
+  Json list = Json::array();
+  if (!backend.device) return list;
+  const int capability = backend.capabilities.compute_capability;
+  list.push_back({{"index", backend.facts.index},
+                  {"name", utf8(backend.facts.name)},
+                  {"flavour", backend.facts.flavour},
+                  {"compute_capability", fmt::format("{}.{}", capability / 10, capability % 10)},
+                  {"multiprocessors", backend.facts.multiprocessors},
+                  {"memory_bytes", backend.facts.memory_bytes},
+                  {"driver", or_null(backend.facts.driver)},
+                  {"cublas", or_null(backend.facts.cublas)}});
+  return list;
 }
 
 }  // namespace
@@ -60,7 +80,7 @@ Json context(const backend::Backend& backend) {
       {"host_name", utf8(host_name())},
       {"executable", utf8(executable_path())},
       {"num_cpus", available_processors()},
-      {"threads", backend.capabilities.threads},
+      {"threads", thread_count()},
       {"cpu_scaling_enabled", nullptr},
       {"load_avg", std::move(load)},
       {"library_version", build.version},
@@ -70,11 +90,11 @@ Json context(const backend::Backend& backend) {
       {"git_dirty", build.git_dirty},
       {"device", backend.name},
       {"cpu", {{"model", utf8(cpu_model())}, {"isa", backend::isa_names(backend.capabilities)}}},
-      {"gpu", Json::array()},
+      {"gpu", gpus(backend)},
       {"versions",
        {{"onednn", backend::onednn_version()},
-        {"cuda", nullptr},
-        {"cudnn", nullptr},
+        {"cuda", or_null(backend.facts.runtime)},
+        {"cudnn", or_null(backend.facts.cudnn)},
         {"nccl", nullptr},
         {"mpi", nullptr}}}};
 }

@@ -77,6 +77,8 @@ train::StepTimeSummary read_step_time(const Json& json) {
   time.outliers = json.at("outliers");
   const Json& parts = json.at("breakdown_median");
   time.data_wait = real(parts.at("data_wait"));
+  time.parts = !parts.at("forward").is_null();
+  if (!time.parts) return time;
   time.forward = real(parts.at("forward"));
   time.backward = real(parts.at("backward"));
   time.finite_check = real(parts.at("finite_check"));

@@ -83,7 +83,17 @@ Json context() {
         object({{"model", text("of the processor")},
                 {"isa", array(text(k_no_doc), "instruction sets used")}},
                "processor")},
-       {"gpu", array(anything("one GPU"), "GPUs used; empty without")},
+       {"gpu",
+        array(object({{"index", integer("among those of the machine")},
+                      {"name", text("of the GPU")},
+                      {"flavour", text("cuda, or emulated on the CPU")},
+                      {"compute_capability", text("9.0")},
+                      {"multiprocessors", integer("number")},
+                      {"memory_bytes", integer("of the device")},
+                      {"driver", nullable(text("newest CUDA version that it can run"))},
+                      {"cublas", nullable(text("version of cuBLAS"))}},
+                     "one GPU"),
+              "GPUs used; empty without")},
        {"versions", versions()}},
       "where and by what the report was made");
 }
@@ -210,7 +220,7 @@ Json step_time() {
                           {"backward", ms("ms")},
                           {"finite_check", ms("ms; unscaling and the check")},
                           {"optimizer", ms("ms; clipping and updates")}},
-                         "medians of the parts of a step")}},
+                         "medians of the parts of a step; null where a device runs it as one")}},
                 "times of steady steps");
 }
 
@@ -227,8 +237,9 @@ Json throughput() {
 }
 
 Json memory() {
-  return object({{"device_peak_allocated_bytes", integer("0 on the CPU")},
-                 {"device_peak_reserved_bytes", integer("0 on the CPU")},
+  return object({{"device_peak_allocated_bytes", integer("by this process; 0 on the CPU")},
+                 {"device_peak_reserved_bytes",
+                  integer("in use, by libraries and other processes too; 0 on the CPU")},
                  {"host_peak_rss_bytes", integer("largest resident set of the process")},
                  {"planned_state_bytes", integer("weights, slots, statistics")},
                  {"planned_arena_bytes", integer("activations, gradients, workspaces")},

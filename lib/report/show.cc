@@ -94,6 +94,7 @@ std::string step_time_lines(const Json& report) {
                                       word(time.at("first_step"))));
   std::string parts;
   for (const auto& [name, value] : time.at("breakdown_median").items()) {
+    if (value.is_null()) continue;
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, word(value));
   }
   text += line("", parts + " (ms)");

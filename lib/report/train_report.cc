@@ -190,8 +190,8 @@ Json time_to_accuracy_block(const std::optional<train::TimeToAccuracy>& t) {
 }
 
 Json memory_block(const train::MemoryUse& memory) {
-  return {{"device_peak_allocated_bytes", 0},
-          {"device_peak_reserved_bytes", 0},
+  return {{"device_peak_allocated_bytes", memory.device_allocated_bytes},
+          {"device_peak_reserved_bytes", memory.device_in_use_bytes},
           {"host_peak_rss_bytes", memory.peak_rss_bytes},
           {"planned_state_bytes", memory.state_bytes},
           {"planned_arena_bytes", memory.arena_bytes},
@@ -217,11 +217,12 @@ Json step_time_block(const train::StepTimeSummary& s) {
   block["median_ci95"] =
       s.n > 0 ? Json{number(s.median_ci95.low), number(s.median_ci95.high)} : Json(nullptr);
   block["outliers"] = s.outliers;
+  const auto part = [&](double x) { return s.parts ? number(x) : Json(nullptr); };
   block["breakdown_median"] = {{"data_wait", value(s.data_wait)},
-                               {"forward", value(s.forward)},
-                               {"backward", value(s.backward)},
-                               {"finite_check", value(s.finite_check)},
-                               {"optimizer", value(s.optimizer)}};
+                               {"forward", part(s.forward)},
+                               {"backward", part(s.backward)},
+                               {"finite_check", part(s.finite_check)},
+                               {"optimizer", part(s.optimizer)}};
   return block;
 }
 

@@ -111,6 +111,8 @@ struct MemoryUse {
   std::size_t arena_bytes = 0;  ///< planned: activations, gradients, workspaces
   std::size_t data_bytes = 0;
   std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t device_allocated_bytes = 0;  ///< at most; 0 on the CPU
+  std::uint64_t device_in_use_bytes = 0;     ///< at most, libraries and other processes included
 };
 
 /// Per-class results of an evaluation.

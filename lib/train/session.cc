@@ -212,6 +212,9 @@ MemoryUse Session::memory() const {
   use.data_bytes = dataset_.train.images.bytes() + dataset_.train.labels.bytes() +
                    dataset_.test.images.bytes() + dataset_.test.labels.bytes();
   use.peak_rss_bytes = halfstep::peak_rss_bytes();
+  const backend::MemoryPeak device = backend_.memory->peak();
+  use.device_allocated_bytes = device.allocated;
+  use.device_in_use_bytes = device.in_use;
   return use;
 }
 

@@ -52,6 +52,7 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.backward = median(milliseconds(kept, &StepSample::backward));
   s.finite_check = median(milliseconds(kept, &StepSample::finite_check));
   s.optimizer = median(milliseconds(kept, &StepSample::optimizer));
+  s.parts = s.forward > 0 || s.backward > 0;
   const double samples = static_cast<double>(kept.front().samples);
   std::vector<double> compute;
   for (const StepSample& step : kept) compute.push_back((step.total - step.data_wait) * 1e3);

@@ -19,6 +19,7 @@ struct StepTimeSummary {
   double median = 0, mean = 0, stddev = 0, mad = 0, min = 0, max = 0, p05 = 0, p95 = 0, p99 = 0;
   Interval median_ci95;
   std::int64_t outliers = 0;
+  bool parts = false;  ///< whether the parts after data_wait were timed: a device runs them as one
   /// Medians of the parts.
   double data_wait = 0, forward = 0, backward = 0, finite_check = 0, optimizer = 0;
   double total_samples_per_second = 0;    ///< data wait included

@@ -7,6 +7,7 @@
 
 #include "app/small_run.h"
 #include "backend/cuda/cuda.h"
+#include "support/paths.h"
 
 namespace halfstep::test {
 namespace {
@@ -67,6 +68,33 @@ TEST_CASE("device: a plugin that is none is named with what is wrong with it") {
     CHECK(end.exit_code == 6);
     CHECK(holds(end.err, reason));
   }
+}
+
+TEST_CASE("device: a report says what device computed, its memory, and no times it has not") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = with_plugin(
+      emulated_plugin().string(),
+      {"train", "run.yaml", "--max-steps", "6", "--run-dir", "run", "--json", "--device", "cuda"},
+      directory);
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  const Json report = Json::parse(end.out);
+  REQUIRE(report.at("context").at("gpu").size() == 1);
+  const Json& gpu = report.at("context").at("gpu").at(0);
+  CHECK(gpu.at("flavour") == "emulated");
+  CHECK(gpu.at("memory_bytes") > 0);
+  const Json& memory = report.at("memory");
+  CHECK(memory.at("device_peak_allocated_bytes") >=
+        memory.at("planned_state_bytes").get<std::int64_t>() +
+            memory.at("planned_arena_bytes").get<std::int64_t>());
+  const Json& time = report.at("step_time");
+  CHECK(time.at("median") > 0);
+  CHECK(time.at("breakdown_median").at("forward").is_null());
+  CHECK(halfstep({"report", "validate", "run/report.json"}, directory.path()).exit_code == 0);
+  const Finished shown = halfstep({"report", "show", "run"}, directory.path());
+  CHECK(shown.exit_code == 0);
+  CHECK_FALSE(holds(shown.out, "backward"));
 }
 
 }  // namespace halfstep::test

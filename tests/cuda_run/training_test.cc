@@ -9,7 +9,9 @@
 #include <ostream>
 #include <string_view>
 
+#include "config/load.h"
 #include "cuda_run/device.h"
+#include "support/paths.h"
 #include "train/lab.h"
 
 namespace halfstep::train {
@@ -73,9 +75,27 @@ backend::Backend with_memory(std::uint64_t bytes) {
   return open_emulated(options);
 }
 
-void check_alike(const TinyRun& tiny, DType compute) {
-  Run cpu_run(tiny.spec());
-  Run device_run(tiny.spec(), {}, digits(), emulated());
+/// A config of configs/ on the tiny run's digits, for three steps.
+config::RunSpec shipped(std::string_view file, std::string_view precision) {
+  TinyRun tiny;
+  tiny.precision = precision;
+  const config::RunSpec small = tiny.spec();
+  Diagnostics diagnostics;
+  const auto path = test::source_dir() / "configs" / file;
+  config::RunSpec spec =
+      config::parse_run_spec(config::load_file(path.string(), diagnostics), diagnostics);
+  diagnostics.throw_if_any();
+  spec.data = small.data;
+  spec.precision = small.precision;
+  spec.training = small.training;
+  spec.training.batch_size = 16;
+  spec.training.max_steps = 3;
+  return spec;
+}
+
+void check_alike(const config::RunSpec& spec, DType compute) {
+  Run cpu_run(spec);
+  Run device_run(spec, {}, digits(), emulated());
   const TrainResult expected = cpu_run.finish();
   const TrainResult got = device_run.finish();
   CHECK(got.init_hash == expected.init_hash);
@@ -102,7 +122,7 @@ TEST_CASE("device: dense layers train as on the CPU under each policy, tail batc
     CAPTURE(policy.precision);
     TinyRun tiny;
     tiny.precision = policy.precision;
-    check_alike(tiny, policy.compute);
+    check_alike(tiny.spec(), policy.compute);
   }
 }
 
@@ -113,8 +133,27 @@ TEST_CASE("device: convolutions, pooling and normalization train as on the CPU")
     tiny.layers = k_residual;
     tiny.precision = policy.precision;
     tiny.training = "{epochs: 1, batch_size: 24}";
-    check_alike(tiny, policy.compute);
+    check_alike(tiny.spec(), policy.compute);
   }
+}
+
+TEST_CASE("device: skip connections and normalized blocks train as on the CPU, rewritten too") {
+  constexpr std::string_view k_rewrite = "{rewrite: auto, target: float16}";
+  for (const std::string_view file : {"residual.yaml", "fashion_cnn.yaml"}) {
+    CAPTURE(file);
+    check_alike(shipped(file, "{policy: float32}"), DType::float32);
+    check_alike(shipped(file, k_rewrite), DType::float16);
+  }
+}
+
+TEST_CASE("device: what was allocated at most is known") {
+  const backend::Backend backend = open_emulated();
+  { const backend::Buffer large(backend.memory, 3000), small(backend.memory, 1000); }
+  const backend::Buffer later(backend.memory, 2000);
+  CHECK(backend.memory->peak().allocated == 4000);
+  CHECK(backend.memory->peak().in_use >= 4000);
+  CHECK(backend.facts.flavour == "emulated");
+  CHECK(backend.facts.memory_bytes > 0);
 }
 
 TEST_CASE("device: every optimizer and clipping train as on the CPU") {
@@ -128,7 +167,7 @@ TEST_CASE("device: every optimizer and clipping train as on the CPU") {
     TinyRun tiny;
     tiny.optimizer = optimizer;
     tiny.training = "{epochs: 1, batch_size: 24}";
-    check_alike(tiny, DType::float32);
+    check_alike(tiny.spec(), DType::float32);
   }
 }
 

@@ -49,6 +49,7 @@ TEST_CASE("step time: the first step stands apart, a fifth warms up, twenty at m
     CHECK(summary.warmup_steps == c.warmup);
     CHECK(summary.n == c.n);
     CHECK(summary.first_step == 800);
+    CHECK(summary.parts);
     CHECK(summary.min == doctest::Approx(static_cast<double>(c.warmup + 1)));
   }
 }

@@ -94,6 +94,15 @@ std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOpti
   backend.capabilities.deterministic = options.deterministic;
   backend.memory = remote;
   backend.device = remote;
+  backend.facts = {.name = device.name,
+                   .flavour = found.flavour,
+                   .index = options.index,
+                   .multiprocessors = device.multiprocessors,
+                   .memory_bytes = device.memory_bytes,
+                   .driver = found.driver,
+                   .runtime = found.runtime,
+                   .cublas = found.cublas,
+                   .cudnn = found.cudnn};
   return backend;
 }
 

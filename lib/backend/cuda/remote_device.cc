@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backend/cuda/node_description.h"
 #include "core/error.h"
 
@@ -75,18 +77,32 @@ std::byte* RemoteDevice::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* address = nullptr;
   check(table_, table_.allocate(device_, bytes, &address), "out of device memory");
-  return static_cast<std::byte*>(address);
+  auto* block = static_cast<std::byte*>(address);
+  blocks_[block] = bytes;
+  allocated_ += bytes;
+  const Room now = room();
+  peak_.allocated = std::max(peak_.allocated, allocated_);
+  peak_.in_use = std::max(peak_.in_use, now.total - now.left);
+  return block;
 }
 
-void RemoteDevice::release(std::byte* address) noexcept { table_.release(device_, address); }
+void RemoteDevice::release(std::byte* address) noexcept {
+  if (const auto block = blocks_.find(address); block != blocks_.end()) {
+    allocated_ -= block->second;
+    blocks_.erase(block);
+  }
+  table_.release(device_, address);
+}
 
 std::size_t RemoteDevice::alignment() const { return boundary::k_alignment; }
 
-std::uint64_t RemoteDevice::left() const {
-  std::uint64_t left = 0, total = 0;
-  check(table_, table_.memory(device_, &left, &total), "memory of the device");
-  return left;
+RemoteDevice::Room RemoteDevice::room() const {
+  Room room;
+  check(table_, table_.memory(device_, &room.left, &room.total), "memory of the device");
+  return room;
 }
+
+std::uint64_t RemoteDevice::left() const { return room().left; }
 
 void RemoteDevice::upload(const void* host, void* address, std::size_t bytes) {
   if (bytes > 0) check(table_, table_.upload(device_, host, address, bytes), "copy to the device");

@@ -2,6 +2,7 @@
 // A device behind the boundary, with its memory.
 
 #include <memory>
+#include <unordered_map>
 
 #include "backend/cuda/plugin_library.h"
 #include "backend/device.h"
@@ -22,6 +23,7 @@ class RemoteDevice final : public Memory, public Device {
   void release(std::byte* address) noexcept override;
   std::size_t alignment() const override;
   std::uint64_t left() const override;
+  MemoryPeak peak() const override { return peak_; }
   bool is_host() const override { return false; }
   void upload(const void* host, void* address, std::size_t bytes) override;
   void download(const void* address, void* host, std::size_t bytes) override;
@@ -32,9 +34,17 @@ class RemoteDevice final : public Memory, public Device {
   std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override;
 
  private:
+  struct Room {
+    std::uint64_t left = 0, total = 0;
+  };
+  Room room() const;
+
   std::shared_ptr<PluginLibrary> library_;
   const boundary::Table& table_;
   boundary::Device* device_ = nullptr;
+  std::unordered_map<const std::byte*, std::size_t> blocks_;  ///< bytes of what is allocated
+  std::uint64_t allocated_ = 0;                               ///< their sum
+  MemoryPeak peak_;
 };
 
 }  // namespace halfstep::backend::cuda
