@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -23,7 +26,9 @@ struct Close {
 
 struct Messages {
   std::optional<bool> coloured;  ///< absent: as the environment says
-  std::unique_ptr<std::FILE, Close> log;
+  std::vector<std::unique_ptr<std::FILE, Close>> logs;
+  std::string so_far;  ///< all messages, until a run has a log of its own
+  bool in_run = false;
   bool progress = false;  ///< a line of progress stands on stderr
 };
 
@@ -73,10 +78,21 @@ std::string painted(std::string_view text) {
 void write_lines(std::string_view text) {
   clear_progress();
   fmt::print(stderr, "{}\n", wants_colours() ? painted(text) : std::string(text));
-  if (std::FILE* log = messages().log.get()) {
-    fmt::print(log, "{}\n", text);
-    std::fflush(log);
+  for (const auto& log : messages().logs) {
+    fmt::print(log.get(), "{}\n", text);
+    std::fflush(log.get());
   }
+  if (!messages().in_run) messages().so_far += fmt::format("{}\n", text);
+}
+
+/// Opens a file for messages to come. Errors: std::system_error.
+std::FILE* open_log(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) {
+    throw std::system_error(errno, std::generic_category(), "cannot open " + path);
+  }
+  messages().logs.emplace_back(file);
+  return file;
 }
 
 /// Columns of the terminal; 80 where it does not say.
@@ -91,9 +107,10 @@ std::size_t columns() {
 void open_messages(std::string_view color, const std::string& log_file) {
   if (color != "auto") messages().coloured = color == "always";
   if (!log_file.empty()) {
-    messages().log.reset(std::fopen(log_file.c_str(), "ae"));
-    if (!messages().log) {
-      throw UserError(ErrorKind::config, {"--log-file", 0, 0, ""}, "cannot open " + log_file);
+    try {
+      open_log(log_file);
+    } catch (const std::system_error& error) {
+      throw UserError(ErrorKind::config, {"--log-file", 0, 0, ""}, error.what());
     }
   }
   set_log_sink([](LogLevel level, std::string_view message) {
@@ -103,6 +120,18 @@ void open_messages(std::string_view color, const std::string& log_file) {
                                                                  : "";
     write_lines(fmt::format("{}{}", prefix, message));
   });
+}
+
+void keep_messages(const std::string& path) {
+  try {
+    std::FILE* log = open_log(path);
+    fmt::print(log, "{}", messages().so_far);
+    std::fflush(log);
+  } catch (const std::system_error& error) {
+    throw UserError(ErrorKind::data, {path, 0, 0, ""}, error.what());
+  }
+  messages().so_far.clear();
+  messages().in_run = true;
 }
 
 void write_failure(std::string_view text) { write_lines(text); }

@@ -12,6 +12,9 @@ namespace halfstep::app {
 /// Errors: UserError(config) when the file cannot be opened.
 void open_messages(std::string_view color, const std::string& log_file);
 
+/// Writes all messages, those so far too, to the log of a run. Errors: UserError(data).
+void keep_messages(const std::string& path);
+
 /// Writes what the program ends with, an error in its own words, where messages go.
 void write_failure(std::string_view text);
 

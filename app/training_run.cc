@@ -272,6 +272,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
     return print_again(directory, options.json);
   }
   directory.begin(spec, run, report::context(device));
+  keep_messages(directory.file("log.txt"));
 
   while (trainer.advance(1)) {
     if (observer.take_epoch_end()) {

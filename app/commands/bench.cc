@@ -11,6 +11,7 @@
 #include "report/bench_table.h"
 #include "study/random_data.h"
 #include "study_run.h"
+#include "terminal.h"
 
 namespace halfstep::app {
 namespace {
@@ -73,6 +74,7 @@ int bench(const State& state) {
   const report::Json context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context);
+  if (directory) keep_messages(directory->file("log.txt"));
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet), "repeat", "");
   options.requests = train::take_request;

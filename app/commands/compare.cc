@@ -14,6 +14,7 @@
 #include "study/collect_problems.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
+#include "terminal.h"
 
 namespace halfstep::app {
 namespace {
@@ -85,6 +86,7 @@ int compare_policies(const State& state) {
   const report::Json context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context);
+  if (directory) keep_messages(directory->file("log.txt"));
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet),
                        "seed",

@@ -1,7 +1,8 @@
 #pragma once
 // The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
 // config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, metrics.jsonl,
-// numerics.jsonl, report.json, status.json, exports of the report, tb/ and checkpoints/.
+// numerics.jsonl, report.json, status.json, log.txt (what the program said), exports of the report,
+// tb/ and checkpoints/.
 
 #include <string>
 

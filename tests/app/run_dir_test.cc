@@ -24,6 +24,10 @@ TEST_CASE("run directory: configs stand there as given, and resolved") {
   const std::string command = read_text(directory.file("run/command.txt"));
   CHECK(command.find("train run.yaml --run-dir run --threads 1 -c more.yaml\n") !=
         std::string::npos);
+  // What was said before there was a directory is there too.
+  const std::string log = read_text(directory.file("run/log.txt"));
+  CHECK(log.starts_with("device: "));
+  CHECK(log.find("epoch 1/") != std::string::npos);
 
   const Finished again =
       halfstep({"train", "run/config.resolved.yaml", "--run-dir", "again", "--threads", "1"},
