@@ -274,7 +274,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   directory.begin(spec, run, report::context(device));
   keep_messages(directory.file("log.txt"));
 
-  while (trainer.advance(1)) {
+  while (trainer.advance(trainer.steps_to_epoch_end())) {
     if (observer.take_epoch_end()) {
       directory.write_report(report::train_report(session, trainer.result(), run, true));
     }

@@ -77,6 +77,18 @@ void State::to_device() {
   }
 }
 
+void State::keep(const backend::Buffer& copy) const {
+  require(
+      copy.bytes() == device_.bytes(), "{} bytes for a state of {}", copy.bytes(), device_.bytes());
+  memory_->copy(device_.data(), copy.data(), copy.bytes());
+}
+
+void State::set_back(const backend::Buffer& copy) {
+  require(
+      copy.bytes() == device_.bytes(), "{} bytes for a state of {}", copy.bytes(), device_.bytes());
+  memory_->copy(copy.data(), device_.data(), copy.bytes());
+}
+
 const State::Entry& State::entry(std::string_view name) const {
   const auto it = index_.find(name);
   require(it != index_.end(), "no variable '{}'", name);

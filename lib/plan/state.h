@@ -66,6 +66,12 @@ class State {
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);
 
+  /// Bytes of the device side.
+  std::size_t device_bytes() const { return device_.bytes(); }
+  /// Copies the device side into a buffer of its memory of that size, and back. Neither waits.
+  void keep(const backend::Buffer& copy) const;
+  void set_back(const backend::Buffer& copy);
+
  private:
   std::string hash(bool all) const;
   const Entry& entry(std::string_view name) const;

@@ -24,7 +24,10 @@ class HostBatches final : public BatchSource {
   void fill(plan::Plan& plan) override {
     plan.write("images", loaded_->images.view().data);
     plan.write("labels", loaded_->labels.view().data);
+    plan.write("ordinal", &loaded_->batch.ordinal);
   }
+
+  bool is_resident() const override { return false; }
 
  private:
   data::Prefetcher prefetcher_;
@@ -82,11 +85,13 @@ class DeviceBatches final : public BatchSource {
         order_(rows.samples(), batches),
         images_(backend, rows.images),
         labels_(backend, rows.labels),
-        epoch_order_(backend.memory, order_bytes(rows)) {}
+        epoch_order_(backend.memory, order_bytes(rows)),
+        epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)) {}
 
   /// What it takes of the device's memory.
-  static std::size_t bytes(const data::SplitView& rows) {
-    return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows);
+  static std::size_t bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
+    return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows) +
+           ordinal_bytes(rows, batches);
   }
 
   const data::Batch& take(std::int64_t ordinal) override {
@@ -103,22 +108,38 @@ class DeviceBatches final : public BatchSource {
         epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
     images_.gather(order, plan.input("images"));
     labels_.gather(order, plan.input("labels"));
+    const TensorView ordinal = plan.input("ordinal");
+    backend_.memory->copy(
+        epoch_ordinals_.data() + static_cast<std::size_t>(batch_.index) * sizeof(std::int64_t),
+        ordinal.data,
+        ordinal.bytes());
   }
+
+  bool is_resident() const override { return true; }
 
  private:
   static std::size_t order_bytes(const data::SplitView& rows) {
     return static_cast<std::size_t>(rows.samples()) * sizeof(std::int32_t);
   }
 
+  static std::size_t ordinal_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
+    const data::BatchOrder order(rows.samples(), batches);
+    return static_cast<std::size_t>(order.steps_per_epoch()) * sizeof(std::int64_t);
+  }
+
   void upload_epoch(std::int64_t epoch) {
     std::vector<std::int32_t> samples;
+    std::vector<std::int64_t> ordinals;
     const std::int64_t steps = order_.steps_per_epoch();
     for (std::int64_t step = 0; step < steps; ++step) {
       const data::Batch batch = order_.batch_at(epoch * steps + step);
       samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+      ordinals.push_back(batch.ordinal);
     }
     backend_.memory->upload(
         samples.data(), epoch_order_.data(), samples.size() * sizeof(std::int32_t));
+    backend_.memory->upload(
+        ordinals.data(), epoch_ordinals_.data(), ordinals.size() * sizeof(std::int64_t));
     epoch_ = epoch;
   }
 
@@ -126,7 +147,8 @@ class DeviceBatches final : public BatchSource {
   data::BatchOrder order_;
   DeviceRows images_, labels_;
   backend::Buffer epoch_order_;
-  std::int64_t epoch_ = -1;  ///< whose order is on the device
+  backend::Buffer epoch_ordinals_;
+  std::int64_t epoch_ = -1;  ///< whose order and ordinals are on the device
   data::Batch batch_;
 };
 
@@ -136,7 +158,7 @@ std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
                                                const data::SplitView& rows,
                                                const data::BatchOptions& batches,
                                                const data::PrefetchOptions& prefetch) {
-  if (backend.device && DeviceBatches::bytes(rows) <= backend.memory->left()) {
+  if (backend.device && DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
     return std::make_unique<DeviceBatches>(backend, rows, batches);
   }
   return std::make_unique<HostBatches>(rows, batches, prefetch);

@@ -16,8 +16,10 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// Batch `ordinal`, valid until the next call; the same one may be asked for again.
   virtual const data::Batch& take(std::int64_t ordinal) = 0;
-  /// Writes images and labels of the batch that was taken last to a plan of its size.
+  /// Writes images, labels and ordinal of the batch that was taken last to a plan of its size.
   virtual void fill(plan::Plan& plan) = 0;
+  /// Whether batches can be taken in any order, and fill() only enqueues within an epoch.
+  virtual bool is_resident() const = 0;
 };
 
 /// Batches of `rows` in the order of `batches`, from the device where its memory holds the rows

@@ -7,10 +7,8 @@
 
 #include "data/loader.h"
 #include "precision/loss_scale.h"
-#include "train/attribution.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
-#include "train/numerics.h"
 
 namespace halfstep::train {
 namespace {
@@ -22,10 +20,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 data::BatchOptions batch_options(const config::RunSpec& spec) {
   return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};
 }
-
-constexpr std::size_t k_most_samples = 1U << 20;
-/// Overflows traced to their tensor; later ones are counted only.
-constexpr std::size_t k_most_traces = 1000;
 
 }  // namespace
 
@@ -88,200 +82,25 @@ void Trainer::prepare_batches() {
   prefetch.image_dtype = session_.train_rows().images.dtype;
   batches_ =
       make_batch_source(session_.backend(), session_.train_rows(), batch_options(spec), prefetch);
+  if (batches_->is_resident()) ahead_ = RunAhead::make(session_);
 }
 
 bool Trainer::advance(std::int64_t steps) {
-  for (std::int64_t i = 0; i < steps && !done(); ++i) {
+  while (steps > 0 && !done()) {
     if (progress_.counters.ordinal >= last_ordinal_) {
       end(Status::completed, "");
       break;
     }
-    step();
+    const std::int64_t together = ahead_ ? steps_ahead(steps) : 1;
+    if (together > 1 && run_ahead(together)) {
+      steps -= together;
+    } else {
+      step();
+      --steps;
+    }
   }
   if (!done() && progress_.counters.ordinal >= last_ordinal_) end(Status::completed, "");
   return !done();
-}
-
-void Trainer::run_plan(const data::Batch& batch, StepSample& sample) {
-  const Clock::time_point asked = Clock::now();
-  plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
-  batches_->fill(plan);
-  plan.write("ordinal", &batch.ordinal);
-  sample.data_wait += seconds_since(asked);
-  if (samples(batch)) sample_numerics(batch);
-  plan::PhaseSeconds phases{};
-  plan.run(phases);
-  const auto phase = [&](graph::Phase p) { return phases[static_cast<std::size_t>(p)]; };
-  sample.forward = phase(graph::Phase::input) + phase(graph::Phase::forward) +
-                   phase(graph::Phase::loss) + phase(graph::Phase::metrics);
-  sample.backward = phase(graph::Phase::backward);
-  sample.finite_check = phase(graph::Phase::unscale);
-  sample.optimizer = phase(graph::Phase::clip) + phase(graph::Phase::update);
-}
-
-bool Trainer::samples(const data::Batch& batch) const {
-  if (!options_.numerics || !is_sampled(session_.spec().report.numerics, batch.ordinal)) {
-    return false;
-  }
-  // A batch that is tried again has been seen.
-  return numerics_.sampled_steps.empty() || numerics_.sampled_steps.back() != batch.ordinal;
-}
-
-void Trainer::sample_numerics(const data::Batch& batch) {
-  plan::Plan* plan = session_.trace_plan(batch.size());
-  if (plan == nullptr) return;
-  const NumericsSample sample = collect_numerics(*plan, batch.ordinal, scale());
-  numerics_.add(sample);
-  observer_.on_numerics(sample);
-}
-
-void Trainer::step() {
-  const config::RunSpec& spec = session_.spec();
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
-  const Clock::time_point begin = Clock::now();
-  StepSample sample;
-  const data::Batch batch = batches_->take(progress_.counters.ordinal);
-  sample.data_wait = seconds_since(begin);
-  sample.samples = batch.size();
-  const std::optional<double> scale_before = scale();
-  const bool sampled = samples(batch);
-
-  run_plan(batch, sample);
-  plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
-  Counters& counters = progress_.counters;
-  ++counters.attempted;
-  const bool ok = !plan.graph().has_fetch("ok") || plan.read<bool>("ok");
-  sample.total = seconds_since(begin);
-
-  // Read now: tracing a bad step runs the plan once more, with the counters it left behind.
-  StepInfo info;
-  info.loss = static_cast<double>(plan.read<float>("loss"));
-  info.learning_rate = static_cast<double>(plan.read<float>("learning_rate"));
-
-  const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
-  const bool can_fall = dynamic && scale() != scale_before;
-  const bool retry = !ok && dynamic && scaling.retry && can_fall;
-  if (ok) {
-    ++counters.applied;
-    counters.samples_trained += sample.samples;
-    progress_.consecutive_skips = 0;
-    note_scale_change(batch, scale_before, {});
-  } else {
-    on_bad_step(batch, scale_before, retry);
-  }
-  if (!retry) {
-    counters.samples_seen += sample.samples;
-    ++counters.ordinal;
-  }
-  sample.counted = ok && !sampled && sample.samples == spec.training.batch_size;
-  if (!first_step_done_) {
-    first_step_done_ = true;
-    first_step_seconds_ = sample.total;
-  } else if (samples_.size() < k_most_samples) {
-    samples_.push_back(sample);
-  }
-  info.applied = ok;
-  info.time = sample;
-  if (!retry) add_to_epoch(plan, batch, info);
-
-  info.epoch = batch.epoch + 1;
-  info.epochs = spec.training.epochs;
-  info.step_in_epoch = batch.index + 1;
-  info.steps_per_epoch = steps_per_epoch_;
-  info.counters = counters;
-  const EpochSums& sums = progress_.sums;
-  if (sums.loss_samples > 0) {
-    info.running["loss"] = sums.loss / static_cast<double>(sums.loss_samples);
-    for (const auto& [name, sum] : sums.metrics) {
-      info.running[name] = sum / static_cast<double>(sums.samples);
-    }
-  }
-  info.loss_scale = scale();
-  observer_.on_step(info);
-
-  const bool epoch_end = !retry && batch.index + 1 == steps_per_epoch_;
-  if (epoch_end) end_epoch(false);
-  if (done()) return;
-  checkpoint_if_due(epoch_end);
-  handle_requests();
-}
-
-void Trainer::on_bad_step(const data::Batch& batch,
-                          std::optional<double> scale_before,
-                          bool retry) {
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
-  const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
-  Counters& counters = progress_.counters;
-  std::optional<FirstNonfinite> first;
-  if (progress_.skips.size() < k_most_traces) {
-    if (plan::Plan* traced = session_.trace_plan(batch.size())) {
-      first = attribute(*traced, session_.state(), scale_before);
-    }
-  }
-
-  SkippedStep skipped{counters.attempted, batch.ordinal, retry, first};
-  ++(retry ? counters.retried : counters.skipped);
-  ++progress_.consecutive_skips;
-  progress_.skips.push_back(skipped);
-  observer_.on_skip(skipped);
-  note_scale_change(batch, scale_before, first);
-
-  const std::string what = first ? describe(*first) : "no single tensor could be named";
-  if (!dynamic && session_.blueprint().on_nonfinite == config::OnNonfinite::stop) {
-    end(Status::diverged,
-        fmt::format("step {} is not finite: {}; its update was left out "
-                    "(precision.on_nonfinite: skip goes on without such batches)",
-                    counters.attempted,
-                    what));
-    return;
-  }
-  if (dynamic && scaling.max_consecutive_skips &&
-      progress_.consecutive_skips >= *scaling.max_consecutive_skips) {
-    const bool loss_bad = first && !first->loss_finite;
-    end(Status::diverged,
-        fmt::format("{} steps in a row were not finite, loss scale {} -> {}: {}; {}",
-                    progress_.consecutive_skips,
-                    scale_before.value_or(0),
-                    scale().value_or(0),
-                    what,
-                    loss_bad
-                        ? "the loss itself is not finite, so no scale can help: look for NaN in "
-                          "the data, a learning rate too high or a layer that overflows"
-                        : "the loss is finite, the scaled gradients overflow: lower "
-                          "precision.loss_scale.min or keep that layer in float32"));
-  }
-}
-
-void Trainer::note_scale_change(const data::Batch& batch,
-                                std::optional<double> before,
-                                const std::optional<FirstNonfinite>& first) {
-  const std::optional<double> after = scale();
-  if (!before || !after || *before == *after) return;
-  const ScaleEvent event{progress_.counters.applied - (*after > *before ? 1 : 0),
-                         progress_.counters.attempted,
-                         batch.ordinal,
-                         *before,
-                         *after,
-                         first};
-  progress_.scale_events.push_back(event);
-  observer_.on_scale(event);
-}
-
-void Trainer::add_to_epoch(plan::Plan& plan, const data::Batch& batch, const StepInfo& info) {
-  EpochSums& sums = progress_.sums;
-  if (std::isfinite(info.loss)) {
-    sums.loss += info.loss * static_cast<double>(batch.size());
-    sums.loss_samples += batch.size();
-  }
-  for (const std::string& metric : session_.blueprint().metrics) {
-    sums.metrics[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
-  }
-  sums.samples += batch.size();
-  sums.steps += 1;
-  sums.learning_rate = info.learning_rate;
-  sums.skipped += info.applied ? 0 : 1;
-  sums.seconds += info.time.total;
-  progress_.train_seconds += info.time.total;
 }
 
 void Trainer::end_epoch(bool partial) {

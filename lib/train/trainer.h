@@ -13,6 +13,7 @@
 #include "train/judge_epoch.h"
 #include "train/observer.h"
 #include "train/progress.h"
+#include "train/run_ahead.h"
 #include "train/session.h"
 
 namespace halfstep::train {
@@ -41,6 +42,9 @@ class Trainer {
   bool done() const { return progress_.finished.has_value(); }
   /// Batches after which training ends, unless something ends it earlier.
   std::int64_t total_steps() const { return last_ordinal_; }
+  std::int64_t steps_to_epoch_end() const {
+    return steps_per_epoch_ - progress_.counters.ordinal % steps_per_epoch_;
+  }
 
   /// Test evaluation, hashes and everything gathered so far.
   TrainResult finish();
@@ -50,17 +54,33 @@ class Trainer {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t k_most_samples = 1U << 20;
 
   void prepare_batches();
   void step();
+  /// How many steps a device may do before the host has to look, at most `most`.
+  std::int64_t steps_ahead(std::int64_t most) const;
+  /// False when they had to be taken back.
+  bool run_ahead(std::int64_t steps);
+  /// Counts a step that has run; true when it was the last of its epoch.
+  bool account(const data::Batch& batch,
+               const StepOutcome& outcome,
+               std::optional<double> scale_before,
+               const StepSample& sample);
+  /// What is due between steps.
+  void settle(bool epoch_end);
   void run_plan(const data::Batch& batch, StepSample& sample);
-  bool samples(const data::Batch& batch) const;
+  bool samples(std::int64_t ordinal) const;
   void sample_numerics(const data::Batch& batch);
-  void on_bad_step(const data::Batch& batch, std::optional<double> scale_before, bool retry);
+  void on_bad_step(const data::Batch& batch,
+                   std::optional<double> scale_before,
+                   std::optional<double> scale_after,
+                   bool retry);
   void note_scale_change(const data::Batch& batch,
                          std::optional<double> before,
+                         std::optional<double> after,
                          const std::optional<FirstNonfinite>& first);
-  void add_to_epoch(plan::Plan& plan, const data::Batch& batch, const StepInfo& info);
+  void add_to_epoch(const data::Batch& batch, const StepOutcome& outcome, const StepSample& sample);
   void end_epoch(bool partial);
   void obey(const Judgement& judgement);
   void resume();
@@ -81,6 +101,8 @@ class Trainer {
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
   std::unique_ptr<BatchSource> batches_;
+  std::unique_ptr<RunAhead> ahead_;    ///< where the device need not wait for the host
+  std::int64_t one_by_one_until_ = 0;  ///< batches among which a step was not finite
   std::vector<StepSample> samples_;
   double first_step_seconds_ = 0;
   bool first_step_done_ = false;

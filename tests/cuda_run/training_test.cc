@@ -69,6 +69,42 @@ class Unrecorded final : public backend::Device {
   std::shared_ptr<backend::Device> device_;
 };
 
+/// Memory of a device that counts what makes the host wait.
+class CountedMemory final : public backend::Memory {
+ public:
+  explicit CountedMemory(std::shared_ptr<backend::Memory> memory) : memory_(std::move(memory)) {}
+
+  std::byte* allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
+  void release(std::byte* address) noexcept override { memory_->release(address); }
+  std::size_t alignment() const override { return memory_->alignment(); }
+  std::uint64_t left() const override { return memory_->left(); }
+  bool is_host() const override { return false; }
+  void upload(const void* host, void* address, std::size_t bytes) override {
+    ++uploads;
+    memory_->upload(host, address, bytes);
+  }
+  void download(const void* address, void* host, std::size_t bytes) override {
+    ++downloads;
+    memory_->download(address, host, bytes);
+  }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    memory_->copy(from, to, bytes);
+  }
+
+  int uploads = 0;
+  int downloads = 0;
+
+ private:
+  std::shared_ptr<backend::Memory> memory_;
+};
+
+/// Trains by slices of `slice` batches: with 1 the host looks at each step.
+TrainResult finish_by(Run& run, std::int64_t slice) {
+  while (run.trainer().advance(slice)) {
+  }
+  return run.finish();
+}
+
 backend::Backend with_memory(std::uint64_t bytes) {
   backend::cuda::DeviceOptions options;
   options.memory_limit = bytes;
@@ -211,6 +247,68 @@ TEST_CASE("device: the same seed gives the same bits, and a resumed run those of
   first.finish();
   Run second(tiny.spec(), in_directory(directory.path().string()), digits(), emulated());
   CHECK(second.finish().state_hash == expected.state_hash);
+}
+
+TEST_CASE("device: steps that go ahead of the host are those that it looks at one by one") {
+  constexpr std::string_view k_nan_skipped = "{policy: float32, on_nonfinite: skip}";
+  const data::Dataset nan = digits_with_nan();
+  for (const std::string_view precision :
+       {std::string_view("{policy: float32}"),
+        k_nan_skipped,
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}"),
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e6, growth_steps: 2, "
+                         "growth_factor: 16, on_overflow: retry}}")}) {
+    CAPTURE(precision);
+    TinyRun tiny;
+    tiny.precision = precision;
+    tiny.training = "{epochs: 4, batch_size: 16}";
+    const data::Dataset& rows = precision == k_nan_skipped ? nan : digits();
+    Run alone(tiny.spec(), {}, rows, emulated());
+    Run ahead(tiny.spec(), {}, rows, emulated());
+    const TrainResult expected = finish_by(alone, 1);
+    const TrainResult got = finish_by(ahead, 1000);
+    CHECK(got.state_hash == expected.state_hash);
+    CHECK(got.counters == expected.counters);
+    CHECK(got.skips == expected.skips);
+    CHECK(got.scale_events == expected.scale_events);
+    REQUIRE(got.history.size() == expected.history.size());
+    for (std::size_t i = 0; i < got.history.size(); ++i) {
+      CHECK(got.history[i].train == expected.history[i].train);
+      CHECK(got.history[i].loss_scale == expected.history[i].loss_scale);
+    }
+    const auto& a = alone.record().steps;
+    const auto& b = ahead.record().steps;
+    REQUIRE(b.size() == a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CAPTURE(i);
+      CHECK((b[i].loss == a[i].loss || (std::isnan(a[i].loss) && std::isnan(b[i].loss))));
+      CHECK(b[i].applied == a[i].applied);
+      CHECK(b[i].learning_rate == a[i].learning_rate);
+      CHECK(b[i].loss_scale == a[i].loss_scale);
+      CHECK(b[i].counters == a[i].counters);
+    }
+  }
+}
+
+TEST_CASE("device: the host waits less often than there are steps, and sends none of them") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.training = "{epochs: 1, batch_size: 8}";
+  backend::Backend counted = emulated();
+  const auto memory = std::make_shared<CountedMemory>(counted.memory);
+  counted.memory = memory;
+  Run run(tiny.spec(), {}, digits(), counted);
+  // The first steps say how long one takes.
+  for (int i = 0; i < 3; ++i) run.trainer().advance(1);
+  memory->uploads = memory->downloads = 0;
+  run.trainer().advance(8);
+  CHECK(run.record().steps.size() == 11);
+  CHECK(memory->uploads == 0);
+  CHECK(memory->downloads < 8);
+  const StepSample& time = run.record().steps.back().time;
+  CHECK(time.counted);
+  CHECK(time.total > 0);
 }
 
 TEST_CASE("device: recorded steps give the bits of steps that are launched one by one") {
