@@ -27,7 +27,7 @@ done
 build_preset ci "${programs[@]}" "${plugins[@]}"
 
 rm -rf "$root"
-mkdir -p "$root"/{bin,lib,libexec,scripts/gpu,tests}
+mkdir -p "$root"/{bin,lib,libexec,scripts/gpu,scripts/bench/peers,tests}
 for program in "${programs[@]}"; do
   strip -o "$root/libexec/$program" "build/ci/bin/$program"
   # The plugins lie beside the program, the libraries in lib/.
@@ -47,6 +47,7 @@ done
 cp -r configs "$root/"
 cp scripts/gpu_check.sh "$root/scripts/"
 cp scripts/gpu/*.py "$root/scripts/gpu/"
+cp scripts/bench/peers/{network,torch_model}.py "$root/scripts/bench/peers/"
 
 # glibc and libstdc++ come with the system (ours would ask for a newer glibc than all else does),
 # NVIDIA's libraries with its driver and toolkit.

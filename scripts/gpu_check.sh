@@ -155,7 +155,7 @@ WORKLOADS
 }
 
 stage_torch() {
-  python3 "$root/scripts/gpu/torch_steps.py" --ceilings --seconds 140 >"$out/torch.jsonl" 2>>"$log"
+  python3 "$root/scripts/gpu/torch_steps.py" "$halfstep" --ceilings --seconds 140 >"$out/torch.jsonl" 2>>"$log"
   checks python3 "$root/scripts/gpu/ratios.py" "$out/own.jsonl" "$out/torch.jsonl"
   cat "$log"
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The time of a training step in PyTorch, for the workloads that halfstep is compared on.
 
-    torch_steps.py [--workload NAME]... [--seconds LIMIT] [--ceilings]
+    torch_steps.py PROGRAM [--workload NAME]... [--seconds LIMIT] [--ceilings]
 
+PROGRAM is halfstep, which reads the configs.
 The data set is resident on the GPU and each step gathers its batch there by a shuffled index, as
 halfstep does. Modes: `eager` (autocast and GradScaler as PyTorch's pages show them), `compile`
 (torch.compile of the forward pass and the loss), `graph` (a CUDA graph of the whole step; under
@@ -14,73 +15,63 @@ that fails says so and the next one follows; none is begun after LIMIT seconds.
 import argparse
 import contextlib
 import json
+import pathlib
 import statistics
+import subprocess
 import sys
 import time
 
 import torch
 from torch import nn
 
-CLASSES = 10
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/bench/peers"))
+
+import network  # noqa: E402
+import torch_model  # noqa: E402
+
 SAMPLES = 48000
 ROUNDS = 5
 POLICIES = ("mixed_float16", "mixed_bfloat16", "float32_tf32", "float32")
 
 
-def mlp(width):
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width),
-                         nn.ReLU(), nn.Linear(width, CLASSES))
-
-
-def small_cnn():
-    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(), nn.Linear(9216, 128),
-                         nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, CLASSES))
-
-
-def norm_cnn():
-    def block(inputs, outputs):
-        return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
-                nn.ReLU()]
-
-    return nn.Sequential(*block(1, 32), nn.MaxPool2d(2), *block(32, 64), nn.MaxPool2d(2),
-                         *block(64, 128), nn.Dropout(0.1), nn.Flatten(), nn.Linear(6272, 128),
-                         nn.ReLU(), nn.Dropout(0.25), nn.Linear(128, CLASSES))
-
-
-def rmsprop(parameters):
-    return torch.optim.RMSprop(parameters, lr=1e-3, alpha=0.9, eps=1e-7, capturable=True)
-
-
-def adam(parameters):
-    return torch.optim.Adam(parameters, lr=2e-3, eps=1e-7, fused=True, capturable=True)
-
-
-# name: (model, optimizer, batch, steps per round). The configs of the same names say the same.
+# name: (batch, steps per round). The model and the optimizer are those of the config of that name.
 WORKLOADS = {
-    "guide_4096": (lambda: mlp(4096), rmsprop, 8192, 20),
-    "guide_64": (lambda: mlp(64), rmsprop, 128, 300),
-    "mnist_cnn": (small_cnn, adam, 1024, 40),
-    "fashion_cnn": (norm_cnn, adam, 1024, 40),
+    "guide_4096": (8192, 20),
+    "guide_64": (128, 300),
+    "mnist_cnn": (1024, 40),
+    "fashion_cnn": (1024, 40),
 }
+
+
+def resolved(program, workload):
+    """What the program makes of the config, as the report of the shortest benchmark says."""
+    command = [program, "bench", ROOT / f"configs/{workload}.yaml", "--synthetic", "--json", "--quiet",
+               "--device", "cpu", "--batch-size", "2", "--warmup", "0", "--steps", "1", "--repeat", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return network.network_of(json.loads(done.stdout)["config"]["resolved"])
 
 
 class Step:
     """One training step: gather, forward, loss, backward, update."""
 
-    def __init__(self, workload, policy, mode):
-        build, make_optimizer, self.batch, _ = WORKLOADS[workload]
+    def __init__(self, task, batch, policy, mode):
+        self.batch = batch
         torch.manual_seed(1)
         tf32 = policy == "float32_tf32"
         torch.backends.cuda.matmul.allow_tf32 = tf32
         torch.backends.cudnn.allow_tf32 = tf32
         torch.backends.cudnn.benchmark = True
         self.dtype = {"mixed_float16": torch.float16, "mixed_bfloat16": torch.bfloat16}.get(policy)
-        self.model = build().cuda().to(memory_format=torch.channels_last)
-        self.optimizer = make_optimizer(self.model.parameters())
+        self.model = torch_model.Model(task).train().cuda()
+        shape = task.input
+        if len(shape) == 3:
+            shape = shape[-1:] + shape[:-1]
+            self.model = self.model.to(memory_format=torch.channels_last)
+        self.optimizer = torch_model.optimizer_of(self.model, task.optimizer, capturable=True)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.dtype == torch.float16)
-        self.images = torch.randint(0, 256, (SAMPLES, 1, 28, 28), dtype=torch.uint8, device="cuda")
-        self.labels = torch.randint(0, CLASSES, (SAMPLES,), device="cuda")
+        self.images = torch.randint(0, 256, (SAMPLES, *shape), dtype=torch.uint8, device="cuda")
+        self.labels = torch.randint(0, task.classes, (SAMPLES,), device="cuda")
         self.order = torch.randperm(SAMPLES, device="cuda")
         self.index = self.order[:self.batch].clone()
         self.cursor = 0
@@ -96,7 +87,9 @@ class Step:
         if self.dtype is not None:
             context = torch.autocast("cuda", dtype=self.dtype)
         with context:
-            x = images.to(memory_format=torch.channels_last).float() / 255
+            if images.dim() == 4:
+                images = images.to(memory_format=torch.channels_last)
+            x = images.float() / 255
             return nn.functional.cross_entropy(self.model(x), labels)
 
     def backward(self):
@@ -140,9 +133,9 @@ class Step:
             self.update()
 
 
-def measure(workload, policy, mode):
-    step = Step(workload, policy, mode)
-    count = WORKLOADS[workload][3]
+def measure(task, workload, policy, mode):
+    batch, count = WORKLOADS[workload]
+    step = Step(task, batch, policy, mode)
     for _ in range(max(10, count // 4)):
         step()
     torch.cuda.synchronize()
@@ -186,6 +179,7 @@ def ceilings():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("program")
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS))
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--ceilings", action="store_true")
@@ -197,9 +191,11 @@ def main():
                       "gpu": torch.cuda.get_device_name()}), flush=True)
     if options.ceilings:
         ceilings()
+    workloads = options.workload or list(WORKLOADS)
+    tasks = {workload: resolved(options.program, workload) for workload in workloads}
     # What takes longest to prepare comes last.
     cases = [(mode, workload, policy) for mode in ("eager", "graph", "compile")
-             for workload in options.workload or WORKLOADS for policy in POLICIES]
+             for workload in workloads for policy in POLICIES]
     end = time.monotonic() + options.seconds
     for mode, workload, policy in cases:
         case = {"workload": workload, "policy": policy, "mode": mode}
@@ -207,7 +203,7 @@ def main():
             print(json.dumps({**case, "error": "no time left"}), flush=True)
             continue
         try:
-            median, times = measure(workload, policy, mode)
+            median, times = measure(tasks[workload], workload, policy, mode)
             print(json.dumps({**case, "ms": median, "rounds": times}), flush=True)
         except Exception as error:  # any failure of a case is a result of that case
             print(json.dumps({**case, "error": str(error)[:300]}), flush=True)

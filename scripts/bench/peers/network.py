@@ -51,22 +51,27 @@ def pair(value, default=1):
 
 
 @dataclasses.dataclass
-class Task:
-    """What a script is to measure; read from its one argument, a JSON text."""
+class Network:
+    """What a config says of the model and its optimizer."""
 
     layers: list
     input: list
     classes: int
     optimizer: dict
+
+
+@dataclasses.dataclass
+class Task(Network):
+    """What a script is to measure; read from its one argument, a JSON text."""
+
     batch: int
     seconds: float
     threads: int
     precisions: list
 
 
-def read_task():
-    task = json.loads(sys.argv[1])
-    config = task["config"]
+def network_of(config):
+    """The network of a resolved config."""
     model = config["model"]
     shape = model.get("input") or next(iter(model["inputs"].values()))
     layers = layers_of(model)
@@ -79,16 +84,13 @@ def read_task():
     # The last softmax is part of every framework's cross-entropy.
     if layers[-1].type == "softmax":
         layers.pop()
-    return Task(
-        layers,
-        list(shape),
-        classes,
-        optimizer,
-        task["batch"],
-        task["seconds"],
-        task["threads"],
-        task["precisions"],
-    )
+    return Network(layers, list(shape), classes, optimizer)
+
+
+def read_task():
+    task = json.loads(sys.argv[1])
+    keys = ("batch", "seconds", "threads", "precisions")
+    return Task(**vars(network_of(task["config"])), **{key: task[key] for key in keys})
 
 
 def measure(step, seconds, finish=lambda: None):

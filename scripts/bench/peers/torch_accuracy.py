@@ -9,7 +9,7 @@ import sys
 
 import network
 import torch
-from torch_steps import Model, optimizer_of
+from torch_model import Model, optimizer_of
 
 
 def main():

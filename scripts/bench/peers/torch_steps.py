@@ -1,6 +1,6 @@
 """Training steps of a halfstep model in PyTorch: eager and compiled, float32 and autocast.
 
-Keras's formulas and constants for layers and optimizers; channels last; data resident.
+Data resident, channels last.
 """
 
 import warnings
@@ -8,109 +8,7 @@ import warnings
 import network
 import torch
 from torch import nn
-
-ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU}
-
-
-class Same(nn.Module):
-    """Keras's `same` padding in front of a window with strides."""
-
-    def __init__(self, kernel, strides):
-        super().__init__()
-        self.kernel, self.strides = kernel, strides
-
-    def forward(self, x):
-        pads = []
-        for size, k, s in zip(reversed(x.shape[2:]), reversed(self.kernel), reversed(self.strides)):
-            total = max((-(-size // s) - 1) * s + k - size, 0)
-            pads += [total // 2, total - total // 2]
-        return nn.functional.pad(x, pads)
-
-
-class Flatten(nn.Module):
-    """Rows in Keras's order, channels last: free, as memory lies so."""
-
-    def forward(self, x):
-        return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1) if x.dim() == 4 else x.flatten(1)
-
-
-def conv(fields, channels):
-    kernel, strides = network.pair(fields["kernel_size"]), network.pair(fields.get("strides"))
-    bias = fields.get("use_bias", True)
-    same = fields.get("padding", "valid") == "same"
-    if same and strides == (1, 1):
-        return nn.Conv2d(channels, fields["filters"], kernel, padding="same", bias=bias)
-    plain = nn.Conv2d(channels, fields["filters"], kernel, strides, bias=bias)
-    return nn.Sequential(Same(kernel, strides), plain) if same else plain
-
-
-def module(layer, shape):
-    """The module of a layer whose input has this shape (without the batch)."""
-    fields, kind = layer.fields, layer.type
-    if kind == "dense":
-        made = nn.Linear(shape[-1], fields["units"], bias=fields.get("use_bias", True))
-    elif kind == "conv2d":
-        made = conv(fields, shape[0])
-    elif kind == "batch_normalization":
-        made = (nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d)(
-            shape[0], eps=1e-3, momentum=0.01
-        )
-    elif kind == "max_pooling2d":
-        size = network.pair(fields.get("pool_size"), 2)
-        made = nn.MaxPool2d(size, network.pair(fields.get("strides"), list(size)))
-    elif kind == "global_average_pooling2d":
-        made = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    elif kind == "dropout":
-        made = nn.Dropout(fields["rate"])
-    elif kind == "flatten":
-        made = Flatten()
-    elif kind in ACTIVATIONS:
-        made = ACTIVATIONS[kind]()
-    else:
-        raise ValueError(f"no {kind} here")
-    activation = fields.get("activation")
-    return nn.Sequential(made, ACTIVATIONS[activation]()) if activation else made
-
-
-class Model(nn.Module):
-    def __init__(self, task):
-        super().__init__()
-        self.layers = task.layers
-        self.parts = nn.ModuleDict()
-        image = task.input[-1:] + task.input[:-1] if len(task.input) == 3 else task.input
-        values = {"x": torch.zeros([2, *image])}
-        for layer in self.layers:
-            inputs = [values[name] for name in layer.inputs]
-            if layer.type != "add":
-                self.parts[layer.name] = module(layer, inputs[0].shape[1:])
-            with torch.no_grad():
-                values[layer.name] = self.one(layer, inputs)
-
-    def one(self, layer, inputs):
-        return inputs[0] + inputs[1] if layer.type == "add" else self.parts[layer.name](inputs[0])
-
-    def forward(self, x):
-        values = {"x": x}
-        for layer in self.layers:
-            values[layer.name] = self.one(layer, [values[name] for name in layer.inputs])
-        return values[self.layers[-1].name]
-
-
-def optimizer_of(model, fields):
-    rate = fields.get("learning_rate", 1e-3)
-    parameters = list(model.parameters())
-    kind = fields["type"]
-    if kind == "rmsprop":
-        return torch.optim.RMSprop(parameters, rate, alpha=0.9, eps=1e-7)
-    if kind == "adam":
-        return torch.optim.Adam(parameters, rate, eps=1e-7, fused=True)
-    return torch.optim.SGD(
-        parameters,
-        rate,
-        momentum=fields.get("momentum", 0),
-        nesterov=fields.get("nesterov", False),
-        fused=True,
-    )
+from torch_model import Model, optimizer_of
 
 
 def main():
