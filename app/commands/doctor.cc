@@ -126,11 +126,12 @@ void say_cuda(const cuda::Survey& cuda, Findings& found) {
     found.say("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
   }
   if (!cuda.plugin.empty()) {
-    found.say("      driver {}  runtime {}  cuBLAS {}  cuDNN {}\n",
+    found.say("      driver {}  runtime {}  cuBLAS {}  cuDNN {}  NCCL {}\n",
               or_none(cuda.driver),
               or_none(cuda.runtime),
               or_none(cuda.cublas),
-              or_none(cuda.cudnn));
+              or_none(cuda.cudnn),
+              cuda.nccl.empty() ? "not found" : cuda.nccl);
   }
   for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
     const cuda::DeviceRow& row = cuda.devices[i];
@@ -168,6 +169,7 @@ report::Json cuda_block(const cuda::Survey& cuda) {
           {"runtime", or_null(cuda.runtime)},
           {"cublas", or_null(cuda.cublas)},
           {"cudnn", or_null(cuda.cudnn)},
+          {"nccl", or_null(cuda.nccl)},
           {"devices", std::move(devices)}};
 }
 

@@ -196,6 +196,7 @@ Json cuda_schema() {
                     {"runtime", version("of CUDA")},
                     {"cublas", version("of cuBLAS")},
                     {"cudnn", version("of cuDNN")},
+                    {"nccl", version("of NCCL, which halfstep does not use yet")},
                     {"devices",
                      s::array(s::object({{"name", s::text("")},
                                          {"compute_capability", s::text("9.0")},

@@ -30,5 +30,12 @@ TEST_CASE("probe: versions are told anyhow, a reason where there is no device") 
   }
 }
 
+TEST_CASE("probe: NCCL has a version, or is not there") {
+  const std::string version = nccl_version();
+  CAPTURE(version);
+  CHECK((version.empty() ||
+         (version.starts_with("2.") && version.find('.', 2) != std::string::npos)));
+}
+
 }  // namespace
 }  // namespace halfstep::backend::cuda

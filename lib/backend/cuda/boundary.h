@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Raised with every change of what follows; a plugin of another number is refused.
-constexpr std::uint32_t k_abi = 1;
+constexpr std::uint32_t k_abi = 2;
 
 constexpr std::size_t k_most_extents = 8;
 /// Bytes; of allocations, tensors and workspaces, as the vendor's libraries want them.
@@ -111,6 +111,9 @@ struct Table {
   /// Versions and the number of devices; `unavailable` where nothing can run, with the versions of
   /// what there is.
   Status (*probe)(Versions* versions, std::int32_t* devices);
+  /// The version of NCCL, "" where the loader finds none; `capacity` bytes at most. It is loaded
+  /// for that, so ask only where somebody wants to know.
+  void (*nccl)(char* version, std::uint64_t capacity);
   Status (*facts)(std::int32_t device, DeviceFacts* facts);
   /// The names of the rows it can prepare; null past the last.
   const char* (*row)(std::int32_t index);

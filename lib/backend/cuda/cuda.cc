@@ -65,6 +65,9 @@ Survey survey(const PluginSearch& search) {
   const auto& library = std::get<std::shared_ptr<PluginLibrary>>(opened);
   survey.plugin = library->path();
   look(library->table(), survey);
+  std::array<char, 32> nccl{};
+  library->table().nccl(nccl.data(), nccl.size());
+  survey.nccl = nccl.data();
   return survey;
 }
 

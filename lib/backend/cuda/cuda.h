@@ -27,7 +27,7 @@ struct Survey {
   std::optional<Absence> absence;  ///< why no device can be used, if so
   std::string plugin;              ///< path
   std::string flavour;             ///< "cuda", "emulated"
-  std::string driver, runtime, cublas, cudnn;
+  std::string driver, runtime, cublas, cudnn, nccl;
   std::vector<DeviceRow> devices;
 };
 Survey survey(const PluginSearch& search);

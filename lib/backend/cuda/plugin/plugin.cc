@@ -86,6 +86,13 @@ Status probe_devices(boundary::Versions* versions, std::int32_t* devices) {
   return found.why_not.empty() ? Status::ok : fail(Status::unavailable, found.why_not.c_str());
 }
 
+void nccl(char* version, std::uint64_t capacity) {
+  const std::string found = nccl_version();
+  const std::size_t length = std::min<std::size_t>(found.size(), capacity - 1);
+  std::memcpy(version, found.data(), length);
+  version[length] = '\0';
+}
+
 Status facts_of(std::int32_t device, boundary::DeviceFacts* facts) {
   const Probe found = probe();
   if (device < 0 || static_cast<std::size_t>(device) >= found.devices.size()) {
@@ -222,6 +229,7 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .flavour = vendor_name(),
                                        .last_error = plugin::last_error,
                                        .probe = plugin::probe_devices,
+                                       .nccl = plugin::nccl,
                                        .facts = plugin::facts_of,
                                        .row = plugin::row_name,
                                        .open = plugin::open,

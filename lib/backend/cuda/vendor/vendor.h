@@ -57,14 +57,14 @@ struct Probe {
   std::string why_not;  ///< "reason; remedy" when no device can be opened, else empty
   std::string driver;   ///< highest CUDA version that the driver supports, "13.0"
   std::string runtime;
-  std::string cublas;
-  std::string cudnn;
+  std::string cublas, cudnn;
   std::vector<DeviceFacts> devices;
 };
 
 const char* vendor_name();  ///< "cuda", or "emulated"
-/// Looks, opens nothing. Never throws.
+/// These look, open nothing and never throw.
 Probe probe();
+std::string nccl_version();  ///< "2.28.9"; "" where the loader finds no NCCL
 
 enum class Autotune : std::uint8_t {
   heuristic,  ///< the libraries' first choice

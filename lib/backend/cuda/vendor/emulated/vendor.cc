@@ -201,6 +201,8 @@ Probe probe() {
           .devices = {facts()}};
 }
 
+std::string nccl_version() { return ""; }
+
 std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
   if (options.device != 0) {
     throw VendorError(Failure::unavailable,

@@ -2,6 +2,7 @@
 
 #include "backend/cuda/vendor/vendor.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -271,6 +272,17 @@ Probe probe() {
     probe.why_not = e.what();
   }
   return probe;
+}
+
+std::string nccl_version() {
+  void* library = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return "";
+  using Get = int (*)(int*);
+  const auto get = reinterpret_cast<Get>(::dlsym(library, "ncclGetVersion"));
+  int number = 0;
+  const bool known = get != nullptr && get(&number) == 0 && number > 0;
+  ::dlclose(library);
+  return known ? dotted(static_cast<std::size_t>(number)) : "";
 }
 
 std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
