@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/cuda/cuda.h"
+#include "backend/unrecorded.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/system.h"
@@ -37,8 +38,13 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
   options.tf32 = spec.precision.float32_math == config::Float32Math::tf32;
   options.deterministic = spec.training.deterministic;
   options.measure = spec.device.autotune == config::Autotune::measure;
-  options.tuning_folder = cache_folder();
-  return cuda::open(search, options);
+  options.tuning_folder = spec.device.tuning_folder.value_or(cache_folder());
+  std::variant<backend::Backend, cuda::Absence> opened = cuda::open(search, options);
+  backend::Backend* backend = std::get_if<backend::Backend>(&opened);
+  if (backend != nullptr && !spec.device.recorded) {
+    backend->device = backend::unrecorded(backend->device);
+  }
+  return opened;
 }
 
 }  // namespace

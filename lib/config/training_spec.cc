@@ -104,6 +104,13 @@ void DeviceSpec::fields(Fields& f) {
       autotune,
       k_autotunes,
       {.doc = "of cuda; measure: time the libraries' algorithms once and remember the fastest"});
+  f.field(
+      "recorded",
+      recorded,
+      {.doc = "of cuda; false: launch each kernel of each step by itself, for tools that look"});
+  f.field("tuning_folder",
+          tuning_folder,
+          {.doc = "where measure remembers them; null: halfstep in XDG_CACHE_HOME or ~/.cache"});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -95,6 +95,8 @@ struct DeviceSpec {
   std::int64_t index = 0;               ///< of several CUDA devices: `cuda:1`
   std::optional<std::int64_t> threads;  ///< absent: what affinity and cgroup leave
   Autotune autotune = Autotune::heuristic;
+  bool recorded = true;                      ///< a step is replayed as one
+  std::optional<std::string> tuning_folder;  ///< absent: halfstep's in the user's cache
 
   void fields(Fields& f);
 };

@@ -90,6 +90,7 @@ struct StepSample {
   double optimizer = 0;     ///< clipping and updates
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
+  bool repeats = false;  ///< `total` is the mean of steps timed as one, as the sample before has it
 };
 
 enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };

@@ -45,7 +45,12 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.p05 = percentile(total, 5);
   s.p95 = percentile(total, 95);
   s.p99 = percentile(total, 99);
-  s.median_ci95 = median_interval(total, 0.95);
+  // Steps that were timed as one are one measurement.
+  std::vector<double> measured;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (i == 0 || !kept[i].repeats) measured.push_back(total[i]);
+  }
+  s.median_ci95 = median_interval(measured, 0.95);
   s.outliers = static_cast<std::int64_t>(count_outliers(total));
   s.data_wait = median(milliseconds(kept, &StepSample::data_wait));
   s.forward = median(milliseconds(kept, &StepSample::forward));

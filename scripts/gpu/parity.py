@@ -4,8 +4,8 @@
     parity.py PROGRAM parity|scaling [--quick]
 
 `parity`: small models under each policy start from the same weights, see the same batches and have
-the same losses within tolerance; a second run on the GPU ends in the same bits, and so does one that
-was left and resumed. `scaling`: the loss scale, the skipped steps and the finite ones agree where
+the same losses within tolerance; a second run on the GPU ends in the same bits, and so do one that
+was left and resumed and one that launches each kernel by itself. `scaling`: the loss scale, the skipped steps and the finite ones agree where
 gradients overflow. Prints a line per check, `ok NAME: what was seen` or `FAIL NAME: what is wrong`;
 exit status 1 when any failed.
 """
@@ -106,6 +106,17 @@ def apart(a, b):
     return max(abs(x - y) / max(abs(x), 1e-6) for x, y in zip(a, b))
 
 
+def check_recording(program, path, name, flags, recorded):
+    """Steps that are replayed as one against the same launches one by one."""
+    try:
+        launched = train(program, path, "cuda", [*flags, "--set", "device.recorded=false"])
+    except (RuntimeError, ValueError) as error:
+        report(False, f"{name}/recorded", str(error))
+        return
+    hashes = [run["reproducibility"]["state_hash"] for run in (recorded, launched)]
+    report(hashes[0] == hashes[1], f"{name}/recorded", "replayed steps and launched ones, in bits")
+
+
 def check_parity(program, folder, models):
     for model in models:
         path = f"{folder}/{model}.yaml"
@@ -129,6 +140,8 @@ def check_parity(program, folder, models):
                    + ("" if same_start else "; another start"))
             report(gpu["reproducibility"]["state_hash"] == again["reproducibility"]["state_hash"],
                    f"{name}/same_bits", "two runs on the GPU")
+            if policy == "mixed_float16":
+                check_recording(program, path, name, flags, gpu)
         resumed = subprocess.run([program, "verify-resume", path, "--device", "cuda", "--quiet",
                                   "--policy", "mixed_float16", "--at-step", "5"],
                                  capture_output=True, text=True)

@@ -54,6 +54,22 @@ TEST_CASE("step time: the first step stands apart, a fifth warms up, twenty at m
   }
 }
 
+TEST_CASE("step time: steps that a device did as one are one measurement") {
+  // Four intervals of ten steps: of 40 measurements the middle ones would be the interval.
+  std::vector<StepSample> all;
+  for (const StepSample& interval : steps(4)) {
+    for (int i = 0; i < 10; ++i) {
+      all.push_back(interval);
+      all.back().repeats = i > 0;
+    }
+  }
+  const StepTimeSummary summary = summarize(all, 0, 0);
+  CHECK(summary.n == 40);
+  CHECK(summary.median == doctest::Approx(2.5));
+  CHECK(summary.median_ci95.low == doctest::Approx(1));
+  CHECK(summary.median_ci95.high == doctest::Approx(4));
+}
+
 TEST_CASE("step time: tail batches and skipped steps are not counted") {
   std::vector<StepSample> all = steps(10);
   all[3].counted = false;

@@ -1,0 +1,39 @@
+#include "backend/unrecorded.h"
+
+#include <utility>
+
+namespace halfstep::backend {
+namespace {
+
+class Again final : public Recording {
+ public:
+  explicit Again(std::function<void()> enqueue) : enqueue_(std::move(enqueue)) {}
+  void replay() override { enqueue_(); }
+
+ private:
+  std::function<void()> enqueue_;
+};
+
+class Unrecorded final : public Device {
+ public:
+  explicit Unrecorded(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  Prepared prepare(const Kernel& row, const NodeView& node) override {
+    return device_->prepare(row, node);
+  }
+  void synchronize() override { device_->synchronize(); }
+  std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
+    return std::make_unique<Again>(enqueue);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> unrecorded(std::shared_ptr<Device> device) {
+  return std::make_shared<Unrecorded>(std::move(device));
+}
+
+}  // namespace halfstep::backend
