@@ -2,6 +2,7 @@
 
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/fuse_epilogues.h"
 #include "passes/fuse_finite.h"
 #include "passes/fuse_products.h"
 #include "passes/pack_products.h"
@@ -54,18 +55,16 @@ constexpr std::array k_passes{
     Pass{"fuse_products",
          [](const Graph& g, const Target&) { return passes::fuse_products(g, graph::op_table()); },
          true},
+    // A library's products do to a result what follows it before they store it.
+    Pass{"fuse_epilogues",
+         [](const Graph& g, const Target& target) {
+           return passes::fuse_epilogues(
+               g, graph::op_table(), [&](const Graph& graph, const Node& node) {
+                 return target.runs(graph, node);
+               });
+         },
+         true},
 };
-
-Graph lower(const Graph& graph, const Target& target) {
-  graph::verify(graph, "building the step");
-  Graph lowered = graph;
-  for (const Pass& pass : k_passes) {
-    if (pass.packs && !target.lowering.packs) continue;
-    lowered = pass.run(lowered, target);
-    graph::verify(lowered, pass.name);
-  }
-  return lowered;
-}
 
 /// Fills an int or float constant from the node's `value`: one element for all, or one each.
 void fill_constant(const Node& node, const TensorView& view) {
@@ -304,8 +303,20 @@ class Compiler {
 
 }  // namespace
 
-Plan compile(const graph::Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
-  return Plan(Compiler(lower(graph, {backend, lowering}), backend).finish());
+Graph lower(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
+  graph::verify(graph, "building the step");
+  const Target target{backend, lowering};
+  Graph lowered = graph;
+  for (const Pass& pass : k_passes) {
+    if (pass.packs && !lowering.packs) continue;
+    lowered = pass.run(lowered, target);
+    graph::verify(lowered, pass.name);
+  }
+  return lowered;
+}
+
+Plan compile(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
+  return Plan(Compiler(lower(graph, backend, lowering), backend).finish());
 }
 
 }  // namespace halfstep::plan

@@ -41,7 +41,8 @@ std::size_t Plan::arena_bytes() const { return impl_->arena_bytes; }
 std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
 bool Plan::packs() const {
   for (const Step& step : impl_->steps) {
-    if (impl_->graph.node(step.node).op == "PackedMatMul") return true;
+    const std::string& op = impl_->graph.node(step.node).op;
+    if (op == "PackedMatMul" || op == "FusedMatMul") return true;
   }
   return false;
 }
@@ -129,6 +130,8 @@ void Plan::run() {
   }
   impl_->recording->replay();
 }
+
+void Plan::enqueue() { impl_->launch_all(); }
 
 void Plan::run(PhaseSeconds& seconds) {
   if (impl_->device) return run();

@@ -60,7 +60,8 @@ class Plan {
   std::size_t arena_bytes() const;
   /// Bytes of constants it holds itself.
   std::size_t constant_bytes() const;
-  /// Whether some values exist in packed form only, where trace() cannot show them.
+  /// Whether some values exist in packed form or inside products only, where trace() cannot show
+  /// them.
   bool packs() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
@@ -91,6 +92,8 @@ class Plan {
   /// One step. A device goes on with it after this returns; from the second step on it gets the
   /// launches as one recording.
   void run();
+  /// The launches of one step, one after the other, for a recording that holds more than them.
+  void enqueue();
   /// One step with the seconds of each phase added to `seconds`; a device does not tell them.
   void run(PhaseSeconds& seconds);
   /// The same launches with a look at each one, in host memory; launches of `Phase::update` are
@@ -108,14 +111,21 @@ class Plan {
 
 /// What a caller may ask of lowering.
 struct Lowering {
-  /// Whether values may live only in packed form inside fused products. Without it each value of
-  /// the graph but those of the finite check can be seen in trace().
+  /// Whether values may live only in packed form, or inside fused products. Without it each value
+  /// of the graph but those of the finite check can be seen in trace().
   bool packs = true;
   /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
   std::int64_t float16_products = 3;
 };
 
-/// Lowers `graph` by the visible list of passes, picks a kernel for each node and lays out memory.
+/// What `graph` becomes on a backend by the visible list of passes; it may be one that only names
+/// kernels.
+/// Errors: InternalError when a pass breaks the graph.
+graph::Graph lower(const graph::Graph& graph,
+                   const backend::Backend& backend,
+                   const Lowering& lowering = {});
+
+/// Lowers `graph`, picks a kernel for each node and lays out memory.
 /// Errors: InternalError when a pass breaks the graph or no kernel takes a node.
 Plan compile(const graph::Graph& graph,
              const backend::Backend& backend,

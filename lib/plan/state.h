@@ -66,7 +66,8 @@ class State {
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);
 
-  /// Bytes of the device side.
+  /// The device side and its bytes.
+  std::byte* device_data() const { return device_.data(); }
   std::size_t device_bytes() const { return device_.bytes(); }
   /// Copies the device side into a buffer of its memory of that size, and back. Neither waits.
   void keep(const backend::Buffer& copy) const;

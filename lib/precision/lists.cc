@@ -127,7 +127,11 @@ constexpr std::array k_rows{
         "ResourceApplyGradientDescent ResourceApplyKerasMomentum ResourceApplyKerasRMSProp "
         "ResourceApplyRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdam ResourceApplyAdamW "
         "ResourceApplyAdagradV2"},
-    Row{'-', '-', '-', "AllFinite UpdateLossScale LearningRate PackOperand PackedMatMul"},
+    Row{'-',
+        '-',
+        '-',
+        "AllFinite UpdateLossScale LearningRate PackOperand PackedMatMul FusedMatMul "
+        "GatherBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

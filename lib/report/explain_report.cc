@@ -8,8 +8,6 @@
 #include <set>
 
 #include "backend/cuda/rows.h"
-#include "graph/ops/ops.h"
-#include "passes/fuse_finite.h"
 #include "passes/prune.h"
 #include "report/explain_hints.h"
 #include "report/matrix_unit.h"
@@ -54,7 +52,7 @@ KernelNames kernels_of(const plan::Plan& plan) {
 /// The kernels on a GPU that need not be there.
 KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
   const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
-  const Graph lowered = passes::fuse_finite(passes::prune(graph), graph::op_table());
+  const Graph lowered = plan::lower(graph, backend);
   KernelNames names;
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);
@@ -129,14 +127,33 @@ class Explainer {
     if (!is_source(node) && !node.inputs.empty()) add_reads(node.inputs[0].node, reads);
   }
 
-  /// The launch of that name, else the one of the op that it was fused into: a reader.
+  /// The launch of that name, else the one of the op that it was fused into: a product beside it or
+  /// before it for a sum of columns, a reader for others.
   void find_kernel(int id, ExplainedOp& op) const {
     std::set<int> seen;
-    const int reader = launched(id, seen);
-    if (reader < 0) return;
-    const std::string& name = graph_.node(reader).name;
+    int into = launches_.contains(graph_.node(id).name) ? id : summing_product(id);
+    if (into < 0) into = launched(id, seen);
+    if (into < 0) return;
+    const std::string& name = graph_.node(into).name;
     op.row.kernel = launches_.at(name);
-    if (reader != id) op.fused_into = name;
+    if (into != id) op.fused_into = name;
+  }
+
+  /// The product that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
+  int summing_product(int id) const {
+    const Node& node = graph_.node(id);
+    if (node.op != "BiasAddGrad") return -1;
+    const int dy = node.inputs[0].node;
+    std::vector<int> candidates{dy};
+    const std::vector<int>& beside = readers_[static_cast<std::size_t>(dy)];
+    candidates.insert(candidates.end(), beside.begin(), beside.end());
+    for (const int candidate : candidates) {
+      const auto it = launches_.find(graph_.node(candidate).name);
+      if (it == launches_.end()) continue;
+      if (it->second.find("fused_matmul") != std::string::npos) return candidate;
+      if (candidate == dy && it->second.find("packed") == 0) return candidate;
+    }
+    return -1;
   }
 
   int launched(int id, std::set<int>& seen) const {

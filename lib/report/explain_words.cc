@@ -91,7 +91,9 @@ std::string undecided(const Explanation& e, const ExplainedOp& op) {
 /// What multiplies in the libraries' products on a GPU, which their rows do not say; "" otherwise.
 std::string_view gpu_unit(const Explanation& e, const ExplainedOp& op) {
   const auto dtype = dtype_named(op.row.compute_dtype);
-  if (!is_gpu(e.arch) || op.row.flops == 0 || !dtype) return "";
+  const std::string& kernel = op.row.kernel;
+  const bool library = kernel.starts_with("cublaslt/") || kernel.starts_with("cudnn/");
+  if (!is_gpu(e.arch) || !library || !dtype) return "";
   const std::optional<MatrixUnit> unit = matrix_unit(e.arch, *dtype);
   return unit ? unit->name : "CUDA cores";
 }

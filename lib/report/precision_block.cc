@@ -17,7 +17,7 @@ double node_flops(const Graph& graph, const Node& node) {
   };
   const auto outputs =
       static_cast<double>(node.outputs.empty() ? 0 : node.outputs[0].shape.elements());
-  if (node.op == "MatMul") {
+  if (node.op == "MatMul" || node.op == "FusedMatMul") {
     const Shape& a = graph.type(node.inputs[0]).shape;
     return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
   }

@@ -11,6 +11,8 @@
 
 namespace halfstep::train {
 
+class DeviceBatches;
+
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -18,8 +20,8 @@ class BatchSource {
   virtual const data::Batch& take(std::int64_t ordinal) = 0;
   /// Writes images, labels and ordinal of the batch that was taken last to a plan of its size.
   virtual void fill(plan::Plan& plan) = 0;
-  /// Whether batches can be taken in any order, and fill() only enqueues within an epoch.
-  virtual bool is_resident() const = 0;
+  /// The batches of a device that holds the whole data set; nullptr for others.
+  virtual DeviceBatches* resident() { return nullptr; }
 };
 
 /// Batches of `rows` in the order of `batches`, from the device where its memory holds the rows

@@ -1,51 +1,124 @@
 #include "train/run_ahead.h"
 
-namespace halfstep::train {
+#include <array>
 
-std::unique_ptr<RunAhead> RunAhead::make(Session& session) {
-  const backend::Backend& backend = session.backend();
-  const std::int64_t batch = session.spec().training.batch_size;
-  if (!backend.device || session.train_rows().samples() < batch) return nullptr;
-  plan::Plan& plan = session.plan(nn::Purpose::train, batch);
-  const bool keeps = plan.graph().has_fetch("ok");
-  // As much again is left for traces.
-  if (keeps && 2 * session.state().device_bytes() > backend.memory->left()) return nullptr;
-  return std::unique_ptr<RunAhead>(new RunAhead(session, plan, keeps));
+namespace halfstep::train {
+namespace {
+
+constexpr std::size_t k_flag_apart = 64;
+
+DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views) {
+  const auto values = static_cast<std::int64_t>(views.views().size());
+  const auto cell = static_cast<std::int64_t>(OutcomeViews::k_cell);
+  std::vector<DeviceOp::Port> ports{{DType::uint8, {RunAhead::k_most_steps * values * cell}, true},
+                                    {DType::int64, {}}};
+  std::vector<DType> dtypes;
+  for (const TensorView& view : views.views()) {
+    ports.push_back({view.dtype, view.shape});
+    dtypes.push_back(view.dtype);
+  }
+  return {backend,
+          "LogScalars",
+          ports,
+          {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{RunAhead::k_most_steps}}}};
 }
 
-RunAhead::RunAhead(Session& session, plan::Plan& plan, bool keeps)
+}  // namespace
+
+std::unique_ptr<RunAhead> RunAhead::make(Session& session, DeviceBatches& batches) {
+  const std::int64_t batch = session.spec().training.batch_size;
+  if (session.train_rows().samples() < batch) return nullptr;
+  plan::Plan& plan = session.plan(nn::Purpose::train, batch);
+  // As much again is left for traces.
+  if (plan.graph().has_fetch("ok") &&
+      3 * session.state().device_bytes() > session.backend().memory->left()) {
+    return nullptr;
+  }
+  return std::unique_ptr<RunAhead>(new RunAhead(session, batches, plan));
+}
+
+RunAhead::RunAhead(Session& session, DeviceBatches& batches, plan::Plan& plan)
     : session_(session),
       memory_(*session.backend().memory),
-      row_bytes_(OutcomeViews(plan, session.state(), session.blueprint()).views().size() *
-                 OutcomeViews::k_cell),
+      batches_(batches),
+      plan_(plan),
+      checks_(plan.graph().has_fetch("ok")),
+      views_(plan, session.state(), session.blueprint()),
+      row_bytes_(views_.views().size() * OutcomeViews::k_cell),
       log_(session.backend().memory, static_cast<std::size_t>(k_most_steps) * row_bytes_),
-      kept_(session.backend().memory, keeps ? session.state().device_bytes() : 0) {}
+      kept_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
+      bad_(session.backend().memory, kept_.bytes()),
+      taken_(session.backend().memory, 2 * k_flag_apart),
+      write_log_(log_op(session.backend(), views_)) {
+  if (!checks_) return;
+  const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
+  keep_bad_ = std::make_unique<DeviceOp>(session.backend(),
+                                         "KeepState",
+                                         std::vector<DeviceOp::Port>{{DType::uint8, bytes, true},
+                                                                     {DType::boolean, {}, true},
+                                                                     {DType::uint8, bytes},
+                                                                     {DType::boolean, {}}},
+                                         graph::Attrs{});
+}
 
 void RunAhead::begin() {
-  steps_.clear();
-  if (kept_.bytes() > 0) session_.state().keep(kept_);
+  batches_.aim(plan_);
+  if (!recording_ || recorded_ != plan_.input("ordinal").data) record();
+  if (!checks_) return;
+  memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
+  session_.state().keep(kept_);
 }
 
-void RunAhead::run(plan::Plan& plan) {
-  plan.run();
-  const OutcomeViews& step = steps_.emplace_back(plan, session_.state(), session_.blueprint());
-  std::byte* cell = log_.data() + (steps_.size() - 1) * row_bytes_;
-  for (const TensorView& view : step.views()) {
-    memory_.copy(view.data, cell, view.bytes());
-    cell += OutcomeViews::k_cell;
-  }
+void RunAhead::record() {
+  views_ = OutcomeViews(plan_, session_.state(), session_.blueprint());
+  // What has not run yet loads code, which cannot be recorded; the plan itself has run.
+  batches_.advance(plan_);
+  enqueue_outcome();
+  batches_.aim(plan_);
+  recording_ = session_.backend().device->record([this] { enqueue(); });
+  recorded_ = plan_.input("ordinal").data;
 }
 
-std::vector<StepOutcome> RunAhead::outcomes() {
-  std::vector<std::byte> rows(steps_.size() * row_bytes_);
+void RunAhead::enqueue() {
+  batches_.advance(plan_);
+  plan_.enqueue();
+  enqueue_outcome();
+}
+
+void RunAhead::enqueue_outcome() {
+  std::vector<TensorView> in{{DType::uint8, {static_cast<std::int64_t>(log_.bytes())}, log_.data()},
+                             plan_.input("ordinal")};
+  in.insert(in.end(), views_.views().begin(), views_.views().end());
+  write_log_.run(in, {});
+  if (!keep_bad_) return;
+  const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
+  const std::array kept{TensorView{DType::uint8, bytes, bad_.data()},
+                        TensorView{DType::boolean, {}, taken_.data()},
+                        TensorView{DType::uint8, bytes, session_.state().device_data()},
+                        plan_.fetch("ok")};
+  keep_bad_->run(kept, {});
+}
+
+void RunAhead::run() { recording_->replay(); }
+
+std::vector<StepOutcome> RunAhead::outcomes(std::int64_t first, std::int64_t steps) {
+  std::vector<std::byte> rows(log_.bytes());
   memory_.download(log_.data(), rows.data(), rows.size());
   std::vector<StepOutcome> outcomes;
-  for (const OutcomeViews& step : steps_) {
-    outcomes.push_back(step.decode(rows.data() + outcomes.size() * row_bytes_));
+  for (std::int64_t ordinal = first; ordinal < first + steps; ++ordinal) {
+    const auto slot = static_cast<std::size_t>(ordinal % k_most_steps);
+    outcomes.push_back(views_.decode(rows.data() + slot * row_bytes_));
   }
   return outcomes;
 }
 
 void RunAhead::take_back() { session_.state().set_back(kept_); }
+
+void RunAhead::enter_bad_step() {
+  session_.state().keep(kept_);
+  session_.state().set_back(bad_);
+}
+
+void RunAhead::leave_bad_step() { session_.state().set_back(kept_); }
 
 }  // namespace halfstep::train

@@ -82,7 +82,9 @@ void Trainer::prepare_batches() {
   prefetch.image_dtype = session_.train_rows().images.dtype;
   batches_ =
       make_batch_source(session_.backend(), session_.train_rows(), batch_options(spec), prefetch);
-  if (batches_->is_resident()) ahead_ = RunAhead::make(session_);
+  if (DeviceBatches* resident = batches_->resident()) {
+    ahead_ = RunAhead::make(session_, *resident);
+  }
 }
 
 bool Trainer::advance(std::int64_t steps) {

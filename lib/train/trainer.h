@@ -62,6 +62,8 @@ class Trainer {
   std::int64_t steps_ahead(std::int64_t most) const;
   /// False when they had to be taken back.
   bool run_ahead(std::int64_t steps);
+  /// Whether the host has to go through these steps itself.
+  bool needs_host(const std::vector<StepOutcome>& outcomes) const;
   /// Counts a step that has run; true when it was the last of its epoch.
   bool account(const data::Batch& batch,
                const StepOutcome& outcome,
@@ -72,6 +74,9 @@ class Trainer {
   void run_plan(const data::Batch& batch, StepSample& sample);
   bool samples(std::int64_t ordinal) const;
   void sample_numerics(const data::Batch& batch);
+  /// Whether a step that was not finite is tried again when the scale falls.
+  bool retries() const;
+  bool stops_on_bad_step() const;
   void on_bad_step(const data::Batch& batch,
                    std::optional<double> scale_before,
                    std::optional<double> scale_after,

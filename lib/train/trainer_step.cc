@@ -101,16 +101,13 @@ bool Trainer::run_ahead(std::int64_t steps) {
   const std::int64_t first = progress_.counters.ordinal;
   std::optional<double> scale_before = scale();
   std::vector<data::Batch> batches;
+  for (std::int64_t i = 0; i < steps; ++i) batches.push_back(batches_->take(first + i));
+  batches_->take(first);
   ahead_->begin();
-  for (std::int64_t i = 0; i < steps; ++i) {
-    batches.push_back(batches_->take(first + i));
-    plan::Plan& plan = session_.plan(nn::Purpose::train, batches.back().size());
-    batches_->fill(plan);
-    ahead_->run(plan);
-  }
-  const std::vector<StepOutcome> outcomes = ahead_->outcomes();
+  for (std::int64_t i = 0; i < steps; ++i) ahead_->run();
+  const std::vector<StepOutcome> outcomes = ahead_->outcomes(first, steps);
   const double seconds = seconds_since(begin);
-  if (!std::ranges::all_of(outcomes, &StepOutcome::applied)) {
+  if (needs_host(outcomes)) {
     ahead_->take_back();
     one_by_one_until_ = first + steps;
     progress_.sums.seconds += seconds;
@@ -120,14 +117,52 @@ bool Trainer::run_ahead(std::int64_t steps) {
   StepSample sample;
   sample.total = seconds / static_cast<double>(steps);
   sample.samples = session_.spec().training.batch_size;
-  sample.counted = true;
-  bool epoch_end = false;
+  bool epoch_end = false, told = false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    sample.counted = outcomes[i].applied;
+    sample.repeats = sample.counted && told;
+    told = told || sample.counted;
+    if (!outcomes[i].applied) {
+      ahead_->enter_bad_step();
+      batches_->take(batches[i].ordinal);
+      batches_->fill(session_.plan(nn::Purpose::train, batches[i].size()));
+    }
     epoch_end = account(batches[i], outcomes[i], scale_before, sample);
+    if (!outcomes[i].applied) ahead_->leave_bad_step();
     scale_before = outcomes[i].loss_scale;
   }
   settle(epoch_end);
   return true;
+}
+
+bool Trainer::retries() const {
+  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
+  return scaling.mode == precision::LossScaling::Mode::dynamic && scaling.retry;
+}
+
+bool Trainer::stops_on_bad_step() const {
+  return session_.blueprint().loss_scaling.mode != precision::LossScaling::Mode::dynamic &&
+         session_.blueprint().on_nonfinite == config::OnNonfinite::stop;
+}
+
+bool Trainer::needs_host(const std::vector<StepOutcome>& outcomes) const {
+  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
+  const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
+  std::int64_t in_a_row = progress_.consecutive_skips;
+  int runs = 0;  // of steps that were not finite; the device keeps the variables of the first
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].applied) {
+      in_a_row = 0;
+      continue;
+    }
+    if (retries() || stops_on_bad_step()) return true;
+    if (i == 0 || outcomes[i - 1].applied) ++runs;
+    ++in_a_row;
+    if (dynamic && scaling.max_consecutive_skips && in_a_row >= *scaling.max_consecutive_skips) {
+      return true;
+    }
+  }
+  return runs > 1;
 }
 
 bool Trainer::account(const data::Batch& batch,
@@ -135,12 +170,9 @@ bool Trainer::account(const data::Batch& batch,
                       std::optional<double> scale_before,
                       const StepSample& sample) {
   const config::RunSpec& spec = session_.spec();
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
   Counters& counters = progress_.counters;
   ++counters.attempted;
-  const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
-  const bool can_fall = dynamic && outcome.loss_scale != scale_before;
-  const bool retry = !outcome.applied && dynamic && scaling.retry && can_fall;
+  const bool retry = !outcome.applied && retries() && outcome.loss_scale != scale_before;
   if (outcome.applied) {
     ++counters.applied;
     counters.samples_trained += sample.samples;
@@ -212,7 +244,7 @@ void Trainer::on_bad_step(const data::Batch& batch,
   note_scale_change(batch, scale_before, scale_after, first);
 
   const std::string what = first ? describe(*first) : "no single tensor could be named";
-  if (!dynamic && session_.blueprint().on_nonfinite == config::OnNonfinite::stop) {
+  if (stops_on_bad_step()) {
     end(Status::diverged,
         fmt::format("step {} is not finite: {}; its update was left out "
                     "(precision.on_nonfinite: skip goes on without such batches)",

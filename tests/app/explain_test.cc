@@ -137,10 +137,10 @@ TEST_CASE("explain: pretended hardware decides about units and hints") {
   CHECK(contains(gpu, "pad input channels 1 (to 8)"));
   CHECK_FALSE(contains(gpu, "vector/"));
   const std::string json = folder.explain({"--arch", "sm_70", "--json"});
-  CHECK(contains(json, R"("kernel": "cublaslt/matmul")"));
+  CHECK(contains(json, R"("kernel": "cublaslt/fused_matmul")"));
   CHECK(contains(json, R"("kernel": "cuda/update")"));
   CHECK(contains(folder.explain({"--arch", "sm_90", "--format", "dot"}),
-                 "kernel cublaslt/matmul on CUDA cores\""));
+                 "kernel cublaslt/fused_matmul on CUDA cores\""));
   CHECK(contains(on("sm_60"), "hint W209"));
   CHECK(contains(on("sm_60"), "hint W206"));
   CHECK(contains(folder.explain({"--policy", "mixed_bfloat16", "--arch", "sm_70"}), "hint W206"));

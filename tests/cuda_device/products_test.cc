@@ -112,6 +112,8 @@ TEST_CASE("device products: epilogues, where the library has them") {
     key.epilogue =
         pick(random,
              {Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_relu_mask, Epilogue::sums_of_b});
+    // A library may have epilogues for rows of 16 bytes' multiples alone.
+    if (round % 4 != 0) key.n = (key.n + 7) / 8 * 8;
     if (key.epilogue == Epilogue::sums_of_b) {
       key.transpose_a = true;
       key.transpose_b = false;

@@ -1,3 +1,4 @@
+#include "backend/cuda/kernels/dataset.h"
 #include "backend/cuda/kernels/random.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "backend/cuda/kernels/state.h"
@@ -161,6 +162,46 @@ Prepared prepare_assign_add(const NodeView&, const Capabilities&) {
   });
 }
 
+Prepared prepare_gather_batch(const NodeView& node, const Capabilities&) {
+  own::GatherBatchParams p{.from = node.input(0).dtype,
+                           .to = node.output().dtype,
+                           .cycle = node.attrs().get<std::int64_t>("steps"),
+                           .count = node.attrs().get<std::int64_t>("batch")};
+  return launch_on_device([p](const Args& a) mutable {
+    p.row_elements = a.in[0].elements() / a.in[0].shape[0];
+    p.rows = a.in[0].data;
+    p.order = a.in[1].as<std::int32_t>();
+    p.first = a.in[2].as<std::int64_t>();
+    p.batch = a.out[0].data;
+    own::gather_batch(device().stream(), p);
+  });
+}
+
+Prepared prepare_keep_state(const NodeView&, const Capabilities&) {
+  return launch_on_device([](const Args& a) {
+    own::keep_state(device().stream(),
+                    {.kept = a.in[0].data,
+                     .state = a.in[2].data,
+                     .bytes = a.in[2].bytes(),
+                     .taken = a.in[1].as<bool>(),
+                     .ok = a.in[3].as<bool>()});
+  });
+}
+
+Prepared prepare_log_scalars(const NodeView& node, const Capabilities&) {
+  own::LogScalarsParams p{.slots = node.attrs().get<std::int64_t>("slots")};
+  return launch_on_device([p](const Args& a) mutable {
+    p.log = a.in[0].data;
+    p.ordinal = a.in[1].as<std::int64_t>();
+    p.count = a.in.size() - 2;
+    for (std::size_t i = 0; i < p.count; ++i) {
+      p.values.at(i) = a.in[i + 2].data;
+      p.bytes.at(i) = static_cast<std::uint8_t>(a.in[i + 2].bytes());
+    }
+    own::log_scalars(device().stream(), p);
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> training_rows() {
@@ -168,6 +209,9 @@ std::vector<Kernel> training_rows() {
       {"AllFinite", "cuda/all_finite", nullptr, prepare_all_finite},
       {"AssignAddVariableOp", "cuda/assign_add", nullptr, prepare_assign_add},
       {"AssignVariableOp", "cuda/assign", nullptr, prepare_assign},
+      {"GatherBatch", "cuda/gather_batch", nullptr, prepare_gather_batch},
+      {"KeepState", "cuda/keep_state", nullptr, prepare_keep_state},
+      {"LogScalars", "cuda/log_scalars", nullptr, prepare_log_scalars},
       {"LearningRate", "cuda/learning_rate", nullptr, prepare_learning_rate},
       {"RandomUniformFromOrdinal", "cuda/uniform", nullptr, prepare_uniform},
       {"UpdateLossScale", "cuda/update_loss_scale", nullptr, prepare_loss_scale},

@@ -74,7 +74,8 @@ TEST_CASE("device: each row gives what the reference gives") {
   // Sums of huge numbers leave float32 before they cancel; the reference sums in double.
   std::erase_if(cases, [](const testing::OpCase& c) { return c.name == "MatMul/special"; });
   for (backend::Kernel row : backend::cuda::rows()) {
-    if (row.alias) continue;
+    // Products that share a mask are tested in pairs (epilogues_test.cc).
+    if (row.alias || row.op == "FusedMatMul") continue;
     CAPTURE(row.op);
     row.prepare = prepare_on_device;
     CHECK(testing::check_against_reference(row, emulated().capabilities, cases) > 0);

@@ -144,6 +144,7 @@ const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> k_all = [] {
     std::vector<OpCase> all;
     for (auto family : {activation_cases,
+                        ahead_cases,
                         array_cases,
                         binary_cases,
                         convolution_cases,

@@ -79,6 +79,7 @@ const std::vector<OpCase>& op_cases();
 
 // Rows of the families.
 std::vector<OpCase> activation_cases();
+std::vector<OpCase> ahead_cases();
 std::vector<OpCase> array_cases();
 std::vector<OpCase> binary_cases();
 std::vector<OpCase> convolution_cases();

@@ -15,6 +15,7 @@ constexpr int k_bfloat16_capability = 80;
 /// What fits the parameters of one launch.
 constexpr std::size_t k_most_addends = 256;
 constexpr std::size_t k_most_pieces = 64;
+constexpr std::size_t k_most_values = 64;
 
 bool executable(DType dtype) {
   constexpr DTypeSet k_types{DType::float32,
@@ -62,6 +63,14 @@ Accepts product(const NodeView& node, const Capabilities& capabilities) {
   return Accepts::yes();
 }
 
+/// A product with something left to be done to it.
+Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (node.input(i).shape.elements() == 0) return Accepts::no("nothing is multiplied");
+  }
+  return product(node, capabilities);
+}
+
 Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
     return Accepts::no("the channels do not come last");
@@ -86,6 +95,11 @@ Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabiliti
   return any(node, capabilities);
 }
 
+Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
+  if (node.inputs() - 2 > k_most_values) return Accepts::no("more values than fit one launch");
+  return any(node, capabilities);
+}
+
 Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::vector<double>>("values").size() > k_most_pieces) {
     return Accepts::no("more pieces than fit one launch");
@@ -96,6 +110,7 @@ Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
 std::vector<Kernel> all() {
   std::vector<Kernel> rows{
       {"MatMul", "cublaslt/matmul", product},
+      {"FusedMatMul", "cublaslt/fused_matmul", fused_product},
       {"BatchMatMulV2", "cublaslt/batch_matmul", product},
       {"Conv2D", "cudnn/convolution", convolution},
       {"Conv2DBackpropInput", "cudnn/convolution", convolution_gradient<0>},
@@ -137,6 +152,10 @@ std::vector<Kernel> all() {
       {"Tile", "cuda/tile", constant<1>},
       {"Transpose", "cuda/transpose", constant<1>},
       {"UnsortedSegmentSum", "cuda/segment_sum", any},
+
+      {"GatherBatch", "cuda/gather_batch", any},
+      {"LogScalars", "cuda/log_scalars", few_values},
+      {"KeepState", "cuda/keep_state", any},
 
       {"InTopKV2", "cuda/in_top_k", any},
       {"L2Loss", "cuda/l2_loss", any},

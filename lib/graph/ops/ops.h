@@ -16,10 +16,12 @@ namespace ops {
 
 // Rows of each family, concatenated by table.cc.
 std::vector<OpDef> activation_ops();
+std::vector<OpDef> ahead_ops();
 std::vector<OpDef> array_ops();
 std::vector<OpDef> binary_ops();
 std::vector<OpDef> conv_ops();
 std::vector<OpDef> foreign_ops();
+std::vector<OpDef> fused_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> matmul_ops();
 std::vector<OpDef> norm_ops();

@@ -8,10 +8,12 @@ const OpTable& op_table() {
   static const OpTable table = [] {
     std::vector<OpDef> all;
     for (auto family : {ops::activation_ops,
+                        ops::ahead_ops,
                         ops::array_ops,
                         ops::binary_ops,
                         ops::conv_ops,
                         ops::foreign_ops,
+                        ops::fused_ops,
                         ops::image_ops,
                         ops::matmul_ops,
                         ops::norm_ops,

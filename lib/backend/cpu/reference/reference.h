@@ -10,6 +10,7 @@
 namespace halfstep::backend::cpu {
 
 std::vector<Kernel> activation_kernels();
+std::vector<Kernel> ahead_kernels();
 std::vector<Kernel> array_kernels();
 std::vector<Kernel> binary_kernels();
 std::vector<Kernel> conv_kernels();

@@ -10,6 +10,7 @@ std::span<const Kernel> reference_kernels() {
   static const std::vector<Kernel> k_all = [] {
     std::vector<Kernel> all;
     for (auto family : {activation_kernels,
+                        ahead_kernels,
                         array_kernels,
                         binary_kernels,
                         conv_kernels,

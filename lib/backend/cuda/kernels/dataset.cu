@@ -6,31 +6,32 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-/// The sample of row `i` of the batch.
-__device__ inline std::int64_t sample(const std::int32_t* order,
-                                      const std::int64_t* first,
-                                      std::int64_t i) {
-  return order[(first == nullptr ? 0 : *first) + i];
-}
-
 struct Rows {
   const std::int32_t* order;
   const std::int64_t* first;
+  std::int64_t cycle;
   std::int64_t count;
   std::int64_t elements;  ///< of a row
+
+  /// The sample of row `i` of the batch.
+  __device__ std::int64_t sample(std::int64_t i) const {
+    std::int64_t at = first == nullptr ? 0 : *first;
+    if (cycle > 0) at = at % cycle * count;
+    return order[at + i];
+  }
 };
 
 template <class Word>
 __global__ void copy_rows_kernel(Rows r, const Word* from, Word* to) {
   for (std::int64_t i = thread_of_grid(); i < r.count * r.elements; i += threads_of_grid()) {
-    to[i] = from[sample(r.order, r.first, i / r.elements) * r.elements + i % r.elements];
+    to[i] = from[r.sample(i / r.elements) * r.elements + i % r.elements];
   }
 }
 
 template <class From, class To>
 __global__ void scale_rows_kernel(Rows r, const From* from, To* to, double scale) {
   for (std::int64_t i = thread_of_grid(); i < r.count * r.elements; i += threads_of_grid()) {
-    const From x = from[sample(r.order, r.first, i / r.elements) * r.elements + i % r.elements];
+    const From x = from[r.sample(i / r.elements) * r.elements + i % r.elements];
     // What data::Loader does: bytes in double, floats in float.
     if constexpr (std::is_same_v<From, std::uint8_t>) {
       to[i] = store<To>(static_cast<float>(static_cast<double>(x) * scale));
@@ -43,7 +44,7 @@ __global__ void scale_rows_kernel(Rows r, const From* from, To* to, double scale
 }  // namespace
 
 void gather_batch(Stream stream, const GatherBatchParams& p) {
-  const Rows rows{p.order, p.first, p.count, p.row_elements};
+  const Rows rows{p.order, p.first, p.cycle, p.count, p.row_elements};
   const Grid grid = grid_of(p.count * p.row_elements);
   if (p.from == p.to && p.scale == 1) {
     return dispatch_word(size_bytes(p.from), [&]<class Word>(Type<Word>) {

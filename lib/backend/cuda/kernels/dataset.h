@@ -17,6 +17,7 @@ struct GatherBatchParams {
   const void* rows = nullptr;
   const std::int32_t* order = nullptr;  ///< [samples], within the data
   const std::int64_t* first = nullptr;  ///< where in `order` the batch begins; null: at 0
+  std::int64_t cycle = 0;  ///< if not 0, *first counts batches and begins again after so many
   void* batch = nullptr;
   std::int64_t count = 0;
   std::int64_t row_elements = 1;

@@ -8,12 +8,10 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-__global__ void assign_kernel(std::uint8_t* to,
-                              const std::uint8_t* from,
-                              std::int64_t bytes,
-                              std::int64_t packs,
-                              const bool* ok) {
-  if (ok != nullptr && !*ok) return;
+__device__ inline void copy_bytes(std::uint8_t* to,
+                                  const std::uint8_t* from,
+                                  std::int64_t bytes,
+                                  std::int64_t packs) {
   constexpr int k_width = k_pack_width<std::uint8_t>;
   for (std::int64_t p = thread_of_grid(); p < packs; p += threads_of_grid()) {
     store_pack<std::uint8_t, k_width>(to + p * k_width,
@@ -21,6 +19,37 @@ __global__ void assign_kernel(std::uint8_t* to,
   }
   for (std::int64_t i = packs * k_width + thread_of_grid(); i < bytes; i += threads_of_grid()) {
     to[i] = from[i];
+  }
+}
+
+__global__ void assign_kernel(std::uint8_t* to,
+                              const std::uint8_t* from,
+                              std::int64_t bytes,
+                              std::int64_t packs,
+                              const bool* ok) {
+  if (ok == nullptr || *ok) copy_bytes(to, from, bytes, packs);
+}
+
+__global__ void keep_kernel(std::uint8_t* to,
+                            const std::uint8_t* from,
+                            std::int64_t bytes,
+                            std::int64_t packs,
+                            const bool* taken,
+                            const bool* ok) {
+  if (!*ok && !*taken) copy_bytes(to, from, bytes, packs);
+}
+
+__global__ void take_kernel(bool* taken, const bool* ok) {
+  if (thread() == 0 && !*ok) *taken = true;
+}
+
+__global__ void log_kernel(LogScalarsParams p) {
+  const std::size_t cells = p.count * static_cast<std::size_t>(*p.ordinal % p.slots);
+  for (std::size_t i = static_cast<std::size_t>(thread()); i < p.count;
+       i += static_cast<std::size_t>(threads())) {
+    std::uint8_t* cell = static_cast<std::uint8_t*>(p.log) + (cells + i) * LogScalarsParams::k_cell;
+    const auto* value = static_cast<const std::uint8_t*>(p.values[i]);
+    for (std::uint8_t byte = 0; byte < p.bytes[i]; ++byte) cell[byte] = value[byte];
   }
 }
 
@@ -32,12 +61,16 @@ __global__ void assign_add_kernel(T* to, const T* value, std::int64_t elements, 
   }
 }
 
+/// How many packs of 16 bytes there are.
+std::int64_t packs_of(const void* to, const void* from, std::int64_t bytes) {
+  return aligned(to, 16) && aligned(from, 16) ? bytes / 16 : 0;
+}
+
 }  // namespace
 
 void assign(Stream stream, const AssignParams& p) {
   const auto bytes = static_cast<std::int64_t>(p.bytes);
-  const bool packed = aligned(p.variable, 16) && aligned(p.value, 16);
-  const std::int64_t packs = packed ? bytes / 16 : 0;
+  const std::int64_t packs = packs_of(p.variable, p.value, bytes);
   launch(assign_kernel,
          grid_of(bytes - packs * 15),
          stream,
@@ -46,6 +79,29 @@ void assign(Stream stream, const AssignParams& p) {
          bytes,
          packs,
          p.ok);
+}
+
+void keep_state(Stream stream, const KeepStateParams& p) {
+  const auto bytes = static_cast<std::int64_t>(p.bytes);
+  const std::int64_t packs = packs_of(p.kept, p.state, bytes);
+  launch(keep_kernel,
+         grid_of(bytes - packs * 15),
+         stream,
+         static_cast<std::uint8_t*>(p.kept),
+         static_cast<const std::uint8_t*>(p.state),
+         bytes,
+         packs,
+         p.taken,
+         p.ok);
+  // After all blocks have looked.
+  launch(take_kernel, Grid{.blocks = 1, .threads = 32}, stream, p.taken, p.ok);
+}
+
+void log_scalars(Stream stream, const LogScalarsParams& p) {
+  if (p.count > LogScalarsParams::k_max_values) {
+    throw LaunchError("a log row of " + std::to_string(p.count) + " values");
+  }
+  launch(log_kernel, Grid{.blocks = 1, .threads = 32}, stream, p);
 }
 
 void assign_add(Stream stream, const AssignAddParams& p) {

@@ -1,6 +1,7 @@
 #pragma once
 // Writing to variables; nothing is written where *ok is false. `ok` may be null: always.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,5 +28,29 @@ struct AssignAddParams {
   const bool* ok = nullptr;
 };
 void assign_add(Stream stream, const AssignAddParams& params);
+
+/// Where *ok and *taken are false: kept = state, *taken = true.
+struct KeepStateParams {
+  void* kept = nullptr;
+  const void* state = nullptr;
+  std::size_t bytes = 0;
+  bool* taken = nullptr;
+  const bool* ok = nullptr;
+};
+void keep_state(Stream stream, const KeepStateParams& params);
+
+/// Row *ordinal mod slots of the log = the bytes of each value, in cells of 8.
+struct LogScalarsParams {
+  static constexpr std::size_t k_max_values = 64;
+  static constexpr std::size_t k_cell = 8;
+
+  void* log = nullptr;
+  const std::int64_t* ordinal = nullptr;
+  std::int64_t slots = 1;
+  std::size_t count = 0;
+  std::array<const void*, k_max_values> values{};
+  std::array<std::uint8_t, k_max_values> bytes{};  ///< of each, at most k_cell
+};
+void log_scalars(Stream stream, const LogScalarsParams& params);
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -58,6 +58,10 @@ std::span<const Row> rows();
 /// An axis that may count from the end.
 std::size_t axis_of(std::int64_t axis, std::size_t rank);
 
+// ahead.cc
+Work prepare_gather_batch(const Facts& node, const Machine& machine);
+Work prepare_keep_state(const Facts& node, const Machine& machine);
+Work prepare_log_scalars(const Facts& node, const Machine& machine);
 // array.cc
 Work prepare_broadcast(const Facts& node, const Machine& machine);
 Work prepare_concat(const Facts& node, const Machine& machine);
@@ -91,6 +95,8 @@ Work prepare_max_pool(const Facts& node, const Machine& machine);
 Work prepare_max_pool_grad(const Facts& node, const Machine& machine);
 Work prepare_softmax(const Facts& node, const Machine& machine);
 Work prepare_sparse_cross_entropy(const Facts& node, const Machine& machine);
+// fused_product.cc
+Work prepare_fused_product(const Facts& node, const Machine& machine);
 // product.cc
 Work prepare_batch_matmul(const Facts& node, const Machine& machine);
 Work prepare_convolution(const Facts& node, const Machine& machine);

@@ -5,40 +5,12 @@
 #include <optional>
 
 #include "backend/cuda/kernels/array.h"
-#include "backend/cuda/plugin/prepare.h"
+#include "backend/cuda/plugin/library_product.h"
 #include "core/error.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
-
-/// The product of the last two extents of `a` and `b`, either of which may lie transposed.
-MatmulKey key_of(const graph::TensorType& a,
-                 const graph::TensorType& b,
-                 bool transpose_a,
-                 bool transpose_b,
-                 const graph::TensorType& y,
-                 const Machine& machine) {
-  const std::size_t last = a.shape.rank() - 1;
-  return {.m = y.shape[y.shape.rank() - 2],
-          .n = y.shape.back(),
-          .k = transpose_a ? a.shape[last - 1] : a.shape[last],
-          .transpose_a = transpose_a,
-          .transpose_b = transpose_b,
-          .in = b.dtype,
-          .out = y.dtype,
-          .float32 = machine.float32};
-}
-
-std::shared_ptr<Matmul> make(const MatmulKey& key, const Machine& machine) {
-  std::shared_ptr<Matmul> product = machine.vendor.matmul(key);
-  require(product != nullptr, "no library has {}", to_string(key));
-  return product;
-}
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + k_alignment - 1) / k_alignment * k_alignment;
-}
 
 /// The extents before the last two.
 Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
@@ -140,14 +112,14 @@ constexpr ConvPorts ports_of(ConvKind kind) {
 }  // namespace
 
 Work prepare_matmul(const Facts& node, const Machine& machine) {
-  const MatmulKey key = key_of(node.input(0),
-                               node.input(1),
-                               node.attrs.get<bool>("transpose_a"),
-                               node.attrs.get<bool>("transpose_b"),
-                               node.output(),
-                               machine);
+  const MatmulKey key = product_key(node.input(0),
+                                    node.input(1),
+                                    node.attrs.get<bool>("transpose_a"),
+                                    node.attrs.get<bool>("transpose_b"),
+                                    node.output(),
+                                    machine);
   if (const auto work = without_product(key, node.output(), machine)) return *work;
-  const auto product = make(key, machine);
+  const auto product = LibraryProduct::get(key, machine);
   return {[product](const Addresses& a) {
             product->run({.a = a.in[0], .b = a.in[1], .c = a.out[0]}, a.workspace);
           },
@@ -159,7 +131,7 @@ Work prepare_matmul(const Facts& node, const Machine& machine) {
 Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
   const graph::TensorType &x = node.input(0), &y = node.input(1), &z = node.output();
   MatmulKey key =
-      key_of(x, y, node.attrs.get<bool>("adj_x"), node.attrs.get<bool>("adj_y"), z, machine);
+      product_key(x, y, node.attrs.get<bool>("adj_x"), node.attrs.get<bool>("adj_y"), z, machine);
   if (const auto work = without_product(key, z, machine)) return *work;
   const Shape batch = batch_of(z.shape);
   const BatchOperand a(x, batch, 0), b(y, batch, a.workspace_bytes);
@@ -167,7 +139,7 @@ Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
   key.stride_a = a.stride;
   key.stride_b = b.stride;
   key.stride_c = key.m * key.n;
-  const auto product = make(key, machine);
+  const auto product = LibraryProduct::get(key, machine);
   const std::size_t copies = a.workspace_bytes + b.workspace_bytes;
   return {[=, stream = machine.stream()](const Addresses& at) {
             product->run({.a = a.place(stream, at.in[0], at.workspace),

@@ -8,6 +8,7 @@ std::span<const Row> rows() {
   static constexpr std::array k_rows{
       Row{"cublaslt/matmul", prepare_matmul},
       Row{"cublaslt/batch_matmul", prepare_batch_matmul},
+      Row{"cublaslt/fused_matmul", prepare_fused_product},
       Row{"cudnn/convolution", prepare_convolution},
       Row{"cuda/add_n", prepare_add_n},
       Row{"cuda/all_finite", prepare_all_finite},
@@ -27,6 +28,9 @@ std::span<const Row> rows() {
       Row{"cuda/cross_entropy", prepare_cross_entropy},
       Row{"cuda/fill", prepare_fill},
       Row{"cuda/gather", prepare_gather},
+      Row{"cuda/gather_batch", prepare_gather_batch},
+      Row{"cuda/keep_state", prepare_keep_state},
+      Row{"cuda/log_scalars", prepare_log_scalars},
       Row{"cuda/in_top_k", prepare_in_top_k},
       Row{"cuda/l2_loss", prepare_l2_loss},
       Row{"cuda/learning_rate", prepare_learning_rate},

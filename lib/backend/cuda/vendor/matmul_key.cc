@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+
+#include "core/error.h"
 
 namespace halfstep::backend::cuda {
 namespace {
@@ -18,6 +21,12 @@ constexpr std::array<std::string_view, 7> k_epilogues{"none",
 }  // namespace
 
 std::string_view name(Epilogue epilogue) { return k_epilogues[static_cast<std::size_t>(epilogue)]; }
+
+Epilogue epilogue_named(std::string_view name) {
+  const auto* found = std::find(k_epilogues.begin(), k_epilogues.end(), name);
+  require(found != k_epilogues.end(), "no product ends with '{}'", name);
+  return static_cast<Epilogue>(found - k_epilogues.begin());
+}
 
 std::string to_string(const MatmulKey& key) {
   std::string text = fmt::format("[{},{}]{}x[{},{}]{} {} -> {}",

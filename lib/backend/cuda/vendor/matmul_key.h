@@ -28,6 +28,8 @@ enum class Epilogue : std::uint8_t {
 };
 
 std::string_view name(Epilogue epilogue);
+/// Errors: InternalError for a name that none has.
+Epilogue epilogue_named(std::string_view name);
 
 /// C[m,n] = op(A)[m,k] op(B)[k,n], `batch` times, all row-major; summed in float32, rounded once on
 /// store. Bias, bias gradients and C have dtype `out`.

@@ -147,6 +147,9 @@ void run_lt(const LtArguments& lt,
 }
 
 std::unique_ptr<Matmul> prepare_matmul(const MatmulKey& key, Stream stream) {
+  // cuBLASLt does not have each epilogue for each shape either, and says so by finding nothing.
+  const std::size_t row_bytes = static_cast<std::size_t>(key.n) * size_bytes(key.out);
+  if (key.epilogue != Epilogue::none && row_bytes % k_operand_alignment != 0) return nullptr;
   return std::make_unique<EmulatedMatmul>(key, stream);
 }
 

@@ -1,0 +1,60 @@
+// What surrounds a step that runs ahead of the host. Formulas at the ops' definitions.
+
+#include <cstring>
+
+#include "backend/cpu/reference/reference.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+Prepared prepare_gather(const NodeView& node, const Capabilities&) {
+  const std::int64_t batch = node.attrs().get<std::int64_t>("batch");
+  const std::int64_t steps = node.attrs().get<std::int64_t>("steps");
+  return launch([=](const Args& a) {
+    const TensorView& rows = a.in[0];
+    const std::int32_t* order = a.in[1].as<std::int32_t>();
+    const std::int64_t first = *a.in[2].as<std::int64_t>() % steps * batch;
+    const std::size_t bytes = a.out[0].bytes() / static_cast<std::size_t>(batch);
+    for (std::int64_t i = 0; i < batch; ++i) {
+      std::memcpy(static_cast<std::byte*>(a.out[0].data) + static_cast<std::size_t>(i) * bytes,
+                  static_cast<const std::byte*>(rows.data) +
+                      static_cast<std::size_t>(order[first + i]) * bytes,
+                  bytes);
+    }
+  });
+}
+
+Prepared prepare_log(const NodeView& node, const Capabilities&) {
+  const std::int64_t slots = node.attrs().get<std::int64_t>("slots");
+  return launch([=](const Args& a) {
+    constexpr std::size_t k_cell = 8;
+    const std::size_t values = a.in.size() - 2;
+    const auto slot = static_cast<std::size_t>(*a.in[1].as<std::int64_t>() % slots);
+    std::byte* cell = static_cast<std::byte*>(a.in[0].data) + slot * values * k_cell;
+    for (const TensorView& value : a.in.subspan(2)) {
+      std::memcpy(cell, value.data, value.bytes());
+      cell += k_cell;
+    }
+  });
+}
+
+Prepared prepare_keep(const NodeView&, const Capabilities&) {
+  return launch([](const Args& a) {
+    bool& taken = *a.in[1].as<bool>();
+    if (*a.in[3].as<bool>() || taken) return;
+    std::memcpy(a.in[0].data, a.in[2].data, a.in[2].bytes());
+    taken = true;
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> ahead_kernels() {
+  return {
+      {.op = "GatherBatch", .name = "reference/gather_batch", .prepare = prepare_gather},
+      {.op = "LogScalars", .name = "reference/log_scalars", .prepare = prepare_log},
+      {.op = "KeepState", .name = "reference/keep_state", .prepare = prepare_keep},
+  };
+}
+
+}  // namespace halfstep::backend::cpu

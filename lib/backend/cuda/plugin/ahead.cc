@@ -1,0 +1,55 @@
+// What surrounds a step that the device goes through without the host.
+
+#include "backend/cuda/kernels/dataset.h"
+#include "backend/cuda/kernels/state.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "core/error.h"
+
+namespace halfstep::backend::cuda::plugin {
+
+Work prepare_gather_batch(const Facts& node, const Machine& machine) {
+  const Shape& rows = node.input(0).shape;
+  kernels::GatherBatchParams params{.from = node.input(0).dtype,
+                                    .to = node.output().dtype,
+                                    .cycle = node.attrs.get<std::int64_t>("steps"),
+                                    .count = node.attrs.get<std::int64_t>("batch"),
+                                    .row_elements = rows.elements(1, rows.rank())};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.rows = a.in[0];
+    params.order = a.input<std::int32_t>(1);
+    params.first = a.input<std::int64_t>(2);
+    params.batch = a.out[0];
+    kernels::gather_batch(stream, params);
+  }};
+}
+
+Work prepare_keep_state(const Facts& node, const Machine& machine) {
+  const graph::TensorType& state = node.input(2);
+  kernels::KeepStateParams params{.bytes = static_cast<std::size_t>(state.shape.elements()) *
+                                           size_bytes(state.dtype)};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.kept = a.variable<void>(0);
+    params.taken = a.variable<bool>(1);
+    params.state = a.in[2];
+    params.ok = a.input<bool>(3);
+    kernels::keep_state(stream, params);
+  }};
+}
+
+Work prepare_log_scalars(const Facts& node, const Machine& machine) {
+  kernels::LogScalarsParams params{.slots = node.attrs.get<std::int64_t>("slots"),
+                                   .count = node.inputs.size() - 2};
+  for (std::size_t i = 0; i < params.count; ++i) {
+    const std::size_t bytes = size_bytes(node.input(i + 2).dtype);
+    require(bytes <= kernels::LogScalarsParams::k_cell, "a value of {} bytes", bytes);
+    params.bytes.at(i) = static_cast<std::uint8_t>(bytes);
+  }
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.log = a.variable<void>(0);
+    params.ordinal = a.input<std::int64_t>(1);
+    for (std::size_t i = 0; i < params.count; ++i) params.values.at(i) = a.in[i + 2];
+    kernels::log_scalars(stream, params);
+  }};
+}
+
+}  // namespace halfstep::backend::cuda::plugin

@@ -1,0 +1,176 @@
+// Matrix products with epilogues: the library's, and where it has none the plain product with own
+// kernels behind it.
+
+#include <array>
+
+#include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/plugin/library_product.h"
+#include "core/error.h"
+#include "graph/ops/fused.h"
+
+namespace halfstep::backend::cuda::plugin {
+namespace {
+
+/// What runs one after the other; addresses are filled in by the launch.
+struct Parts {
+  std::shared_ptr<LibraryProduct> product;
+  Epilogue epilogue = Epilogue::none;           ///< what `product` does itself
+  bool adds_bias = false;                       ///< by own kernel
+  bool relu = false;                            ///< with it
+  bool masks = false;                           ///< where the features are not positive
+  std::optional<kernels::BiasGradParams> sums;  ///< of c's columns, or of b's
+};
+
+MatmulKey with(MatmulKey key, Epilogue epilogue) {
+  key.epilogue = epilogue;
+  return key;
+}
+
+/// The product that a mask has in common with `key`'s; its depth is `k`.
+MatmulKey partner_of(MatmulKey key, std::int64_t k) {
+  const bool writes = key.epilogue == Epilogue::bias_relu_mask;
+  key.k = k;
+  key.transpose_b = writes;
+  key.epilogue = writes ? Epilogue::relu_gradient : Epilogue::bias_relu_mask;
+  return key;
+}
+
+/// Both products that share a mask ask this, and get the same answer.
+bool library_masks(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
+  const Epilogue own =
+      key.epilogue == Epilogue::bias_relu_mask ? key.epilogue : Epilogue::relu_gradient;
+  return LibraryProduct::find(with(key, own), machine) != nullptr &&
+         LibraryProduct::find(partner_of(key, partner_k), machine) != nullptr;
+}
+
+/// The first of these that the library has; the plain product comes last.
+void choose(Parts& parts,
+            const MatmulKey& key,
+            std::initializer_list<Epilogue> wishes,
+            const Machine& machine) {
+  for (const Epilogue wish : wishes) {
+    parts.product = LibraryProduct::find(with(key, wish), machine);
+    parts.epilogue = wish;
+    if (parts.product) return;
+  }
+  parts.product = LibraryProduct::get(with(key, Epilogue::none), machine);
+  parts.epilogue = Epilogue::none;
+}
+
+Parts forward(const MatmulKey& key, bool masks, const Machine& machine) {
+  Parts parts;
+  parts.relu = key.epilogue != Epilogue::bias;
+  if (masks) {
+    choose(parts, key, {Epilogue::bias_relu_mask}, machine);
+  } else {
+    choose(parts, key, {parts.relu ? Epilogue::bias_relu : Epilogue::bias}, machine);
+  }
+  parts.adds_bias = parts.epilogue == Epilogue::none;
+  return parts;
+}
+
+Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
+  Parts parts;
+  const bool sums = key.epilogue == Epilogue::relu_gradient_bias_gradient;
+  if (!masks) {
+    choose(parts, key, {}, machine);
+  } else if (sums) {
+    choose(parts, key, {Epilogue::relu_gradient_bias_gradient, Epilogue::relu_gradient}, machine);
+  } else {
+    choose(parts, key, {Epilogue::relu_gradient}, machine);
+  }
+  parts.masks = parts.epilogue == Epilogue::none;
+  if (sums && parts.epilogue != Epilogue::relu_gradient_bias_gradient) {
+    parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n};
+  }
+  return parts;
+}
+
+Parts weights(const MatmulKey& key, const Machine& machine) {
+  Parts parts;
+  choose(parts, key, {Epilogue::sums_of_b}, machine);
+  if (parts.epilogue == Epilogue::none) {
+    parts.sums = {.dtype = key.in, .outer = key.k, .channels = key.n};
+  }
+  return parts;
+}
+
+Parts parts_of(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
+  switch (key.epilogue) {
+    case Epilogue::bias_relu_mask:
+      return forward(key, library_masks(key, partner_k, machine), machine);
+    case Epilogue::relu_gradient:
+    case Epilogue::relu_gradient_bias_gradient:
+      return backward(key, library_masks(key, partner_k, machine), machine);
+    case Epilogue::sums_of_b:
+      return weights(key, machine);
+    default:
+      return forward(key, false, machine);
+  }
+}
+
+}  // namespace
+
+Work prepare_fused_product(const Facts& node, const Machine& machine) {
+  MatmulKey key = product_key(node.input(0),
+                              node.input(1),
+                              node.attrs.get<bool>("transpose_a"),
+                              node.attrs.get<bool>("transpose_b"),
+                              node.output(),
+                              machine);
+  key.epilogue = epilogue_named(node.attrs.get<std::string>("epilogue"));
+  require(mask_bytes(key.m, key.n) == graph::ops::fused_mask_bytes(key.m, key.n),
+          "a mask of {} bytes",
+          mask_bytes(key.m, key.n));
+  Parts parts = parts_of(key, node.attrs.get<std::int64_t>("partner_k"), machine);
+  const std::size_t product_bytes = aligned(parts.product->workspace_bytes());
+  const std::size_t sum_bytes = parts.sums ? kernels::bias_grad_workspace(*parts.sums) : 0;
+  const bool reads_mask = key.epilogue == Epilogue::relu_gradient ||
+                          key.epilogue == Epilogue::relu_gradient_bias_gradient;
+  const bool reads_bias = !reads_mask && key.epilogue != Epilogue::sums_of_b;
+  const bool writes_mask = key.epilogue == Epilogue::bias_relu_mask;
+  const bool sums =
+      key.epilogue == Epilogue::relu_gradient_bias_gradient || key.epilogue == Epilogue::sums_of_b;
+  return {[=, stream = machine.stream()](const Addresses& a) {
+            void* const c = a.out[0];
+            Matmul::Operands operands{.a = a.in[0], .b = a.in[1], .c = c};
+            if (reads_bias) operands.bias = a.variable<void>(2);
+            if (sums) operands.bias = a.out[1];
+            if (reads_mask) operands.mask = a.variable<void>(2);
+            if (writes_mask) operands.mask = a.out[1];
+            parts.product->run(operands, a.workspace);
+            if (parts.adds_bias) {
+              kernels::bias_add(stream,
+                                {.dtype = key.out,
+                                 .x = c,
+                                 .bias = a.in[2],
+                                 .y = c,
+                                 .outer = key.m,
+                                 .channels = key.n,
+                                 .relu = parts.relu});
+            }
+            if (parts.masks) {
+              const Shape shape{key.m, key.n};
+              kernels::binary(stream,
+                              {.function = kernels::Binary::relu_grad,
+                               .dtype = key.out,
+                               .a = c,
+                               .b = a.in[3],
+                               .y = c,
+                               .a_shape = shape,
+                               .b_shape = shape,
+                               .shape = shape});
+            }
+            if (parts.sums) {
+              kernels::BiasGradParams params = *parts.sums;
+              params.dy = reads_mask ? c : a.in[1];
+              params.dbias = a.out[1];
+              params.workspace = a.workspace + product_bytes;
+              kernels::bias_grad(stream, params);
+            }
+          },
+          product_bytes + sum_bytes};
+}
+
+}  // namespace halfstep::backend::cuda::plugin

@@ -1,0 +1,80 @@
+// What surrounds a step that a device goes through without the host: which batch comes next, what
+// the step has to say, and the variables of a step that was not finite.
+//   GatherBatch  batch[i] = rows[order[at + i]] for the attribute's `batch` rows, where
+//                at = (ordinal mod steps) * batch: `order` is one epoch's, of `steps` full batches
+//                and maybe a tail.
+//   LogScalars   row `ordinal mod slots` of the log = the bytes of each value, in cells of 8.
+//   KeepState    where ok is false and taken is: kept = state, taken = true.
+
+#include <fmt/format.h>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+constexpr std::int64_t k_cell = 8;
+
+const Attrs& handle(const InferContext& c, std::size_t i) {
+  return c.graph.node(c.node.inputs[i].node).attrs;
+}
+
+void expect(bool fits, const InferContext& c, std::string_view what) {
+  if (!fits) throw ShapeError(fmt::format("{}: {}", c.node.op, what));
+}
+
+std::vector<Shape> infer_gather(const InferContext& c) {
+  const Shape& rows = c.input(0).shape;
+  const std::int64_t batch = c.node.attrs.get<std::int64_t>("batch");
+  const std::int64_t steps = c.node.attrs.get<std::int64_t>("steps");
+  expect(rows.rank() > 0, c, "no rows to take some of");
+  const Shape& order = c.input(1).shape;
+  expect(order.rank() == 1, c, "the order must be a vector");
+  expect(c.input(2).shape.elements() == 1, c, "one ordinal is wanted");
+  expect(batch > 0 && steps > 0 && (steps - 1) * batch < order[0],
+         c,
+         "more batches than the order has");
+  return {rows.with(0, batch)};
+}
+
+std::vector<Shape> infer_log(const InferContext& c) {
+  const std::int64_t slots = c.node.attrs.get<std::int64_t>("slots");
+  const auto values = static_cast<std::int64_t>(c.inputs()) - 2;
+  expect(slots > 0 && handle(c, 0).get<DType>("dtype") == DType::uint8 &&
+             handle(c, 0).get<Shape>("shape") == Shape{slots * values * k_cell},
+         c,
+         "the log must be uint8 with 8 bytes for each value of each slot");
+  for (std::size_t i = 2; i < c.inputs(); ++i) {
+    expect(c.input(i).shape.elements() == 1, c, "only single numbers are logged");
+  }
+  return {};
+}
+
+std::vector<Shape> infer_keep(const InferContext& c) {
+  expect(handle(c, 0).get<Shape>("shape") == c.input(2).shape,
+         c,
+         "the copy must be as large as what is kept");
+  expect(c.input(3).shape.elements() == 1, c, "one flag is wanted");
+  return {};
+}
+
+}  // namespace
+
+std::vector<OpDef> ahead_ops() {
+  return {
+      define("GatherBatch",
+             "rows: T, order: int32, ordinal: int64 -> batch: T",
+             "T: type, batch: int, steps: int",
+             {.infer = infer_gather, .stage = Stage::lowered}),
+      define("LogScalars",
+             "log: resource, ordinal: int64, values: Tin",
+             "Tin: list(type), slots: int",
+             {.infer = infer_log, .stateful = true, .stage = Stage::lowered}),
+      define("KeepState",
+             "kept: resource, taken: resource, state: T, ok: bool",
+             "T: type",
+             {.infer = infer_keep, .stateful = true, .stage = Stage::lowered}),
+  };
+}
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,92 @@
+// Matrix products with what a library can do to them before they are stored. They come from
+// lowering, after all dtypes are decided.
+//   FusedMatMul   c = op(a) op(b), [m, n], summed in float32; then as `epilogue` says
+//     epilogue                      args              results       c
+//     bias                          bias              c             c + bias
+//     bias_relu                     bias              c             max(c + bias, 0)
+//     bias_relu_mask                bias              c, mask       the same; where it is positive
+//     relu_gradient                 mask, features    c             c where the mask says, else 0
+//     relu_gradient_bias_gradient   mask, features    c, sums [n]   the same; its column sums
+//     sums_of_b                                       c, sums [n]   c; the column sums of b
+// `features` is the c that was written with the mask. A mask is written by one product [m,k] [k,n]
+// and read by one [m,p] [n,p]^T; `partner_k` tells each the depth of the other, so that both can
+// find out whether one library does the two. Where it does not, the mask is left alone and the
+// features are looked at.
+
+#include "graph/ops/fused.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::graph::ops {
+namespace {
+
+struct Epilogue {
+  std::string_view name;
+  bool bias, reads_mask, writes_mask, sums;
+};
+constexpr std::array k_epilogues{
+    Epilogue{"bias", true, false, false, false},
+    Epilogue{"bias_relu", true, false, false, false},
+    Epilogue{"bias_relu_mask", true, false, true, false},
+    Epilogue{"relu_gradient", false, true, false, false},
+    Epilogue{"relu_gradient_bias_gradient", false, true, false, true},
+    Epilogue{"sums_of_b", false, false, false, true},
+};
+
+const Epilogue& epilogue_of(const InferContext& c) {
+  const std::string& name = c.node.attrs.get<std::string>("epilogue");
+  const auto* row = std::find_if(
+      k_epilogues.begin(), k_epilogues.end(), [&](const Epilogue& e) { return e.name == name; });
+  if (row == k_epilogues.end()) throw ShapeError(fmt::format("there is no epilogue '{}'", name));
+  return *row;
+}
+
+std::vector<Shape> infer_fused(const InferContext& c) {
+  const bool ta = c.node.attrs.get<bool>("transpose_a");
+  const bool tb = c.node.attrs.get<bool>("transpose_b");
+  const Shape& a = c.input(0).shape;
+  const Shape& b = c.input(1).shape;
+  if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) {
+    throw ShapeError(fmt::format("cannot multiply {} by {}", to_string(a), to_string(b)));
+  }
+  const Shape product{a[ta ? 1 : 0], b[tb ? 0 : 1]};
+  const Shape mask{fused_mask_bytes(product[0], product[1])};
+  const Epilogue& epilogue = epilogue_of(c);
+  std::vector<Shape> wanted;
+  if (epilogue.bias) wanted.push_back(Shape{product[1]});
+  if (epilogue.reads_mask) wanted.insert(wanted.end(), {mask, product});
+  if (c.inputs() != wanted.size() + 2) {
+    throw ShapeError(fmt::format("{} takes {} arguments", epilogue.name, wanted.size()));
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Shape& given = c.input(i + 2).shape;
+    if (given == wanted[i]) continue;
+    throw ShapeError(fmt::format("argument {} of {} must have shape {}, got {}",
+                                 i,
+                                 epilogue.name,
+                                 to_string(wanted[i]),
+                                 to_string(given)));
+  }
+  std::vector<Shape> results{product};
+  if (epilogue.writes_mask) results.push_back(mask);
+  if (epilogue.sums) results.push_back(Shape{product[1]});
+  return results;
+}
+
+}  // namespace
+
+std::vector<OpDef> fused_ops() {
+  return {define("FusedMatMul",
+                 "a: T, b: T, args: Targs -> results: Tresults",
+                 "T: {bfloat16, half, float}, Targs: list(type), Tresults: list(type), "
+                 "transpose_a: bool = false, transpose_b: bool = false, epilogue: string, "
+                 "partner_k: int = 0",
+                 {.infer = infer_fused, .stage = Stage::lowered})};
+}
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,240 @@
+#include "passes/fuse_epilogues.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "graph/ops/fused.h"
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// A MatMul and the nodes that move into it.
+struct Fused {
+  int product = -1;
+  int last = -1;  ///< computes what the fused product gives first
+  int at = -1;    ///< the node in whose place it stands
+  std::optional<Value> bias;
+  bool relu = false;
+  int partner = -1;  ///< index of the product that writes the mask that this one reads, or reads it
+  bool masked = false;  ///< it reads a mask
+  int sums = -1;        ///< the BiasAddGrad that moves in
+
+  std::string epilogue() const {
+    if (masked) return sums >= 0 ? "relu_gradient_bias_gradient" : "relu_gradient";
+    if (sums >= 0) return "sums_of_b";
+    if (!bias) return "";
+    if (!relu) return "bias";
+    return partner >= 0 ? "bias_relu_mask" : "bias_relu";
+  }
+};
+
+bool along_columns(const Graph& graph, const Node& node) {
+  return node.attrs.get<std::string>("data_format") == "NHWC" &&
+         graph.type(node.inputs[0]).shape.rank() == 2;
+}
+
+class Fusion {
+ public:
+  Fusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+      : graph_(graph), ops_(ops), runs_(runs), readers_(graph), rebuild_(graph, ops) {}
+
+  Graph run() {
+    find();
+    std::map<int, const Fused*> at;
+    for (const Fused& fused : fused_) {
+      if (!fused.epilogue().empty()) at[fused.at] = &fused;
+    }
+    for (int id = 0; id < graph_.size(); ++id) {
+      const auto it = at.find(id);
+      if (it != at.end()) {
+        emit(*it->second);
+      } else if (!absorbed_.contains(id)) {
+        rebuild_.copy(id);
+      }
+    }
+    return prune(rebuild_.finish());
+  }
+
+ private:
+  bool transposes(int product, bool a, bool b) const {
+    const graph::Attrs& attrs = graph_.node(product).attrs;
+    return attrs.get<bool>("transpose_a") == a && attrs.get<bool>("transpose_b") == b;
+  }
+  std::int64_t depth(int product) const {
+    const Node& node = graph_.node(product);
+    return graph_.type(node.inputs[0]).shape[node.attrs.get<bool>("transpose_a") ? 0 : 1];
+  }
+
+  /// Forward chains come first, so that a backward one can ask for their masks.
+  void find() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op == "MatMul") add_chain(id);
+    }
+    for (Fused& fused : fused_) add_sums(fused);
+    for (const Fused& fused : fused_) {
+      if (fused.epilogue().empty()) continue;
+      for (int id = fused.product; id >= 0 && id != fused.last; id = next(id)) absorbed_.insert(id);
+      absorbed_.insert(fused.last);
+      if (fused.sums >= 0) absorbed_.insert(fused.sums);
+    }
+  }
+
+  /// The node behind one in its chain.
+  int next(int id) const { return readers_.of({id, 0}).front(); }
+
+  void add_chain(int product) {
+    Fused fused;
+    fused.product = fused.last = fused.at = product;
+    const int bias = readers_.only({product, 0}, "BiasAdd");
+    if (bias >= 0 && graph_.node(bias).inputs[0] == Value{product, 0} &&
+        along_columns(graph_, graph_.node(bias))) {
+      Fused with = fused;
+      with.bias = graph_.node(bias).inputs[1];
+      with.last = with.at = bias;
+      const int relu = readers_.only({bias, 0}, "Relu");
+      if (relu >= 0) {
+        with.relu = true;
+        with.last = with.at = relu;
+      }
+      if (runs(with)) {
+        fused = with;
+        if (relu >= 0) relu_of_[{relu, 0}] = fused_.size();
+      }
+    } else {
+      add_mask(fused);
+    }
+    fused_.push_back(fused);
+  }
+
+  /// Moves the ReluGrad behind dy W^T in, and makes the product of its Relu write a mask.
+  void add_mask(Fused& fused) {
+    const int gradient = readers_.only({fused.product, 0}, "ReluGrad");
+    if (gradient < 0 || graph_.node(gradient).inputs[0] != Value{fused.product, 0}) return;
+    const auto relu = relu_of_.find(graph_.node(gradient).inputs[1]);
+    if (relu == relu_of_.end() || !transposes(fused.product, false, true)) return;
+    Fused& forward = fused_[relu->second];
+    if (forward.partner >= 0 || !transposes(forward.product, false, false)) return;
+    Fused with = fused, writes = forward;
+    with.masked = true;
+    with.last = with.at = gradient;
+    with.partner = static_cast<int>(relu->second);
+    writes.partner = static_cast<int>(fused_.size());
+    if (!runs(with) || !runs(writes)) return;
+    fused = with;
+    forward = writes;
+  }
+
+  /// Moves in the bias gradient that sums what a masked product gives, or what x^T dy is made of.
+  void add_sums(Fused& fused) {
+    const bool weights = fused.last == fused.product && transposes(fused.product, true, false);
+    if (!fused.masked && !weights) return;
+    const Node& product = graph_.node(fused.product);
+    const Value summed = fused.masked ? Value{fused.last, 0} : product.inputs[1];
+    for (const int reader : readers_.of(summed)) {
+      if (reader < 0 || graph_.node(reader).op != "BiasAddGrad" || taken_.contains(reader) ||
+          !along_columns(graph_, graph_.node(reader))) {
+        continue;
+      }
+      Fused with = fused;
+      with.sums = reader;
+      // Where the first reader of either stands; the operands must be there by then.
+      with.at = std::min(fused.at, reader);
+      if (std::max(product.inputs[0].node, product.inputs[1].node) >= with.at || !runs(with)) {
+        continue;
+      }
+      taken_.insert(reader);
+      fused = with;
+      return;
+    }
+  }
+
+  graph::Attrs attributes(const Fused& fused) const {
+    const Node& product = graph_.node(fused.product);
+    const DType dtype = product.outputs[0].dtype;
+    const std::string epilogue = fused.epilogue();
+    std::vector<DType> results{dtype};
+    if (epilogue == "bias_relu_mask") results.push_back(DType::uint8);
+    if (fused.sums >= 0) results.push_back(dtype);
+    graph::Attrs attrs{{"T", dtype},
+                       {"Tresults", std::move(results)},
+                       {"transpose_a", product.attrs.get<bool>("transpose_a")},
+                       {"transpose_b", product.attrs.get<bool>("transpose_b")},
+                       {"epilogue", epilogue}};
+    // While the backward product is being looked for it is not among the others yet.
+    if (fused.partner >= 0 && fused.partner < static_cast<int>(fused_.size())) {
+      const int partner = fused_[static_cast<std::size_t>(fused.partner)].product;
+      attrs.set("partner_k", depth(partner));
+    }
+    return attrs;
+  }
+
+  /// Whether a kernel would take it.
+  bool runs(const Fused& fused) const {
+    const Node& product = graph_.node(fused.product);
+    const graph::TensorType& y = product.outputs[0];
+    if (y.dtype != DType::float32 && !is_half(y.dtype)) return false;
+    Graph trial;
+    graph::Builder b(trial, ops_);
+    const auto stand_in = [&](std::string_view name, const graph::TensorType& type) {
+      return b.placeholder(name, type.dtype, type.shape);
+    };
+    std::vector<Value> inputs{stand_in("a", graph_.type(product.inputs[0])),
+                              stand_in("b", graph_.type(product.inputs[1]))};
+    if (fused.bias) inputs.push_back(stand_in("bias", graph_.type(*fused.bias)));
+    if (fused.masked) {
+      const Shape mask{graph::ops::fused_mask_bytes(y.shape[0], y.shape[1])};
+      inputs.push_back(stand_in("mask", {DType::uint8, mask}));
+      inputs.push_back(stand_in("features", y));
+    }
+    const int id = b.add_node("FusedMatMul", std::move(inputs), attributes(fused));
+    return runs_(trial, trial.node(id));
+  }
+
+  void emit(const Fused& fused) {
+    const Node& product = graph_.node(fused.product);
+    graph::Builder& b = rebuild_.builder();
+    const graph::ScopeGuard scope(b, product.origin, "");
+    std::vector<Value> inputs{rebuild_.moved(product.inputs[0]), rebuild_.moved(product.inputs[1])};
+    if (fused.bias) inputs.push_back(rebuild_.moved(*fused.bias));
+    if (fused.masked) {
+      const Value features = graph_.node(fused.last).inputs[1];
+      inputs.push_back(masks_.at(features));
+      inputs.push_back(rebuild_.moved(features));
+    }
+    // The name of what a reader of the graph knows: the activation rather than the product.
+    const int id = b.add_node(
+        "FusedMatMul", std::move(inputs), attributes(fused), graph_.node(fused.last).name);
+    rebuild_.keep_control(fused.product, id);
+    rebuild_.replace({fused.last, 0}, {id, 0});
+    if (fused.sums >= 0) rebuild_.replace({fused.sums, 0}, {id, 1});
+    if (fused.relu && fused.partner >= 0) masks_[{fused.last, 0}] = {id, 1};
+  }
+
+  const Graph& graph_;
+  const graph::OpTable& ops_;
+  const Runs& runs_;
+  Readers readers_;
+  Rebuild rebuild_;
+  std::vector<Fused> fused_;
+  std::set<int> absorbed_;
+  std::set<int> taken_;                   ///< bias gradients that have found their product
+  std::map<Value, std::size_t> relu_of_;  ///< the result of a Relu in a product -> the product
+  std::map<Value, Value> masks_;          ///< the same -> its mask in the new graph
+};
+
+}  // namespace
+
+Graph fuse_epilogues(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  return Fusion(graph, ops, runs).run();
+}
+
+}  // namespace halfstep::passes
