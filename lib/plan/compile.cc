@@ -4,6 +4,7 @@
 #include "graph/verify.h"
 #include "passes/fuse_epilogues.h"
 #include "passes/fuse_finite.h"
+#include "passes/fuse_norms.h"
 #include "passes/fuse_products.h"
 #include "passes/pack_products.h"
 #include "passes/prune.h"
@@ -41,6 +42,15 @@ constexpr std::array k_passes{
     // The finite check reads every gradient once instead of writing flags.
     Pass{"fuse_finite",
          [](const Graph& g, const Target&) { return passes::fuse_finite(g, graph::op_table()); }},
+    // A normalization writes its result once, behind the activation.
+    Pass{"fuse_norms",
+         [](const Graph& g, const Target& target) {
+           return passes::fuse_norms(
+               g, graph::op_table(), [&](const Graph& graph, const Node& node) {
+                 return target.runs(graph, node);
+               });
+         },
+         true},
     // Matrix units read operands in an order of their own: each is brought into it once...
     Pass{"pack_products",
          [](const Graph& g, const Target& target) {

@@ -42,7 +42,7 @@ std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
 bool Plan::packs() const {
   for (const Step& step : impl_->steps) {
     const std::string& op = impl_->graph.node(step.node).op;
-    if (op == "PackedMatMul" || op == "FusedMatMul") return true;
+    if (op == "PackedMatMul" || op == "FusedMatMul" || op == "_FusedBatchNormEx") return true;
   }
   return false;
 }

@@ -60,8 +60,7 @@ class Plan {
   std::size_t arena_bytes() const;
   /// Bytes of constants it holds itself.
   std::size_t constant_bytes() const;
-  /// Whether some values exist in packed form or inside products only, where trace() cannot show
-  /// them.
+  /// Whether some values exist only packed or inside fused ops, where trace() cannot show them.
   bool packs() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
@@ -111,8 +110,8 @@ class Plan {
 
 /// What a caller may ask of lowering.
 struct Lowering {
-  /// Whether values may live only in packed form, or inside fused products. Without it each value
-  /// of the graph but those of the finite check can be seen in trace().
+  /// Whether values may live only in packed form or inside fused ops. Without it each value of the
+  /// graph but those of the finite check can be seen in trace().
   bool packs = true;
   /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
   std::int64_t float16_products = 3;

@@ -131,6 +131,7 @@ constexpr std::array k_rows{
         '-',
         '-',
         "AllFinite UpdateLossScale LearningRate PackOperand PackedMatMul FusedMatMul "
+        "BatchNormReluGrad "
         "GatherBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };

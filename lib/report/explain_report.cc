@@ -73,7 +73,8 @@ class Explainer {
         readers_(static_cast<std::size_t>(graph_.size())) {
     for (int id = 0; id < graph_.size(); ++id) {
       for (const graph::Value& input : graph_.node(id).inputs) {
-        readers_[static_cast<std::size_t>(input.node)].push_back(id);
+        // What follows an op follows its result; others, like statistics, are beside the way.
+        if (input.port == 0) readers_[static_cast<std::size_t>(input.node)].push_back(id);
       }
     }
   }

@@ -102,8 +102,11 @@ Json float16_gemm(const config::PrecisionSpec& spec,
   });
   if (!any) return nullptr;
   const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
-  return {{"requested", exact ? "exact" : "x3"},
-          {"effective", exact || !plan.packs() ? "exact" : "x3"}};
+  const std::span<const plan::KernelChoice> launches = plan.kernels();
+  const bool packs = std::any_of(launches.begin(), launches.end(), [&](const auto& launch) {
+    return plan.graph().node(launch.node).op == "PackedMatMul";
+  });
+  return {{"requested", exact ? "exact" : "x3"}, {"effective", exact || !packs ? "exact" : "x3"}};
 }
 
 bool any_half(const std::vector<OpRow>& rows) {

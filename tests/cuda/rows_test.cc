@@ -12,8 +12,9 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// What matrix units of CPUs read; no pass makes them for another backend.
-const std::set<std::string_view> k_cpu_only{"PackOperand", "PackedMatMul"};
+/// What matrix units of CPUs read, and fusions; no pass makes them for another backend.
+const std::set<std::string_view> k_cpu_only{
+    "PackOperand", "PackedMatMul", "_FusedBatchNormEx", "BatchNormReluGrad"};
 
 }  // namespace
 

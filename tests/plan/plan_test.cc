@@ -87,6 +87,38 @@ TEST_CASE("plan: shared memory changes no bit against memory of its own for each
   }
 }
 
+TEST_CASE("plan: activations that moved into normalizations change no bit") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph graph = residual_step_graph(policy, k_batch);
+    Lowering plain;
+    plain.packs = false;
+    Standalone fused(graph, {});
+    Standalone apart(graph, plain);
+    const auto count = [](const Plan& plan, std::string_view op) {
+      int found = 0;
+      for (const KernelChoice& kernel : plan.kernels()) {
+        found += plan.graph().node(kernel.node).op == op;
+      }
+      return found;
+    };
+    CHECK(fused.plan.packs());
+    CHECK(count(fused.plan, "_FusedBatchNormEx") == 2);
+    CHECK(count(fused.plan, "BatchNormReluGrad") == 1);
+    CHECK_FALSE(apart.plan.packs());
+    CHECK(count(apart.plan, "FusedBatchNormV3") == 2);
+    for (const std::uint32_t seed : {1U, 2U, 3U}) {
+      CAPTURE(seed);
+      fused.step(seed);
+      apart.step(seed);
+      for (const State::Entry& entry : apart.state.entries()) {
+        CAPTURE(entry.variable.name);
+        CHECK(same_bytes(fused.state.tensor(entry.variable.name).view(), entry.tensor.view()));
+      }
+    }
+  }
+}
+
 TEST_CASE("plan: what stood in the arena before changes no bit") {
   for (std::string_view policy : k_policies) {
     CAPTURE(policy);

@@ -8,6 +8,21 @@
 
 namespace halfstep::plan {
 
+namespace {
+
+/// The training step of a config on 8x8 images.
+graph::Graph step_of(const std::string& text, std::int64_t batch) {
+  Diagnostics diagnostics;
+  const config::RunSpec spec =
+      config::parse_run_spec(config::load_text(text, "steps.yaml", diagnostics), diagnostics);
+  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  diagnostics.throw_if_any();
+  const nn::DataShape data{{8, 8, 1}, DType::uint8, {}, DType::int32};
+  return nn::build_step(blueprint, data, batch, nn::Purpose::train);
+}
+
+}  // namespace
+
 graph::Graph step_graph(std::string_view policy, std::int64_t batch) {
   const std::string text = fmt::format(R"(
 data: {{name: synthetic_digits}}
@@ -28,13 +43,32 @@ loss: sparse_categorical_crossentropy
 optimizer: {{type: adam, learning_rate: 1e-2, global_clipnorm: 1}}
 )",
                                        policy);
-  Diagnostics diagnostics;
-  const config::RunSpec spec =
-      config::parse_run_spec(config::load_text(text, "steps.yaml", diagnostics), diagnostics);
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
-  diagnostics.throw_if_any();
-  const nn::DataShape data{{8, 8, 1}, DType::uint8, {}, DType::int32};
-  return nn::build_step(blueprint, data, batch, nn::Purpose::train);
+  return step_of(text, batch);
+}
+
+graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch) {
+  const std::string text = fmt::format(R"(
+data: {{name: synthetic_digits}}
+model:
+  inputs: {{image: [8, 8, 1]}}
+  nodes:
+    stem: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, from: image}}
+    stem_norm: {{type: batch_normalization, from: stem}}
+    stem_relu: {{type: relu, from: stem_norm}}
+    conv: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, from: stem_relu}}
+    norm: {{type: batch_normalization, from: conv}}
+    sum: {{type: add, from: [stem_relu, norm]}}
+    relu: {{type: relu, from: sum}}
+    pool: {{type: global_average_pooling2d, from: relu}}
+    logits: {{type: dense, units: 10, dtype: float32, from: pool}}
+    predictions: {{type: softmax, dtype: float32, from: logits}}
+  outputs: [predictions]
+precision: {{policy: {}}}
+loss: sparse_categorical_crossentropy
+optimizer: {{type: sgd, learning_rate: 0.1, momentum: 0.9}}
+)",
+                                       policy);
+  return step_of(text, batch);
 }
 
 void feed(Plan& plan, std::uint32_t seed) {

@@ -13,6 +13,9 @@ namespace halfstep::plan {
 /// a policy, trained with Adam and clipping.
 graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 
+/// A residual block of convolutions and batch normalizations, without a 16-bit product.
+graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch);
+
 /// Fills the inputs of a plan with images and labels that `seed` stands for.
 void feed(Plan& plan, std::uint32_t seed);
 

@@ -229,6 +229,9 @@ std::vector<OpCase> more_norm_cases() {
       add("FusedBatchNormGradV3",
           {uniform(x), uniform(x, 90, 94), wide(0.5, 2), wide(91.5, 92.5), wide(1, 2), wide(0, 1)},
           160);
+      add("BatchNormReluGrad",
+          {uniform(x), uniform(x), wide(0.5, 2), wide(-1, 1), wide(-0.5, 0.5), wide(1, 2)},
+          160);
     }
   }
   return cases;

@@ -87,11 +87,6 @@ FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, row_poolin
 FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T -> y: T, batch_mean: T,
     batch_variance: T, reserve_space_1: T, reserve_space_2: T) T: {float}, epsilon: float = 0.0001,
     exponential_avg_factor: float = 1, data_format: string = 'NHWC', is_training: bool = true
-_FusedBatchNormEx(x: T, scale: U, offset: U, mean: U, variance: U,
-    side_input: num_side_inputs*T -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U,
-    reserve_space_2: U, reserve_space_3: U) T: halffloat, U: {float}, epsilon: float = 0.0001,
-    exponential_avg_factor: float = 1, num_side_inputs: int = 0,
-    activation_mode: string = 'Identity', data_format: string = 'NHWC', is_training: bool = true
 FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T,
     reserve_space_2: T -> x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T,
     reserve_space_4: T) T: {float}, epsilon: float = 0.0001, data_format: string = 'NHWC',

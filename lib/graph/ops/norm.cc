@@ -2,6 +2,11 @@
 //   training:  m = mean(x), v = mean((x - m)^2), y = (x - m) / sqrt(v + epsilon) * scale + offset
 //   inference: the same with the given mean and variance
 // batch_variance carries Bessel's correction n / (n - 1), reserve_space_2 is v itself.
+//
+// From lowering come the same with what follows, under TensorFlow's name where it has one:
+//   _FusedBatchNormEx   z = activation(y + side_input), of y rounded to T and the rounded sum
+//   BatchNormReluGrad   the gradient behind z = Relu(y): where z, computed again from x, is not
+//                       above 0, y_backprop counts as 0
 
 #include <fmt/core.h>
 
@@ -40,6 +45,31 @@ std::vector<Shape> infer_norm(const InferContext& c) {
     if (!unused) expect_channels(c, i, channels);
   }
   return {x, channels, channels, channels, channels, Shape{}};
+}
+
+std::vector<Shape> infer_fused_norm(const InferContext& c) {
+  for (std::size_t i = 5; i < c.inputs(); ++i) {
+    if (c.input(i).shape == c.input(0).shape) continue;
+    throw ShapeError(fmt::format("side input of shape {} for an input of {}",
+                                 to_string(c.input(i).shape),
+                                 to_string(c.input(0).shape)));
+  }
+  const std::string& activation = c.node.attrs.get<std::string>("activation_mode");
+  if (activation != "Identity" && activation != "Relu") {
+    throw ShapeError("the activation must be Identity or Relu, got '" + activation + "'");
+  }
+  return infer_norm(c);
+}
+
+std::vector<Shape> infer_relu_norm_grad(const InferContext& c) {
+  const Shape& x = c.input(1).shape;
+  const Shape channels = checked_channels(c, x);
+  if (c.input(0).shape != x) {
+    throw ShapeError(fmt::format(
+        "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
+  }
+  for (std::size_t i = 2; i < 6; ++i) expect_channels(c, i, channels);
+  return {x, channels, channels};
 }
 
 std::vector<Shape> infer_norm_grad(const InferContext& c) {
@@ -88,6 +118,21 @@ std::vector<OpDef> norm_ops() {
              "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, "
              "epsilon: float = 0.0001, data_format: string = 'NHWC', is_training: bool = true",
              {.infer = infer_norm_grad}),
+      define("_FusedBatchNormEx",
+             "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs*T -> "
+             "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, "
+             "reserve_space_3: U",
+             "T: {half, bfloat16, float, double}, U: {float}, epsilon: float = 0.0001, "
+             "exponential_avg_factor: float = 1.0, num_side_inputs: int = 0, "
+             "activation_mode: string = 'Identity', data_format: string = 'NHWC', "
+             "is_training: bool = true",
+             {.infer = infer_fused_norm}),
+      define("BatchNormReluGrad",
+             "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
+             "x_backprop: T, scale_backprop: float, offset_backprop: float",
+             "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, "
+             "is_training: bool = true",
+             {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
   };
 }
 

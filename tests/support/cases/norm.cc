@@ -43,6 +43,26 @@ std::vector<OpCase> normalization_cases() {
           named(training ? "training" : "inference"),
           training,
           {x, x, scale, mean, variance, reserve});
+      add("BatchNormReluGrad",
+          named(training ? "training" : "inference"),
+          training,
+          {x, x, scale, offset, mean, variance});
+    }
+    for (const bool side : {false, true}) {
+      for (const bool training : {true, false}) {
+        std::vector<Operand> inputs{x, scale, offset, mean, variance};
+        if (side) inputs.push_back(x);
+        add("_FusedBatchNormEx",
+            named(fmt::format("{}{}", training ? "training" : "inference", side ? " and sum" : "")),
+            training,
+            std::move(inputs));
+        cases.back().attrs.set("activation_mode", std::string("Relu"));
+        cases.back().attrs.set("num_side_inputs", std::int64_t{side ? 1 : 0});
+        // A sum is rounded twice: only a reference of the same dtype rounds the same.
+        if (side) {
+          cases.back().dtypes = DTypeSet{DType::float32, DType::float16, DType::bfloat16};
+        }
+      }
     }
   }
   return cases;

@@ -6,6 +6,8 @@
 //   doffset = sum dy, dscale = sum dy * xhat
 //   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows)
 //   inference: dx = g * dy
+// Fused: a side input is added to the rounded y, the sum rounded, then negative numbers become 0;
+// backward dy counts as 0 where y, rounded, is not above 0.
 // Deterministic for every number of threads.
 
 #include <algorithm>
@@ -33,6 +35,8 @@ struct Norm {
   double epsilon = 0;
   double factor = 1;
   bool training = true;
+  bool side = false;  ///< input 5 is added
+  bool relu = false;
 };
 
 /// Calls body(first channel, number of channels) for blocks of at most k_lanes, in parallel.
@@ -96,24 +100,32 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
   }
   T* y = a.out[0].as<T>();
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    y[at] = store<T>((load_sum(x[at]) - mean[l]) * gain[l] + offset[l]);
+    T result = store<T>((load_sum(x[at]) - mean[l]) * gain[l] + offset[l]);
+    if (p.side) result = store<T>(load_sum(result) + load_sum(a.in[5].as<T>()[at]));
+    y[at] = p.relu && load_sum(result) < 0 ? store<T>(0.0) : result;
   });
 }
 
 template <class T>
 void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
-  const T* dy = a.in[0].as<T>();
   const T* x = a.in[1].as<T>();
-  Lanes mean{}, inverse{}, gain{}, dscale{}, doffset{};
+  const std::size_t statistics = p.relu ? 4 : 3;
+  Lanes mean{}, inverse{}, gain{}, offset{}, dscale{}, doffset{};
   for (std::int64_t c = first; c < first + lanes; ++c) {
     const auto l = static_cast<std::size_t>(c - first);
-    mean[l] = element_as_double(a.in[3], c);
-    inverse[l] = 1 / std::sqrt(element_as_double(a.in[4], c) + p.epsilon);
+    mean[l] = element_as_double(a.in[statistics], c);
+    inverse[l] = 1 / std::sqrt(element_as_double(a.in[statistics + 1], c) + p.epsilon);
     gain[l] = element_as_double(a.in[2], c) * inverse[l];
+    if (p.relu) offset[l] = element_as_double(a.in[3], c);
   }
+  const auto dy = [&](std::int64_t at, std::size_t l) {
+    const bool passes =
+        !p.relu || load_sum(store<T>((load_sum(x[at]) - mean[l]) * gain[l] + offset[l])) > 0;
+    return passes ? static_cast<double>(load_sum(a.in[0].as<T>()[at])) : 0.0;
+  };
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    doffset[l] += load_sum(dy[at]);
-    dscale[l] += load_sum(dy[at]) * (load_sum(x[at]) - mean[l]) * inverse[l];
+    doffset[l] += dy(at, l);
+    dscale[l] += dy(at, l) * (load_sum(x[at]) - mean[l]) * inverse[l];
   });
   for (std::int64_t c = first; c < first + lanes; ++c) {
     set(a.out[1], c, dscale[static_cast<std::size_t>(c - first)]);
@@ -124,7 +136,7 @@ void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int6
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
     const double xhat = (load_sum(x[at]) - mean[l]) * inverse[l];
     const double through_statistics = p.training ? (doffset[l] + xhat * dscale[l]) * share : 0;
-    dx[at] = store<T>(gain[l] * (load_sum(dy[at]) - through_statistics));
+    dx[at] = store<T>(gain[l] * (dy(at, l) - through_statistics));
   });
 }
 
@@ -133,7 +145,10 @@ Norm norm_of(const NodeView& node, const Shape& x) {
           .channels = x.back(),
           .epsilon = node.attrs().get<double>("epsilon"),
           .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
-          .training = node.attrs().get<bool>("is_training")};
+          .training = node.attrs().get<bool>("is_training"),
+          .side = node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0,
+          .relu = node.node.op == "BatchNormReluGrad" ||
+                  node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"};
 }
 
 Prepared prepare_norm(const NodeView& node, const Capabilities&) {
@@ -169,6 +184,16 @@ std::vector<Kernel> norm_kernels() {
        .inplace = 0b1},
       {.op = "FusedBatchNormGradV3",
        .name = "reference/fused_batch_norm_grad_v3",
+       .accepts = executable,
+       .prepare = prepare_norm_grad,
+       .inplace = 0b11},
+      {.op = "_FusedBatchNormEx",
+       .name = "reference/fused_batch_norm_ex",
+       .accepts = executable,
+       .prepare = prepare_norm,
+       .inplace = 0b100001},
+      {.op = "BatchNormReluGrad",
+       .name = "reference/batch_norm_relu_grad",
        .accepts = executable,
        .prepare = prepare_norm_grad,
        .inplace = 0b11},

@@ -56,6 +56,12 @@ struct Rows {
   const Row* end() const { return first + count; }
 };
 
+/// What a normalization does to channels: y = (x - mean) * gain + offset.
+struct NormChannels {
+  const float *mean, *gain, *offset;
+  float least = 0;  ///< a y is above 0 when stored if it is above this
+};
+
 struct Loops {
   Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
   Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
@@ -89,29 +95,25 @@ struct Loops {
                   const float* shift,
                   std::int64_t rows,
                   std::int64_t columns);
-  void (*comoments)(float* s1,
-                    float* s2,
-                    const float* dy,
-                    const float* x,
-                    const float* mean,
-                    std::int64_t rows,
-                    std::int64_t columns);
-  void (*normalize)(float* y,
-                    const float* x,
-                    const float* mean,
-                    const float* gain,
-                    const float* offset,
-                    std::int64_t rows,
-                    std::int64_t columns);
-  void (*normalize_grad)(float* dx,
-                         const float* dy,
-                         const float* x,
-                         const float* mean,
-                         const float* gain,
-                         const float* a,
-                         const float* b,
-                         std::int64_t rows,
-                         std::int64_t columns);
+  // Without and with a Relu behind the normalization.
+  void (*comoments[2])(float* s1,
+                       float* s2,
+                       const float* dy,
+                       const float* x,
+                       const NormChannels& p,
+                       std::int64_t rows,
+                       std::int64_t columns);
+  void (*normalize[2])(
+      float* y, const float* x, const NormChannels& p, std::int64_t rows, std::int64_t columns);
+  void (*normalize_grad[2])(float* dx,
+                            const float* dy,
+                            const float* x,
+                            const NormChannels& p,
+                            const float* a,
+                            const float* b,
+                            std::int64_t rows,
+                            std::int64_t columns);
+  void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
 

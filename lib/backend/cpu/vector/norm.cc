@@ -4,6 +4,9 @@
 //   doffset = sum dy, dscale = sum dy * (x - m) / sqrt(v + epsilon)
 //   training:  dx = g * (dy - doffset / rows - (x - m) * dscale / (rows * sqrt(v + epsilon)))
 //   inference: dx = g * dy
+// With what follows: z = max(y, 0) or max(y + side input, 0), of the rounded y; and the gradient of
+// the former, where dy counts as 0 unless y, rounded, is above 0. y is computed again for that: the
+// same arithmetic on the same numbers.
 // Statistics in one pass, of distances from a sample's mean so that nothing cancels: up to 128 rows
 // in float32, beyond that in double.
 // Stored dtypes: x, y and their gradients float32, float16 or bfloat16; the rest float32.
@@ -25,6 +28,9 @@ struct Norm {
   double epsilon = 0;
   double factor = 1;
   bool training = true;
+  bool relu = false;
+  bool side = false;  ///< input 5 is added
+  DType stored = DType::float32;
   Source source;
   Sink sink;
   const Loops* loops = nullptr;
@@ -35,9 +41,19 @@ struct Norm {
         epsilon(node.attrs().get<double>("epsilon")),
         factor(node.attrs().get_or<double>("exponential_avg_factor", 1.0)),
         training(node.attrs().get<bool>("is_training")),
+        relu(node.node.op == "BatchNormReluGrad" ||
+             node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"),
+        side(node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0),
+        stored(node.output().dtype),
         source(vector::loops(capabilities.isa), node.output().dtype),
         sink(vector::loops(capabilities.isa), node.output().dtype),
         loops(&vector::loops(capabilities.isa)) {}
+
+  /// Half the smallest number above 0 of the stored dtype, which still rounds to 0.
+  float least() const {
+    if (stored == DType::float16) return 0x1p-25F;
+    return stored == DType::bfloat16 ? 0x1p-134F : 0.0F;
+  }
 };
 
 constexpr auto k_plus = [](double a, double x) { return a + x; };
@@ -118,6 +134,26 @@ double inverse_deviation(const Norm& p, float variance) {
   return 1 / std::sqrt(static_cast<double>(variance) + p.epsilon);
 }
 
+/// gain = scale / sqrt(variance + epsilon)
+void find_gain(const Norm& p, const TensorView& scale, const TensorView& variance, float* gain) {
+  for (std::int64_t c = 0; c < p.channels; ++c) {
+    gain[c] = static_cast<float>(static_cast<double>(scale.as<float>()[c]) *
+                                 inverse_deviation(p, variance.as<float>()[c]));
+  }
+}
+
+/// The normalized elements of a piece of n, with the side input.
+void store_with_side(
+    const Norm& p, const Args& a, std::int64_t at, std::int64_t n, float* y, float* side_room) {
+  alignas(64) float rounded[k_run];
+  p.sink.store(rounded, 0, n, y);
+  const float* normal = p.sink.loop == nullptr ? y : p.source.read(rounded, 0, n, y);
+  const float* side = p.source.read(a.in[5].data, at, n, side_room);
+  float* z = p.sink.place(a.out[0].data, at, y);
+  p.loops->add_relu(z, normal, side, n);
+  p.sink.store(a.out[0].data, at, n, z);
+}
+
 Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
   const Norm p(node, node.input(0).shape, capabilities);
   const RowBlocks blocks(1, p.rows, p.channels);
@@ -133,19 +169,22 @@ Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
             std::copy_n(a.in[4].as<float>(), p.channels, a.out[i].as<float>());
         }
         *a.out[5].as<float>() = 0;
+        find_gain(p, a.in[1], a.out[4], room.vectors);
         const float* mean = a.out[3].as<float>();
-        float* gain = room.vectors;
-        for (std::int64_t c = 0; c < p.channels; ++c) {
-          gain[c] = static_cast<float>(static_cast<double>(a.in[1].as<float>()[c]) *
-                                       inverse_deviation(p, a.out[4].as<float>()[c]));
-        }
         const float* offset = a.in[2].as<float>();
+        const auto loop = p.loops->normalize[p.relu && !p.side];
         for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
           alignas(64) float x_room[k_run];
           alignas(64) float y_room[k_run];
           const float* x = p.source.read(a.in[0].data, at, rows * channels, x_room);
+          const NormChannels here{mean + c, room.vectors + c, offset + c};
+          if (p.side) {
+            loop(y_room, x, here, rows, channels);
+            store_with_side(p, a, at, rows * channels, y_room, x_room);
+            return;
+          }
           float* y = p.sink.place(a.out[0].data, at, y_room);
-          p.loops->normalize(y, x, mean + c, gain + c, offset + c, rows, channels);
+          loop(y, x, here, rows, channels);
           p.sink.store(a.out[0].data, at, rows * channels, y_room);
         });
       },
@@ -158,24 +197,29 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
   return launch(
       [=](const Args& args) {
         const Room room(args, p, 3);
-        const float* mean = args.in[3].as<float>();
+        float* gain = room.vectors;
+        float* a = gain + p.channels;
+        float* b = a + p.channels;
+        const TensorView& variance = args.in[p.relu ? 5 : 4];
+        const NormChannels all{
+            args.in[p.relu ? 4 : 3].as<float>(), gain, args.in[3].as<float>(), p.least()};
+        const auto from = [&](std::int64_t c) {
+          return NormChannels{all.mean + c, all.gain + c, all.offset + c, all.least};
+        };
+        find_gain(p, args.in[2], variance, gain);
         const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
           alignas(64) float dy_room[k_run];
           alignas(64) float x_room[k_run];
           const float* dy = p.source.read(args.in[0].data, at, rows * columns, dy_room);
           const float* x = p.source.read(args.in[1].data, at, rows * columns, x_room);
-          p.loops->comoments(acc[0], acc[1], dy, x, mean + column, rows, columns);
+          p.loops->comoments[p.relu](acc[0], acc[1], dy, x, from(column), rows, columns);
         };
         blocks.fold<2>(room.partial, 0.0F, leaf, k_plus);
-        float* gain = room.vectors;
-        float* a = gain + p.channels;
-        float* b = a + p.channels;
         const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
         for (std::int64_t c = 0; c < p.channels; ++c) {
           const double s1 = blocks.joined(room.partial, 0, 0, c, k_plus);
           const double s2 = blocks.joined(room.partial, 1, 0, c, k_plus);
-          const double inverse = inverse_deviation(p, args.in[4].as<float>()[c]);
-          gain[c] = static_cast<float>(static_cast<double>(args.in[2].as<float>()[c]) * inverse);
+          const double inverse = inverse_deviation(p, variance.as<float>()[c]);
           a[c] = static_cast<float>(p.training ? s1 * share : 0);
           b[c] = static_cast<float>(p.training ? s2 * inverse * inverse * share : 0);
           args.out[1].as<float>()[c] = static_cast<float>(s2 * inverse);
@@ -186,7 +230,7 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
           const float* dy = p.source.read(args.in[0].data, at, rows * channels, rooms[0]);
           const float* x = p.source.read(args.in[1].data, at, rows * channels, rooms[1]);
           float* dx = p.sink.place(args.out[0].data, at, rooms[2]);
-          p.loops->normalize_grad(dx, dy, x, mean + c, gain + c, a + c, b + c, rows, channels);
+          p.loops->normalize_grad[p.relu](dx, dy, x, from(c), a + c, b + c, rows, channels);
           p.sink.store(args.out[0].data, at, rows * channels, rooms[2]);
         });
       },
@@ -204,6 +248,11 @@ Accepts accepts_norm(const NodeView& node, const Capabilities&) {
   if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
+  const auto sides = node.attrs().get_or<std::int64_t>("num_side_inputs", 0);
+  if (sides > 1) return Accepts::no("more than one side input");
+  if (sides == 1 && node.attrs().get<std::string>("activation_mode") != "Relu") {
+    return Accepts::no("a side input without Relu");
+  }
   return Accepts::yes();
 }
 
@@ -213,6 +262,8 @@ std::vector<Kernel> norm_kernels() {
   return {
       {"FusedBatchNormV3", "vector/norm", accepts_norm, prepare_norm, 0b1},
       {"FusedBatchNormGradV3", "vector/norm", accepts_norm, prepare_norm_grad, 0b11},
+      {"_FusedBatchNormEx", "vector/norm", accepts_norm, prepare_norm, 0b100001},
+      {"BatchNormReluGrad", "vector/norm", accepts_norm, prepare_norm_grad, 0b11},
   };
 }
 

@@ -1,0 +1,158 @@
+// Normalizations and the activations behind them: what moves in and what stays outside.
+
+#include "passes/fuse_norms.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
+#include "graph/verify.h"
+#include "passes/differentiate.h"
+
+namespace halfstep::test {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Value;
+
+bool always(const Graph&, const graph::Node&) { return true; }
+bool never(const Graph&, const graph::Node&) { return false; }
+
+Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
+  Graph fused = passes::fuse_norms(graph, graph::op_table(), runs);
+  graph::verify(fused, "fuse_norms");
+  return fused;
+}
+
+int count(const Graph& graph, std::string_view op) {
+  int found = 0;
+  for (int id = 0; id < graph.size(); ++id) found += graph.node(id).op == op;
+  return found;
+}
+
+/// x normalized, with a side input perhaps, behind a Relu; the gradients of all; a reader of the
+/// statistics.
+struct Block {
+  Graph graph;
+  Builder b{graph, graph::op_table()};
+  Value x, side, scale, offset, y, relu;
+
+  explicit Block(bool add, bool training = true) {
+    const Shape image{2, 4, 4, 3};
+    x = b.placeholder("x", DType::bfloat16, image);
+    side = b.placeholder("side", DType::bfloat16, image);
+    scale = b.placeholder("scale", DType::float32, {3});
+    offset = b.placeholder("offset", DType::float32, {3});
+    const Value mean = b.placeholder("mean", DType::float32, {3});
+    const Value variance = b.placeholder("variance", DType::float32, {3});
+    const int norm = b.add_node("FusedBatchNormV3",
+                                {x, scale, offset, mean, variance},
+                                {{"epsilon", 0.001}, {"is_training", training}},
+                                "norm");
+    y = {norm, 0};
+    relu = b.add("Relu", {add ? b.add("AddV2", {side, y}, {}, "sum") : y}, {}, "relu");
+    graph.fetches() = {{"relu", relu}, {"mean", b.add("Neg", {Value{norm, 1}})}};
+  }
+
+  void differentiate() {
+    const Value loss = graph::ops::reduce(b, "Sum", b.cast(relu, DType::float32));
+    const Value xs[] = {x, side, scale, offset};
+    const std::vector<Value> gradients = passes::differentiate(b, loss, xs);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].valid()) graph.fetches().push_back({std::to_string(i), gradients[i]});
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fuse norms: the Relu moves into the normalization and its gradient") {
+  for (const bool training : {true, false}) {
+    CAPTURE(training);
+    Block block(false, training);
+    block.differentiate();
+    REQUIRE(count(block.graph, "ReluGrad") == 1);
+    const Graph fused = fuse(block.graph);
+    for (std::string_view op : {"FusedBatchNormV3", "FusedBatchNormGradV3", "Relu", "ReluGrad"}) {
+      CAPTURE(op);
+      CHECK(count(fused, op) == 0);
+    }
+    CHECK(count(fused, "BatchNormReluGrad") == 1);
+    const int id = fused.find("relu");
+    REQUIRE(id >= 0);
+    CHECK(fused.node(id).op == "_FusedBatchNormEx");
+    CHECK(fused.node(id).attrs.get<std::string>("activation_mode") == "Relu");
+    CHECK(fused.node(id).attrs.get<bool>("is_training") == training);
+    CHECK(fused.node(id).inputs.size() == 5);
+  }
+}
+
+TEST_CASE("fuse norms: a sum and its Relu move in; the gradient of the sum stays outside") {
+  Block block(true);
+  block.differentiate();
+  const Graph fused = fuse(block.graph);
+  CHECK(count(fused, "Relu") == 0);
+  CHECK(count(fused, "AddV2") == 0);
+  CHECK(count(fused, "ReluGrad") == 1);
+  CHECK(count(fused, "FusedBatchNormGradV3") == 1);
+  const int id = fused.find("relu");
+  REQUIRE(id >= 0);
+  REQUIRE(fused.node(id).inputs.size() == 6);
+  CHECK(fused.node(fused.node(id).inputs[5].node).name == "side");
+}
+
+TEST_CASE("fuse norms: what no kernel would run stays as it is") {
+  Block block(false);
+  block.differentiate();
+  const Graph fused = fuse(block.graph, never);
+  CHECK(count(fused, "Relu") == 1);
+  CHECK(count(fused, "ReluGrad") == 1);
+  CHECK(count(fused, "FusedBatchNormGradV3") == 1);
+}
+
+TEST_CASE("fuse norms: a normalized value that somebody else reads stays") {
+  for (const bool add : {false, true}) {
+    CAPTURE(add);
+    Block block(add);
+    block.graph.fetches().push_back({"y", block.y});
+    const Graph fused = fuse(block.graph);
+    CHECK(count(fused, "FusedBatchNormV3") == 1);
+    CHECK(count(fused, "Relu") == 1);
+  }
+}
+
+TEST_CASE("fuse norms: a side input that comes later, or is spread, stays outside") {
+  Block block(false);
+  Builder& b = block.b;
+  const auto norm = [&] {
+    return Value{b.add_node("FusedBatchNormV3",
+                            {block.x, block.scale, block.offset, block.scale, block.offset}),
+                 0};
+  };
+  const Value first = norm();
+  const Value later = b.add("Neg", {block.side});
+  const Value spread = b.placeholder("spread", DType::bfloat16, {3});
+  graph::Graph& graph = block.graph;
+  graph.fetches() = {{"later", b.add("Relu", {b.add("AddV2", {first, later})})},
+                     {"spread", b.add("Relu", {b.add("AddV2", {norm(), spread})})}};
+  CHECK(count(fuse(graph), "_FusedBatchNormEx") == 0);
+}
+
+TEST_CASE("fuse norms: a ReluGrad whose result goes elsewhere too stays") {
+  Block block(false);
+  block.differentiate();
+  for (int id = 0; id < block.graph.size(); ++id) {
+    if (block.graph.node(id).op == "ReluGrad") block.graph.fetches().push_back({"g", {id, 0}});
+  }
+  const Graph fused = fuse(block.graph);
+  CHECK(count(fused, "ReluGrad") == 1);
+  CHECK(count(fused, "FusedBatchNormGradV3") == 1);
+  CHECK(count(fused, "_FusedBatchNormEx") == 1);
+}
+
+}  // namespace halfstep::test
