@@ -45,7 +45,6 @@ struct Pool {
 
   std::int64_t input_row() const { return w.input * channels; }
   std::int64_t output_row() const { return w.output * channels; }
-  std::int64_t input_image() const { return h.input * input_row(); }
   std::int64_t output_image() const { return h.output * output_row(); }
   /// The most cells a window can have.
   std::int64_t window() const { return h.size * w.size; }
@@ -75,13 +74,27 @@ struct Pool {
   }
 };
 
+/// The taps of output `o` that lie on existing cells; most windows are whole.
+struct Taps {
+  std::int64_t first, last;
+
+  Taps(const WindowAxis& axis, std::int64_t o) : first(0), last(axis.size) {
+    if (axis.inside(axis.cell(o, 0)) && axis.inside(axis.cell(o, axis.size - 1))) return;
+    first = axis.first_tap(o);
+    last = axis.last_tap(o);
+  }
+};
+
 /// The offsets of the cells of the window at output (i, j) in an image whose first row is `row`.
 std::span<const std::int64_t> find_cells(
     const Pool& p, std::int64_t i, std::int64_t j, std::int64_t row, std::int64_t* offsets) {
   std::int64_t* end = offsets;
-  for (std::int64_t k = p.h.first_tap(i); k < p.h.last_tap(i); ++k) {
-    for (std::int64_t l = p.w.first_tap(j); l < p.w.last_tap(j); ++l) {
-      *end++ = ((p.h.cell(i, k) - row) * p.w.input + p.w.cell(j, l)) * p.channels;
+  const Taps down(p.h, i);
+  const Taps across(p.w, j);
+  for (std::int64_t k = down.first; k < down.last; ++k) {
+    const std::int64_t start = (p.h.cell(i, k) - row) * p.w.input;
+    for (std::int64_t l = across.first; l < across.last; ++l) {
+      *end++ = (start + p.w.cell(j, l)) * p.channels;
     }
   }
   return {offsets, end};
@@ -119,23 +132,53 @@ Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
       p.workspace_bytes(room));
 }
 
-/// The gradient of one image: dx from dy, and for max from the op's input x.
+/// Rows [first, last) of the input whose gradient comes from rows [begin, end) of the output alone.
+struct Strip {
+  std::int64_t first, last, begin, end;
+};
+
+/// Whether no cell is in two windows of this axis: then each row of outputs has a strip of its own.
+bool apart(const WindowAxis& axis) { return axis.stride >= axis.dilation * (axis.size - 1) + 1; }
+
+Strip strip_of(const Pool& p, std::int64_t row) {
+  if (!apart(p.h)) return {0, p.h.input, 0, p.h.output};
+  const auto start = [&](std::int64_t i) {
+    return i == 0 ? 0 : i == p.h.output ? p.h.input : p.h.cell(i, p.h.first_tap(i));
+  };
+  return {start(row), start(row + 1), row, row + 1};
+}
+
+/// The strips of an image, and the most rows that one has.
+std::int64_t strips(const Pool& p) { return apart(p.h) ? p.h.output : 1; }
+std::int64_t strip_rows(const Pool& p) {
+  std::int64_t most = 0;
+  for (std::int64_t i = 0; i < strips(p); ++i) {
+    const Strip strip = strip_of(p, i);
+    most = std::max(most, strip.last - strip.first);
+  }
+  return most;
+}
+
+/// The gradient of one strip of an image: dx from dy, and for max from the op's input x.
 template <Kind kind>
-void pool_grad_image(
-    const Pool& p, const Args& args, std::int64_t image, std::int64_t* offsets, float* room) {
-  const std::int64_t cells = p.input_image();
-  const std::int64_t outputs = p.output_image();
+void pool_grad_strip(
+    const Pool& p, const Args& args, std::int64_t item, std::int64_t* offsets, float* room) {
+  const std::int64_t image = item / strips(p);
+  const Strip strip = strip_of(p, item % strips(p));
+  const std::int64_t at = (image * p.h.input + strip.first) * p.input_row();
+  const std::int64_t cells = (strip.last - strip.first) * p.input_row();
+  const std::int64_t outputs = (strip.end - strip.begin) * p.output_row();
   const auto* gradient = args.in[kind == Kind::max ? 2 : 1].data;
-  float* dx = p.sink.place(args.out[0].data, image * cells, room);
+  float* dx = p.sink.place(args.out[0].data, at, room);
   room += cells;
-  const float* dy = p.source.read(gradient, image * outputs, outputs, room);
+  const float* dy =
+      p.source.read(gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, room);
   room += outputs;
-  const float* x =
-      kind == Kind::max ? p.source.read(args.in[0].data, image * cells, cells, room) : nullptr;
+  const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, room) : nullptr;
   std::fill_n(dx, cells, 0.0F);
-  for (std::int64_t i = 0; i < p.h.output; ++i) {
+  for (std::int64_t i = strip.begin; i < strip.end; ++i) {
     for (std::int64_t j = 0; j < p.w.output; ++j, dy += p.channels) {
-      const auto window = find_cells(p, i, j, 0, offsets);
+      const auto window = find_cells(p, i, j, strip.first, offsets);
       if constexpr (kind == Kind::max) {
         p.loops->max_window_grad(dx, dy, x, window.data(), std::ssize(window), p.channels);
       } else {
@@ -143,17 +186,18 @@ void pool_grad_image(
       }
     }
   }
-  p.sink.store(args.out[0].data, image * cells, cells, dx);
+  p.sink.store(args.out[0].data, at, cells, dx);
 }
 
 template <Kind kind>
 Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.output().shape, capabilities);
-  const std::int64_t room = 2 * p.input_image() + p.output_image();
+  const std::int64_t outputs = apart(p.h) ? p.output_row() : p.output_image();
+  const std::int64_t room = 2 * strip_rows(p) * p.input_row() + outputs;
   return launch(
       [=](const Args& args) {
-        p.for_each(args, p.batch, room, [&](std::int64_t image, auto* offsets, auto* r) {
-          pool_grad_image<kind>(p, args, image, offsets, r);
+        p.for_each(args, p.batch * strips(p), room, [&](std::int64_t item, auto* offsets, auto* r) {
+          pool_grad_strip<kind>(p, args, item, offsets, r);
         });
       },
       p.workspace_bytes(room));
