@@ -39,7 +39,7 @@ Probe probe(const backend::Backend& device, DType dtype) {
     const Value y = b.add("MatMul", {x, x}, {}, "product");
     graph.fetches().emplace_back("y", b.cast(y, DType::float32));
     plan::Plan plan = plan::compile(graph, device);
-    const plan::State state(graph, 0, device.memory);
+    plan::State state(graph, 0, device.memory);
     plan::Arena arena(device.memory);
     arena.reserve(plan.arena_bytes());
     plan.bind(state, arena);

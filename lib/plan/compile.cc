@@ -6,6 +6,8 @@
 #include "passes/fuse_finite.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_products.h"
+#include "passes/fuse_updates.h"
+#include "passes/keep_packed.h"
 #include "passes/pack_products.h"
 #include "passes/prune.h"
 #include "plan/memory.h"
@@ -14,6 +16,7 @@
 namespace halfstep::plan {
 namespace {
 
+using graph::Attrs;
 using graph::Graph;
 using graph::Node;
 using graph::Value;
@@ -26,6 +29,9 @@ struct Target {
   bool runs(const Graph& graph, const Node& node) const {
     const backend::Kernel* kernel = backend::choose(backend, {graph, node}).kernel;
     return kernel != nullptr && !kernel->reference;
+  }
+  passes::Runs asks() const {
+    return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
   }
 };
 
@@ -45,20 +51,20 @@ constexpr std::array k_passes{
     // A normalization writes its result once, behind the activation.
     Pass{"fuse_norms",
          [](const Graph& g, const Target& target) {
-           return passes::fuse_norms(
-               g, graph::op_table(), [&](const Graph& graph, const Node& node) {
-                 return target.runs(graph, node);
-               });
+           return passes::fuse_norms(g, graph::op_table(), target.asks());
+         },
+         true},
+    // Updates and the check read what products write, without passes that widen and unscale it.
+    Pass{"fuse_updates",
+         [](const Graph& g, const Target& target) {
+           return passes::fuse_updates(g, graph::op_table(), target.asks());
          },
          true},
     // Matrix units read operands in an order of their own: each is brought into it once...
     Pass{"pack_products",
          [](const Graph& g, const Target& target) {
            return passes::pack_products(
-               g,
-               graph::op_table(),
-               [&](const Graph& graph, const Node& node) { return target.runs(graph, node); },
-               target.lowering.float16_products);
+               g, graph::op_table(), target.asks(), target.lowering.float16_products);
          },
          true},
     // ...by the product that computes it, where a product does.
@@ -68,10 +74,13 @@ constexpr std::array k_passes{
     // A library's products do to a result what follows it before they store it.
     Pass{"fuse_epilogues",
          [](const Graph& g, const Target& target) {
-           return passes::fuse_epilogues(
-               g, graph::op_table(), [&](const Graph& graph, const Node& node) {
-                 return target.runs(graph, node);
-               });
+           return passes::fuse_epilogues(g, graph::op_table(), target.asks());
+         },
+         true},
+    // Packed weights stay what they are between two updates of them.
+    Pass{"keep_packed",
+         [](const Graph& g, const Target& target) {
+           return passes::keep_packed(g, graph::op_table(), target.asks());
          },
          true},
 };
@@ -115,6 +124,7 @@ class Compiler {
     make_constants();
     lay_out();
     find_segments();
+    find_written();
     return std::move(impl_);
   }
 
@@ -234,6 +244,19 @@ class Compiler {
 
     Step step;
     step.node = id;
+    if (node.op == "PackedVariable") {
+      const Attrs& variable = impl_->graph.node(node.inputs[0].node).attrs;
+      const std::string& source = variable.get<std::string>("shared_name");
+      Slot slot{Slot::Home::derived,
+                {node.outputs[0].dtype, node.outputs[0].shape, nullptr},
+                0,
+                derived_name(source, node.attrs)};
+      assign({id, 0}, new_slot(std::move(slot), id));
+      step.out_slots.push_back(impl_->slot_of.at({id, 0}));
+      connect(step, view, kernel);
+      impl_->refreshes.push_back({std::move(step), source, {}});
+      return;
+    }
     const int source = takes_over(kernel, id);
     for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
       const graph::TensorType& type = node.outputs[static_cast<std::size_t>(port)];
@@ -247,15 +270,43 @@ class Compiler {
       assign({id, port}, slot);
       step.out_slots.push_back(slot);
     }
-    for (const Value& input : node.inputs) step.in_slots.push_back(impl_->slot_of.at(input));
+    workspaces_.push_back(blocks_.size());
+    blocks_.push_back({id, id, connect(step, view, kernel)});
+    impl_->steps.push_back(std::move(step));
+  }
+
+  /// Gives a step its inputs, views and launch; returns the bytes of workspace it wants.
+  std::size_t connect(Step& step, const backend::NodeView& view, const backend::Kernel& kernel) {
+    for (const Value& input : view.node.inputs) {
+      step.in_slots.push_back(impl_->slot_of.at(input));
+    }
     for (std::size_t s : step.in_slots) step.in.push_back(impl_->slots[s].view);
     for (std::size_t s : step.out_slots) step.out.push_back(impl_->slots[s].view);
-
     backend::Prepared prepared = backend_.prepare(kernel, view);
     step.launch = std::move(prepared.launch);
-    workspaces_.push_back(blocks_.size());
-    blocks_.push_back({id, id, prepared.workspace_bytes});
-    impl_->steps.push_back(std::move(step));
+    return prepared.workspace_bytes;
+  }
+
+  /// The same for all plans that pack a variable alike.
+  static std::string derived_name(const std::string& variable, const Attrs& packing) {
+    return fmt::format("{} as {} on side {}{}",
+                       variable,
+                       name(packing.get<DType>("dtype")),
+                       packing.get<std::string>("side"),
+                       packing.get<bool>("transpose") ? ", transposed" : "");
+  }
+
+  void find_written() {
+    const Graph& graph = impl_->graph;
+    for (const Step& step : impl_->steps) {
+      const Node& node = graph.node(step.node);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
+        const std::string& variable =
+            graph.node(node.inputs[i].node).attrs.get<std::string>("shared_name");
+        impl_->written.push_back({variable, nullptr});
+      }
+    }
   }
 
   void make_constants() {

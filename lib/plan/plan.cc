@@ -41,18 +41,23 @@ std::size_t Plan::arena_bytes() const { return impl_->arena_bytes; }
 std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
 bool Plan::packs() const {
   for (const Step& step : impl_->steps) {
-    const std::string& op = impl_->graph.node(step.node).op;
-    if (op == "PackedMatMul" || op == "FusedMatMul" || op == "_FusedBatchNormEx") return true;
+    const graph::Node& node = impl_->graph.node(step.node);
+    if (node.def->stage == graph::Stage::lowered && node.op != "AllFinite") return true;
   }
   return false;
 }
 
-void Plan::bind(const State& state, const Arena& arena) {
+void Plan::bind(State& state, const Arena& arena) {
   impl_->recording = nullptr;
   require(arena.bytes() >= impl_->arena_bytes,
           "an arena of {} bytes for a plan of {}",
           arena.bytes(),
           impl_->arena_bytes);
+  for (Refresh& r : impl_->refreshes) {
+    const Slot& slot = impl_->slots[r.step.out_slots[0]];
+    r.derived = &state.derived(slot.variable, r.source, slot.view.bytes());
+  }
+  for (Written& w : impl_->written) w.version = &state.version(w.name);
   for (Slot& slot : impl_->slots) {
     switch (slot.home) {
       case Slot::Home::arena:
@@ -73,17 +78,16 @@ void Plan::bind(const State& state, const Arena& arena) {
         slot.view.data = variable.data;
         break;
       }
+      case Slot::Home::derived:
+        slot.view.data = state.derived(slot.variable).buffer.data();
+        break;
     }
   }
   for (Step& step : impl_->steps) {
-    for (std::size_t i = 0; i < step.in_slots.size(); ++i) {
-      step.in[i].data = impl_->slots[step.in_slots[i]].view.data;
-    }
-    for (std::size_t i = 0; i < step.out_slots.size(); ++i) {
-      step.out[i].data = impl_->slots[step.out_slots[i]].view.data;
-    }
+    impl_->connect(step);
     step.workspace = arena.data() + step.workspace_offset;
   }
+  for (Refresh& r : impl_->refreshes) impl_->connect(r.step);
 }
 
 TensorView Plan::input(std::string_view name) const {
@@ -119,23 +123,29 @@ void Plan::copy_inputs(const Plan& other) {
 }
 
 void Plan::run() {
+  impl_->refresh();
   if (!impl_->device || !impl_->warm) {
     // The first step of a device loads kernels and libraries, which cannot be recorded.
     impl_->launch_all();
     impl_->warm = true;
-    return;
+  } else {
+    if (!impl_->recording) {
+      impl_->recording = impl_->device->record([this] { impl_->launch_all(); });
+    }
+    impl_->recording->replay();
   }
-  if (!impl_->recording) {
-    impl_->recording = impl_->device->record([this] { impl_->launch_all(); });
-  }
-  impl_->recording->replay();
+  impl_->note_written();
 }
 
-void Plan::enqueue() { impl_->launch_all(); }
+void Plan::enqueue() {
+  require(impl_->refreshes.empty(), "what is kept beside variables cannot be recorded");
+  impl_->launch_all();
+}
 
 void Plan::run(PhaseSeconds& seconds) {
   if (impl_->device) return run();
   using Clock = std::chrono::steady_clock;
+  impl_->refresh();
   Clock::time_point begin = Clock::now();
   for (const Segment& segment : impl_->segments) {
     for (std::size_t i = segment.first; i < segment.last; ++i) {
@@ -147,9 +157,11 @@ void Plan::run(PhaseSeconds& seconds) {
         std::chrono::duration<double>(end - begin).count();
     begin = end;
   }
+  impl_->note_written();
 }
 
 void Plan::trace(const Observer& observer) {
+  impl_->refresh();
   for (Step& step : impl_->steps) {
     const graph::Node& node = impl_->graph.node(step.node);
     if (node.origin.phase == graph::Phase::update) continue;
@@ -165,6 +177,7 @@ void Plan::trace(const Observer& observer) {
 
 void Plan::profile(std::span<double> seconds) {
   using Clock = std::chrono::steady_clock;
+  impl_->refresh();
   for (Step& step : impl_->steps) {
     const Clock::time_point start = Clock::now();
     step.launch->run({step.in, step.out, step.workspace});
@@ -172,6 +185,7 @@ void Plan::profile(std::span<double> seconds) {
     seconds[static_cast<std::size_t>(step.node)] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }
+  impl_->note_written();
 }
 
 }  // namespace halfstep::plan

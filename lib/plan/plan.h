@@ -60,13 +60,13 @@ class Plan {
   std::size_t arena_bytes() const;
   /// Bytes of constants it holds itself.
   std::size_t constant_bytes() const;
-  /// Whether some values exist only packed or inside fused ops, where trace() cannot show them.
+  /// Whether lowering has left values out, or packed them, so that trace() cannot show them.
   bool packs() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
   /// before run() and again when the arena has grown.
   /// Errors: InternalError when the state lacks a variable or has it with another type.
-  void bind(const State& state, const Arena& arena);
+  void bind(State& state, const Arena& arena);
 
   /// The place of an input slot (Placeholder) and of a fetch in the backend's memory; valid after
   /// bind().

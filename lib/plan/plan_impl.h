@@ -1,6 +1,7 @@
 #pragma once
 // What a Plan holds; shared by compile.cc, which fills it, and plan.cc, which runs it.
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,11 +14,11 @@ namespace halfstep::plan {
 
 /// A piece of memory with the type it is seen as; several values may share one (aliases).
 struct Slot {
-  enum class Home { arena, constant, variable };
+  enum class Home { arena, constant, variable, derived };
   Home home = Home::arena;
   TensorView view;
   std::size_t offset = 0;
-  std::string variable;
+  std::string variable;  ///< or the name of what is derived from one
 };
 
 struct Step {
@@ -27,6 +28,19 @@ struct Step {
   std::vector<TensorView> in, out;
   std::size_t workspace_offset = 0;
   std::byte* workspace = nullptr;
+};
+
+/// Makes what is derived from a variable anew.
+struct Refresh {
+  Step step;
+  std::string source;
+  State::Derived* derived = nullptr;
+};
+
+/// A variable that the plan writes.
+struct Written {
+  std::string name;
+  std::uint64_t* version = nullptr;
 };
 
 /// A run of steps of one phase, [first, last).
@@ -47,8 +61,34 @@ struct Plan::Impl {
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
   std::vector<Segment> segments;
+  std::vector<Refresh> refreshes;
+  std::vector<Written> written;
   backend::Buffer constants;
   std::size_t arena_bytes = 0;
+
+  /// Gives the views of a step the addresses of their slots.
+  void connect(Step& step) const {
+    for (std::size_t i = 0; i < step.in_slots.size(); ++i) {
+      step.in[i].data = slots[step.in_slots[i]].view.data;
+    }
+    for (std::size_t i = 0; i < step.out_slots.size(); ++i) {
+      step.out[i].data = slots[step.out_slots[i]].view.data;
+    }
+  }
+
+  /// Before and after a step: what is derived from variables follows them.
+  void refresh() {
+    for (Refresh& r : refreshes) {
+      if (r.derived->made_from == *r.derived->version) continue;
+      r.step.launch->run({r.step.in, r.step.out, nullptr});
+      r.derived->made_from = *r.derived->version;
+    }
+  }
+  void note_written() {
+    for (const Written& w : written) ++*w.version;
+    // The updates of this plan have written what is derived, too.
+    for (const Refresh& r : refreshes) r.derived->made_from = *r.derived->version;
+  }
 
   void launch_all() {
     for (Step& step : steps) step.launch->run({step.in, step.out, step.workspace});

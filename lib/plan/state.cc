@@ -57,6 +57,7 @@ State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<back
     entries_.push_back({variable, std::move(tensor), bytes});
     bytes += (entries_.back().tensor.bytes() + alignment - 1) / alignment * alignment;
   }
+  versions_.assign(entries_.size(), 1);
   if (memory_->is_host()) return;
   device_ = backend::Buffer(memory_, bytes);
   to_device();
@@ -70,7 +71,12 @@ void State::to_host() const {
   }
 }
 
+void State::note_written() {
+  for (std::uint64_t& version : versions_) ++version;
+}
+
 void State::to_device() {
+  note_written();
   if (memory_->is_host()) return;
   for (const Entry& entry : entries_) {
     memory_->upload(entry.tensor.view().data, device_.data() + entry.offset, entry.tensor.bytes());
@@ -87,6 +93,31 @@ void State::set_back(const backend::Buffer& copy) {
   require(
       copy.bytes() == device_.bytes(), "{} bytes for a state of {}", copy.bytes(), device_.bytes());
   memory_->copy(copy.data(), device_.data(), copy.bytes());
+  note_written();
+}
+
+std::uint64_t& State::version(std::string_view name) {
+  const auto it = index_.find(name);
+  require(it != index_.end(), "no variable '{}'", name);
+  return versions_[it->second];
+}
+
+State::Derived& State::derived(const std::string& name,
+                               std::string_view variable,
+                               std::size_t bytes) {
+  const auto [it, first] = derived_.try_emplace(name);
+  if (first) {
+    it->second.buffer = backend::Buffer(memory_, bytes);
+    it->second.version = &version(variable);
+  }
+  require(it->second.buffer.bytes() == bytes, "'{}' has two sizes", name);
+  return it->second;
+}
+
+std::size_t State::derived_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [name, derived] : derived_) bytes += derived.buffer.bytes();
+  return bytes;
 }
 
 const State::Entry& State::entry(std::string_view name) const {

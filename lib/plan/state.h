@@ -30,7 +30,8 @@ class State {
         std::uint64_t seed,
         std::shared_ptr<backend::Memory> memory = backend::host_memory());
 
-  /// Brings what steps have made to the host side, and what the host has written to the device.
+  /// Brings what steps have made to the host side, and what the host has written to where plans
+  /// see it; to be called after each write to the host side.
   void to_host() const;
   void to_device();
 
@@ -47,6 +48,7 @@ class State {
   template <class T>
   void write(std::string_view name, T value) {
     memory_->upload(&value, view(name).data, sizeof(T));
+    ++version(name);
   }
 
   /// The host side; to_host() brings it up to date.
@@ -66,6 +68,21 @@ class State {
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);
 
+  /// Counts the writes to a variable that plans and the host make.
+  std::uint64_t& version(std::string_view name);
+  /// Something made of a variable and kept beside it in the backend's memory, such as its packed
+  /// form; never saved. It holds when it was made from the variable's present version.
+  struct Derived {
+    backend::Buffer buffer;
+    const std::uint64_t* version = nullptr;  ///< of the variable
+    std::uint64_t made_from = 0;             ///< the version it follows; 0: none yet
+  };
+  /// What `name` stands for, made of `variable`; reserved by the first who asks. Stays where it is.
+  /// Errors: UserError(memory).
+  Derived& derived(const std::string& name, std::string_view variable, std::size_t bytes);
+  const Derived& derived(const std::string& name) const { return derived_.at(name); }
+  std::size_t derived_bytes() const;
+
   /// The device side and its bytes.
   std::byte* device_data() const { return device_.data(); }
   std::size_t device_bytes() const { return device_.bytes(); }
@@ -76,11 +93,14 @@ class State {
  private:
   std::string hash(bool all) const;
   const Entry& entry(std::string_view name) const;
+  void note_written();
 
   std::shared_ptr<backend::Memory> memory_;
   backend::Buffer device_;  ///< empty where the memory is the host's
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;
+  std::vector<std::uint64_t> versions_;  ///< of the entries
+  std::map<std::string, Derived> derived_;
 };
 
 /// Fills `tensor` as `initializer` says, keyed by the run's seed and the variable's name.

@@ -130,9 +130,8 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "AllFinite UpdateLossScale LearningRate PackOperand PackedMatMul FusedMatMul "
-        "BatchNormReluGrad "
-        "GatherBatch LogScalars KeepState"},
+        "AllFinite FusedUpdate UpdateLossScale LearningRate PackOperand PackedVariable "
+        "PackedMatMul FusedMatMul BatchNormReluGrad GatherBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

@@ -181,7 +181,7 @@ Json model_schema() {
                     {"trainable_parameters", s::integer("number")},
                     {"fixed_parameters", s::integer("number")},
                     {"forward_flops", s::number("of a batch")},
-                    {"planned_state_bytes", s::integer("weights, slots, statistics")},
+                    {"planned_state_bytes", s::integer("variables, packed weights")},
                     {"planned_arena_bytes", s::integer("activations, gradients, workspaces")}},
                    "a model");
 }

@@ -241,7 +241,7 @@ Json memory() {
                  {"device_peak_reserved_bytes",
                   integer("in use, by libraries and other processes too; 0 on the CPU")},
                  {"host_peak_rss_bytes", integer("largest resident set of the process")},
-                 {"planned_state_bytes", integer("weights, slots, statistics")},
+                 {"planned_state_bytes", integer("variables, packed weights")},
                  {"planned_arena_bytes", integer("activations, gradients, workspaces")},
                  {"data_bytes", integer("samples and labels held")}},
                 "memory, in bytes");

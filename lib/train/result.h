@@ -108,7 +108,7 @@ struct TimeToAccuracy {
 };
 
 struct MemoryUse {
-  std::size_t state_bytes = 0;  ///< weights, slots, statistics
+  std::size_t state_bytes = 0;  ///< weights, slots, statistics, weights kept packed
   std::size_t arena_bytes = 0;  ///< planned: activations, gradients, workspaces
   std::size_t data_bytes = 0;
   std::uint64_t peak_rss_bytes = 0;

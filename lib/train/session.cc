@@ -207,7 +207,7 @@ void Session::check_memory(std::size_t needed, std::int64_t batch) const {
 
 MemoryUse Session::memory() const {
   MemoryUse use;
-  use.state_bytes = state_->bytes();
+  use.state_bytes = state_->bytes() + state_->derived_bytes();
   use.arena_bytes = arena_.bytes();
   use.data_bytes = dataset_.train.images.bytes() + dataset_.train.labels.bytes() +
                    dataset_.test.images.bytes() + dataset_.test.labels.bytes();

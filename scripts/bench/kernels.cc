@@ -143,8 +143,11 @@ void bench_updates(const backend::Backend& cpu) {
     for (const graph::Port& port : graph::op_table().find(op)->inputs) {
       if (port.optional) continue;
       if (port.fixed == DType::resource) {
-        inputs.push_back(b.variable(
-            {.name = port.name, .type = {DType::float32, shape}, .initializer = {.a = 0.5}}));
+        graph::Variable variable;
+        variable.name = port.name;
+        variable.type.shape = shape;
+        variable.initializer.a = 0.5;
+        inputs.push_back(b.variable(std::move(variable)));
         tensors += 2;
       } else if (port.name == "grad" || port.name == "delta") {
         inputs.push_back(b.placeholder("gradient", DType::float32, shape));
@@ -154,7 +157,7 @@ void bench_updates(const backend::Backend& cpu) {
     }
     b.add_node(op, inputs);
     plan::Plan plan = plan::compile(graph, cpu);
-    const plan::State state(graph, 1);
+    plan::State state(graph, 1);
     plan::Arena arena;
     arena.reserve(plan.arena_bytes());
     plan.bind(state, arena);

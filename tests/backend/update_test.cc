@@ -316,6 +316,67 @@ TEST_CASE("updates: an unguarded NaN reaches the weight, and only its own elemen
   }
 }
 
+TEST_CASE("fused update: the same bits as widening, unscaling, the update, and packing after it") {
+  const Shape shape{77, 4200};  // parts of blocks, and more columns than are packed at a time
+  for (const backend::Backend& device : {backend::cpu_reference(), backend::cpu_backend(2)}) {
+    CAPTURE(device.name);
+    for (const Case& c : cases()) {
+      CAPTURE(c.name);
+      for (const DType dtype : {DType::bfloat16, DType::float16}) {
+        CAPTURE(name(dtype));
+        Lab apart(device), fused(device);
+        std::vector<Value> want, got;
+        const Tensor gradient = random_tensor(dtype, shape, 100);
+        const auto inputs = [&](Lab& lab, std::vector<Value>& handles, Value g) {
+          for (int i = 0; i <= c.slots; ++i) {
+            handles.push_back(
+                lab.variable("v" + std::to_string(i), initial(DType::float32, shape, c, i)));
+          }
+          std::vector<Value> all = handles;
+          for (double x : c.before({}, 1)) all.push_back(lab.b().scalar(DType::float32, x));
+          all.push_back(g);
+          for (double x : c.after({}, 1)) all.push_back(lab.b().scalar(DType::float32, x));
+          return all;
+        };
+        graph::Builder& b = apart.b();
+        const Value factor = b.scalar(DType::float32, 0.375);
+        const Value g = b.cast(apart.input(gradient.clone()), DType::float32);
+        b.add_node(c.op, inputs(apart, want, b.add("Mul", {g, factor})), c.attrs);
+
+        std::vector<Value> all = inputs(fused, got, fused.input(gradient.clone()));
+        all.push_back(fused.b().scalar(DType::float32, 0.375));
+        Attrs attrs = c.attrs;
+        attrs.set("rule", c.op);
+        attrs.set("packed", std::int64_t{2});
+        std::vector<Value> packed;
+        std::vector<Attrs> packings;
+        for (const bool transpose : {false, true}) {
+          packings.push_back(
+              {{"dtype", dtype}, {"side", std::string("b")}, {"transpose", transpose}});
+          packed.push_back(fused.b().add("PackedVariable", {got[0]}, packings.back()));
+          all.push_back(packed.back());
+        }
+        fused.b().add_node("FusedUpdate", all, attrs);
+        apart.run();
+        fused.run();
+        const auto same = [](const Tensor& x, const Tensor& y) {
+          return x.bytes() == y.bytes() &&
+                 std::memcmp(x.view().data, y.view().data, x.bytes()) == 0;
+        };
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          CHECK(same(apart.held(want[i]), fused.held(got[i])));
+        }
+        for (std::size_t i = 0; i < packed.size(); ++i) {
+          Lab after(device);
+          const Value w = after.input(fused.held(got[0]).clone());
+          CHECK(same(fused.result(packed[i]),
+                     after.evaluate(after.b().add("PackOperand", {w}, packings[i]))));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("centered rmsprop: a variance that rounds below zero counts as zero") {
   Lab lab;
   // The same gradient over and over: its mean square and squared mean differ by rounding alone.

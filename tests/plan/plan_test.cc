@@ -214,7 +214,7 @@ TEST_CASE("plan: a trace shows every launch and leaves the variables as they are
 TEST_CASE("plan: an arena too small and a state of another model are bugs that are caught") {
   const graph::Graph graph = step_graph("float32", k_batch);
   Plan plan = compile(graph, cpu());
-  const State state(graph, 7);
+  State state(graph, 7);
   Arena small;
   small.reserve(plan.arena_bytes() - 1);
   CHECK_THROWS_AS(plan.bind(state, small), InternalError);
@@ -224,10 +224,12 @@ TEST_CASE("plan: an arena too small and a state of another model are bugs that a
 
   graph::Graph fewer = graph;
   fewer.variables().pop_back();
-  CHECK_THROWS_AS(plan.bind(State(fewer, 7), arena), InternalError);
+  State lacking(fewer, 7);
+  CHECK_THROWS_AS(plan.bind(lacking, arena), InternalError);
   graph::Graph other = graph;
   other.variables()[0].type.shape = {1, 2, 3};
-  CHECK_THROWS_AS(plan.bind(State(other, 7), arena), InternalError);
+  State unlike(other, 7);
+  CHECK_THROWS_AS(plan.bind(unlike, arena), InternalError);
   CHECK_THROWS_AS(plan.fetch("nothing"), InternalError);
   CHECK_THROWS_AS(plan.input("nothing"), InternalError);
   CHECK(plan.has_input("images"));

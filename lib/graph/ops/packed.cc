@@ -3,6 +3,8 @@
 //   PackOperand    x as one side of a product whose values are of `dtype`; a float32 x is rounded
 //                  to it first. Side a: rows x depth, side b: depth x columns; transpose: x lies
 //                  the other way round.
+//   PackedVariable the same of a variable, kept from step to step: it is packed anew when the
+//                  variable was written by other means than a FusedUpdate that writes both.
 //   PackedMatMul   y = a b over operands packed from values of T, summed in float32; then
 //                  y += bias, y = activation(y), y = mask ? y : 0, as far as asked for, and one
 //                  rounding to T. args = [bias] [mask]; the mask is another product's form M.
@@ -19,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -28,14 +31,23 @@ Shape bytes(std::int64_t rows, std::int64_t depth, DType dtype) {
   return Shape{packed_bytes(rows, depth, dtype)};
 }
 
-std::vector<Shape> infer_pack(const InferContext& c) {
-  const Shape& x = c.input(0).shape;
+std::vector<Shape> packed_shape(const InferContext& c, const Shape& x) {
   const std::string& side = c.node.attrs.get<std::string>("side");
   if (x.rank() != 2) throw ShapeError("only matrices are packed, got " + to_string(x));
   if (side != "a" && side != "b") throw ShapeError("the side must be a or b, got '" + side + "'");
   const bool rows_first = (side == "a") != c.node.attrs.get<bool>("transpose");
   const DType dtype = c.node.attrs.get<DType>("dtype");
   return {rows_first ? bytes(x[0], x[1], dtype) : bytes(x[1], x[0], dtype)};
+}
+
+std::vector<Shape> infer_pack(const InferContext& c) { return packed_shape(c, c.input(0).shape); }
+
+std::vector<Shape> infer_pack_variable(const InferContext& c) {
+  const TensorType x = variable_type(c.graph, c.node.inputs[0]);
+  if (x.dtype != DType::float32) {
+    throw ShapeError(fmt::format("a packed variable must be float32, got {}", name(x.dtype)));
+  }
+  return packed_shape(c, x.shape);
 }
 
 std::vector<Shape> infer_product(const InferContext& c) {
@@ -100,6 +112,10 @@ std::vector<OpDef> packed_ops() {
              "T: {bfloat16, half, float}, dtype: {bfloat16, half}, side: string, "
              "transpose: bool = false",
              {.infer = infer_pack, .stage = Stage::lowered}),
+      define("PackedVariable",
+             "handle: resource -> packed: uint8",
+             "dtype: {bfloat16, half}, side: string, transpose: bool = false",
+             {.infer = infer_pack_variable, .stage = Stage::lowered}),
       define("PackedMatMul",
              "a: uint8, b: uint8, args: Targs -> results: Tresults",
              "T: {bfloat16, half}, Targs: list(type), Tresults: list(type), m: int, n: int, "

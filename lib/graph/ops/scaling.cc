@@ -1,5 +1,8 @@
 // The finite check, the loss scale that follows from it, and the learning rate.
 //
+// AllFinite: whether all elements of all values are finite; with `unscaled` the last value is one
+// float32 number, and the others are looked at as float32 multiplied by it.
+//
 // UpdateLossScale, with good = good_steps before the step:
 //   ok:  if good + 1 >= growth_steps (== with grow_on_equal): scale *= growth_factor, good = 0 and
 //        hysteresis_left = hysteresis; otherwise good += 1. With `guard` a growth that overflows
@@ -41,7 +44,10 @@ void expect_scalar(const InferContext& c, std::size_t i) {
                                to_string(c.input(i).shape)));
 }
 
-std::vector<Shape> infer_all_finite(const InferContext&) { return {Shape{}}; }
+std::vector<Shape> infer_all_finite(const InferContext& c) {
+  if (c.node.attrs.get<bool>("unscaled")) expect_scalar(c, c.inputs() - 1);
+  return {Shape{}};
+}
 
 std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
   constexpr std::array k_wanted{DType::float32, DType::int32, DType::int32};
@@ -92,7 +98,7 @@ std::vector<OpDef> scaling_ops() {
   return {
       define("AllFinite",
              "values: Tin -> ok: bool",
-             "Tin: list(type)",
+             "Tin: list(type), unscaled: bool = false",
              {.infer = infer_all_finite, .stage = Stage::lowered}),
       define("UpdateLossScale",
              "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool",

@@ -13,9 +13,14 @@
 //   AdamW            w -= w * weight_decay * lr, then Adam
 //   AdagradV2        a += g^2 (if update_slots);  w -= lr * g / sqrt(a + epsilon)
 // beta_power is beta to the number of this update, the first being 1.
+//
+// FusedUpdate comes from lowering: the update `rule`, whose gradient may have a dtype of its own
+// and is multiplied by `unscale` in float32 first; then the new variable is packed into each of
+// `packed`, the PackedVariables of it. args = the rule's inputs, unscale: T, packed, [ok].
 
 #include <fmt/core.h>
 
+#include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -32,8 +37,7 @@ std::vector<Shape> infer_update(const InferContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     if (i == gradient) continue;
     if (c.input(i).dtype == DType::resource) {
-      const Attrs& handle = c.graph.node(c.node.inputs[i].node).attrs;
-      const TensorType type{handle.get<DType>("dtype"), handle.get<Shape>("shape")};
+      const TensorType type = variable_type(c.graph, c.node.inputs[i]);
       if (type == TensorType{c.input(gradient).dtype, wanted}) continue;
       throw ShapeError(fmt::format("variable '{}' is {} {}, its gradient {} {}",
                                    ports[i].name,
@@ -50,6 +54,31 @@ std::vector<Shape> infer_update(const InferContext& c) {
   return {};
 }
 
+std::vector<Shape> infer_fused_update(const InferContext& c) {
+  const FusedUpdatePorts ports = fused_update_ports(c.node);
+  const DType dtype = c.node.attrs.get<DType>("T");
+  const std::size_t wanted = ports.packed_end + (ports.guarded ? 1 : 0);
+  if (c.inputs() != wanted) {
+    throw ShapeError(fmt::format("{} inputs, wanted {}", c.inputs(), wanted));
+  }
+  const Shape& shape = c.input(ports.rule.gradient).shape;
+  for (std::size_t i = 0; i < ports.rule.resources; ++i) {
+    const TensorType type = variable_type(c.graph, c.node.inputs[i]);
+    if (type == TensorType{dtype, shape}) continue;
+    throw ShapeError(fmt::format("a variable is {} {}, its gradient {}",
+                                 name(type.dtype),
+                                 to_string(type.shape),
+                                 to_string(shape)));
+  }
+  for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
+    const Node& packed = c.graph.node(c.node.inputs[i].node);
+    if (packed.op != "PackedVariable" || packed.inputs[0] != c.node.inputs[0]) {
+      throw ShapeError(fmt::format("input {} is not the updated variable, packed", i));
+    }
+  }
+  return {};
+}
+
 OpDef update(std::string_view name, std::string_view inputs, std::string_view attrs = "") {
   return define(name,
                 fmt::format("{}, ok?: bool", inputs),
@@ -58,6 +87,36 @@ OpDef update(std::string_view name, std::string_view inputs, std::string_view at
 }
 
 }  // namespace
+
+UpdatePorts update_ports(const OpDef& op) {
+  UpdatePorts ports;
+  for (const Port& port : op.inputs) {
+    if (port.optional) continue;
+    if (port.fixed == DType::resource) ++ports.resources;
+    if (port.name == "grad" || port.name == "delta") ports.gradient = ports.inputs;
+    ++ports.inputs;
+  }
+  require(ports.resources > 0 && ports.gradient > 0, "{} is no update", op.name);
+  return ports;
+}
+
+FusedUpdatePorts fused_update_ports(const Node& node) {
+  const std::string& rule = node.attrs.get<std::string>("rule");
+  const OpDef* op = op_table().find(rule);
+  require(op != nullptr, "there is no op {}", rule);
+  FusedUpdatePorts ports{.rule = update_ports(*op)};
+  ports.unscale = ports.rule.inputs;
+  ports.packed_begin = ports.unscale + 1;
+  ports.packed_end =
+      ports.packed_begin + static_cast<std::size_t>(node.attrs.get<std::int64_t>("packed"));
+  ports.guarded = node.attrs.get<bool>("guarded");
+  return ports;
+}
+
+TensorType variable_type(const Graph& graph, Value handle) {
+  const Attrs& attrs = graph.node(handle.node).attrs;
+  return {attrs.get<DType>("dtype"), attrs.get<Shape>("shape")};
+}
 
 std::vector<OpDef> update_ops() {
   constexpr std::string_view k_locking = "use_locking: bool = false";
@@ -87,6 +146,11 @@ std::vector<OpDef> update_ops() {
       update("ResourceApplyAdagradV2",
              "var: resource, accum: resource, lr: T, epsilon: T, grad: T",
              "use_locking: bool = false, update_slots: bool = true"),
+      define("FusedUpdate",
+             "args: Targs",
+             "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, "
+             "guarded: bool = false, use_nesterov: bool = false, update_slots: bool = true",
+             {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
   };
 }
 

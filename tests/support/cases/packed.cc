@@ -47,6 +47,14 @@ std::vector<OpCase> packed_cases() {
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const std::string side : {"a", "b"}) {
       for (const bool transpose : {false, true}) {
+        cases.push_back({.name = fmt::format("PackedVariable/{} as {}{}",
+                                             halfstep::name(dtype),
+                                             transpose ? "transposed " : "",
+                                             side),
+                         .op = "PackedVariable",
+                         .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}},
+                         .inputs = {typed(variable({37, 70}), DType::float32)},
+                         .check_gradient = false});
         cases.push_back({.name = fmt::format("PackOperand/{} as {}{}",
                                              halfstep::name(dtype),
                                              transpose ? "transposed " : "",

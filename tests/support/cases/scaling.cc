@@ -16,6 +16,12 @@ std::vector<OpCase> scaling_cases() {
   for (DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64}) {
     add("AllFinite", name(dtype), {typed(uniform({70'001}), dtype)});
     add("AllFinite", fmt::format("{} special", name(dtype)), {typed(special({301}), dtype)});
+    for (const double factor : {0.25, 0x1p+126}) {
+      add("AllFinite",
+          fmt::format("{} times {}", name(dtype), factor),
+          {typed(uniform({70'001}), dtype), typed(number(factor), DType::float32)},
+          {{"unscaled", true}});
+    }
   }
   add("AllFinite",
       "several",

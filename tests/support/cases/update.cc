@@ -46,6 +46,16 @@ std::vector<OpCase> optimizer_cases() {
         {w, positive, lr, epsilon, g},
         {{"update_slots", update_slots}});
   }
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    cases.push_back(
+        {.name = fmt::format("FusedUpdate/{}", name(dtype)),
+         .op = "FusedUpdate",
+         .attrs = {{"rule", std::string("ResourceApplyKerasRMSProp")}, {"guarded", true}},
+         .inputs = {w, positive, lr, rho, epsilon, typed(g, dtype), number(0.25), flags({})},
+         .terms = 16,
+         .magnitude = 8,
+         .check_gradient = false});
+  }
   return cases;
 }
 

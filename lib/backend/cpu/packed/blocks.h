@@ -60,9 +60,15 @@ struct FinishBlock {
 using Finish = void (*)(const FinishBlock& block);
 
 struct Blocks {
-  PackSteps pack[2][2];  ///< [bfloat16, float16 values][side]
-  Finish finish[2];      ///< [bfloat16, float16]
+  PackSteps pack[2][2];         ///< [bfloat16, float16 values][side]
+  PackStep pack_past[2][2][2];  ///< the same of x in the values' dtype, past the caches; [Run]
+  Finish finish[2];             ///< [bfloat16, float16]
+  void (*fence)();              ///< before other threads may read what went past the caches
 };
+
+/// Packed operands of at least this many bytes leave the caches before they are read again, and
+/// need not enter them.
+inline constexpr std::int64_t k_past_bytes = std::int64_t{4} << 20;
 
 /// The best table that `isa` can run.
 const Blocks& blocks(Isa isa);

@@ -14,9 +14,21 @@ namespace {
 // The same on the way out.
 #include "backend/cpu/packed/isa/avx512_finish.inc"
 
-constexpr Blocks k_blocks{.pack = {{k_pack_steps<Bfloat16, 'a'>, k_pack_steps<Bfloat16, 'b'>},
-                                   {k_pack_steps<Float16, 'a'>, k_pack_steps<Float16, 'b'>}},
-                          .finish = {finish<Bfloat16>, finish<Float16>}};
+template <class Value, char side, Run run>
+constexpr PackStep k_past = pack_step<Value, Value, side, run, true>;
+
+void fence() { _mm_sfence(); }
+
+constexpr Blocks k_blocks{
+    .pack = {{k_pack_steps<Bfloat16, 'a'>, k_pack_steps<Bfloat16, 'b'>},
+             {k_pack_steps<Float16, 'a'>, k_pack_steps<Float16, 'b'>}},
+    .pack_past =
+        {{{k_past<Bfloat16, 'a', Run::along_depth>, k_past<Bfloat16, 'a', Run::across_depth>},
+          {k_past<Bfloat16, 'b', Run::along_depth>, k_past<Bfloat16, 'b', Run::across_depth>}},
+         {{k_past<Float16, 'a', Run::along_depth>, k_past<Float16, 'a', Run::across_depth>},
+          {k_past<Float16, 'b', Run::along_depth>, k_past<Float16, 'b', Run::across_depth>}}},
+    .finish = {finish<Bfloat16>, finish<Float16>},
+    .fence = fence};
 
 }  // namespace
 

@@ -75,10 +75,22 @@ void finish(const FinishBlock& block) {
   }
 }
 
+template <class Value, Side side>
+constexpr PackStep k_along = pack_step<Value, Value, side, Run::along_depth>;
+template <class Value, Side side>
+constexpr PackStep k_across = pack_step<Value, Value, side, Run::across_depth>;
+
+void fence() {}
+
 constexpr Blocks k_blocks{
     .pack = {{k_pack_steps<bfloat16, Side::a>, k_pack_steps<bfloat16, Side::b>},
              {k_pack_steps<float16, Side::a>, k_pack_steps<float16, Side::b>}},
-    .finish = {finish<bfloat16>, finish<float16>}};
+    .pack_past = {{{k_along<bfloat16, Side::a>, k_across<bfloat16, Side::a>},
+                   {k_along<bfloat16, Side::b>, k_across<bfloat16, Side::b>}},
+                  {{k_along<float16, Side::a>, k_across<float16, Side::a>},
+                   {k_along<float16, Side::b>, k_across<float16, Side::b>}}},
+    .finish = {finish<bfloat16>, finish<float16>},
+    .fence = fence};
 
 }  // namespace
 

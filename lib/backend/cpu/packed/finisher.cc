@@ -4,13 +4,6 @@
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::packed {
-namespace {
-
-/// Packed results of at least this size leave the caches before they are read again, and need not
-/// enter them.
-constexpr std::int64_t k_stream_bytes = std::int64_t{4} << 20;
-
-}  // namespace
 
 Finisher::Finisher(const NodeView& node, const Blocks& blocks)
     : m_(node.attrs().get<std::int64_t>("m")),
@@ -61,23 +54,22 @@ void Finisher::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) 
   };
   const std::int64_t bits_offset = at * static_cast<std::int64_t>(size_bytes(f_.dtype_));
   const std::int64_t as_column = f_.as_columns_.step_offset(j, i);
-  f_.finish_(
-      {.sums = sums,
-       .rows = std::min(k_block, f_.m_ - row),
-       .columns = std::min(k_block, f_.n_ - column),
-       .bias = past(bias_, column),
-       .relu = f_.relu_,
-       .mask = past(mask_, block * k_block),
-       .stride = f_.n_,
-       .rounded = past(result('r'), bits_offset),
-       .widened = past(result<float>('f'), at),
-       .unrounded = past(result<float>('g'), at),
-       .side_a = past(result('A'), f_.as_a_.step_offset(i, j)),
-       .transposed = past(result('T'), as_column),
-       .side_b = past(result('B'), as_column),
-       .stream = f_.as_a_.panels() * f_.as_a_.steps() * f_.as_a_.step_bytes() >= k_stream_bytes,
-       .column_sums = past(column_sums_, block * k_block),
-       .signs = past(result<std::uint32_t>('M'), block * k_block)});
+  f_.finish_({.sums = sums,
+              .rows = std::min(k_block, f_.m_ - row),
+              .columns = std::min(k_block, f_.n_ - column),
+              .bias = past(bias_, column),
+              .relu = f_.relu_,
+              .mask = past(mask_, block * k_block),
+              .stride = f_.n_,
+              .rounded = past(result('r'), bits_offset),
+              .widened = past(result<float>('f'), at),
+              .unrounded = past(result<float>('g'), at),
+              .side_a = past(result('A'), f_.as_a_.step_offset(i, j)),
+              .transposed = past(result('T'), as_column),
+              .side_b = past(result('B'), as_column),
+              .stream = f_.as_a_.bytes() >= k_past_bytes,
+              .column_sums = past(column_sums_, block * k_block),
+              .signs = past(result<std::uint32_t>('M'), block * k_block)});
 }
 
 void Finisher::Bound::complete() const {

@@ -9,7 +9,7 @@
 
 namespace halfstep::backend::cpu::packed {
 
-/// PackOperand.
+/// PackOperand and PackedVariable.
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
 
 /// PackedMatMul: whether packing pays for a product of this size, whatever multiplies.

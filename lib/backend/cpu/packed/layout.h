@@ -25,13 +25,14 @@ inline constexpr std::int64_t k_part_bytes = k_block * k_block * 2;
 enum class Side { a, b };
 
 struct Layout {
-  std::int64_t rows;   ///< rows of a, columns of b
-  std::int64_t depth;  ///< reduction elements
-  std::int64_t parts;  ///< bfloat16 numbers of a value
+  std::int64_t rows = 0;   ///< rows of a, columns of b
+  std::int64_t depth = 0;  ///< reduction elements
+  std::int64_t parts = 1;  ///< bfloat16 numbers of a value
 
   std::int64_t panels() const { return graph::ops::packed_padded(rows) / k_block; }
   std::int64_t steps() const { return graph::ops::packed_padded(depth) / k_block; }
   std::int64_t step_bytes() const { return k_part_bytes * parts; }
+  std::int64_t bytes() const { return panels() * steps() * step_bytes(); }
 
   /// Steps of a full slab: a panel of it is 24 KiB, half of a first-level cache.
   std::int64_t slab_steps() const { return 12 / parts; }

@@ -1,42 +1,52 @@
-// PackOperand: each step by itself, read along x's rows.
+// PackOperand and PackedVariable: each step by itself, read along x's rows.
 
 #include "backend/cpu/packed/kernels.h"
-#include "backend/cpu/packed/layout.h"
+#include "backend/cpu/packed/packing.h"
 #include "core/parallel.h"
+#include "graph/ops/fused_update.h"
 
 namespace halfstep::backend::cpu::packed {
 
-Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {
-  const graph::TensorType& x = node.input(0);
-  const DType dtype = node.attrs().get<DType>("dtype");
-  const Side side = node.attrs().get<std::string>("side") == "a" ? Side::a : Side::b;
-  const bool along_depth = (side == Side::a) != node.attrs().get<bool>("transpose");
-  const Layout layout =
-      layout_of(x.shape[along_depth ? 0 : 1], x.shape[along_depth ? 1 : 0], dtype);
+Packing::Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks)
+    : rows_(x.shape[0]),
+      columns_(x.shape[1]),
+      element_bytes_(static_cast<std::int64_t>(size_bytes(x.dtype))) {
+  const DType dtype = attrs.get<DType>("dtype");
+  const Side side = attrs.get<std::string>("side") == "a" ? Side::a : Side::b;
+  along_depth_ = (side == Side::a) != attrs.get<bool>("transpose");
+  layout_ = layout_of(along_depth_ ? rows_ : columns_, along_depth_ ? columns_ : rows_, dtype);
   const PackSteps& steps = blocks.pack[dtype == DType::float16][side == Side::b];
-  const PackStep pack =
-      steps.from(x.dtype)[static_cast<int>(along_depth ? Run::along_depth : Run::across_depth)];
-  const std::int64_t rows = x.shape[0];
-  const std::int64_t columns = x.shape[1];
-  const auto element_bytes = static_cast<std::int64_t>(size_bytes(x.dtype));
+  pack_ =
+      steps.from(x.dtype)[static_cast<int>(along_depth_ ? Run::along_depth : Run::across_depth)];
+}
 
-  return launch([=](const Args& args) {
+Packing Packing::of_update(const graph::TensorType& x,
+                           const graph::Attrs& attrs,
+                           const Blocks& blocks) {
+  Packing packing(x, attrs, blocks);
+  if (packing.layout_.bytes() >= k_past_bytes) {
+    const bool side_b = attrs.get<std::string>("side") == "b";
+    const Run run = packing.along_depth_ ? Run::along_depth : Run::across_depth;
+    packing.pack_ =
+        blocks.pack_past[x.dtype == DType::float16][side_b][static_cast<std::size_t>(run)];
+  }
+  return packing;
+}
+
+Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {
+  const bool variable = node.node.op == "PackedVariable";
+  const Packing packing(
+      variable ? graph::ops::variable_type(node.graph, node.node.inputs[0]) : node.input(0),
+      node.attrs(),
+      blocks);
+  return launch([packing](const Args& args) {
     constexpr std::int64_t k_grain = 32;  // steps
     const auto* from = args.in[0].as<const std::byte>();
     auto* to = args.out[0].as<std::byte>();
-    const std::int64_t across = (columns + k_block - 1) / k_block;
-    parallel_for(
-        layout.panels() * layout.steps(), k_grain, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t t = begin; t < end; ++t) {
-            const std::int64_t i = t / across;
-            const std::int64_t j = t % across;
-            pack(to + (along_depth ? layout.step_offset(i, j) : layout.step_offset(j, i)),
-                 from + (i * k_block * columns + j * k_block) * element_bytes,
-                 columns,
-                 std::min(k_block, rows - i * k_block),
-                 std::min(k_block, columns - j * k_block));
-          }
-        });
+    const std::int64_t across = packing.across();
+    parallel_for(packing.down() * across, k_grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) packing.pack(from, to, t / across, t % across);
+    });
   });
 }
 

@@ -40,6 +40,7 @@ Prepared prepare_product(const NodeView& node, const Capabilities& capabilities)
 std::span<const Kernel> packed_kernels() {
   static const Kernel k_rows[] = {
       {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
+      {"PackedVariable", "packed/avx512", accepts_avx512, prepare_pack},
       {"PackedMatMul", "packed/amx", accepts_amx, prepare_product<packed::k_amx_unit>},
       {"PackedMatMul",
        "packed/avx512_bf16",

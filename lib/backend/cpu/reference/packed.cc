@@ -75,6 +75,7 @@ Prepared prepare_product(const NodeView& node, const Capabilities&) {
 std::vector<Kernel> packed_operand_kernels() {
   return {
       {"PackOperand", "reference/pack_operand", executable, prepare_pack},
+      {.op = "PackedVariable", .name = "reference/packed_variable", .prepare = prepare_pack},
       {"PackedMatMul", "reference/packed_matmul", executable, prepare_product},
   };
 }

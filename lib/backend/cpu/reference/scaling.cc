@@ -43,10 +43,23 @@ bool all_finite(const T* x, std::int64_t n) {
   return !bad;
 }
 
-Prepared prepare_all_finite(const NodeView&, const Capabilities&) {
-  return launch([](const Args& a) {
-    *a.out[0].as<bool>() = std::all_of(a.in.begin(), a.in.end(), [](const TensorView& x) {
+/// Whether each element is finite once it is a float32 number times `factor`.
+bool all_finite_unscaled(const TensorView& x, float factor) {
+  return dispatch_floating(x.dtype, [&]<class T>(Type<T>) {
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+      if (not_finite(static_cast<float>(x.as<T>()[i]) * factor)) return false;
+    }
+    return true;
+  });
+}
+
+Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
+  const bool unscaled = node.attrs().get<bool>("unscaled");
+  return launch([unscaled](const Args& a) {
+    const auto values = a.in.first(a.in.size() - (unscaled ? 1 : 0));
+    *a.out[0].as<bool>() = std::all_of(values.begin(), values.end(), [&](const TensorView& x) {
       if (!is_floating(x.dtype)) return true;
+      if (unscaled) return all_finite_unscaled(x, *a.in.back().as<float>());
       return dispatch_floating(
           x.dtype, [&]<class T>(Type<T>) { return all_finite(x.as<T>(), x.elements()); });
     });

@@ -3,12 +3,17 @@
 // (double for float64), one rounding per stored tensor; the unrounded slot goes into the new
 // weight. When the last input `ok` is false nothing is touched.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
+#include <string_view>
 
+#include "backend/cpu/packed/packing.h"
 #include "backend/cpu/reference/reference.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"
+#include "graph/ops/fused_update.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -202,35 +207,87 @@ Prepared prepare(const NodeView& node, const Capabilities&) {
   });
 }
 
+using Run = void (*)(const Attrs& attrs, const Args& args);
+
+template <class Rule>
+void run(const Attrs& attrs, const Args& args) {
+  Rule(attrs).template run<float>(args);
+}
+
+struct Row {
+  std::string_view op;
+  std::string_view name;
+  Prepared (*prepare)(const NodeView&, const Capabilities&);
+  Run run;  ///< on float32, for FusedUpdate
+};
+
+template <class Rule>
+constexpr Row row(std::string_view op, std::string_view name) {
+  return {op, name, prepare<Rule>, run<Rule>};
+}
+
+constexpr std::array k_rows{
+    row<GradientDescent>("ResourceApplyGradientDescent",
+                         "reference/resource_apply_gradient_descent"),
+    row<Momentum>("ResourceApplyKerasMomentum", "reference/resource_apply_keras_momentum"),
+    row<KerasRmsProp>("ResourceApplyKerasRMSProp", "reference/resource_apply_keras_rms_prop"),
+    row<RmsProp>("ResourceApplyRMSProp", "reference/resource_apply_rms_prop"),
+    row<CenteredRmsProp>("ResourceApplyCenteredRMSProp",
+                         "reference/resource_apply_centered_rms_prop"),
+    row<AdamRule<false>>("ResourceApplyAdam", "reference/resource_apply_adam"),
+    row<AdamRule<true>>("ResourceApplyAdamW", "reference/resource_apply_adam_w"),
+    row<Adagrad>("ResourceApplyAdagradV2", "reference/resource_apply_adagrad_v2"),
+};
+
+/// The rule on a gradient that is widened and unscaled first; then the variable is packed.
+Prepared prepare_fused(const NodeView& node, const Capabilities&) {
+  const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
+  const std::string& rule = node.attrs().get<std::string>("rule");
+  const Row& row = *std::find_if(
+      k_rows.begin(), k_rows.end(), [&](const Row& candidate) { return candidate.op == rule; });
+  const Shape& shape = node.input(ports.rule.gradient).shape;
+  std::vector<packed::Packing> packings;
+  for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
+    packings.emplace_back(graph::TensorType{DType::float32, shape},
+                          node.graph.node(node.node.inputs[i].node).attrs,
+                          packed::portable_blocks());
+  }
+  return launch(
+      [=, attrs = node.attrs(), run = row.run](const Args& a) {
+        if (ports.guarded && !*a.in.back().as<bool>()) return;
+        std::array<TensorView, 16> in;
+        std::copy_n(a.in.begin(), ports.rule.inputs, in.begin());
+        TensorView& gradient = in[ports.rule.gradient];
+        gradient = {DType::float32, shape, a.workspace};
+        convert(a.in[ports.rule.gradient], gradient);
+        for (std::int64_t i = 0; i < shape.elements(); ++i) {
+          gradient.as<float>()[i] *= *a.in[ports.unscale].as<float>();
+        }
+        run(attrs, {std::span(in).first(ports.rule.inputs), {}, nullptr});
+        for (std::size_t p = 0; p < packings.size(); ++p) {
+          for (std::int64_t i = 0; i < packings[p].down(); ++i) {
+            for (std::int64_t j = 0; j < packings[p].across(); ++j) {
+              packings[p].pack(a.in[0].as<const std::byte>(),
+                               a.in[ports.packed_begin + p].as<std::byte>(),
+                               i,
+                               j);
+            }
+          }
+        }
+      },
+      static_cast<std::size_t>(shape.elements()) * sizeof(float));
+}
+
 }  // namespace
 
 std::vector<Kernel> update_kernels() {
-  return {
-      {.op = "ResourceApplyGradientDescent",
-       .name = "reference/resource_apply_gradient_descent",
-       .prepare = prepare<GradientDescent>},
-      {.op = "ResourceApplyKerasMomentum",
-       .name = "reference/resource_apply_keras_momentum",
-       .prepare = prepare<Momentum>},
-      {.op = "ResourceApplyKerasRMSProp",
-       .name = "reference/resource_apply_keras_rms_prop",
-       .prepare = prepare<KerasRmsProp>},
-      {.op = "ResourceApplyRMSProp",
-       .name = "reference/resource_apply_rms_prop",
-       .prepare = prepare<RmsProp>},
-      {.op = "ResourceApplyCenteredRMSProp",
-       .name = "reference/resource_apply_centered_rms_prop",
-       .prepare = prepare<CenteredRmsProp>},
-      {.op = "ResourceApplyAdam",
-       .name = "reference/resource_apply_adam",
-       .prepare = prepare<AdamRule<false>>},
-      {.op = "ResourceApplyAdamW",
-       .name = "reference/resource_apply_adam_w",
-       .prepare = prepare<AdamRule<true>>},
-      {.op = "ResourceApplyAdagradV2",
-       .name = "reference/resource_apply_adagrad_v2",
-       .prepare = prepare<Adagrad>},
-  };
+  std::vector<Kernel> kernels;
+  for (const Row& row : k_rows) {
+    kernels.push_back({.op = row.op, .name = row.name, .prepare = row.prepare});
+  }
+  kernels.push_back(
+      {.op = "FusedUpdate", .name = "reference/fused_update", .prepare = prepare_fused});
+  return kernels;
 }
 
 }  // namespace halfstep::backend::cpu

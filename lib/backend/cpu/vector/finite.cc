@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "backend/cpu/vector/convert.h"
 #include "backend/cpu/vector/rows.h"
@@ -19,21 +20,49 @@ bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n) 
   return l.all_finite16(x, n, dtype == DType::float16 ? 0x7c00 : 0x7f80);
 }
 
-Prepared prepare_all_finite(const NodeView&, const Capabilities& capabilities) {
+/// Whether x * factor is finite, as float32.
+bool is_finite(const Loops& l, const Source& x, const void* data, std::int64_t n, float factor) {
+  alignas(64) float room[k_run];
+  for (std::int64_t i = 0; i < n; i += k_run) {
+    const std::int64_t m = std::min(k_run, n - i);
+    l.scale(room, x.read(data, i, m, room), factor, m);
+    if (!l.all_finite32(room, m)) return false;
+  }
+  return true;
+}
+
+/// Runs `check` on parts of x until one fails; clears `good` then.
+template <class Check>
+void check_parts(const TensorView& x, std::atomic<bool>& good, const Check& check) {
+  const auto* bytes = static_cast<const std::byte*>(x.data);
+  const auto size = static_cast<std::int64_t>(size_bytes(x.dtype));
+  parallel_for(x.elements(), 8 * k_block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += k_block) {
+      if (!good.load(std::memory_order_relaxed)) return;
+      if (!check(bytes + i * size, std::min(k_block, end - i))) good = false;
+    }
+  });
+}
+
+Prepared prepare_all_finite(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
-  return launch([&l](const Args& args) {
+  const bool unscaled = node.attrs().get<bool>("unscaled");
+  return launch([&l, unscaled](const Args& args) {
     std::atomic<bool> good{true};
-    for (const TensorView& x : args.in) {
+    const float factor = unscaled ? *args.in.back().as<float>() : 1;
+    for (const TensorView& x : args.in.first(args.in.size() - (unscaled ? 1 : 0))) {
       if (!is_computed(x.dtype)) continue;
-      const auto* bytes = static_cast<const std::byte*>(x.data);
-      const auto size = static_cast<std::int64_t>(size_bytes(x.dtype));
-      parallel_for(x.elements(), 8 * k_block, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; i += k_block) {
-          if (!good.load(std::memory_order_relaxed)) return;
-          const std::int64_t n = std::min(k_block, end - i);
-          if (!is_finite(l, x.dtype, bytes + i * size, n)) good = false;
-        }
-      });
+      if (std::abs(factor) <= 1) {
+        // What becomes no larger stays finite, and what is not finite stays that.
+        check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
+          return is_finite(l, x.dtype, part, n);
+        });
+      } else {
+        const Source source(l, x.dtype);
+        check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
+          return is_finite(l, source, part, n, factor);
+        });
+      }
     }
     *args.out[0].as<bool>() = good;
   });

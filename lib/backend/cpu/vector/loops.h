@@ -116,6 +116,7 @@ struct Loops {
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
+  void (*scale)(float* y, const float* x, float factor, std::int64_t n);
 
   // Channels of a pooling window; see isa/pool.inc.
   using Cells = const std::int64_t*;

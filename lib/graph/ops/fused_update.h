@@ -1,0 +1,33 @@
+#pragma once
+// Where the inputs of a FusedUpdate stand, on which its shape rule, its kernels and the passes that
+// make it agree.
+
+#include <cstddef>
+
+#include "graph/graph.h"
+
+namespace halfstep::graph::ops {
+
+/// The inputs of an optimizer's op, of which there are `inputs` without `ok`.
+struct UpdatePorts {
+  std::size_t resources = 0;  ///< handles, which come first: the variable and its slots
+  std::size_t gradient = 0;
+  std::size_t inputs = 0;
+};
+
+/// Of an op like ResourceApplyAdam. Errors: InternalError for an op that is no update.
+UpdatePorts update_ports(const OpDef& op);
+
+/// The inputs of a FusedUpdate: those of its rule, `unscale`, `packed` operands, `ok`.
+struct FusedUpdatePorts {
+  UpdatePorts rule;
+  std::size_t unscale = 0;
+  std::size_t packed_begin = 0, packed_end = 0;
+  bool guarded = false;  ///< the last input is `ok`
+};
+FusedUpdatePorts fused_update_ports(const Node& node);
+
+/// The type of the variable behind a handle.
+TensorType variable_type(const Graph& graph, Value handle);
+
+}  // namespace halfstep::graph::ops

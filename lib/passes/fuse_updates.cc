@@ -1,0 +1,220 @@
+#include "passes/fuse_updates.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "graph/ops/fused_update.h"
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+bool is_update(const Node& node) {
+  return node.op.starts_with("ResourceApply") && node.attrs.get<DType>("T") == DType::float32;
+}
+
+/// x * factor in float32, one number for all elements.
+struct Product {
+  Value x;
+  Value factor;
+};
+
+/// What stands between a gradient and those who read it in float32.
+class Gradients {
+ public:
+  explicit Gradients(const Graph& graph) : graph_(graph), readers_(graph) {
+    for (int id = 0; id < graph.size(); ++id) {
+      if (graph.node(id).op == "AllFinite") find_unscaled(id);
+    }
+    // A check multiplies all of its inputs or none.
+    for (bool changed = true; changed;) {
+      changed = std::erase_if(unscaled_, [&](const auto& check) {
+                  const std::vector<Value>& inputs = graph.node(check.first).inputs;
+                  return !std::all_of(
+                      inputs.begin(), inputs.end(), [&](Value input) { return all_absorb(input); });
+                }) > 0;
+    }
+  }
+
+  /// The number that all inputs of an AllFinite are products with.
+  std::optional<Value> unscaled(int check) const {
+    const auto it = unscaled_.find(check);
+    return it == unscaled_.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  /// `value` as a product that need not be computed, or itself times nothing.
+  Product product(Value value) const {
+    const std::optional<Product> found = as_product(value);
+    return found && all_absorb(value) ? *found : Product{value, {}};
+  }
+
+  /// What a float32 value was cast from, when the cast need not be computed; else the value.
+  Value source(Value value) const {
+    const Node& node = graph_.node(value.node);
+    if (node.op != "Cast" || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
+    for (const int reader : readers_.of(value)) {
+      if (reader < 0) return value;
+      const Node& to = graph_.node(reader);
+      const bool inside = to.op == "Mul" && as_product({reader, 0}) && all_absorb({reader, 0});
+      if (!is_update(to) && to.op != "AllFinite" && !inside) return value;
+    }
+    return node.inputs[0];
+  }
+
+ private:
+  std::optional<Product> as_product(Value value) const {
+    const Node& node = graph_.node(value.node);
+    if (node.op != "Mul" || graph_.type(value).dtype != DType::float32) return std::nullopt;
+    for (const std::size_t factor : {1U, 0U}) {
+      const Product product{node.inputs[1 - factor], node.inputs[factor]};
+      if (graph_.type(product.factor).shape.rank() == 0 &&
+          graph_.type(product.x).shape == graph_.type(value).shape) {
+        return product;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Whether all that read a product can multiply themselves.
+  bool all_absorb(Value value) const {
+    for (const int reader : readers_.of(value)) {
+      if (reader < 0) return false;
+      const Node& node = graph_.node(reader);
+      const bool checks = node.op == "AllFinite" && unscaled_.contains(reader);
+      if (!checks && !(is_update(node) && reads_gradient(node, value))) return false;
+    }
+    return true;
+  }
+
+  static bool reads_gradient(const Node& update, Value value) {
+    const std::size_t gradient = graph::ops::update_ports(*update.def).gradient;
+    for (std::size_t i = 0; i < update.inputs.size(); ++i) {
+      if ((update.inputs[i] == value) != (i == gradient)) return false;
+    }
+    return true;
+  }
+
+  void find_unscaled(int check) {
+    std::optional<Value> factor;
+    for (const Value& input : graph_.node(check).inputs) {
+      const std::optional<Product> product = as_product(input);
+      if (!product || (factor && *factor != product->factor)) return;
+      factor = product->factor;
+    }
+    if (factor) unscaled_[check] = *factor;
+  }
+
+  const Graph& graph_;
+  Readers readers_;
+  std::map<int, Value> unscaled_;
+};
+
+/// Whether a kernel would run an update fused with a gradient of `dtype`.
+bool fuses(const Node& update, DType dtype, const graph::OpTable& ops, const Runs& runs) {
+  graph::Graph trial;
+  graph::Builder b(trial, ops);
+  std::vector<Value> inputs;
+  const graph::ops::UpdatePorts ports = graph::ops::update_ports(*update.def);
+  for (std::size_t i = 0; i < ports.inputs; ++i) {
+    if (i < ports.resources) {
+      graph::Variable variable;
+      variable.name = "v" + std::to_string(i);
+      variable.type.shape = {1};
+      inputs.push_back(b.variable(std::move(variable)));
+    } else if (i == ports.gradient) {
+      inputs.push_back(b.placeholder("gradient", dtype, Shape{1}));
+    } else {
+      inputs.push_back(b.scalar(DType::float32, 1));
+    }
+  }
+  inputs.push_back(b.scalar(DType::float32, 1));
+  const int id = b.add_node("FusedUpdate", inputs, {{"rule", update.op}});
+  return runs(trial, trial.node(id));
+}
+
+class Fusion {
+ public:
+  Fusion(const Graph& graph, const graph::OpTable& ops)
+      : graph_(graph), gradients_(graph), rebuild_(graph, ops) {}
+
+  Graph run() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+      if (is_update(node)) {
+        update(id);
+      } else if (node.op == "AllFinite") {
+        check(id);
+      } else {
+        rebuild_.copy(id);
+      }
+    }
+    return prune(rebuild_.finish());
+  }
+
+ private:
+  void update(int id) {
+    const Node& node = graph_.node(id);
+    const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
+    const Value gradient = node.inputs[ports.gradient];
+    const Product product = gradients_.product(gradient);
+    const Value source = gradients_.source(product.x);
+    if (source == gradient) return rebuild_.copy(id);
+
+    graph::Builder& b = rebuild_.builder();
+    std::vector<Value> inputs;
+    for (std::size_t i = 0; i < ports.inputs; ++i) {
+      inputs.push_back(rebuild_.moved(i == ports.gradient ? source : node.inputs[i]));
+    }
+    inputs.push_back(product.factor.valid() ? rebuild_.moved(product.factor)
+                                            : b.scalar(DType::float32, 1));
+    const bool guarded = node.inputs.size() > ports.inputs;
+    if (guarded) inputs.push_back(rebuild_.moved(node.inputs.back()));
+    graph::Attrs attrs{{"rule", node.op}, {"guarded", guarded}};
+    for (const char* flag : {"use_nesterov", "update_slots"}) {
+      if (node.attrs.find(flag) != nullptr) attrs.set(flag, node.attrs.get<bool>(flag));
+    }
+    rebuild_.keep_control(id, b.add_node("FusedUpdate", std::move(inputs), attrs, node.name));
+  }
+
+  void check(int id) {
+    const Node& node = graph_.node(id);
+    const std::optional<Value> unscaled = gradients_.unscaled(id);
+    std::vector<Value> inputs;
+    for (const Value& input : node.inputs) {
+      inputs.push_back(rebuild_.moved(gradients_.source(gradients_.product(input).x)));
+    }
+    if (unscaled) inputs.push_back(rebuild_.moved(*unscaled));
+    const Value ok = rebuild_.builder().add(
+        "AllFinite", std::move(inputs), {{"unscaled", unscaled.has_value()}}, node.name);
+    rebuild_.keep_control(id, ok.node);
+    rebuild_.replace({id, 0}, ok);
+  }
+
+  const Graph& graph_;
+  Gradients gradients_;
+  Rebuild rebuild_;
+};
+
+}  // namespace
+
+Graph fuse_updates(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  std::set<std::string> rules;
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (!is_update(node) || !rules.insert(node.op).second) continue;
+    for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
+      if (!fuses(node, dtype, ops, runs)) return graph;
+    }
+  }
+  return Fusion(graph, ops).run();
+}
+
+}  // namespace halfstep::passes

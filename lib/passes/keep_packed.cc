@@ -1,0 +1,128 @@
+#include "passes/keep_packed.h"
+
+#include <map>
+#include <tuple>
+
+#include "graph/ops/fused_update.h"
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// Who writes each variable, by its handle.
+struct Writers {
+  explicit Writers(const Graph& graph) {
+    for (int id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      if (node.op == "ReadVariableOp" || node.op == "PackedVariable") continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
+        const bool fused = node.op == "FusedUpdate" && i == 0;
+        auto [it, first] = by_handle.emplace(node.inputs[i], fused ? id : k_other);
+        if (!first) it->second = k_other;
+      }
+    }
+  }
+
+  /// Whether a packed copy made where node `id` stands can be kept.
+  bool allow(Value handle, int id) const {
+    const auto it = by_handle.find(handle);
+    return it == by_handle.end() || (it->second != k_other && id < it->second);
+  }
+
+  static constexpr int k_other = -1;
+  std::map<Value, int> by_handle;
+};
+
+class Keeper {
+ public:
+  Keeper(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+      : graph_(graph), ops_(ops), runs_(runs), writers_(graph), rebuild_(graph, ops) {}
+
+  Graph run() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      const graph::ScopeGuard scope(rebuild_.builder(), graph_.node(id).origin, "");
+      if (!keep(id) && !update(id)) rebuild_.copy(id);
+    }
+    return prune(rebuild_.finish());
+  }
+
+ private:
+  bool keep(int id) {
+    const Node& node = graph_.node(id);
+    if (node.op != "PackOperand") return false;
+    const Node& read = graph_.node(node.inputs[0].node);
+    if (read.op != "ReadVariableOp" || graph_.type(node.inputs[0]).dtype != DType::float32 ||
+        !writers_.allow(read.inputs[0], id)) {
+      return false;
+    }
+    if (!runs(node)) return false;
+    const DType dtype = node.attrs.get<DType>("dtype");
+    auto& others = packed_[read.inputs[0]];
+    // An update rounds a variable to one dtype.
+    if (!others.empty() && std::get<0>(others.begin()->first) != dtype) return false;
+    graph::Builder& b = rebuild_.builder();
+    Value& packed =
+        others[{dtype, node.attrs.get<std::string>("side"), node.attrs.get<bool>("transpose")}];
+    if (!packed.valid()) {
+      graph::Attrs attrs = node.attrs;
+      attrs.erase("T");
+      packed = b.add("PackedVariable", {rebuild_.moved(read.inputs[0])}, attrs, node.name);
+    }
+    rebuild_.replace({id, 0}, packed);
+    return true;
+  }
+
+  /// Whether a kernel would keep what this PackOperand packs.
+  bool runs(const Node& pack) const {
+    Graph trial;
+    graph::Builder b(trial, ops_);
+    graph::Variable variable;
+    variable.name = "v";
+    variable.type = graph_.type(pack.inputs[0]);
+    graph::Attrs attrs = pack.attrs;
+    attrs.erase("T");
+    const Value kept = b.add("PackedVariable", {b.variable(std::move(variable))}, attrs);
+    return runs_(trial, trial.node(kept.node));
+  }
+
+  bool update(int id) {
+    const Node& node = graph_.node(id);
+    if (node.op != "FusedUpdate") return false;
+    const auto it = packed_.find(node.inputs[0]);
+    if (it == packed_.end() || it->second.empty()) return false;
+    const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
+    std::vector<Value> inputs;
+    for (std::size_t i = 0; i < ports.packed_begin; ++i) {
+      inputs.push_back(rebuild_.moved(node.inputs[i]));
+    }
+    for (const auto& [attrs, packed] : it->second) inputs.push_back(packed);
+    if (ports.guarded) inputs.push_back(rebuild_.moved(node.inputs.back()));
+    graph::Attrs attrs = node.attrs;
+    attrs.erase("Targs");
+    attrs.set("packed", static_cast<std::int64_t>(it->second.size()));
+    rebuild_.keep_control(
+        id, rebuild_.builder().add_node("FusedUpdate", std::move(inputs), attrs, node.name));
+    return true;
+  }
+
+  const Graph& graph_;
+  const graph::OpTable& ops_;
+  const Runs& runs_;
+  Writers writers_;
+  Rebuild rebuild_;
+  std::map<Value, std::map<std::tuple<DType, std::string, bool>, Value>> packed_;
+};
+
+}  // namespace
+
+Graph keep_packed(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  return Keeper(graph, ops, runs).run();
+}
+
+}  // namespace halfstep::passes
