@@ -42,7 +42,8 @@ std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
 bool Plan::packs() const {
   for (const Step& step : impl_->steps) {
     const graph::Node& node = impl_->graph.node(step.node);
-    if (node.def->stage == graph::Stage::lowered && node.op != "AllFinite") return true;
+    const bool lowered = node.def->stage == graph::Stage::lowered || node.op.starts_with("_Fused");
+    if (lowered && node.op != "AllFinite") return true;
   }
   return false;
 }
