@@ -13,8 +13,12 @@ namespace halfstep::backend::cuda {
 namespace {
 
 /// What matrix units of CPUs read, and fusions; no pass makes them for another backend.
-const std::set<std::string_view> k_cpu_only{
-    "PackOperand", "PackedMatMul", "_FusedBatchNormEx", "BatchNormReluGrad"};
+const std::set<std::string_view> k_cpu_only{"PackOperand",
+                                            "PackedVariable",
+                                            "PackedMatMul",
+                                            "FusedUpdate",
+                                            "_FusedBatchNormEx",
+                                            "BatchNormReluGrad"};
 
 }  // namespace
 
