@@ -11,6 +11,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/small_graphs.h"
 
 namespace halfstep::test {
 namespace {
@@ -20,18 +21,10 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-bool always(const Graph&, const Node&) { return true; }
-
 Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
   Graph fused = passes::fuse_epilogues(graph, graph::op_table(), runs);
   graph::verify(fused, "fuse_epilogues");
   return fused;
-}
-
-std::size_t count(const Graph& graph, std::string_view op) {
-  std::size_t found = 0;
-  for (int id = 0; id < graph.size(); ++id) found += graph.node(id).op == op ? 1 : 0;
-  return found;
 }
 
 /// The fused product that ends so; nullptr where there is none.

@@ -12,6 +12,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/differentiate.h"
+#include "passes/small_graphs.h"
 
 namespace halfstep::test {
 namespace {
@@ -20,19 +21,10 @@ using graph::Builder;
 using graph::Graph;
 using graph::Value;
 
-bool always(const Graph&, const graph::Node&) { return true; }
-bool never(const Graph&, const graph::Node&) { return false; }
-
 Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
   Graph fused = passes::fuse_norms(graph, graph::op_table(), runs);
   graph::verify(fused, "fuse_norms");
   return fused;
-}
-
-int count(const Graph& graph, std::string_view op) {
-  int found = 0;
-  for (int id = 0; id < graph.size(); ++id) found += graph.node(id).op == op;
-  return found;
 }
 
 /// x normalized, with a side input perhaps, behind a Relu; the gradients of all; a reader of the

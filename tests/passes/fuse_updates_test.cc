@@ -13,6 +13,7 @@
 #include "graph/verify.h"
 #include "passes/fuse_finite.h"
 #include "passes/keep_packed.h"
+#include "passes/small_graphs.h"
 
 namespace halfstep::test {
 namespace {
@@ -21,9 +22,6 @@ using graph::Builder;
 using graph::Graph;
 using graph::Node;
 using graph::Value;
-
-bool always(const Graph&, const Node&) { return true; }
-bool never(const Graph&, const Node&) { return false; }
 
 graph::Variable variable(std::string name, Shape shape) {
   graph::Variable v;
@@ -65,14 +63,6 @@ struct Updates {
     return result;
   }
 };
-
-std::vector<const Node*> nodes(const Graph& graph, std::string_view op) {
-  std::vector<const Node*> found;
-  for (int id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op == op) found.push_back(&graph.node(id));
-  }
-  return found;
-}
 
 }  // namespace
 

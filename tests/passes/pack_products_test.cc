@@ -13,6 +13,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/fuse_products.h"
+#include "passes/small_graphs.h"
 
 namespace halfstep::test {
 namespace {
@@ -20,9 +21,6 @@ namespace {
 using graph::Builder;
 using graph::Graph;
 using graph::Value;
-
-bool always(const Graph&, const graph::Node&) { return true; }
-bool never(const Graph&, const graph::Node&) { return false; }
 
 Graph pack(const Graph& graph, const passes::Runs& runs = always, std::int64_t products = 3) {
   Graph packed = passes::pack_products(graph, graph::op_table(), runs, products);
@@ -35,16 +33,6 @@ Graph fuse(const Graph& graph) {
   graph::verify(fused, "fuse_products");
   return fused;
 }
-
-std::vector<const graph::Node*> nodes(const Graph& graph, std::string_view op) {
-  std::vector<const graph::Node*> found;
-  for (int id = 0; id < graph.size(); ++id) {
-    if (graph.node(id).op == op) found.push_back(&graph.node(id));
-  }
-  return found;
-}
-
-std::size_t count(const Graph& graph, std::string_view op) { return nodes(graph, op).size(); }
 
 std::set<char> forms(const graph::Node& product) {
   const std::string& letters = product.attrs.get<std::string>("forms");

@@ -41,4 +41,16 @@ std::string outline(const graph::Graph& graph) {
   return lines;
 }
 
+std::vector<const graph::Node*> nodes(const graph::Graph& graph, std::string_view op) {
+  std::vector<const graph::Node*> found;
+  for (int id = 0; id < graph.size(); ++id) {
+    if (graph.node(id).op == op) found.push_back(&graph.node(id));
+  }
+  return found;
+}
+
+std::size_t count(const graph::Graph& graph, std::string_view op) {
+  return nodes(graph, op).size();
+}
+
 }  // namespace halfstep::test
