@@ -70,6 +70,10 @@ bool packs(const graph::Node& product,
   return runs(trial, trial.node(id));
 }
 
+bool is_float16_convolution(const graph::Node& node) {
+  return node.op.starts_with("Conv2D") && node.outputs[0].dtype == DType::float16;
+}
+
 }  // namespace
 
 graph::Graph pack_products(const graph::Graph& graph,
@@ -80,6 +84,12 @@ graph::Graph pack_products(const graph::Graph& graph,
   Packer packer(rebuild);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
+    if (is_float16_convolution(node)) {
+      rebuild.copy(id);
+      const Value copy = rebuild.moved({id, 0});
+      rebuild.builder().graph().node(copy.node).attrs.set("float16_products", float16_products);
+      continue;
+    }
     if (node.op != "MatMul" || !is_half(node.outputs[0].dtype) ||
         node.outputs[0].shape.elements() == 0) {
       rebuild.copy(id);

@@ -104,7 +104,9 @@ Json float16_gemm(const config::PrecisionSpec& spec,
   const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
   const std::span<const plan::KernelChoice> launches = plan.kernels();
   const bool packs = std::any_of(launches.begin(), launches.end(), [&](const auto& launch) {
-    return plan.graph().node(launch.node).op == "PackedMatMul";
+    const graph::Node& node = plan.graph().node(launch.node);
+    return node.op == "PackedMatMul" ||
+           (node.attrs.find("float16_products") != nullptr && launch.kernel.ends_with("by halves"));
   });
   return {{"requested", exact ? "exact" : "x3"}, {"effective", exact || !packs ? "exact" : "x3"}};
 }

@@ -36,10 +36,13 @@ TEST_CASE("instruction sets: ordered, and each has a name of its own") {
 }
 
 TEST_CASE("cpu backend: never has more than the limit") {
+  // Without a limit first: oneDNN keeps the first for the process, and all its rows are to be
+  // tested.
+  const Isa most = backend::cpu_backend(1).capabilities.isa;
   for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     const backend::Backend cpu = backend::cpu_backend(1, isa);
     CHECK(cpu.capabilities.isa <= isa);
-    CHECK(cpu.capabilities.isa <= backend::cpu_backend(1).capabilities.isa);
+    CHECK(cpu.capabilities.isa <= most);
   }
 }
 

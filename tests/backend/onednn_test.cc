@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <ostream>
 #include <string_view>
 
@@ -43,6 +44,40 @@ std::vector<OpCase> matmul_shapes() {
   return cases;
 }
 
+/// Rows for AMX, which other processors run on the instructions they have.
+bool by_halves(const backend::Kernel& kernel) { return kernel.name.ends_with("by halves"); }
+
+/// As if there was AMX; oneDNN computes with bfloat16 wherever there is AVX-512.
+std::optional<backend::Capabilities> pretended_amx() {
+  backend::Capabilities capabilities = backend::cpu_backend(2).capabilities;
+  if (capabilities.isa < backend::Isa::avx512) return std::nullopt;
+  capabilities.isa = backend::Isa::amx;
+  return capabilities;
+}
+
+/// Convolutions in the order x, filter, with both gradients, of few and of odd channels.
+std::vector<OpCase> halved_cases(std::int64_t products) {
+  std::vector<OpCase> cases;
+  for (const OpCase& c : more_conv_cases()) {
+    if (!c.op.starts_with("Conv2D")) continue;
+    cases.push_back(c);
+    cases.back().attrs.set("float16_products", products);
+  }
+  return cases;
+}
+
+/// The results of the case with the magnitudes of its operands: sums of |x||y|.
+Tensor magnitudes(const OpCase& c) {
+  BuiltCase built = build(c, DType::float64, DType::float16);
+  for (auto& [name, tensor] : built.feeds) {
+    if (tensor.dtype() != DType::float64) continue;
+    for (std::int64_t i = 0; i < tensor.shape().elements(); ++i) {
+      tensor.as<double>()[i] = std::abs(tensor.as<double>()[i]);
+    }
+  }
+  return std::move(run(built, backend::cpu_reference())[0]);
+}
+
 }  // namespace
 
 TEST_CASE("onednn rows: each takes part of the cases and agrees with the reference") {
@@ -57,7 +92,71 @@ TEST_CASE("onednn rows: each takes part of the cases and agrees with the referen
     const graph::OpDef* op = graph::op_table().find(kernel.op);
     CHECK((op != nullptr && op->infer != nullptr));
     CHECK(kernel.name.starts_with("onednn/"));
+    if (by_halves(kernel)) continue;
     CHECK(check_against_reference(kernel, cpu.capabilities, cases) > 0);
+  }
+}
+
+TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out and float32 sums") {
+  const auto capabilities = pretended_amx();
+  if (!capabilities) return;
+  for (const std::int64_t products : {3, 4}) {
+    CAPTURE(products);
+    for (const OpCase& c : halved_cases(products)) {
+      for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
+        if (!by_halves(kernel) || kernel.op != c.op) continue;
+        CAPTURE(c.name);
+        BuiltCase narrow = build(c, DType::float16);
+        const OneKernel one(kernel, *capabilities);
+        const bool grouped = c.name.find("group") != std::string::npos;
+        REQUIRE(one.takes(narrow) == !grouped);
+        if (grouped) continue;
+        BuiltCase wide = build(c, DType::float64, DType::float16);
+        const Tensor got = std::move(one.run(narrow)[0]);
+        const Tensor want = std::move(run(wide, backend::cpu_reference())[0]);
+        const Tensor magnitude = magnitudes(c);
+        // Each half of a number is at most 2^-9 of it below the other.
+        const double left_out = products == 3 ? 0x1p-17 : 0;
+        const double sums = static_cast<double>(products * c.terms) * 0x1p-23;
+        std::int64_t misses = 0;
+        for (std::int64_t i = 0; i < want.shape().elements(); ++i) {
+          const double w = want.as<double>()[i];
+          const double allowed = tolerance(DType::float16, DType::float32, 1, std::abs(w), w) +
+                                 (left_out + sums) * magnitude.as<double>()[i];
+          const double error = std::abs(element_as_double(got.view(), i) - w);
+          if (!(error <= allowed)) ++misses;
+        }
+        CHECK(misses == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("onednn: exact products of halves keep low by low, others do not; infinities stay") {
+  const auto capabilities = pretended_amx();
+  if (!capabilities) return;
+  const float a = 1 + 0x1p-9F;
+  for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
+    if (!by_halves(kernel) || kernel.op != "Conv2D") continue;
+    for (const std::int64_t products : {3, 4}) {
+      // Two pixels of two channels: a a - (a a without low by low), and infinity.
+      const OpCase c{.name = "Conv2D/halves",
+                     .op = "Conv2D",
+                     .attrs = {{"strides", std::vector<std::int64_t>{1, 1, 1, 1}},
+                               {"padding", std::string("VALID")},
+                               {"float16_products", products}},
+                     .inputs = {uniform({1, 1, 2, 2}), uniform({1, 1, 2, 1})}};
+      BuiltCase built = build(c, DType::float16);
+      const auto feed = [&](std::size_t input, std::vector<float> numbers) {
+        Tensor& t = built.feeds.at(built.graph.node(built.inputs[input].node).name);
+        for (std::size_t i = 0; i < numbers.size(); ++i) t.as<float16>()[i] = float16(numbers[i]);
+      };
+      feed(0, {a, 1, std::numeric_limits<float>::infinity(), 1});
+      feed(1, {a, -(1 + 0x1p-8F)});
+      const Tensor y = std::move(OneKernel(kernel, *capabilities).run(built)[0]);
+      CHECK(element_as_double(y.view(), 0) == (products == 4 ? 0x1p-18 : 0));
+      CHECK_FALSE(std::isfinite(element_as_double(y.view(), 1)));
+    }
   }
 }
 

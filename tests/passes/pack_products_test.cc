@@ -100,6 +100,26 @@ TEST_CASE("pack products: the number of partial products is the float16 products
   }
 }
 
+TEST_CASE("pack products: float16 convolutions are told of how many products theirs are made") {
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    Graph graph;
+    Builder b(graph, graph::op_table());
+    const Value x = b.placeholder("x", dtype, {2, 5, 5, 4});
+    const Value w = b.placeholder("w", dtype, {3, 3, 4, 8});
+    const graph::Attrs attrs{{"strides", std::vector<std::int64_t>{1, 1, 1, 1}},
+                             {"padding", std::string("SAME")}};
+    const Value y = b.add("Conv2D", {x, w}, attrs);
+    const Value dx = b.add("Conv2DBackpropInput", {b.ints({2, 5, 5, 4}), w, y}, attrs);
+    graph.fetches() = {{"dx", dx}};
+    const Graph told = pack(graph, always, 4);
+    for (const std::string_view op : {"Conv2D", "Conv2DBackpropInput"}) {
+      REQUIRE(count(told, op) == 1);
+      const auto products = nodes(told, op)[0]->attrs.get<std::int64_t>("float16_products");
+      CHECK(products == (dtype == DType::float16 ? 4 : 3));
+    }
+  }
+}
+
 TEST_CASE("fuse products: bias, activation, mask, sums, casts and packing move into the product") {
   const Graph fused = fuse(TwoLayers().graph);
   for (const std::string_view op : {"BiasAdd", "Relu", "ReluGrad", "BiasAddGrad", "MatMul"}) {

@@ -2,6 +2,11 @@
 // [h,w,C,M] lie in memory like grouped ones. Activations stay in their layout where oneDNN has
 // generated code for it; weights always go into the layout of its choice.
 // Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
+//
+// A float16 number is the sum of a high and a low bfloat16 number, and a product of two the sum of
+// four products, of which x3 leaves out low by low. With split arithmetic a float16 convolution is
+// therefore one of bfloat16 with three or four times the terms: channels of x and filter forward,
+// of dy and filter towards the input, images towards the filter.
 
 #include <string>
 
@@ -20,16 +25,24 @@ struct Conv {
   dnnl::memory::dims x, w, y;  ///< [N,C,H,W], [G,O/G,C/G,h,w] or [O,C,h,w], [N,O,H,W]
   dnnl::memory::dims strides, dilations, before, after;
   bool grouped = false;
+  /// Products of halves that make a product of values.
+  std::int64_t products = 1;
 };
+
+/// Whose shapes a gradient gives as its own result.
+enum class Result { y, x, w };
 
 bool is_depthwise(const NodeView& node) { return node.node.op.starts_with("Depthwise"); }
 
-ConvGeometry geometry(const NodeView& node, const Shape& x, const Shape& filter) {
+ConvGeometry geometry(const NodeView& node, Result result) {
+  const Shape& x = result == Result::x ? node.output().shape : node.input(0).shape;
+  const Shape& filter = result == Result::w ? node.output().shape : node.input(1).shape;
   return is_depthwise(node) ? graph::ops::depthwise_geometry(node.attrs(), x, filter)
                             : graph::ops::conv_geometry(node.attrs(), x, filter);
 }
 
-Conv conv(const ConvGeometry& g) {
+Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
+  const ConvGeometry g = geometry(node, result);
   const WindowAxis& h = g.window.height;
   const WindowAxis& w = g.window.width;
   Conv c;
@@ -42,6 +55,14 @@ Conv conv(const ConvGeometry& g) {
   c.dilations = {h.dilation - 1, w.dilation - 1};
   c.before = {h.pad_before, w.pad_before};
   c.after = {h.pad_after, w.pad_after};
+  if (arithmetic == Arithmetic::split) {
+    c.products = node.attrs().get<std::int64_t>("float16_products");
+    // The axes that are summed over: input channels, output channels, images.
+    for (auto* extent : {result == Result::y ? &c.x[1] : &c.y[result == Result::x ? 1 : 0],
+                         result == Result::w ? &c.x[0] : &c.w[result == Result::x ? 0 : 1]}) {
+      *extent *= c.products;
+    }
+  }
   return c;
 }
 
@@ -52,21 +73,49 @@ struct Descs {
   dnnl::memory::desc x, w, y;
 };
 
-/// The tensors as they lie in memory.
-Descs stored(const Program& program, const Conv& c) {
-  return {program.dense(c.x, {0, 2, 3, 1}),
-          c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}) : program.dense(c.w, {2, 3, 1, 0}),
-          program.dense(c.y, {0, 2, 3, 1})};
+constexpr Role role(Result tensor, Result result) {
+  return tensor == result ? Role::result : Role::operand;
 }
 
-Descs wanted(const Program& program, const Conv& c, Freedom freedom) {
-  Descs d = stored(program, c);
-  d.w = program.any(c.w);
+/// The tensors as they lie in memory.
+Descs stored(const Program& program, const Conv& c, Result result) {
+  const Role w = role(Result::w, result);
+  return {program.dense(c.x, {0, 2, 3, 1}, role(Result::x, result)),
+          c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}, w) : program.dense(c.w, {2, 3, 1, 0}, w),
+          program.dense(c.y, {0, 2, 3, 1}, role(Result::y, result))};
+}
+
+Descs wanted(const Program& program, const Conv& c, Result result, Freedom freedom) {
+  Descs d = stored(program, c, result);
+  d.w = program.any(c.w, role(Result::w, result));
   if (freedom == Freedom::all) {
-    d.x = program.any(c.x);
-    d.y = program.any(c.y);
+    d.x = program.any(c.x, role(Result::x, result));
+    d.y = program.any(c.y, role(Result::y, result));
   }
   return d;
+}
+
+/// Operand `port`, whose sum goes over the axis before the last `inner` elements. Left and right
+/// halves with the same index meet; the fourth is low by low.
+enum class Side { left, right };
+Program::Memory operand(Program& program,
+                        std::size_t port,
+                        const dnnl::memory::desc& desc,
+                        const Conv& c,
+                        std::int64_t inner,
+                        Side side) {
+  if (c.products == 1) return program.input(port, desc);
+  using vector::Half;
+  Split split{.outer = 1, .inner = inner, .parts = {Half::high}};
+  for (const dnnl::memory::dim extent : desc.dims()) split.outer *= extent;
+  split.outer /= c.products * inner;
+  if (side == Side::left) {
+    split.parts.insert(split.parts.end(), {Half::high, Half::low, Half::low});
+  } else {
+    split.parts.insert(split.parts.end(), {Half::low, Half::high, Half::low});
+  }
+  split.parts.resize(static_cast<std::size_t>(c.products));
+  return program.split_input(port, desc, std::move(split));
 }
 
 dnnl::convolution_forward::primitive_desc forward(const Conv& c, const Descs& d) {
@@ -83,6 +132,14 @@ dnnl::convolution_forward::primitive_desc forward(const Conv& c, const Descs& d)
           engine()};
 }
 
+/// The forward convolution that a gradient asks for, of operands alone.
+dnnl::convolution_forward::primitive_desc hint(const Conv& c,
+                                               Descs d,
+                                               const dnnl::memory::desc& operand) {
+  for (dnnl::memory::desc* desc : {&d.x, &d.w, &d.y}) desc->data.data_type = operand.data.data_type;
+  return forward(c, d);
+}
+
 dnnl::convolution_backward_data::primitive_desc backward_data(const Conv& c, const Descs& d) {
   return {dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct,
                                                 d.x,
@@ -94,7 +151,7 @@ dnnl::convolution_backward_data::primitive_desc backward_data(const Conv& c, con
                                                 c.after),
           attributes(),
           engine(),
-          forward(c, d)};
+          hint(c, d, d.w)};
 }
 
 dnnl::convolution_backward_weights::primitive_desc backward_weights(const Conv& c, const Descs& d) {
@@ -108,7 +165,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Conv& 
                                                    c.after),
           attributes(),
           engine(),
-          forward(c, d)};
+          hint(c, d, d.x)};
 }
 
 /// Whether an implementation is code generated for the shape, not loops or a lowering to gemm.
@@ -116,25 +173,35 @@ bool is_generated(const std::string& implementation) {
   return !implementation.starts_with("ref") && implementation.find("gemm:") == std::string::npos;
 }
 
+/// oneDNN 2.6 sums wrongly over an odd number of plain bfloat16 channels, which it takes in pairs,
+/// where it computes the gradient towards the input of a 1 x 1 convolution.
+bool breaks_pairs(const Program& program, const Conv& c, Result result) {
+  return result == Result::x && program.takes_bfloat16() && !c.grouped && c.w[2] == 1 &&
+         c.w[3] == 1 && c.y[1] % 2 != 0;
+}
+
 /// The primitive over plain activations when it is generated code; else, if there is one, the
 /// generated code over layouts of oneDNN's choice.
 template <class Make>
-auto choose(const Program& program, const Conv& c, const Make& make) {
-  auto plain = make(c, wanted(program, c, Freedom::weights));
-  if (is_generated(plain.impl_info_str())) return plain;
-  auto free = make(c, wanted(program, c, Freedom::all));
+auto choose(const Program& program, const Conv& c, Result result, const Make& make) {
+  auto plain = make(c, wanted(program, c, result, Freedom::weights));
+  if (is_generated(plain.impl_info_str()) && !breaks_pairs(program, c, result)) return plain;
+  auto free = make(c, wanted(program, c, result, Freedom::all));
   return is_generated(free.impl_info_str()) ? free : plain;
 }
 
 Prepared build_forward(const NodeView& node,
                        const Capabilities& capabilities,
                        Arithmetic arithmetic) {
-  const Conv c = conv(geometry(node, node.input(0).shape, node.input(1).shape));
+  const Conv c = conv(node, Result::y, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c);
-  const auto how = choose(program, c, forward);
-  const auto x = program.in_layout(program.input(0, user.x), how.src_desc());
-  const auto w = program.in_layout(program.input(1, user.w), how.weights_desc());
+  const Descs user = stored(program, c, Result::y);
+  const auto how = choose(program, c, Result::y, forward);
+  const std::int64_t channels = node.input(0).shape[3];
+  const auto left = operand(program, 0, user.x, c, channels, Side::left);
+  const auto right = operand(program, 1, user.w, c, channels * c.w[0], Side::right);
+  const auto x = program.in_layout(left, how.src_desc());
+  const auto w = program.in_layout(right, how.weights_desc());
   const auto y = program.for_layout(program.output(0, user.y), how.dst_desc());
   program.run(dnnl::convolution_forward(how),
               how.scratchpad_desc(),
@@ -145,12 +212,15 @@ Prepared build_forward(const NodeView& node,
 Prepared build_backward_data(const NodeView& node,
                              const Capabilities& capabilities,
                              Arithmetic arithmetic) {
-  const Conv c = conv(geometry(node, node.output().shape, node.input(1).shape));
+  const Conv c = conv(node, Result::x, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c);
-  const auto how = choose(program, c, backward_data);
-  const auto w = program.in_layout(program.input(1, user.w), how.weights_desc());
-  const auto dy = program.in_layout(program.input(2, user.y), how.diff_dst_desc());
+  const Descs user = stored(program, c, Result::x);
+  const auto how = choose(program, c, Result::x, backward_data);
+  const std::int64_t channels = node.input(2).shape[3];
+  const auto right = operand(program, 1, user.w, c, channels, Side::right);
+  const auto left = operand(program, 2, user.y, c, channels, Side::left);
+  const auto w = program.in_layout(right, how.weights_desc());
+  const auto dy = program.in_layout(left, how.diff_dst_desc());
   const auto dx = program.for_layout(program.output(0, user.x), how.diff_src_desc());
   program.run(dnnl::convolution_backward_data(how),
               how.scratchpad_desc(),
@@ -161,12 +231,14 @@ Prepared build_backward_data(const NodeView& node,
 Prepared build_backward_weights(const NodeView& node,
                                 const Capabilities& capabilities,
                                 Arithmetic arithmetic) {
-  const Conv c = conv(geometry(node, node.input(0).shape, node.output().shape));
+  const Conv c = conv(node, Result::w, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c);
-  const auto how = choose(program, c, backward_weights);
-  const auto x = program.in_layout(program.input(0, user.x), how.src_desc());
-  const auto dy = program.in_layout(program.input(2, user.y), how.diff_dst_desc());
+  const Descs user = stored(program, c, Result::w);
+  const auto how = choose(program, c, Result::w, backward_weights);
+  const auto left = operand(program, 0, user.x, c, node.input(0).shape.elements(), Side::left);
+  const auto right = operand(program, 2, user.y, c, node.input(2).shape.elements(), Side::right);
+  const auto x = program.in_layout(left, how.src_desc());
+  const auto dy = program.in_layout(right, how.diff_dst_desc());
   const auto dw = program.for_layout(program.output(0, user.w), how.diff_weights_desc());
   program.run(dnnl::convolution_backward_weights(how),
               how.scratchpad_desc(),
@@ -174,8 +246,18 @@ Prepared build_backward_weights(const NodeView& node,
   return program.finish();
 }
 
-template <Build build>
+template <Result result, Build build>
+Accepts accepts_split(const NodeView& node, const Capabilities& capabilities) {
+  if (geometry(node, result).groups > 1) return Accepts::no("groups");
+  return accepts(node, capabilities, Arithmetic::split, build);
+}
+
+template <Result result, Build build>
 void add_rows(std::vector<Kernel>& rows, std::string_view op) {
+  if (!op.starts_with("Depthwise")) {
+    rows.push_back(row<build, Arithmetic::split>(op, "onednn/conv by halves"));
+    rows.back().accepts = accepts_split<result, build>;
+  }
   rows.push_back(row<build, Arithmetic::native>(op, "onednn/conv"));
   rows.push_back(row<build, Arithmetic::by_float32>(op, "onednn/conv by float32"));
 }
@@ -184,12 +266,12 @@ void add_rows(std::vector<Kernel>& rows, std::string_view op) {
 
 std::vector<Kernel> conv_kernels() {
   std::vector<Kernel> rows;
-  add_rows<build_forward>(rows, "Conv2D");
-  add_rows<build_backward_data>(rows, "Conv2DBackpropInput");
-  add_rows<build_backward_weights>(rows, "Conv2DBackpropFilter");
-  add_rows<build_forward>(rows, "DepthwiseConv2dNative");
-  add_rows<build_backward_data>(rows, "DepthwiseConv2dNativeBackpropInput");
-  add_rows<build_backward_weights>(rows, "DepthwiseConv2dNativeBackpropFilter");
+  add_rows<Result::y, build_forward>(rows, "Conv2D");
+  add_rows<Result::x, build_backward_data>(rows, "Conv2DBackpropInput");
+  add_rows<Result::w, build_backward_weights>(rows, "Conv2DBackpropFilter");
+  add_rows<Result::y, build_forward>(rows, "DepthwiseConv2dNative");
+  add_rows<Result::x, build_backward_data>(rows, "DepthwiseConv2dNativeBackpropInput");
+  add_rows<Result::w, build_backward_weights>(rows, "DepthwiseConv2dNativeBackpropFilter");
   return rows;
 }
 

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "backend/cpu/onednn/limit.h"
-#include "backend/cpu/vector/convert.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cpu::onednn {
@@ -29,6 +28,11 @@ Accepts accepts(const NodeView& node,
   const DType dtype = node.output().dtype;
   if (arithmetic == Arithmetic::by_float32) {
     if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
+  } else if (arithmetic == Arithmetic::split) {
+    if (dtype != DType::float16) return Accepts::no("not float16");
+    if (capabilities.isa < Isa::amx) {
+      return Accepts::no("parts of float16 are slower than float32 without amx");
+    }
   } else if (dtype == DType::bfloat16) {
     const Isa isa = std::min(capabilities.isa, effective_isa());
     if (isa < Isa::avx512_bf16) {
@@ -72,6 +76,11 @@ class Program::Run final : public Launch {
     std::size_t port;
     std::size_t offset;
   };
+  struct Halve {
+    std::size_t port;
+    std::size_t offset;
+    Split split;
+  };
 
   explicit Run(const vector::Loops& l) : loops(l), stream(engine()) {}
 
@@ -91,6 +100,13 @@ class Program::Run final : public Launch {
       } else if (const auto* w = std::get_if<Widen>(&step)) {
         const TensorView& x = args.in[w->port];
         vector::widen(loops, x.dtype, x.data, at(args, w->offset), x.elements());
+      } else if (const auto* h = std::get_if<Halve>(&step)) {
+        vector::split_float16(loops,
+                              args.in[h->port].data,
+                              h->split.outer,
+                              h->split.inner,
+                              h->split.parts,
+                              args.workspace + h->offset);
       } else {
         const Narrow& n = std::get<Narrow>(step);
         const TensorView& y = args.out[n.port];
@@ -102,7 +118,7 @@ class Program::Run final : public Launch {
   const vector::Loops& loops;
   dnnl::stream stream;
   std::vector<Slot> slots;
-  std::vector<std::variant<Primitive, Widen, Narrow>> steps;
+  std::vector<std::variant<Primitive, Widen, Narrow, Halve>> steps;
 
  private:
   static float* at(const Args& args, std::size_t offset) {
@@ -115,22 +131,29 @@ class Program::Run final : public Launch {
 
 Program::Program(const NodeView& node, Arithmetic arithmetic, const Capabilities& capabilities)
     : arithmetic_(arithmetic),
-      compute_type_(arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16
+      operand_type_(arithmetic == Arithmetic::split || (arithmetic == Arithmetic::native &&
+                                                        node.output().dtype == DType::bfloat16)
                         ? dnnl::memory::data_type::bf16
                         : dnnl::memory::data_type::f32),
       run_(std::make_unique<Run>(vector::loops(capabilities.isa))) {}
 
 Program::~Program() = default;
 
+dnnl::memory::data_type Program::type(Role role) const {
+  return role == Role::result && arithmetic_ == Arithmetic::split ? dnnl::memory::data_type::f32
+                                                                  : operand_type_;
+}
+
 dnnl::memory::desc Program::dense(const dnnl::memory::dims& dims,
-                                  std::initializer_list<std::size_t> stored) const {
+                                  std::initializer_list<std::size_t> stored,
+                                  Role role) const {
   dnnl::memory::dims strides(dims.size(), 1);
   dnnl::memory::dim stride = 1;
   for (auto axis = std::rbegin(stored); axis != std::rend(stored); ++axis) {
     strides[*axis] = stride;
     stride *= dims[*axis];
   }
-  return {dims, compute_type_, strides};
+  return {dims, type(role), strides};
 }
 
 dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims, bool transposed) const {
@@ -141,17 +164,25 @@ dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims, bool transpos
   strides[column] = transposed ? dims[row] : 1;
   dnnl::memory::dim stride = dims[row] * dims[column];
   for (std::size_t axis = row; axis-- > 0; stride *= dims[axis]) strides[axis] = stride;
-  return {dims, compute_type_, strides};
+  return {dims, operand_type_, strides};
 }
 
-dnnl::memory::desc Program::any(const dnnl::memory::dims& dims) const {
-  return {dims, compute_type_, dnnl::memory::format_tag::any};
+dnnl::memory::desc Program::any(const dnnl::memory::dims& dims, Role role) const {
+  return {dims, type(role), dnnl::memory::format_tag::any};
 }
 
 Program::Memory Program::input(std::size_t port, const dnnl::memory::desc& desc) {
   if (arithmetic_ == Arithmetic::native) return add(desc, Kind::input, port);
   const std::size_t offset = reserve(desc.get_size());
   run_->steps.emplace_back(Run::Widen{port, offset});
+  return add(desc, Kind::workspace, offset);
+}
+
+Program::Memory Program::split_input(std::size_t port,
+                                     const dnnl::memory::desc& desc,
+                                     Split split) {
+  const std::size_t offset = reserve(desc.get_size());
+  run_->steps.emplace_back(Run::Halve{port, offset, std::move(split)});
   return add(desc, Kind::workspace, offset);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/vector/convert.h"
 #include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::onednn {
@@ -17,8 +18,19 @@ namespace halfstep::backend::cpu::onednn {
 const dnnl::engine& engine();
 
 /// Native: the operands' own dtype, float32 accumulation. By float32: 16-bit operands are widened
-/// into the workspace and the result is rounded once.
-enum class Arithmetic { native, by_float32 };
+/// into the workspace and the result is rounded once. Split: float16 operands become bfloat16 parts
+/// in the workspace, the result is float32 there and is rounded once.
+enum class Arithmetic { native, by_float32, split };
+
+/// An operand seen as [outer, inner] of which each row of `inner` values becomes parts.size() rows
+/// of their high or low halves.
+struct Split {
+  std::int64_t outer, inner;
+  std::vector<vector::Half> parts;
+};
+
+/// What a memory object is to the primitive: with split arithmetic the two have different dtypes.
+enum class Role { operand, result };
 
 class Program {
  public:
@@ -28,11 +40,14 @@ class Program {
   Program(const NodeView& node, Arithmetic arithmetic, const Capabilities& capabilities);
   ~Program();
 
+  bool takes_bfloat16() const { return operand_type_ == dnnl::memory::data_type::bf16; }
+
   /// `dims` with dense strides for axes stored in the order `stored` (outermost first).
   dnnl::memory::desc dense(const dnnl::memory::dims& dims,
-                           std::initializer_list<std::size_t> stored) const;
+                           std::initializer_list<std::size_t> stored,
+                           Role role = Role::operand) const;
   /// `dims` with a layout of oneDNN's choice.
-  dnnl::memory::desc any(const dnnl::memory::dims& dims) const;
+  dnnl::memory::desc any(const dnnl::memory::dims& dims, Role role = Role::operand) const;
 
   /// Row-major matrices, with leading batch axes, of which the last two axes may be stored swapped.
   dnnl::memory::desc matrix(const dnnl::memory::dims& dims, bool transposed) const;
@@ -40,6 +55,8 @@ class Program {
   /// Input or output port `port`, seen as `desc`; converted to the compute type where it must be.
   Memory input(std::size_t port, const dnnl::memory::desc& desc);
   Memory output(std::size_t port, const dnnl::memory::desc& desc);
+  /// Input port `port` in parts, which together are seen as `desc`.
+  Memory split_input(std::size_t port, const dnnl::memory::desc& desc, Split split);
   /// `from` in the layout `wanted`: itself, or a copy in the workspace.
   Memory in_layout(Memory from, const dnnl::memory::desc& wanted);
   /// Where a primitive that writes `wanted` puts what ends in `to`: itself, or workspace.
@@ -60,8 +77,10 @@ class Program {
   std::size_t reserve(std::size_t bytes);
   void reorder(Memory from, Memory to);
 
+  dnnl::memory::data_type type(Role role) const;
+
   Arithmetic arithmetic_;
-  dnnl::memory::data_type compute_type_;
+  dnnl::memory::data_type operand_type_;
   std::unique_ptr<Run> run_;
   std::size_t workspace_bytes_ = 0;
   std::vector<std::pair<Memory, Memory>> late_reorders_;

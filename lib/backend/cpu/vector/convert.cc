@@ -1,5 +1,9 @@
 #include "backend/cpu/vector/convert.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "core/error.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::vector {
@@ -59,6 +63,63 @@ void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64
   const auto size = static_cast<std::int64_t>(size_bytes(dtype));
   parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
     loop(bytes + begin * size, x + begin, end - begin);
+  });
+}
+
+namespace {
+
+/// The halves of n float16 numbers, at most k_run.
+struct Halves {
+  alignas(64) std::uint16_t of[2][k_run];  ///< [Half]
+
+  Halves(const Loops& loops, Map subtract, const std::uint16_t* x, std::int64_t n) {
+    alignas(64) float value[k_run];
+    alignas(64) float high[k_run];
+    loops.widen_float16(value, x, n);
+    loops.narrow_bfloat16(of[0], value, n);
+    loops.widen_bfloat16(high, of[0], n);
+    const float* in[] = {value, high};
+    subtract(value, in, n, 0);
+    loops.narrow_bfloat16(of[1], value, n);
+  }
+};
+
+Map subtraction(const Loops& loops) {
+  const auto* row = std::find_if(loops.maps.begin(), loops.maps.end(), [](const MapRow& r) {
+    return std::string_view(r.op) == "Sub";
+  });
+  require(row != loops.maps.end(), "there is no loop that subtracts");
+  return row->loop;
+}
+
+}  // namespace
+
+void split_float16(const Loops& loops,
+                   const void* x,
+                   std::int64_t outer,
+                   std::int64_t inner,
+                   std::span<const Half> parts,
+                   void* y) {
+  const Map subtract = subtraction(loops);
+  const auto* from = static_cast<const std::uint16_t*>(x);
+  auto* to = static_cast<std::uint16_t*>(y);
+  const auto count = static_cast<std::int64_t>(parts.size());
+  parallel_for(outer * inner, k_grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin; first < end; first += k_run) {
+      const std::int64_t last = std::min(first + k_run, end);
+      const Halves halves(loops, subtract, from + first, last - first);
+      for (std::int64_t at = first; at < last;) {
+        // What is left of this row, or of the run.
+        const std::int64_t row = at / inner;
+        const std::int64_t n = std::min((row + 1) * inner, last) - at;
+        std::uint16_t* out = to + row * count * inner + at % inner;
+        for (std::int64_t p = 0; p < count; ++p, out += inner) {
+          const auto half = static_cast<std::size_t>(parts[static_cast<std::size_t>(p)]);
+          std::copy_n(halves.of[half] + (at - first), n, out);
+        }
+        at += n;
+      }
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/vector/loops.h"
 #include "core/dtype.h"
@@ -19,6 +20,18 @@ Narrow narrow_loop(const Loops& loops, DType dtype);
 /// Whole tensors, on all threads.
 void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_t n);
 void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64_t n);
+
+/// A float16 number is the sum of two bfloat16 numbers: itself rounded, and what that lost. Of an
+/// infinity the low half is NaN, so that sums with it are not finite either.
+enum class Half { high, low };
+
+/// The halves of float16 x [outer, inner] as bfloat16 y [outer, parts, inner].
+void split_float16(const Loops& loops,
+                   const void* x,
+                   std::int64_t outer,
+                   std::int64_t inner,
+                   std::span<const Half> parts,
+                   void* y);
 
 /// How a dense tensor is read as float32.
 struct Source {
