@@ -9,6 +9,7 @@
 #include "passes/fuse_updates.h"
 #include "passes/keep_packed.h"
 #include "passes/pack_products.h"
+#include "passes/pool_first.h"
 #include "passes/prune.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
@@ -53,6 +54,10 @@ constexpr std::array k_passes{
          [](const Graph& g, const Target& target) {
            return passes::fuse_norms(g, graph::op_table(), target.asks());
          },
+         true},
+    // A Relu that is left, and its gradient, work on what was pooled.
+    Pass{"pool_first",
+         [](const Graph& g, const Target&) { return passes::pool_first(g, graph::op_table()); },
          true},
     // Updates and the check read what products write, without passes that widen and unscale it.
     Pass{"fuse_updates",

@@ -119,6 +119,37 @@ TEST_CASE("plan: activations that moved into normalizations change no bit") {
   }
 }
 
+TEST_CASE("plan: pooling before a Relu changes no bit") {
+  for (std::string_view policy : k_policies) {
+    CAPTURE(policy);
+    const graph::Graph graph = conv_step_graph(policy, k_batch);
+    Lowering plain;
+    plain.packs = false;
+    Standalone first(graph, {});
+    Standalone last(graph, plain);
+    const auto pooled = [](const Plan& plan, std::string_view op) {
+      const auto& kernels = plan.kernels();
+      return std::any_of(kernels.begin(), kernels.end(), [&](const KernelChoice& kernel) {
+        const graph::Node& node = plan.graph().node(kernel.node);
+        return node.op == op &&
+               plan.graph().node(node.inputs[op == "Relu" ? 0 : 1].node).op == "MaxPool";
+      });
+    };
+    CHECK(pooled(first.plan, "Relu"));
+    CHECK_FALSE(pooled(last.plan, "Relu"));
+    CHECK(pooled(last.plan, "MaxPoolGrad"));
+    for (const std::uint32_t seed : {1U, 2U, 3U}) {
+      CAPTURE(seed);
+      first.step(seed);
+      last.step(seed);
+      for (const State::Entry& entry : last.state.entries()) {
+        CAPTURE(entry.variable.name);
+        CHECK(same_bytes(first.state.tensor(entry.variable.name).view(), entry.tensor.view()));
+      }
+    }
+  }
+}
+
 TEST_CASE("plan: what stood in the arena before changes no bit") {
   for (std::string_view policy : k_policies) {
     CAPTURE(policy);

@@ -46,6 +46,26 @@ optimizer: {{type: adam, learning_rate: 1e-2, global_clipnorm: 1}}
   return step_of(text, batch);
 }
 
+graph::Graph conv_step_graph(std::string_view policy, std::int64_t batch) {
+  const std::string text = fmt::format(R"(
+data: {{name: synthetic_digits}}
+model:
+  input: [8, 8, 1]
+  layers:
+    - {{type: conv2d, filters: 4, kernel_size: 3, padding: same, activation: relu}}
+    - {{type: conv2d, filters: 5, kernel_size: 3, activation: relu}}
+    - {{type: max_pooling2d, pool_size: 3, strides: 2}}
+    - {{type: flatten}}
+    - {{type: dense, units: 10, dtype: float32}}
+    - {{type: softmax, dtype: float32}}
+precision: {{policy: {}}}
+loss: sparse_categorical_crossentropy
+optimizer: {{type: sgd, learning_rate: 0.1, momentum: 0.9}}
+)",
+                                       policy);
+  return step_of(text, batch);
+}
+
 graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch) {
   const std::string text = fmt::format(R"(
 data: {{name: synthetic_digits}}

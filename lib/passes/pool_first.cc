@@ -1,0 +1,115 @@
+#include "passes/pool_first.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// A Relu and what changes places with it; the gradients are -1 where there are none.
+struct Pooled {
+  int relu = -1;
+  int pool = -1;
+  int pool_grad = -1;
+  int relu_grad = -1;
+};
+
+class PoolFirst {
+ public:
+  PoolFirst(const Graph& graph, const graph::OpTable& ops)
+      : graph_(graph), readers_(graph), rebuild_(graph, ops) {}
+
+  Graph run() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op != "Relu") continue;
+      if (const auto pooled = find(id)) take(*pooled);
+    }
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (const auto it = by_pool_.find(id); it != by_pool_.end()) {
+        emit_forward(it->second);
+      } else if (const auto grad = by_gradient_.find(id); grad != by_gradient_.end()) {
+        emit_gradient(grad->second);
+      } else if (!absorbed_.contains(id)) {
+        rebuild_.copy(id);
+      }
+    }
+    return prune(rebuild_.finish());
+  }
+
+ private:
+  std::optional<Pooled> find(int relu) const {
+    Pooled p{.relu = relu};
+    const Value features{relu, 0};
+    for (const int reader : readers_.of(features)) {
+      if (reader < 0) return std::nullopt;
+      const std::string& op = graph_.node(reader).op;
+      int& place = op == "MaxPool" ? p.pool : op == "MaxPoolGrad" ? p.pool_grad : p.relu_grad;
+      if ((&place == &p.relu_grad && op != "ReluGrad") || place >= 0) return std::nullopt;
+      place = reader;
+    }
+    if (p.pool < 0 || (p.pool_grad < 0) != (p.relu_grad < 0)) return std::nullopt;
+    const Shape& pooled = graph_.node(p.pool).outputs[0].shape;
+    if (pooled.elements() >= graph_.type(features).shape.elements()) return std::nullopt;
+    if (p.pool_grad < 0) return p;
+    const Node& gradient = graph_.node(p.pool_grad);
+    const bool chained = gradient.inputs[0] == features && gradient.inputs[1] == Value{p.pool, 0} &&
+                         readers_.only({p.pool_grad, 0}, "ReluGrad") == p.relu_grad &&
+                         graph_.node(p.relu_grad).inputs[1] == features &&
+                         gradient.attrs.get<std::vector<std::int64_t>>("ksize") ==
+                             graph_.node(p.pool).attrs.get<std::vector<std::int64_t>>("ksize");
+    return chained ? std::optional(p) : std::nullopt;
+  }
+
+  void take(const Pooled& p) {
+    absorbed_.insert(p.relu);
+    by_pool_[p.pool] = p;
+    if (p.pool_grad < 0) return;
+    absorbed_.insert(p.relu_grad);
+    by_gradient_[p.pool_grad] = p;
+  }
+
+  /// Adds old node `id` with other inputs.
+  Value add(int id, std::vector<Value> inputs) {
+    const Node& node = graph_.node(id);
+    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+    const Value value = rebuild_.builder().add(node.op, std::move(inputs), node.attrs, node.name);
+    rebuild_.keep_control(id, value.node);
+    return value;
+  }
+
+  void emit_forward(const Pooled& p) {
+    const Value x = rebuild_.moved(graph_.node(p.relu).inputs[0]);
+    const Value largest = largest_[p.pool] = add(p.pool, {x});
+    rebuild_.replace({p.pool, 0}, add(p.relu, {largest}));
+  }
+
+  void emit_gradient(const Pooled& p) {
+    const Value x = rebuild_.moved(graph_.node(p.relu).inputs[0]);
+    const Value dy = rebuild_.moved(graph_.node(p.pool_grad).inputs[2]);
+    const Value masked = add(p.relu_grad, {dy, rebuild_.moved({p.pool, 0})});
+    rebuild_.replace({p.relu_grad, 0}, add(p.pool_grad, {x, largest_.at(p.pool), masked}));
+  }
+
+  const Graph& graph_;
+  Readers readers_;
+  Rebuild rebuild_;
+  std::map<int, Pooled> by_pool_, by_gradient_;
+  std::set<int> absorbed_;
+  std::map<int, Value> largest_;  ///< by the old pool: what the new one gives
+};
+
+}  // namespace
+
+Graph pool_first(const Graph& graph, const graph::OpTable& ops) {
+  return PoolFirst(graph, ops).run();
+}
+
+}  // namespace halfstep::passes
