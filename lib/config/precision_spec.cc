@@ -99,10 +99,12 @@ void PrecisionSpec::fields(Fields& f) {
            k_grad_dtypes,
            {.doc = "what a weight's gradient is rounded to before float32"});
   f.choice("float16_gemm", float16_gemm, k_float16_gemms, {.doc = "float16 products on the CPU"});
-  f.choice("on_nonfinite",
-           on_nonfinite,
-           k_on_nonfinite,
-           {.doc = "a gradient is not finite and no dynamic scale is active"});
+  f.choice(
+      "on_nonfinite",
+      on_nonfinite,
+      k_on_nonfinite,
+      {.doc = "a gradient is not finite and no dynamic scale is active; apply: nothing looks, so "
+              "that 16-bit products on the CPU can update weights as they compute gradients"});
   f.section("loss_scale",
             loss_scale,
             {.doc = "scaling of the loss", .bare = "mode", .bare_number = true});

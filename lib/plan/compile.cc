@@ -11,6 +11,7 @@
 #include "passes/pack_products.h"
 #include "passes/pool_first.h"
 #include "passes/prune.h"
+#include "passes/update_in_products.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
 
@@ -86,6 +87,12 @@ constexpr std::array k_passes{
     Pass{"keep_packed",
          [](const Graph& g, const Target& target) {
            return passes::keep_packed(g, graph::op_table(), target.asks());
+         },
+         true},
+    // A gradient that only its update waits for is applied as its product computes it.
+    Pass{"update_in_products",
+         [](const Graph& g, const Target& target) {
+           return passes::update_in_products(g, graph::op_table(), target.asks());
          },
          true},
 };

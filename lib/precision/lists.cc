@@ -131,7 +131,8 @@ constexpr std::array k_rows{
         '-',
         '-',
         "AllFinite FusedUpdate UpdateLossScale LearningRate PackOperand PackedVariable "
-        "PackedMatMul FusedMatMul BatchNormReluGrad GatherBatch LogScalars KeepState"},
+        "PackedMatMul PackedMatMulUpdate FusedMatMul BatchNormReluGrad GatherBatch LogScalars "
+        "KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

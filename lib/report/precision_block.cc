@@ -21,7 +21,7 @@ double node_flops(const Graph& graph, const Node& node) {
     const Shape& a = graph.type(node.inputs[0]).shape;
     return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
   }
-  if (node.op == "PackedMatMul") {
+  if (node.op == "PackedMatMul" || node.op == "PackedMatMulUpdate") {
     double product = 2;
     for (const char* extent : {"m", "n", "k"}) {
       product *= static_cast<double>(node.attrs.get<std::int64_t>(extent));

@@ -210,7 +210,7 @@ TEST_CASE("packed kernels: what each row takes, and why not") {
     CAPTURE(c.kernel);
     const PackedNode node = PackedProduct(c.product).node();
     for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
-      if (kernel.name != c.kernel) continue;
+      if (kernel.op != node.view().node.op || kernel.name != c.kernel) continue;
       CHECK(kernel.accepts(node.view(), {.isa = c.isa}).refusal == c.answer);
     }
   }

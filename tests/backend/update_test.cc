@@ -2,179 +2,22 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <ostream>
-#include <string_view>
 
 #include "core/parallel.h"
 #include "lab.h"
+#include "update_cases.h"
 
 namespace halfstep::testing {
 namespace {
 
 using graph::Attrs;
 using graph::Value;
+using Element = UpdateElement;
+using Case = UpdateCase;
 
 constexpr DType k_dtypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
-
-/// One element of a variable and its slots, in the order of the op's handles.
-struct Element {
-  double w = 0, a = 0, b = 0, c = 0;
-};
-
-/// The numbers an update takes, as they stand in the graph.
-struct Hyper {
-  double lr = 0.0625, rho = 0.875, momentum = 0.75, epsilon = 0x1p-10;
-  double beta1 = 0.875, beta2 = 0.96875, decay = 0.125;
-};
-
-struct Case {
-  std::string_view name;
-  std::string op;
-  int slots;
-  /// Scalar inputs before and after the gradient, given the number of the step from 1.
-  std::function<std::vector<double>(const Hyper&, int)> before, after;
-  /// The new element by the formula of the op, written in double.
-  std::function<Element(Element, double, const Hyper&, int)> step;
-  Attrs attrs{};
-};
-
-std::vector<double> none(const Hyper&, int) { return {}; }
-
-std::vector<double> adam_scalars(const Hyper& h, int t) {
-  return {std::pow(h.beta1, t), std::pow(h.beta2, t), h.lr, h.beta1, h.beta2, h.epsilon};
-}
-
-Element adam(Element e, double g, const Hyper& h, int t, bool nesterov) {
-  const double m = h.beta1 * e.a + (1 - h.beta1) * g;
-  const double v = h.beta2 * e.b + (1 - h.beta2) * g * g;
-  const double alpha = h.lr * std::sqrt(1 - std::pow(h.beta2, t)) / (1 - std::pow(h.beta1, t));
-  const double direction = nesterov ? h.beta1 * m + (1 - h.beta1) * g : m;
-  return {e.w - alpha * direction / (std::sqrt(v) + h.epsilon), m, v};
-}
-
-std::vector<Case> cases() {
-  return {
-      {"sgd",
-       "ResourceApplyGradientDescent",
-       0,
-       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
-       none,
-       [](Element e, double g, const Hyper& h, int) { return Element{e.w - h.lr * g}; }},
-      {"momentum",
-       "ResourceApplyKerasMomentum",
-       1,
-       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
-       [](const Hyper& h, int) { return std::vector<double>{h.momentum}; },
-       [](Element e, double g, const Hyper& h, int) {
-         const double a = h.momentum * e.a - h.lr * g;
-         return Element{e.w + a, a};
-       }},
-      {"nesterov",
-       "ResourceApplyKerasMomentum",
-       1,
-       [](const Hyper& h, int) { return std::vector<double>{h.lr}; },
-       [](const Hyper& h, int) { return std::vector<double>{h.momentum}; },
-       [](Element e, double g, const Hyper& h, int) {
-         const double a = h.momentum * e.a - h.lr * g;
-         return Element{e.w + h.momentum * a - h.lr * g, a};
-       },
-       {{"use_nesterov", true}}},
-      {"rmsprop",
-       "ResourceApplyKerasRMSProp",
-       1,
-       [](const Hyper& h, int) {
-         return std::vector<double>{h.lr, h.rho, h.epsilon};
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int) {
-         const double s = h.rho * e.a + (1 - h.rho) * g * g;
-         return Element{e.w - h.lr * g / std::sqrt(s + h.epsilon), s};
-       }},
-      {"rmsprop with momentum",
-       "ResourceApplyRMSProp",
-       2,
-       [](const Hyper& h, int) {
-         return std::vector<double>{h.lr, h.rho, h.momentum, h.epsilon};
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int) {
-         const double s = h.rho * e.a + (1 - h.rho) * g * g;
-         const double m = h.momentum * e.b + h.lr * g / std::sqrt(s + h.epsilon);
-         return Element{e.w - m, s, m};
-       }},
-      {"centered rmsprop",
-       "ResourceApplyCenteredRMSProp",
-       3,
-       [](const Hyper& h, int) {
-         return std::vector<double>{h.lr, h.rho, h.momentum, h.epsilon};
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int) {
-         const double mean = h.rho * e.a + (1 - h.rho) * g;
-         const double s = h.rho * e.b + (1 - h.rho) * g * g;
-         const double m = h.momentum * e.c + h.lr * g / std::sqrt(s - mean * mean + h.epsilon);
-         return Element{e.w - m, mean, s, m};
-       }},
-      {"adam",
-       "ResourceApplyAdam",
-       2,
-       adam_scalars,
-       none,
-       [](Element e, double g, const Hyper& h, int t) { return adam(e, g, h, t, false); }},
-      {"adam with nesterov",
-       "ResourceApplyAdam",
-       2,
-       adam_scalars,
-       none,
-       [](Element e, double g, const Hyper& h, int t) { return adam(e, g, h, t, true); },
-       {{"use_nesterov", true}}},
-      {"adamw",
-       "ResourceApplyAdamW",
-       2,
-       [](const Hyper& h, int t) {
-         std::vector<double> all = adam_scalars(h, t);
-         all.insert(all.begin() + 3, h.decay);
-         return all;
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int t) {
-         e.w -= e.w * h.decay * h.lr;
-         return adam(e, g, h, t, false);
-       }},
-      {"adagrad",
-       "ResourceApplyAdagradV2",
-       1,
-       [](const Hyper& h, int) {
-         return std::vector<double>{h.lr, h.epsilon};
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int) {
-         const double a = e.a + g * g;
-         return Element{e.w - h.lr * g / std::sqrt(a + h.epsilon), a};
-       }},
-      {"adagrad with fixed slots",
-       "ResourceApplyAdagradV2",
-       1,
-       [](const Hyper& h, int) {
-         return std::vector<double>{h.lr, h.epsilon};
-       },
-       none,
-       [](Element e, double g, const Hyper& h, int) {
-         return Element{e.w - h.lr * g / std::sqrt(e.a + h.epsilon), e.a};
-       },
-       {{"update_slots", false}}},
-  };
-}
-
-/// Start values such that every square root is of something positive.
-Tensor initial(DType dtype, const Shape& shape, const Case& c, int handle) {
-  if (handle == 0) return random_tensor(dtype, shape, 1);
-  const bool centered = c.slots == 3;
-  if (centered && handle == 1) return random_tensor(dtype, shape, 2, -0.25, 0.25);
-  return random_tensor(dtype, shape, 2 + static_cast<unsigned>(handle), 0.5, 1);
-}
 
 /// The graph of one update whose scalars, gradient and `ok` can be rewritten between runs.
 struct Update {
@@ -185,7 +28,7 @@ struct Update {
   Update(const Case& c, DType dtype, const Shape& shape, bool guarded = true) {
     std::vector<Value> inputs;
     for (int i = 0; i <= c.slots; ++i) {
-      handles.push_back(lab.variable("v" + std::to_string(i), initial(dtype, shape, c, i)));
+      handles.push_back(lab.variable("v" + std::to_string(i), initial_state(dtype, shape, c, i)));
       inputs.push_back(handles.back());
     }
     const auto add_scalars = [&](const std::vector<double>& all) {
@@ -230,7 +73,7 @@ struct Update {
 
 TEST_CASE("updates: each step is the formula in double, stored once") {
   const Shape shape{3, 5};
-  for (const Case& c : cases()) {
+  for (const Case& c : update_cases()) {
     CAPTURE(c.name);
     for (const DType dtype : k_dtypes) {
       CAPTURE(name(dtype));
@@ -264,7 +107,7 @@ TEST_CASE("updates: each step is the formula in double, stored once") {
 
 TEST_CASE("updates: with ok = false every byte stays as it is") {
   const Shape shape{7, 3};
-  for (const Case& c : cases()) {
+  for (const Case& c : update_cases()) {
     CAPTURE(c.name);
     for (const DType dtype : k_dtypes) {
       CAPTURE(name(dtype));
@@ -288,7 +131,7 @@ TEST_CASE("updates: with ok = false every byte stays as it is") {
 TEST_CASE("updates: without ok and with ok = true the same bits, on every number of threads") {
   const Shape shape{100'003};
   const int threads_before = thread_count();
-  for (const Case& c : cases()) {
+  for (const Case& c : update_cases()) {
     CAPTURE(c.name);
     std::vector<std::vector<double>> first;
     for (int threads : {1, 2, 3}) {
@@ -305,7 +148,7 @@ TEST_CASE("updates: without ok and with ok = true the same bits, on every number
 }
 
 TEST_CASE("updates: an unguarded NaN reaches the weight, and only its own element") {
-  for (const Case& c : cases()) {
+  for (const Case& c : update_cases()) {
     CAPTURE(c.name);
     Update update(c, DType::float32, {9}, false);
     update.lab.held(update.gradient).as<float>()[4] = std::numeric_limits<float>::quiet_NaN();
@@ -320,7 +163,7 @@ TEST_CASE("fused update: the same bits as widening, unscaling, the update, and p
   const Shape shape{77, 4200};  // parts of blocks, and more columns than are packed at a time
   for (const backend::Backend& device : {backend::cpu_reference(), backend::cpu_backend(2)}) {
     CAPTURE(device.name);
-    for (const Case& c : cases()) {
+    for (const Case& c : update_cases()) {
       CAPTURE(c.name);
       for (const DType dtype : {DType::bfloat16, DType::float16}) {
         CAPTURE(name(dtype));
@@ -330,7 +173,7 @@ TEST_CASE("fused update: the same bits as widening, unscaling, the update, and p
         const auto inputs = [&](Lab& lab, std::vector<Value>& handles, Value g) {
           for (int i = 0; i <= c.slots; ++i) {
             handles.push_back(
-                lab.variable("v" + std::to_string(i), initial(DType::float32, shape, c, i)));
+                lab.variable("v" + std::to_string(i), initial_state(DType::float32, shape, c, i)));
           }
           std::vector<Value> all = handles;
           for (double x : c.before({}, 1)) all.push_back(lab.b().scalar(DType::float32, x));

@@ -16,6 +16,7 @@ namespace {
 const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedVariable",
                                             "PackedMatMul",
+                                            "PackedMatMulUpdate",
                                             "FusedUpdate",
                                             "_FusedBatchNormEx",
                                             "BatchNormReluGrad"};

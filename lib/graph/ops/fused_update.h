@@ -1,6 +1,6 @@
 #pragma once
-// Where the inputs of a FusedUpdate stand, on which its shape rule, its kernels and the passes that
-// make it agree.
+// Where the inputs of a FusedUpdate and of a PackedMatMulUpdate stand, on which their shape rules,
+// their kernels and the passes that make them agree.
 
 #include <cstddef>
 
@@ -18,7 +18,8 @@ struct UpdatePorts {
 /// Of an op like ResourceApplyAdam. Errors: InternalError for an op that is no update.
 UpdatePorts update_ports(const OpDef& op);
 
-/// The inputs of a FusedUpdate: those of its rule, `unscale`, `packed` operands, `ok`.
+/// The inputs of a FusedUpdate: those of its rule, `unscale`, `packed` operands, `ok`; and of a
+/// PackedMatMulUpdate, with operand a as the gradient and operand b at `packed_end`.
 struct FusedUpdatePorts {
   UpdatePorts rule;
   std::size_t unscale = 0;

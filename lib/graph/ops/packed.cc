@@ -4,7 +4,7 @@
 //                  to it first. Side a: rows x depth, side b: depth x columns; transpose: x lies
 //                  the other way round.
 //   PackedVariable the same of a variable, kept from step to step: it is packed anew when the
-//                  variable was written by other means than a FusedUpdate that writes both.
+//                  variable was written by other means than a fused update that writes both.
 //   PackedMatMul   y = a b over operands packed from values of T, summed in float32; then
 //                  y += bias, y = activation(y), y = mask ? y : 0, as far as asked for, and one
 //                  rounding to T. args = [bias] [mask]; the mask is another product's form M.

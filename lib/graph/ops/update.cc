@@ -17,11 +17,16 @@
 // FusedUpdate comes from lowering: the update `rule`, whose gradient may have a dtype of its own
 // and is multiplied by `unscale` in float32 first; then the new variable is packed into each of
 // `packed`, the PackedVariables of it. args = the rule's inputs, unscale: T, packed, [ok].
+//
+// PackedMatMulUpdate is a FusedUpdate whose gradient is the y of a PackedMatMul (packed.cc) that
+// nothing else reads, m x n and rounded to T. args = those of the FusedUpdate with the product's a
+// in the gradient's place, then its b; no ok, which would have to wait for every gradient.
 
 #include <fmt/core.h>
 
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
+#include "graph/ops/packed.h"
 
 namespace halfstep::graph::ops {
 namespace {
@@ -54,17 +59,11 @@ std::vector<Shape> infer_update(const InferContext& c) {
   return {};
 }
 
-std::vector<Shape> infer_fused_update(const InferContext& c) {
-  const FusedUpdatePorts ports = fused_update_ports(c.node);
-  const DType dtype = c.node.attrs.get<DType>("T");
-  const std::size_t wanted = ports.packed_end + (ports.guarded ? 1 : 0);
-  if (c.inputs() != wanted) {
-    throw ShapeError(fmt::format("{} inputs, wanted {}", c.inputs(), wanted));
-  }
-  const Shape& shape = c.input(ports.rule.gradient).shape;
+/// The inputs of a fused update but for its gradient, which has the shape given.
+void check_fused_update(const InferContext& c, const FusedUpdatePorts& ports, const Shape& shape) {
   for (std::size_t i = 0; i < ports.rule.resources; ++i) {
     const TensorType type = variable_type(c.graph, c.node.inputs[i]);
-    if (type == TensorType{dtype, shape}) continue;
+    if (type == TensorType{DType::float32, shape}) continue;
     throw ShapeError(fmt::format("a variable is {} {}, its gradient {}",
                                  name(type.dtype),
                                  to_string(type.shape),
@@ -76,6 +75,35 @@ std::vector<Shape> infer_fused_update(const InferContext& c) {
       throw ShapeError(fmt::format("input {} is not the updated variable, packed", i));
     }
   }
+}
+
+void expect_inputs(const InferContext& c, std::size_t wanted) {
+  if (c.inputs() == wanted) return;
+  throw ShapeError(fmt::format("{} inputs, wanted {}", c.inputs(), wanted));
+}
+
+std::vector<Shape> infer_fused_update(const InferContext& c) {
+  const FusedUpdatePorts ports = fused_update_ports(c.node);
+  expect_inputs(c, ports.packed_end + (ports.guarded ? 1 : 0));
+  check_fused_update(c, ports, c.input(ports.rule.gradient).shape);
+  return {};
+}
+
+std::vector<Shape> infer_product_update(const InferContext& c) {
+  const FusedUpdatePorts ports = fused_update_ports(c.node);
+  expect_inputs(c, ports.packed_end + 1);
+  const Attrs& attrs = c.node.attrs;
+  const auto m = attrs.get<std::int64_t>("m");
+  const auto n = attrs.get<std::int64_t>("n");
+  const auto expect_operand = [&](std::size_t i, std::int64_t rows) {
+    const Shape wanted{packed_bytes(rows, attrs.get<std::int64_t>("k"), attrs.get<DType>("T"))};
+    if (c.input(i).shape == wanted) return;
+    throw ShapeError(fmt::format(
+        "input {} must have shape {}, got {}", i, to_string(wanted), to_string(c.input(i).shape)));
+  };
+  expect_operand(ports.rule.gradient, m);
+  expect_operand(ports.packed_end, n);
+  check_fused_update(c, ports, Shape{m, n});
   return {};
 }
 
@@ -109,7 +137,7 @@ FusedUpdatePorts fused_update_ports(const Node& node) {
   ports.packed_begin = ports.unscale + 1;
   ports.packed_end =
       ports.packed_begin + static_cast<std::size_t>(node.attrs.get<std::int64_t>("packed"));
-  ports.guarded = node.attrs.get<bool>("guarded");
+  ports.guarded = node.op == "FusedUpdate" && node.attrs.get<bool>("guarded");
   return ports;
 }
 
@@ -151,6 +179,11 @@ std::vector<OpDef> update_ops() {
              "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, "
              "guarded: bool = false, use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
+      define("PackedMatMulUpdate",
+             "args: Targs",
+             "T: {bfloat16, half}, Targs: list(type), m: int, n: int, k: int, products: int = 1, "
+             "rule: string, packed: int = 0, use_nesterov: bool = false, update_slots: bool = true",
+             {.infer = infer_product_update, .stateful = true, .stage = Stage::lowered}),
   };
 }
 

@@ -38,12 +38,37 @@ OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
   return c;
 }
 
+/// A gradient of up to 100 that is applied with a rate of 2^-12.
+OpCase product_update(DType dtype, std::int64_t products) {
+  constexpr std::int64_t m = 40, n = 45, k = 192;
+  return {.name = fmt::format("PackedMatMulUpdate/{}", halfstep::name(dtype)),
+          .op = "PackedMatMulUpdate",
+          .attrs = {{"T", dtype},
+                    {"m", m},
+                    {"n", n},
+                    {"k", k},
+                    {"products", products},
+                    {"rule", std::string("ResourceApplyGradientDescent")}},
+          .inputs = {typed(variable({m, n}), DType::float32),
+                     typed(number(0x1p-12), DType::float32),
+                     parts(graph::ops::packed_bytes(m, k, dtype)),
+                     typed(number(1), DType::float32),
+                     parts(graph::ops::packed_bytes(n, k, dtype))},
+          // What is a little more or less before it is rounded may be a unit in the last place of
+          // 16 bits apart after it: 2^-7 of the gradient, times the rate.
+          .terms = 1 << 16,
+          .magnitude = 100 * 0x1p-12,
+          .check_gradient = false};
+}
+
 }  // namespace
 
 std::vector<OpCase> packed_cases() {
   std::vector<OpCase> cases{product("plain", DType::bfloat16, 1, false),
                             product("bias, activation and mask", DType::bfloat16, 1, true),
-                            product("float16", DType::float16, 4, true)};
+                            product("float16", DType::float16, 4, true),
+                            product_update(DType::bfloat16, 1),
+                            product_update(DType::float16, 4)};
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const std::string side : {"a", "b"}) {
       for (const bool transpose : {false, true}) {

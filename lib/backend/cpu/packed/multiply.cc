@@ -8,7 +8,7 @@
 
 namespace halfstep::backend::cpu::packed {
 
-Accepts accepts_product(const NodeView& node) {
+Accepts accepts_size(const NodeView& node) {
   const auto m = node.attrs().get<std::int64_t>("m");
   const auto n = node.attrs().get<std::int64_t>("n");
   const auto k = node.attrs().get<std::int64_t>("k");
@@ -18,6 +18,10 @@ Accepts accepts_product(const NodeView& node) {
   if (m < k_least_side || n < k_least_side || k < k_block || m * n * k < k_least_work) {
     return Accepts::no(fmt::format("{} x {} x {} is too small to pack", m, k, n));
   }
+  return Accepts::yes();
+}
+
+Accepts accepts_product(const NodeView& node) {
   const std::string& forms = node.attrs().get<std::string>("forms");
   for (const char form : forms) {
     if (forms.find(form) != forms.rfind(form)) {
@@ -26,21 +30,14 @@ Accepts accepts_product(const NodeView& node) {
   }
   const std::string& activation = node.attrs().get<std::string>("activation");
   if (!activation.empty() && activation != "Relu") return Accepts::no("no " + activation + " here");
-  return Accepts::yes();
+  return accepts_size(node);
 }
 
 Prepared prepare_product(const NodeView& node,
                          const Unit& unit,
                          const Blocks& blocks,
                          int threads) {
-  const graph::Attrs& attrs = node.attrs();
-  const DType dtype = attrs.get<DType>("T");
-  const auto k = attrs.get<std::int64_t>("k");
-  const Product product(unit,
-                        layout_of(attrs.get<std::int64_t>("m"), k, dtype),
-                        layout_of(attrs.get<std::int64_t>("n"), k, dtype),
-                        attrs.get<std::int64_t>("products"),
-                        threads);
+  const Product product = product_of(node.attrs(), unit, threads);
   const Finisher finisher(node, blocks);
   return launch(
       [product, finisher](const Args& args) {
@@ -49,7 +46,7 @@ Prepared prepare_product(const NodeView& node,
             args.in[0].as<std::byte>(),
             args.in[1].as<std::byte>(),
             args.workspace + finisher.workspace_bytes(),
-            [&](const float* sums, std::int64_t i, std::int64_t j) { bound.finish(sums, i, j); });
+            [&](const float* sums, const Product::Place& at) { bound.finish(sums, at.i, at.j); });
         bound.complete();
       },
       finisher.workspace_bytes() + product.workspace_bytes());

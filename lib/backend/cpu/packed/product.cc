@@ -18,12 +18,14 @@ void (*sweep_of(const Unit& unit, std::int64_t products))(const Sweep&) {
 /// What a sweep hands back with each block, and where that lies in the result.
 struct Finished {
   Product::Finish finish;
-  std::int64_t i, j0;
+  Product::Place row;  ///< of the sweep's first block
 };
 
 void hand_back(void* context, const float* sums, std::int64_t block) {
   const auto& to = *static_cast<const Finished*>(context);
-  to.finish(sums, to.i, to.j0 + block);
+  Product::Place at = to.row;
+  at.j += block;
+  to.finish(sums, at);
 }
 
 }  // namespace
@@ -50,13 +52,16 @@ Product::Product(
   require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
   choose_cut(threads);
   const std::int64_t rows = std::min(tile_panels_, divide_up(a_.panels(), down_));
-  const std::int64_t columns = std::min(tile_panels_, divide_up(b_.panels(), across_));
-  const std::int64_t running = a_.slabs() > 1 ? rows * columns : 0;
+  const std::int64_t running = a_.slabs() > 1 ? rows * run_panels() : 0;
   region_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes);
 }
 
+std::int64_t Product::run_panels() const {
+  return std::min(tile_panels_, divide_up(b_.panels(), across_));
+}
+
 std::size_t Product::workspace_bytes() const {
-  return region_bytes_ * static_cast<std::size_t>(down_ * across_);
+  return region_bytes_ * static_cast<std::size_t>(parts());
 }
 
 void Product::choose_cut(std::int64_t threads) {
@@ -85,40 +90,34 @@ void Product::run(const std::byte* a,
                   std::byte* workspace,
                   Finish finish) const {
   const Region all{0, a_.panels(), 0, b_.panels()};
-  parallel_for(down_ * across_, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(parts(), 1, [&](std::int64_t begin, std::int64_t end) {
     unit_->begin();
     for (std::int64_t part = begin; part < end; ++part) {
-      run_region({a, b},
-                 all.part(part / across_, down_, part % across_, across_),
-                 workspace + region_bytes_ * static_cast<std::size_t>(part),
-                 finish);
+      std::byte* own = workspace + region_bytes_ * static_cast<std::size_t>(part);
+      run_region({a, b, own, finish, part},
+                 all.part(part / across_, down_, part % across_, across_));
     }
     unit_->end();
   });
 }
 
-void Product::run_region(const Operands& x,
-                         const Region& region,
-                         std::byte* workspace,
-                         Finish finish) const {
+void Product::run_region(const Part& x, const Region& region) const {
   const std::int64_t down = divide_up(region.rows(), tile_panels_);
   const std::int64_t across = divide_up(region.columns(), tile_panels_);
   for (std::int64_t t = 0; t < down * across; ++t) {
     const std::int64_t next = std::min(t + 1, down * across - 1);
     const Region tile = region.part(t / across, down, t % across, across);
     const Region next_tile = region.part(next / across, down, next % across, across);
-    for (std::int64_t slab = 0; slab < a_.slabs(); ++slab) {
-      run_slab(x, tile, slab, next_tile, workspace, finish);
-    }
+    for (std::int64_t slab = 0; slab < a_.slabs(); ++slab)
+      run_slab(x, tile, slab, next_tile, next == t);
   }
 }
 
-void Product::run_slab(const Operands& x,
+void Product::run_slab(const Part& x,
                        const Region& tile,
                        std::int64_t slab,
                        const Region& next_tile,
-                       std::byte* workspace,
-                       Finish finish) const {
+                       bool last_tile) const {
   const bool last = slab + 1 == a_.slabs();
   const std::int64_t steps = a_.steps_in(slab);
 
@@ -133,9 +132,10 @@ void Product::run_slab(const Operands& x,
   const std::int64_t steps_of_row = tile.columns() * std::max<std::int64_t>(steps - 1, 1);
   const std::int64_t lines = divide_up(a_lines + b_lines, tile.rows() * steps_of_row);
 
-  auto* sums = reinterpret_cast<float*>(workspace + 2 * k_block_bytes);
+  auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes);
   for (std::int64_t i = tile.i0; i < tile.i1; ++i) {
-    Finished context{finish, i, tile.j0};
+    Finished context{x.finish,
+                     {i, tile.j0, tile.j0, tile.j1, x.index, last_tile && i + 1 == tile.i1}};
     const std::int64_t row = i - tile.i0;
     const std::int64_t line = row * lines * steps_of_row;
     sweep_({.a = x.a + a_.panel_offset(slab, i),
@@ -145,12 +145,22 @@ void Product::run_slab(const Operands& x,
             .sums = sums + row * tile.columns() * k_block_sums,
             .first = slab == 0,
             .last = last,
-            .room = reinterpret_cast<float*>(workspace),
+            .room = reinterpret_cast<float*>(x.workspace),
             .finish = hand_back,
             .context = &context,
             .ahead = line < a_lines ? ahead_a + line * k_line : ahead_b + (line - a_lines) * k_line,
             .lines_ahead = line < a_lines + b_lines ? lines : 0});
   }
+}
+
+Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads) {
+  const DType dtype = attrs.get<DType>("T");
+  const auto k = attrs.get<std::int64_t>("k");
+  return {unit,
+          layout_of(attrs.get<std::int64_t>("m"), k, dtype),
+          layout_of(attrs.get<std::int64_t>("n"), k, dtype),
+          attrs.get<std::int64_t>("products"),
+          threads};
 }
 
 }  // namespace halfstep::backend::cpu::packed

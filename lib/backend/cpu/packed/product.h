@@ -7,6 +7,7 @@
 #include "backend/cpu/packed/layout.h"
 #include "backend/cpu/packed/unit.h"
 #include "core/parallel.h"
+#include "graph/attr.h"
 
 namespace halfstep::backend::cpu::packed {
 
@@ -20,8 +21,19 @@ class Product {
 
   std::size_t workspace_bytes() const;
 
-  /// Calls finish(sums, row panel, column panel) once for each block, from several threads.
-  using Finish = FunctionRef<void(const float* sums, std::int64_t i, std::int64_t j)>;
+  /// Where a block of complete sums stands.
+  struct Place {
+    std::int64_t i, j;        ///< row panel and column panel
+    std::int64_t begin, end;  ///< the column panels around j that are done one after the other
+    std::int64_t part;        ///< of the result, done by one thread
+    bool last_run;            ///< of the part
+  };
+  std::int64_t parts() const { return down_ * across_; }
+  /// The most that end - begin can be.
+  std::int64_t run_panels() const;
+
+  /// Calls finish(sums, place) once for each block, from several threads.
+  using Finish = FunctionRef<void(const float* sums, const Place& at)>;
   void run(const std::byte* a, const std::byte* b, std::byte* workspace, Finish finish) const;
 
  private:
@@ -34,22 +46,22 @@ class Product {
     /// Part (i, j) of a cut into down x across parts of nearly the same size.
     Region part(std::int64_t i, std::int64_t down, std::int64_t j, std::int64_t across) const;
   };
-  struct Operands {
+  /// What a part of the result is made from, and with.
+  struct Part {
     const std::byte* a;
     const std::byte* b;
+    std::byte* workspace;
+    Finish finish;
+    std::int64_t index;
   };
 
   void choose_cut(std::int64_t threads);
-  void run_region(const Operands& x,
-                  const Region& region,
-                  std::byte* workspace,
-                  Finish finish) const;
-  void run_slab(const Operands& x,
+  void run_region(const Part& x, const Region& region) const;
+  void run_slab(const Part& x,
                 const Region& tile,
                 std::int64_t slab,
                 const Region& next_tile,
-                std::byte* workspace,
-                Finish finish) const;
+                bool last_tile) const;
 
   const Unit* unit_;
   void (*sweep_)(const Sweep&);
@@ -60,5 +72,8 @@ class Product {
   std::int64_t across_ = 1;
   std::size_t region_bytes_;
 };
+
+/// The product of a node's attributes m, n, k, T and `products`.
+Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads);
 
 }  // namespace halfstep::backend::cpu::packed

@@ -17,22 +17,29 @@ Prepared prepare_pack(const NodeView& node, const Capabilities&) {
   return packed::prepare_pack(node, packed::avx512_blocks());
 }
 
+template <Accepts (*accepts)(const NodeView&)>
 Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
-  return packed::accepts_product(node);
+  return accepts(node);
 }
 
+template <Accepts (*accepts)(const NodeView&)>
 Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::avx512_bf16) return Accepts::no("needs avx512_bf16");
   if (node.attrs().get<DType>("T") != DType::bfloat16) {
     return Accepts::no("partial products of float16 are slower than float32 without amx");
   }
-  return packed::accepts_product(node);
+  return accepts(node);
 }
 
 template <const packed::Unit& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_product(node, unit, packed::avx512_blocks(), capabilities.threads);
+}
+
+template <const packed::Unit& unit>
+Prepared prepare_product_update(const NodeView& node, const Capabilities& capabilities) {
+  return packed::prepare_product_update(node, unit, capabilities);
 }
 
 }  // namespace
@@ -41,11 +48,22 @@ std::span<const Kernel> packed_kernels() {
   static const Kernel k_rows[] = {
       {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
       {"PackedVariable", "packed/avx512", accepts_avx512, prepare_pack},
-      {"PackedMatMul", "packed/amx", accepts_amx, prepare_product<packed::k_amx_unit>},
+      {"PackedMatMul",
+       "packed/amx",
+       accepts_amx<packed::accepts_product>,
+       prepare_product<packed::k_amx_unit>},
       {"PackedMatMul",
        "packed/avx512_bf16",
-       accepts_avx512_bf16,
+       accepts_avx512_bf16<packed::accepts_product>,
        prepare_product<packed::k_avx512_bf16_unit>},
+      {"PackedMatMulUpdate",
+       "packed/amx",
+       accepts_amx<packed::accepts_product_update>,
+       prepare_product_update<packed::k_amx_unit>},
+      {"PackedMatMulUpdate",
+       "packed/avx512_bf16",
+       accepts_avx512_bf16<packed::accepts_product_update>,
+       prepare_product_update<packed::k_avx512_bf16_unit>},
   };
   return k_rows;
 }

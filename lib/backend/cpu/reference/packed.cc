@@ -7,6 +7,7 @@
 #include "backend/cpu/packed/kernels.h"
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "graph/ops/fused_update.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -35,39 +36,88 @@ double value(
   return sum;
 }
 
+/// A product in double.
+class Sums {
+ public:
+  explicit Sums(const graph::Attrs& attrs)
+      : depth_(attrs.get<std::int64_t>("k")),
+        a_(packed::layout_of(attrs.get<std::int64_t>("m"), depth_, attrs.get<DType>("T"))),
+        b_(packed::layout_of(attrs.get<std::int64_t>("n"), depth_, attrs.get<DType>("T"))) {}
+
+  /// Calls finish(sums, row panel, column panel) for each block, from several threads.
+  template <class Finish>
+  void run(const std::byte* a, const std::byte* b, const Finish& finish) const {
+    parallel_for(a_.panels() * b_.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t i = block / b_.panels();
+        const std::int64_t j = block % b_.panels();
+        std::array<float, k_block * k_block> sums{};
+        std::size_t at = 0;
+        for (std::int64_t tile = 0; tile < 4; ++tile) {
+          for (std::int64_t e = 0; e < 256; ++e) {
+            const std::int64_t row = i * k_block + tile / 2 * 16 + e / 16;
+            const std::int64_t column = j * k_block + tile % 2 * 16 + e % 16;
+            double sum = 0;
+            for (std::int64_t k = 0; k < depth_; ++k) {
+              sum += value(a_, Side::a, a, row, k) * value(b_, Side::b, b, column, k);
+            }
+            sums[at++] = static_cast<float>(sum);
+          }
+        }
+        finish(sums.data(), i, j);
+      }
+    });
+  }
+
+ private:
+  std::int64_t depth_;
+  Layout a_, b_;
+};
+
 Prepared prepare_product(const NodeView& node, const Capabilities&) {
-  const DType dtype = node.attrs().get<DType>("T");
-  const auto depth = node.attrs().get<std::int64_t>("k");
-  const Layout a = packed::layout_of(node.attrs().get<std::int64_t>("m"), depth, dtype);
-  const Layout b = packed::layout_of(node.attrs().get<std::int64_t>("n"), depth, dtype);
+  const Sums sums(node.attrs());
   const packed::Finisher finisher(node, packed::portable_blocks());
   return launch(
       [=](const Args& args) {
         const packed::Finisher::Bound bound = finisher.bind(args, args.workspace);
-        parallel_for(a.panels() * b.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t block = begin; block < end; ++block) {
-            const std::int64_t i = block / b.panels();
-            const std::int64_t j = block % b.panels();
-            std::array<float, k_block * k_block> sums{};
-            std::size_t at = 0;
-            for (std::int64_t tile = 0; tile < 4; ++tile) {
-              for (std::int64_t e = 0; e < 256; ++e) {
-                const std::int64_t row = i * k_block + tile / 2 * 16 + e / 16;
-                const std::int64_t column = j * k_block + tile % 2 * 16 + e % 16;
-                double sum = 0;
-                for (std::int64_t k = 0; k < depth; ++k) {
-                  sum += value(a, Side::a, args.in[0].as<std::byte>(), row, k) *
-                         value(b, Side::b, args.in[1].as<std::byte>(), column, k);
-                }
-                sums[at++] = static_cast<float>(sum);
-              }
-            }
-            bound.finish(sums.data(), i, j);
-          }
-        });
+        sums.run(
+            args.in[0].as<std::byte>(),
+            args.in[1].as<std::byte>(),
+            [&](const float* block, std::int64_t i, std::int64_t j) { bound.finish(block, i, j); });
         bound.complete();
       },
       finisher.workspace_bytes());
+}
+
+/// The whole gradient, then the whole update.
+Prepared prepare_product_update(const NodeView& node, const Capabilities&) {
+  const graph::Attrs& attrs = node.attrs();
+  const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
+  const DType dtype = attrs.get<DType>("T");
+  const Shape shape{attrs.get<std::int64_t>("m"), attrs.get<std::int64_t>("n")};
+  const packed::Finish finish = packed::portable_blocks().finish[dtype == DType::float16];
+  Prepared update = prepare_fused_update(node, {dtype, shape});
+  const std::size_t update_bytes = update.workspace_bytes;
+  return launch(
+      [=, sums = Sums(attrs), update = std::move(update.launch)](const Args& args) {
+        const TensorView gradient{dtype, shape, args.workspace + update_bytes};
+        sums.run(args.in[ports.rule.gradient].as<std::byte>(),
+                 args.in[ports.packed_end].as<std::byte>(),
+                 [&](const float* block, std::int64_t i, std::int64_t j) {
+                   const std::int64_t row = i * k_block;
+                   const std::int64_t column = j * k_block;
+                   finish({.sums = block,
+                           .rows = std::min(k_block, shape[0] - row),
+                           .columns = std::min(k_block, shape[1] - column),
+                           .stride = shape[1],
+                           .rounded = gradient.as<std::uint16_t>() + row * shape[1] + column});
+                 });
+        std::array<TensorView, 24> in;
+        std::copy(args.in.begin(), args.in.end(), in.begin());
+        in[ports.rule.gradient] = gradient;
+        update->run({std::span(in).first(args.in.size()), {}, args.workspace});
+      },
+      update_bytes + TensorView{dtype, shape, nullptr}.bytes());
 }
 
 }  // namespace
@@ -77,6 +127,9 @@ std::vector<Kernel> packed_operand_kernels() {
       {"PackOperand", "reference/pack_operand", executable, prepare_pack},
       {.op = "PackedVariable", .name = "reference/packed_variable", .prepare = prepare_pack},
       {"PackedMatMul", "reference/packed_matmul", executable, prepare_product},
+      {.op = "PackedMatMulUpdate",
+       .name = "reference/packed_matmul_update",
+       .prepare = prepare_product_update},
   };
 }
 

@@ -9,6 +9,9 @@
 
 namespace halfstep::backend::cpu {
 
+/// The update of a node with the ports of a FusedUpdate, by a gradient of this type at its port.
+Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& gradient);
+
 std::vector<Kernel> activation_kernels();
 std::vector<Kernel> ahead_kernels();
 std::vector<Kernel> array_kernels();

@@ -239,13 +239,20 @@ constexpr std::array k_rows{
     row<Adagrad>("ResourceApplyAdagradV2", "reference/resource_apply_adagrad_v2"),
 };
 
-/// The rule on a gradient that is widened and unscaled first; then the variable is packed.
 Prepared prepare_fused(const NodeView& node, const Capabilities&) {
+  const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
+  return prepare_fused_update(node, node.input(ports.rule.gradient));
+}
+
+}  // namespace
+
+/// The rule on a gradient that is widened and unscaled first; then the variable is packed.
+Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& given) {
   const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
   const std::string& rule = node.attrs().get<std::string>("rule");
   const Row& row = *std::find_if(
       k_rows.begin(), k_rows.end(), [&](const Row& candidate) { return candidate.op == rule; });
-  const Shape& shape = node.input(ports.rule.gradient).shape;
+  const Shape shape = given.shape;
   std::vector<packed::Packing> packings;
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
     packings.emplace_back(graph::TensorType{DType::float32, shape},
@@ -277,8 +284,6 @@ Prepared prepare_fused(const NodeView& node, const Capabilities&) {
       },
       static_cast<std::size_t>(shape.elements()) * sizeof(float));
 }
-
-}  // namespace
 
 std::vector<Kernel> update_kernels() {
   std::vector<Kernel> kernels;

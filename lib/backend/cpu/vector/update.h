@@ -1,0 +1,88 @@
+#pragma once
+// The work of a FusedUpdate on any part of its variable, for its own kernel and for products that
+// apply the gradient they compute.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "backend/cpu/packed/packing.h"
+#include "backend/cpu/vector/convert.h"
+#include "backend/kernel.h"
+#include "graph/ops/fused_update.h"
+
+namespace halfstep::backend::cpu::vector {
+
+inline constexpr int k_max_resources = 4;
+inline constexpr std::size_t k_max_scalars = 8;
+
+/// The loop of an optimizer's op over one instruction set's table.
+struct UpdateRule {
+  const UpdateRow* row;
+  Update loop;
+
+  UpdateRule(const Loops& loops, std::string_view op, const graph::Attrs& attrs);
+
+  std::size_t resources() const { return static_cast<std::size_t>(row->resources); }
+  std::size_t gradient() const { return static_cast<std::size_t>(row->gradient); }
+  /// The scalars among the first `inputs` inputs, of the dtype that `source` reads.
+  std::array<float, k_max_scalars> scalars(const Args& args,
+                                           std::size_t inputs,
+                                           const Source& source) const;
+};
+
+/// A node with the ports of a FusedUpdate. Float32 variable and slots; a gradient of any computed
+/// dtype is widened and unscaled; the new weights are packed.
+class FusedUpdate {
+ public:
+  /// `gradient`: its dtype, and the shape of the variable.
+  FusedUpdate(const NodeView& node,
+              const graph::TensorType& gradient,
+              const Capabilities& capabilities);
+
+  /// What one launch reads once.
+  struct Step {
+    const Args& args;
+    std::array<float, k_max_scalars> scalars;
+    float unscale;
+  };
+  Step step(const Args& args) const;
+
+  bool packs() const { return !packings_.empty(); }
+
+  /// Elements [i, i + n) of the variable, n <= k_run, by as many of the gradient.
+  void elements(const Step& step, std::int64_t i, std::int64_t n, const std::byte* gradient) const;
+
+  /// Columns [column, column + columns) of rows [32 panel, 32 panel + 32).
+  struct Piece {
+    std::int64_t panel, column, columns;
+    const std::byte* gradient;  ///< of the first of them
+    std::int64_t stride;        ///< elements of the gradient from row to row
+    std::byte* room;  ///< 32 x columns new weights as they are packed; may be that of the gradient
+  };
+  std::int64_t rows_of(const Piece& piece) const;
+  /// Updates rows [begin, end) of a piece in the order of memory, and brings the weights into room.
+  void rows(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
+  /// Asks for what rows() will read and write.
+  void ask_for(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
+  /// Packs a piece whose rows are all updated. Call done() after the last piece of a thread.
+  void pack(const Step& step, const Piece& piece) const;
+  void done() const { blocks_->fence(); }
+
+ private:
+  const Loops* loops_;
+  graph::ops::FusedUpdatePorts ports_;
+  UpdateRule rule_;
+  Source gradient_;
+  Shape shape_;
+  const packed::Blocks* blocks_;
+  std::vector<packed::Packing> packings_;
+  Narrow narrow_ = nullptr;  ///< to the dtype of the packed weights
+};
+
+/// Whether a node with a gradient of this dtype can be a FusedUpdate.
+Accepts accepts_fused_update(const NodeView& node, DType gradient);
+
+}  // namespace halfstep::backend::cpu::vector

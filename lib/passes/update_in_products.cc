@@ -1,0 +1,214 @@
+#include "passes/update_in_products.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "graph/ops/fused_update.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+class Fusion {
+ public:
+  Fusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+      : graph_(graph),
+        ops_(ops),
+        runs_(runs),
+        readers_(graph),
+        rebuild_(graph, ops),
+        done_(static_cast<std::size_t>(graph.size()), false) {}
+
+  Graph run() {
+    for (int id = 0; id < graph_.size(); ++id) find(id);
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (!done_[static_cast<std::size_t>(id)]) copy(id);
+      const auto [first, last] = emitted_after_.equal_range(id);
+      for (auto it = first; it != last; ++it) emit(it->second);
+    }
+    return rebuild_.finish();
+  }
+
+ private:
+  /// Takes the product and the update apart from the other nodes, if `update` is one to fuse.
+  void find(int update) {
+    const std::optional<int> product = product_of(update);
+    if (!product || !runs(*product, update)) return;
+    done_[static_cast<std::size_t>(*product)] = true;
+    done_[static_cast<std::size_t>(update)] = true;
+    const int place = std::max(*product, last_before(update));
+    emitted_after_.emplace(can_stand_after(place, update) ? place : update, update);
+  }
+
+  /// The product that makes the gradient of a FusedUpdate for it alone.
+  std::optional<int> product_of(int update) const {
+    const Node& node = graph_.node(update);
+    if (node.op != "FusedUpdate" || node.attrs.get<bool>("guarded")) return {};
+    const Value gradient = gradient_of(node);
+    const Node& product = graph_.node(gradient.node);
+    if (product.op != "PackedMatMul" || readers_.only(gradient, "FusedUpdate") != update) return {};
+    const bool plain = product.inputs.size() == 2 && product.outputs.size() == 1 &&
+                       product.attrs.get<std::string>("forms") == "r" &&
+                       product.attrs.get<std::string>("activation").empty();
+    // Nothing orders what waits for a product that is gone.
+    if (!plain || !product.control.empty() || !node.control.empty()) return {};
+    return gradient.node;
+  }
+
+  static Value gradient_of(const Node& update) {
+    return update.inputs[graph::ops::fused_update_ports(update).rule.gradient];
+  }
+
+  graph::Attrs attributes(int product, int update) const {
+    graph::Attrs attrs = graph_.node(product).attrs;
+    for (const char* name : {"Targs", "Tresults", "bias", "activation", "mask", "forms"}) {
+      attrs.erase(name);
+    }
+    for (const char* name : {"rule", "packed", "use_nesterov", "update_slots"}) {
+      attrs.set(name, *graph_.node(update).attrs.find(name));
+    }
+    return attrs;
+  }
+
+  /// Whether a kernel would run the fused node.
+  bool runs(int product, int update) const {
+    Graph trial;
+    graph::Builder b(trial, ops_);
+    std::vector<Value> inputs;
+    for (const Value& old : inputs_of(product, update)) {
+      const Node& from = graph_.node(old.node);
+      const graph::TensorType& type = graph_.type(old);
+      if (type.dtype == DType::resource) {
+        graph::Variable variable;
+        variable.name = "v" + std::to_string(inputs.size());
+        variable.type = graph::ops::variable_type(graph_, old);
+        inputs.push_back(b.variable(std::move(variable)));
+      } else if (from.op == "PackedVariable") {
+        inputs.push_back(b.add("PackedVariable", {inputs[0]}, from.attrs));
+      } else {
+        inputs.push_back(b.placeholder("x", type.dtype, type.shape));
+      }
+    }
+    return runs_(trial,
+                 trial.node(b.add_node("PackedMatMulUpdate", inputs, attributes(product, update))));
+  }
+
+  std::vector<Value> inputs_of(int product, int update) const {
+    const Node& node = graph_.node(update);
+    const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
+    std::vector<Value> inputs = node.inputs;
+    inputs[ports.rule.gradient] = graph_.node(product).inputs[0];
+    inputs.push_back(graph_.node(product).inputs[1]);
+    return inputs;
+  }
+
+  /// The last node before an update that reads or writes what it writes; -1 without one.
+  int last_before(int update) const {
+    int last = -1;
+    const std::vector<Value>& inputs = graph_.node(update).inputs;
+    for (int id = 0; id < update; ++id) {
+      const Node& node = graph_.node(id);
+      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
+        return graph_.type(input).dtype == DType::resource &&
+               std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+      });
+      if (touches) last = std::max({last, id, last_reader(id, update)});
+    }
+    return last;
+  }
+
+  /// The last node before `end` that reads the memory of what `id` gives: a result of the same size
+  /// may be a view of it.
+  int last_reader(int id, int end) const {
+    int last = -1;
+    const Node& node = graph_.node(id);
+    for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
+      const Value value{id, port};
+      for (const int reader : readers_.of(value)) {
+        if (reader < 0 || reader >= end) continue;
+        last = std::max(last, reader);
+        const std::vector<graph::TensorType>& results = graph_.node(reader).outputs;
+        const bool view = std::any_of(results.begin(), results.end(), [&](const auto& type) {
+          return type.dtype == graph_.type(value).dtype &&
+                 type.shape.elements() == graph_.type(value).shape.elements();
+        });
+        if (view) last = std::max(last, last_reader(reader, end));
+      }
+    }
+    return last;
+  }
+
+  /// Whether all that an update reads can be had after node `place`.
+  bool can_stand_after(int place, int update) const {
+    const std::vector<Value>& inputs = graph_.node(update).inputs;
+    const Value gradient = gradient_of(graph_.node(update));
+    return std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
+      return input == gradient || can_stand_after(place, input);
+    });
+  }
+
+  /// Whether a value is there after node `place`, or can be computed from what is.
+  bool can_stand_after(int place, Value value) const {
+    if (value.node <= place) return true;
+    const Node& node = graph_.node(value.node);
+    if (!node.control.empty()) return false;
+    if (node.op == "ReadVariableOp") return !written_before(node.inputs[0], value.node);
+    if (node.def->stateful && node.op != "VarHandleOp") return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
+      return can_stand_after(place, input);
+    });
+  }
+
+  bool written_before(Value handle, int end) const {
+    const std::vector<int>& readers = readers_.of(handle);
+    return std::any_of(readers.begin(), readers.end(), [&](int id) {
+      return id >= 0 && id < end && graph_.node(id).op != "ReadVariableOp";
+    });
+  }
+
+  void copy(int id) {
+    done_[static_cast<std::size_t>(id)] = true;
+    rebuild_.copy(id);
+  }
+
+  /// Copies what an update reads and what that is computed from, unless it has been.
+  void fetch(Value value) {
+    if (done_[static_cast<std::size_t>(value.node)]) return;
+    for (const Value& input : graph_.node(value.node).inputs) fetch(input);
+    copy(value.node);
+  }
+
+  void emit(int update) {
+    const Node& node = graph_.node(update);
+    const int product = gradient_of(node).node;
+    std::vector<Value> inputs;
+    for (const Value& old : inputs_of(product, update)) {
+      fetch(old);
+      inputs.push_back(rebuild_.moved(old));
+    }
+    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+    rebuild_.builder().add_node(
+        "PackedMatMulUpdate", std::move(inputs), attributes(product, update), node.name);
+  }
+
+  const Graph& graph_;
+  const graph::OpTable& ops_;
+  const Runs& runs_;
+  Readers readers_;
+  Rebuild rebuild_;
+  std::vector<bool> done_;                 ///< copied, or left out
+  std::multimap<int, int> emitted_after_;  ///< node -> updates
+};
+
+}  // namespace
+
+Graph update_in_products(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  return Fusion(graph, ops, runs).run();
+}
+
+}  // namespace halfstep::passes

@@ -1,0 +1,224 @@
+// Products that apply the gradient they compute, beside a product and an update of their own.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string_view>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/packed/kernels.h"
+#include "core/parallel.h"
+#include "lab.h"
+#include "packed.h"
+#include "support/tolerance.h"
+#include "update_cases.h"
+
+namespace halfstep::testing {
+namespace {
+
+using graph::Value;
+namespace packed = backend::cpu::packed;
+
+/// Rows that multiply on the emulated unit.
+backend::Prepared emulated_product(const backend::NodeView& node,
+                                   const backend::Capabilities& capabilities) {
+  return packed::prepare_product(
+      node, k_emulated_unit, packed::blocks(capabilities.isa), capabilities.threads);
+}
+backend::Prepared emulated_update(const backend::NodeView& node,
+                                  const backend::Capabilities& capabilities) {
+  return packed::prepare_product_update(node, k_emulated_unit, capabilities);
+}
+
+/// A device with one pair of rows for products, and whether it multiplies parts of float16.
+struct Device {
+  std::string_view name;
+  backend::Isa isa;
+  std::vector<backend::Kernel> rows;
+  bool float16 = true;
+
+  backend::Backend backend(int threads) const {
+    return {.name = "cpu", .capabilities = {.isa = isa, .threads = threads}, .kernels = rows};
+  }
+};
+
+std::vector<Device> devices() {
+  const backend::Isa machine = backend::cpu_backend(2).capabilities.isa;
+  std::vector<Device> all;
+  const auto add = [&](std::string_view name, backend::Isa isa, bool float16, const auto& wanted) {
+    Device device{name, isa, {}, float16};
+    if (name == "emulated") {
+      device.rows = {{.op = "PackedMatMul", .name = "emulated", .prepare = emulated_product},
+                     {.op = "PackedMatMulUpdate", .name = "emulated", .prepare = emulated_update}};
+    }
+    for (const backend::Kernel& kernel : backend::cpu::all_kernels()) {
+      const bool product = kernel.op.starts_with("PackedMatMul");
+      if (!product || wanted(kernel)) device.rows.push_back(kernel);
+    }
+    all.push_back(std::move(device));
+  };
+  const auto none = [](const backend::Kernel&) { return false; };
+  const auto named = [](std::string_view name) {
+    return [=](const backend::Kernel& kernel) { return kernel.name.starts_with(name); };
+  };
+  add("emulated", backend::Isa::baseline, true, none);
+  if (machine > backend::Isa::baseline) add("emulated", machine, true, none);
+  if (machine >= backend::Isa::avx512_bf16) {
+    add("avx512_bf16", backend::Isa::avx512_bf16, false, named("packed/avx512_bf16"));
+  }
+  if (machine >= backend::Isa::amx) add("amx", machine, true, named("packed/amx"));
+  return all;
+}
+
+struct Problem {
+  std::int64_t m, n, k;  ///< of the gradient
+  DType dtype = DType::bfloat16;
+  std::int64_t products = 1;
+  double unscale = 1;
+};
+
+/// A variable, its slots and its packed forms after an update.
+struct After {
+  std::vector<Tensor> tensors;
+
+  After(const backend::Backend& device, const Problem& p, const UpdateCase& c, bool inside) {
+    Lab lab(device);
+    std::vector<Value> handles;
+    for (int i = 0; i <= c.slots; ++i) {
+      handles.push_back(
+          lab.variable("v" + std::to_string(i), initial_state(DType::float32, {p.m, p.n}, c, i)));
+    }
+    std::vector<Value> kept;
+    for (const bool transpose : {false, true}) {
+      kept.push_back(
+          lab.b().add("PackedVariable",
+                      {handles[0]},
+                      {{"dtype", p.dtype}, {"side", std::string("b")}, {"transpose", transpose}}));
+    }
+    const auto operand = [&](const Shape& shape, char side, unsigned seed) {
+      const Tensor x = random_tensor(p.dtype, shape, seed);
+      return lab.input(pack(packed::portable_blocks(), x, p.dtype, side, false));
+    };
+    const Value a = operand({p.m, p.k}, 'a', 50);
+    const Value b = operand({p.k, p.n}, 'b', 51);
+    graph::Attrs product{
+        {"T", p.dtype}, {"m", p.m}, {"n", p.n}, {"k", p.k}, {"products", p.products}};
+    graph::Attrs update = c.attrs;
+    update.set("rule", c.op);
+    update.set("packed", static_cast<std::int64_t>(kept.size()));
+
+    std::vector<Value> inputs = handles;
+    for (double x : c.before({}, 1)) inputs.push_back(lab.b().scalar(DType::float32, x));
+    if (inside) {
+      inputs.push_back(a);
+    } else {
+      product.set("Tresults", std::vector<DType>{p.dtype});
+      inputs.push_back(lab.b().add("PackedMatMul", {a, b}, product));
+    }
+    for (double x : c.after({}, 1)) inputs.push_back(lab.b().scalar(DType::float32, x));
+    inputs.push_back(lab.b().scalar(DType::float32, p.unscale));
+    inputs.insert(inputs.end(), kept.begin(), kept.end());
+    if (inside) {
+      inputs.push_back(b);
+      for (const auto& [name, value] : product) update.set(name, value);
+    }
+    lab.b().add_node(inside ? "PackedMatMulUpdate" : "FusedUpdate", inputs, update);
+    lab.run();
+    for (const Value handle : handles) tensors.push_back(lab.held(handle).clone());
+    for (const Value form : kept) tensors.push_back(lab.result(form).clone());
+  }
+
+  /// The first tensor in which two differ, by its number; -1 without one.
+  int differs(const After& other) const {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!compare_bits(tensors[i].view(), other.tensors[i].view())) return static_cast<int>(i);
+    }
+    return -1;
+  }
+};
+
+struct ThreadGuard {
+  int before = thread_count();
+  ~ThreadGuard() { set_thread_count(before); }
+};
+
+// The smallest that is packed, several slabs and regions, and fewer rows than blocks in a row.
+constexpr std::int64_t k_short = 60;  // where all optimizers are tried
+constexpr Problem k_problems[] = {
+    {77, 130, 33, DType::bfloat16, 1, 0.375},
+    {161, 45, 400},
+    {17, 520, 61},
+    {45, 101, 58, DType::float16, 3, 0.375},
+    {33, 97, 130, DType::float16, 4},
+};
+
+}  // namespace
+
+TEST_CASE("product update: the same bits as the product, then the update, for every optimizer") {
+  const ThreadGuard guard;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name);
+    for (const Problem& p : k_problems) {
+      if (p.dtype == DType::float16 && !device.float16) continue;
+      CAPTURE(p.m);
+      CAPTURE(name(p.dtype));
+      for (const UpdateCase& c : update_cases()) {
+        if (p.k > k_short && c.name != "rmsprop") continue;
+        CAPTURE(c.name);
+        set_thread_count(1);
+        const After apart(device.backend(1), p, c, false);
+        const After inside(device.backend(1), p, c, true);
+        CHECK(inside.differs(apart) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("product update: the same bits with any number of threads") {
+  const ThreadGuard guard;
+  const UpdateCase c = update_cases().front();
+  for (const Device& device : devices()) {
+    CAPTURE(device.name);
+    for (const Problem& p : {Problem{130, 161, 100}, Problem{40, 700, 50}}) {
+      CAPTURE(p.m);
+      set_thread_count(1);
+      const After one(device.backend(1), p, c, true);
+      for (const int threads : {2, 3}) {
+        CAPTURE(threads);
+        set_thread_count(threads);
+        CHECK(After(device.backend(threads), p, c, true).differs(one) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("product update: shapes that do not fit are refused") {
+  Lab lab;
+  const Value w = lab.variable("w", Tensor(DType::float32, {64, 32}));
+  const Value one = lab.b().scalar(DType::float32, 1);
+  const auto operand = [&](std::int64_t rows) {
+    return lab.input(Tensor(DType::uint8, {graph::ops::packed_bytes(rows, 32, DType::bfloat16)}));
+  };
+  const auto update = [&](std::int64_t m, std::int64_t rows_a, std::int64_t rows_b) {
+    lab.b().add_node("PackedMatMulUpdate",
+                     {w, one, operand(rows_a), one, operand(rows_b)},
+                     {{"T", DType::bfloat16},
+                      {"m", m},
+                      {"n", std::int64_t{32}},
+                      {"k", std::int64_t{32}},
+                      {"rule", std::string("ResourceApplyGradientDescent")}});
+  };
+  CHECK_NOTHROW(update(64, 64, 32));
+  CHECK_THROWS_WITH_AS(update(64, 32, 32),
+                       doctest::Contains("input 2 must have shape [4096], got [2048]"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(update(64, 64, 64),
+                       doctest::Contains("input 4 must have shape [2048], got [4096]"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(update(96, 96, 32),
+                       doctest::Contains("a variable is float32 [64, 32], its gradient [96, 32]"),
+                       UserError);
+}
+
+}  // namespace halfstep::testing
