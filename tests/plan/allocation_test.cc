@@ -43,6 +43,13 @@ void* counted(std::size_t bytes,
 [[gnu::noinline]] void* operator new[](std::size_t bytes) {
   return counted(bytes, __builtin_return_address(0));
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return counted(bytes, __builtin_return_address(0));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, __builtin_return_address(0), static_cast<std::size_t>(alignment));
 }
