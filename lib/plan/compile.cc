@@ -2,6 +2,7 @@
 
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/fuse_convolutions.h"
 #include "passes/fuse_epilogues.h"
 #include "passes/fuse_finite.h"
 #include "passes/fuse_norms.h"
@@ -59,6 +60,12 @@ constexpr std::array k_passes{
     // A Relu that is left, and its gradient, work on what was pooled.
     Pass{"pool_first",
          [](const Graph& g, const Target&) { return passes::pool_first(g, graph::op_table()); },
+         true},
+    // A bias is added to a convolution's sums before they leave the registers.
+    Pass{"fuse_convolutions",
+         [](const Graph& g, const Target& target) {
+           return passes::fuse_convolutions(g, graph::op_table(), target.asks());
+         },
          true},
     // Updates and the check read what products write, without passes that widen and unscale it.
     Pass{"fuse_updates",

@@ -44,6 +44,8 @@ bool Plan::packs() const {
     const graph::Node& node = impl_->graph.node(step.node);
     const bool lowered = node.def->stage == graph::Stage::lowered || node.op.starts_with("_Fused");
     if (lowered && node.op != "AllFinite") return true;
+    // Perhaps the graph has it the other way round.
+    if (node.op == "Relu" && impl_->graph.node(node.inputs[0].node).op == "MaxPool") return true;
   }
   return false;
 }

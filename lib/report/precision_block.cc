@@ -28,9 +28,9 @@ double node_flops(const Graph& graph, const Node& node) {
     }
     return product;
   }
-  if (node.op == "Conv2D" || node.op == "DepthwiseConv2dNative") {
+  if (node.op == "Conv2D" || node.op == "Conv2DBias" || node.op == "DepthwiseConv2dNative") {
     const Shape& filter = graph.type(node.inputs[1]).shape;
-    const bool depthwise = node.op != "Conv2D";
+    const bool depthwise = node.op == "DepthwiseConv2dNative";
     const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
     return 2 * outputs * taps;
   }

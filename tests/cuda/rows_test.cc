@@ -18,6 +18,7 @@ const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedMatMul",
                                             "PackedMatMulUpdate",
                                             "FusedUpdate",
+                                            "Conv2DBias",
                                             "_FusedBatchNormEx",
                                             "BatchNormReluGrad"};
 

@@ -52,8 +52,8 @@ data: {{name: synthetic_digits}}
 model:
   input: [8, 8, 1]
   layers:
-    - {{type: conv2d, filters: 4, kernel_size: 3, padding: same, activation: relu}}
-    - {{type: conv2d, filters: 5, kernel_size: 3, activation: relu}}
+    - {{type: conv2d, filters: 4, kernel_size: 3, padding: same, use_bias: false, activation: relu}}
+    - {{type: conv2d, filters: 5, kernel_size: 3, use_bias: false, activation: relu}}
     - {{type: max_pooling2d, pool_size: 3, strides: 2}}
     - {{type: flatten}}
     - {{type: dense, units: 10, dtype: float32}}
@@ -72,10 +72,10 @@ data: {{name: synthetic_digits}}
 model:
   inputs: {{image: [8, 8, 1]}}
   nodes:
-    stem: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, from: image}}
+    stem: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, use_bias: false, from: image}}
     stem_norm: {{type: batch_normalization, from: stem}}
     stem_relu: {{type: relu, from: stem_norm}}
-    conv: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, from: stem_relu}}
+    conv: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, use_bias: false, from: stem_relu}}
     norm: {{type: batch_normalization, from: conv}}
     sum: {{type: add, from: [stem_relu, norm]}}
     relu: {{type: relu, from: sum}}

@@ -13,7 +13,7 @@ namespace halfstep::plan {
 /// a policy, trained with Adam and clipping.
 graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 
-/// Two convolutions with bias and Relu, the second one pooled, and a dense layer.
+/// Two convolutions with a Relu each, the second one pooled, and a dense layer.
 graph::Graph conv_step_graph(std::string_view policy, std::int64_t batch);
 /// A residual block of convolutions and batch normalizations, without a 16-bit product.
 graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch);

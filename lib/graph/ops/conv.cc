@@ -1,5 +1,6 @@
 // Convolution of images [N,H,W,C], plain and depthwise, with the two gradients of each.
 //   y[n,i,j,o] = sum_{h,w,c} x[n, i*s - p + h*d, j*s - p + w*d, c] * filter[h,w,c,o]
+// From lowering comes Conv2DBias, y + bias[o] in one call: the sum is rounded once, with the bias.
 // float16_products: where a float16 number is taken apart into two bfloat16 ones, of how many
 // products of these a product of values is made: 4 is exact, 3 leaves out low by low.
 
@@ -25,6 +26,15 @@ void expect_dy(const Shape& dy, const Shape& y) {
 template <GeometryRule geometry>
 std::vector<Shape> infer_conv(const InferContext& c) {
   return {geometry(c.node.attrs, c.input(0).shape, c.input(1).shape).y_shape()};
+}
+
+std::vector<Shape> infer_conv_bias(const InferContext& c) {
+  const Shape y = infer_conv<conv_geometry>(c)[0];
+  if (c.input(2).shape != Shape{y[3]}) {
+    throw ShapeError(
+        fmt::format("a bias of shape {} for {} channels", to_string(c.input(2).shape), y[3]));
+  }
+  return {y};
 }
 
 template <GeometryRule geometry>
@@ -104,6 +114,10 @@ std::vector<OpDef> conv_ops() {
              "input: T, filter: T -> output: T",
              numbers,
              {.infer = infer_conv<conv_geometry>, .gradient = gradient_conv<Plain>}),
+      define("Conv2DBias",
+             "input: T, filter: T, bias: T -> output: T",
+             floats,
+             {.infer = infer_conv_bias, .stage = Stage::lowered}),
       define("Conv2DBackpropInput",
              "input_sizes: int32, filter: T, out_backprop: T -> output: T",
              numbers,

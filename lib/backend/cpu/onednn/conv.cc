@@ -1,6 +1,7 @@
 // Convolutions of x [N,H,W,C] with filters [h,w,C/groups,O], and their gradients. Depthwise filters
 // [h,w,C,M] lie in memory like grouped ones. Activations stay in their layout where oneDNN has
 // generated code for it; weights always go into the layout of its choice.
+// A bias is added to the sums before they are rounded.
 // Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
 //
 // A float16 number is the sum of a high and a low bfloat16 number, and a product of two the sum of
@@ -25,6 +26,7 @@ struct Conv {
   dnnl::memory::dims x, w, y;  ///< [N,C,H,W], [G,O/G,C/G,h,w] or [O,C,h,w], [N,O,H,W]
   dnnl::memory::dims strides, dilations, before, after;
   bool grouped = false;
+  bool biased = false;
   /// Products of halves that make a product of values.
   std::int64_t products = 1;
 };
@@ -47,6 +49,7 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
   const WindowAxis& w = g.window.width;
   Conv c;
   c.grouped = g.groups > 1;
+  c.biased = node.node.op == "Conv2DBias";
   c.x = {g.batch, g.inputs, h.input, w.input};
   c.y = {g.batch, g.outputs, h.output, w.output};
   c.w = {g.group_outputs, g.group_inputs, h.size, w.size};
@@ -71,6 +74,7 @@ enum class Freedom { weights, all };
 
 struct Descs {
   dnnl::memory::desc x, w, y;
+  dnnl::memory::desc bias{};  ///< empty where there is none
 };
 
 constexpr Role role(Result tensor, Result result) {
@@ -80,9 +84,12 @@ constexpr Role role(Result tensor, Result result) {
 /// The tensors as they lie in memory.
 Descs stored(const Program& program, const Conv& c, Result result) {
   const Role w = role(Result::w, result);
-  return {program.dense(c.x, {0, 2, 3, 1}, role(Result::x, result)),
+  Descs d{program.dense(c.x, {0, 2, 3, 1}, role(Result::x, result)),
           c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}, w) : program.dense(c.w, {2, 3, 1, 0}, w),
           program.dense(c.y, {0, 2, 3, 1}, role(Result::y, result))};
+  // Of the result's dtype: what is added to sums is not taken apart.
+  if (c.biased) d.bias = program.dense({c.y[1]}, {0}, Role::result);
+  return d;
 }
 
 Descs wanted(const Program& program, const Conv& c, Result result, Freedom freedom) {
@@ -123,6 +130,7 @@ dnnl::convolution_forward::primitive_desc forward(const Conv& c, const Descs& d)
                                           dnnl::algorithm::convolution_direct,
                                           d.x,
                                           d.w,
+                                          d.bias,
                                           d.y,
                                           c.strides,
                                           c.dilations,
@@ -203,9 +211,10 @@ Prepared build_forward(const NodeView& node,
   const auto x = program.in_layout(left, how.src_desc());
   const auto w = program.in_layout(right, how.weights_desc());
   const auto y = program.for_layout(program.output(0, user.y), how.dst_desc());
-  program.run(dnnl::convolution_forward(how),
-              how.scratchpad_desc(),
-              {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
+  std::vector<std::pair<int, Program::Memory>> args{
+      {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}};
+  if (c.biased) args.push_back({DNNL_ARG_BIAS, program.input(2, user.bias)});
+  program.run(dnnl::convolution_forward(how), how.scratchpad_desc(), args);
   return program.finish();
 }
 
@@ -267,6 +276,7 @@ void add_rows(std::vector<Kernel>& rows, std::string_view op) {
 std::vector<Kernel> conv_kernels() {
   std::vector<Kernel> rows;
   add_rows<Result::y, build_forward>(rows, "Conv2D");
+  add_rows<Result::y, build_forward>(rows, "Conv2DBias");
   add_rows<Result::x, build_backward_data>(rows, "Conv2DBackpropInput");
   add_rows<Result::w, build_backward_weights>(rows, "Conv2DBackpropFilter");
   add_rows<Result::y, build_forward>(rows, "DepthwiseConv2dNative");

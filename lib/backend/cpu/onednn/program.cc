@@ -209,7 +209,7 @@ Program::Memory Program::for_layout(Memory to, const dnnl::memory::desc& wanted)
 
 void Program::run(const dnnl::primitive& primitive,
                   const dnnl::memory::desc& scratchpad,
-                  std::initializer_list<std::pair<int, Memory>> args) {
+                  const std::vector<std::pair<int, Memory>>& args) {
   std::vector<dnnl_exec_arg_t> list;
   for (const auto& [arg, memory] : args) list.push_back({arg, run_->slots[memory].memory.get()});
   if (scratchpad.get_size() > 0) {

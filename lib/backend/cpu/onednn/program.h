@@ -65,7 +65,7 @@ class Program {
   /// Adds a primitive; `scratchpad` is its primitive descriptor's.
   void run(const dnnl::primitive& primitive,
            const dnnl::memory::desc& scratchpad,
-           std::initializer_list<std::pair<int, Memory>> args);
+           const std::vector<std::pair<int, Memory>>& args);
 
   Prepared finish();
 

@@ -48,7 +48,7 @@ std::int64_t output_under(const WindowAxis& axis, std::int64_t i, std::int64_t k
 }
 
 template <class T>
-void forward(const ConvGeometry& g, const T* x, const T* filter, T* y) {
+void forward(const ConvGeometry& g, const T* x, const T* filter, const T* bias, T* y) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
   const std::int64_t row_products = w.output * g.outputs * h.size * w.size * g.group_inputs;
   const auto pixel = [&](std::int64_t n, std::int64_t i, std::int64_t j) {
@@ -58,7 +58,9 @@ void forward(const ConvGeometry& g, const T* x, const T* filter, T* y) {
         const std::int64_t lanes = std::min(k_lanes, g.group_outputs - first);
         const std::int64_t o = group * g.group_outputs + first;
         std::array<Sum<T>, k_lanes> sum;
-        std::fill_n(sum.begin(), lanes, Sum<T>{0});
+        for (std::int64_t l = 0; l < lanes; ++l) {
+          sum[static_cast<std::size_t>(l)] = bias == nullptr ? Sum<T>{0} : load_sum(bias[o + l]);
+        }
         for_each_tap(g, i, j, [&](std::int64_t row, std::int64_t column, std::int64_t tap) {
           const T* cell =
               x + ((n * h.input + row) * w.input + column) * g.inputs + group * g.group_inputs;
@@ -171,8 +173,10 @@ template <GeometryRule geometry>
 Prepared prepare_forward(const NodeView& node, const Capabilities&) {
   const ConvGeometry g = geometry(node.attrs(), node.input(0).shape, node.input(1).shape);
   return dispatch_conv(node.output().dtype, [&]<class T>(Type<T>) {
-    return launch(
-        [g](const Args& a) { forward<T>(g, a.in[0].as<T>(), a.in[1].as<T>(), a.out[0].as<T>()); });
+    return launch([g](const Args& a) {
+      const T* bias = a.in.size() > 2 ? a.in[2].as<T>() : nullptr;
+      forward<T>(g, a.in[0].as<T>(), a.in[1].as<T>(), bias, a.out[0].as<T>());
+    });
   });
 }
 
@@ -204,6 +208,10 @@ std::vector<Kernel> conv_kernels() {
   return {
       {.op = "Conv2D",
        .name = "reference/conv2d",
+       .accepts = executable,
+       .prepare = prepare_forward<k_plain>},
+      {.op = "Conv2DBias",
+       .name = "reference/conv2d_bias",
        .accepts = executable,
        .prepare = prepare_forward<k_plain>},
       {.op = "Conv2DBackpropInput",

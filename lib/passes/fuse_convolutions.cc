@@ -1,0 +1,75 @@
+#include "passes/fuse_convolutions.h"
+
+#include <map>
+#include <set>
+
+#include "passes/prune.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+/// Whether a kernel would take the convolution with this bias.
+bool fuses(
+    const Graph& graph, const Node& conv, Value bias, const graph::OpTable& ops, const Runs& runs) {
+  const DType dtype = conv.outputs[0].dtype;
+  if (dtype != DType::float32 && !is_half(dtype)) return false;
+  Graph trial;
+  graph::Builder b(trial, ops);
+  std::vector<Value> inputs;
+  for (const Value& of : {conv.inputs[0], conv.inputs[1], bias}) {
+    const graph::TensorType& type = graph.type(of);
+    inputs.push_back(b.placeholder(std::to_string(inputs.size()), type.dtype, type.shape));
+  }
+  return runs(trial, trial.node(b.add_node("Conv2DBias", std::move(inputs), conv.attrs)));
+}
+
+}  // namespace
+
+Graph fuse_convolutions(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  const Readers readers(graph);
+  std::map<int, int> conv_of;  // by the BiasAdd
+  std::set<int> absorbed;
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& conv = graph.node(id);
+    if (conv.op != "Conv2D") continue;
+    const int add = readers.only({id, 0}, "BiasAdd");
+    if (add < 0) continue;
+    const Node& bias_add = graph.node(add);
+    if (bias_add.attrs.get<std::string>("data_format") != "NHWC" ||
+        conv.attrs.get<std::string>("data_format") != "NHWC" ||
+        !fuses(graph, conv, bias_add.inputs[1], ops, runs)) {
+      continue;
+    }
+    conv_of[add] = id;
+    absorbed.insert(id);
+  }
+
+  Rebuild rebuild(graph, ops);
+  for (int id = 0; id < graph.size(); ++id) {
+    const auto it = conv_of.find(id);
+    if (it == conv_of.end()) {
+      if (!absorbed.contains(id)) rebuild.copy(id);
+      continue;
+    }
+    const Node& conv = graph.node(it->second);
+    const Node& bias_add = graph.node(id);
+    const graph::ScopeGuard scope(rebuild.builder(), conv.origin, "");
+    // The name of what it gives first.
+    const int fused = rebuild.builder().add_node("Conv2DBias",
+                                                 {rebuild.moved(conv.inputs[0]),
+                                                  rebuild.moved(conv.inputs[1]),
+                                                  rebuild.moved(bias_add.inputs[1])},
+                                                 conv.attrs,
+                                                 bias_add.name);
+    rebuild.keep_control(it->second, fused);
+    rebuild.replace({id, 0}, {fused, 0});
+  }
+  return prune(rebuild.finish());
+}
+
+}  // namespace halfstep::passes

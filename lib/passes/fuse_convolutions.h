@@ -1,0 +1,16 @@
+#pragma once
+
+#include "graph/graph.h"
+#include "passes/pack_products.h"
+
+namespace halfstep::passes {
+
+/// Makes a Conv2D and the BiasAdd behind it one Conv2DBias, where a kernel takes that.
+///
+/// Changes numerics: where the graph rounds to 16 bits after the convolution and after the bias,
+/// the fused op rounds once.
+graph::Graph fuse_convolutions(const graph::Graph& graph,
+                               const graph::OpTable& ops,
+                               const Runs& runs);
+
+}  // namespace halfstep::passes
