@@ -120,6 +120,9 @@ std::vector<OpCase> more_conv_cases() {
   const Conv convs[] = {
       {"first layer", {3, 12, 11, 1}, {3, 3, 1, 8}, {1, 1}, {1, 1}, "VALID"},
       {"channels", {2, 9, 10, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "SAME"},
+      {"a block of channels", {2, 9, 10, 16}, {3, 3, 16, 16}, {1, 1}, {1, 1}, "SAME"},
+      {"a block of channels, strides", {2, 9, 8, 16}, {3, 3, 16, 16}, {2, 2}, {1, 1}, "VALID"},
+      {"a block from one channel", {2, 9, 10, 1}, {3, 3, 1, 16}, {1, 1}, {1, 1}, "SAME"},
       {"odd channels", {2, 7, 9, 3}, {3, 2, 3, 5}, {1, 1}, {1, 1}, "SAME"},
       {"strides", {2, 11, 14, 6}, {3, 3, 6, 10}, {2, 3}, {1, 1}, "SAME"},
       {"strides, rows left over", {1, 12, 12, 4}, {3, 3, 4, 4}, {2, 2}, {1, 1}, "VALID"},

@@ -167,8 +167,10 @@ dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims, bool transpos
   return {dims, operand_type_, strides};
 }
 
-dnnl::memory::desc Program::any(const dnnl::memory::dims& dims, Role role) const {
-  return {dims, type(role), dnnl::memory::format_tag::any};
+dnnl::memory::desc Program::tagged(const dnnl::memory::dims& dims,
+                                   dnnl::memory::format_tag tag,
+                                   Role role) const {
+  return {dims, type(role), tag};
 }
 
 Program::Memory Program::input(std::size_t port, const dnnl::memory::desc& desc) {

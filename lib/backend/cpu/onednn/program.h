@@ -46,8 +46,13 @@ class Program {
   dnnl::memory::desc dense(const dnnl::memory::dims& dims,
                            std::initializer_list<std::size_t> stored,
                            Role role = Role::operand) const;
-  /// `dims` with a layout of oneDNN's choice.
-  dnnl::memory::desc any(const dnnl::memory::dims& dims, Role role = Role::operand) const;
+  /// `dims` in a layout that oneDNN has a name for; `any` leaves the choice to it.
+  dnnl::memory::desc tagged(const dnnl::memory::dims& dims,
+                            dnnl::memory::format_tag tag,
+                            Role role = Role::operand) const;
+  dnnl::memory::desc any(const dnnl::memory::dims& dims, Role role = Role::operand) const {
+    return tagged(dims, dnnl::memory::format_tag::any, role);
+  }
 
   /// Row-major matrices, with leading batch axes, of which the last two axes may be stored swapped.
   dnnl::memory::desc matrix(const dnnl::memory::dims& dims, bool transposed) const;
