@@ -23,7 +23,13 @@ void DataSpec::fields(Fields& f) {
           scale,
           {.doc = "what stored values are multiplied by; null: 1/255 for bytes, 1 for floats"});
   f.field("shuffle", shuffle, {.doc = "draw the training samples in a new order each epoch"});
-  f.field("prefetch", prefetch, {.doc = "batches prepared ahead; 0: none", .min = 0, .max = 1024});
+  f.field(
+      "prefetch",
+      prefetch,
+      {.doc = "batches prepared ahead on a thread of their own; null: 2 where the step leaves a "
+              "processor to it, else 0",
+       .min = 0,
+       .max = 1024});
   f.field("train_samples", train_samples, {.doc = "of synthetic data", .min = 1});
   f.field("test_samples", test_samples, {.doc = "of synthetic data", .min = 1});
 }

@@ -30,7 +30,7 @@ struct DataSpec {
   double validation_split = 0;  ///< the last fraction of the training samples
   std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
-  std::int64_t prefetch = 2;                  ///< batches prepared ahead; 0: none
+  std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data
   std::optional<std::int64_t> test_samples;
 

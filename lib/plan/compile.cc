@@ -3,6 +3,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/fuse_convolutions.h"
+#include "passes/fuse_elementwise.h"
 #include "passes/fuse_epilogues.h"
 #include "passes/fuse_finite.h"
 #include "passes/fuse_norms.h"
@@ -100,6 +101,12 @@ constexpr std::array k_passes{
     Pass{"update_in_products",
          [](const Graph& g, const Target& target) {
            return passes::update_in_products(g, graph::op_table(), target.asks());
+         },
+         true},
+    // What no other kernel took along is done in one passage over memory.
+    Pass{"fuse_elementwise",
+         [](const Graph& g, const Target& target) {
+           return passes::fuse_elementwise(g, graph::op_table(), target.asks());
          },
          true},
 };

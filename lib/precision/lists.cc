@@ -131,8 +131,8 @@ constexpr std::array k_rows{
         '-',
         '-',
         "AllFinite FusedUpdate UpdateLossScale LearningRate PackOperand PackedVariable "
-        "PackedMatMul PackedMatMulUpdate FusedMatMul Conv2DBias BatchNormReluGrad GatherBatch "
-        "LogScalars KeepState"},
+        "PackedMatMul PackedMatMulUpdate FusedMatMul FusedElementwise Conv2DBias BatchNormReluGrad "
+        "GatherBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

@@ -28,6 +28,27 @@ class HostBatches final : public BatchSource {
   const data::LoadedBatch* loaded_ = nullptr;
 };
 
+/// Batches put together by the threads of the step, in the memory that it reads.
+class BatchesInPlace final : public BatchSource {
+ public:
+  BatchesInPlace(const data::SplitView& rows, const data::BatchOptions& batches)
+      : loader_(rows, batches) {}
+
+  const data::Batch& take(std::int64_t ordinal) override {
+    if (batch_.samples.empty() || batch_.ordinal != ordinal) batch_ = loader_.batch_at(ordinal);
+    return batch_;
+  }
+
+  void fill(plan::Plan& plan) override {
+    loader_.fill(batch_, plan.input("images"), plan.input("labels"), true);
+    plan.write("ordinal", &batch_.ordinal);
+  }
+
+ private:
+  data::Loader loader_;
+  data::Batch batch_;
+};
+
 }  // namespace
 
 std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
@@ -36,6 +57,9 @@ std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
                                                const data::PrefetchOptions& prefetch) {
   if (backend.device && DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
     return std::make_unique<DeviceBatches>(backend, rows, batches);
+  }
+  if (!backend.device && prefetch.ahead == 0) {
+    return std::make_unique<BatchesInPlace>(rows, batches);
   }
   return std::make_unique<HostBatches>(rows, batches, prefetch);
 }

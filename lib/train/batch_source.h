@@ -1,6 +1,6 @@
 #pragma once
-// Where a trainer's batches come from: the host, prepared ahead of the steps, or the memory of a
-// device that holds the whole data set.
+// Where a trainer's batches come from: the host, prepared ahead of the steps or by their threads,
+// or the memory of a device that holds the whole data set.
 
 #include <memory>
 

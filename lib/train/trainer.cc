@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/parallel.h"
 #include "data/loader.h"
 #include "precision/loss_scale.h"
 #include "train/checkpoint.h"
@@ -78,10 +79,12 @@ void Trainer::prepare_batches() {
   data::PrefetchOptions prefetch;
   prefetch.first = progress_.counters.ordinal;
   prefetch.end = std::max(last_ordinal_, prefetch.first);
-  prefetch.ahead = static_cast<int>(spec.data.prefetch);
+  // A thread beside a step that uses all processors would hold up one of the step's.
+  const backend::Backend& backend = session_.backend();
+  const bool spare = backend.device || backend.capabilities.threads < available_processors();
+  prefetch.ahead = static_cast<int>(spec.data.prefetch.value_or(spare ? 2 : 0));
   prefetch.image_dtype = session_.train_rows().images.dtype;
-  batches_ =
-      make_batch_source(session_.backend(), session_.train_rows(), batch_options(spec), prefetch);
+  batches_ = make_batch_source(backend, session_.train_rows(), batch_options(spec), prefetch);
   if (DeviceBatches* resident = batches_->resident()) {
     ahead_ = RunAhead::make(session_, *resident);
   }

@@ -19,6 +19,7 @@ const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedMatMulUpdate",
                                             "FusedUpdate",
                                             "Conv2DBias",
+                                            "FusedElementwise",
                                             "_FusedBatchNormEx",
                                             "BatchNormReluGrad"};
 

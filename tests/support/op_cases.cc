@@ -148,6 +148,7 @@ const std::vector<OpCase>& op_cases() {
                         array_cases,
                         binary_cases,
                         convolution_cases,
+                        elementwise_cases,
                         image_cases,
                         matmul_cases,
                         normalization_cases,

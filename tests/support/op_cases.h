@@ -83,6 +83,7 @@ std::vector<OpCase> ahead_cases();
 std::vector<OpCase> array_cases();
 std::vector<OpCase> binary_cases();
 std::vector<OpCase> convolution_cases();
+std::vector<OpCase> elementwise_cases();
 std::vector<OpCase> image_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> normalization_cases();

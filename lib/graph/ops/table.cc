@@ -12,6 +12,7 @@ const OpTable& op_table() {
                         ops::array_ops,
                         ops::binary_ops,
                         ops::conv_ops,
+                        ops::elementwise_ops,
                         ops::foreign_ops,
                         ops::fused_ops,
                         ops::image_ops,

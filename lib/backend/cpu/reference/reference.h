@@ -17,6 +17,7 @@ std::vector<Kernel> ahead_kernels();
 std::vector<Kernel> array_kernels();
 std::vector<Kernel> binary_kernels();
 std::vector<Kernel> conv_kernels();
+std::vector<Kernel> fused_kernels();
 std::vector<Kernel> image_kernels();
 std::vector<Kernel> matmul_kernels();
 std::vector<Kernel> norm_kernels();

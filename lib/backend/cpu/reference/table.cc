@@ -14,6 +14,7 @@ std::span<const Kernel> reference_kernels() {
                         array_kernels,
                         binary_kernels,
                         conv_kernels,
+                        fused_kernels,
                         image_kernels,
                         matmul_kernels,
                         norm_kernels,

@@ -65,7 +65,8 @@ Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
       alignas(64) float result[k_run];
       const float* x[k_max_inputs];
       const std::size_t count = inputs(row);
-      for (std::size_t j = 0; j < count; ++j) operands[j].start(args.in[j].data, rooms[j]);
+      const std::int64_t longest = std::min(k_run, end - begin);
+      for (std::size_t j = 0; j < count; ++j) operands[j].start(args.in[j].data, rooms[j], longest);
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
         for (std::size_t j = 0; j < count; ++j) {

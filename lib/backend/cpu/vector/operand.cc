@@ -32,11 +32,17 @@ Operand::Operand(const Loops& loops, DType dtype, const Shape& shape, const Shap
   }
 }
 
-void Operand::start(const void* data, float* room) const {
+void Operand::start(const void* data, float* room, std::int64_t longest) const {
   if (period_ == 0) return;
   const float* x = source_.read(data, 0, period_, room);
-  std::copy(x, x + (x == room ? 0 : period_), room);
-  for (std::int64_t i = period_; i < period_ + k_run; ++i) room[i] = room[i - period_];
+  if (x != room) std::copy_n(x, period_, room);
+  // What is there is appended to itself.
+  const std::int64_t all = period_ + longest;
+  for (std::int64_t there = period_; there < all;) {
+    const std::int64_t n = std::min(there, all - there);
+    std::copy_n(room, n, room + there);
+    there += n;
+  }
 }
 
 const float* Operand::read(const void* data, float* room, std::int64_t i, std::int64_t n) const {

@@ -17,8 +17,8 @@ class Operand {
   Operand() = default;
   Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
 
-  /// Prepares `room` for reading `data`.
-  void start(const void* data, float* room) const;
+  /// Prepares `room` for reading `data` in runs of at most `longest`.
+  void start(const void* data, float* room, std::int64_t longest = k_run) const;
   /// What stands opposite the output's elements [i, i + n), n <= k_run; in place or in `room`.
   const float* read(const void* data, float* room, std::int64_t i, std::int64_t n) const;
 

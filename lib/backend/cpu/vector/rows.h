@@ -7,6 +7,7 @@
 
 namespace halfstep::backend::cpu::vector {
 
+std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> finite_kernels();
 std::vector<Kernel> map_kernels();
 std::vector<Kernel> norm_kernels();

@@ -6,7 +6,8 @@ namespace halfstep::backend::cpu {
 std::span<const Kernel> vector_kernels() {
   static const std::vector<Kernel> k_rows = [] {
     std::vector<Kernel> all;
-    for (const auto& rows : {vector::finite_kernels(),
+    for (const auto& rows : {vector::elementwise_kernels(),
+                             vector::finite_kernels(),
                              vector::map_kernels(),
                              vector::norm_kernels(),
                              vector::pool_kernels(),

@@ -1,0 +1,143 @@
+// A FusedElementwise as the reference kernels of its steps, one after the other over whole tensors.
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/cpu/reference/loops.h"
+#include "backend/cpu/reference/reference.h"
+#include "graph/builder.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+using graph::Value;
+using graph::ops::ElementwiseBody;
+using graph::ops::ElementwiseStep;
+
+/// The op of a step, reading `x`.
+Value apart(graph::Builder& b,
+            const ElementwiseStep& step,
+            std::vector<Value> x,
+            const Shape& shape) {
+  if (step.op == "RandomUniformFromOrdinal") {
+    return b.add(
+        step.op, std::move(x), {{"shape", shape}, {"seed", step.seed}, {"stream", step.stream}});
+  }
+  if (step.op == "Cast") return b.add("Cast", std::move(x), {{"DstT", step.dtype}});
+  // Operands of two shapes are stretched where the op itself would not.
+  for (Value& operand : x) {
+    if (b.shape(operand) == shape || step.op == "BiasAdd") continue;
+    const Value extents = b.ints({shape.begin(), shape.end()});
+    operand = b.add("BroadcastTo", {operand, extents});
+  }
+  if (step.op == "BroadcastTo") return x[0];
+  graph::Attrs attrs;
+  if (step.op.starts_with("LeakyRelu")) attrs.set("alpha", step.alpha);
+  return b.add(step.op, std::move(x), attrs);
+}
+
+class Steps final : public Launch {
+ public:
+  explicit Steps(const NodeView& node) : inputs_(node.inputs()) {
+    graph::Builder b(graph_, graph::op_table());
+    const ElementwiseBody body =
+        graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const graph::TensorType& type = node.input(i);
+      values.push_back(b.placeholder("x" + std::to_string(i), type.dtype, type.shape));
+    }
+    for (const ElementwiseStep& step : body.steps) {
+      std::vector<Value> x;
+      for (const int operand : step.operands)
+        x.push_back(values[static_cast<std::size_t>(operand)]);
+      values.push_back(apart(b, step, std::move(x), node.output().shape));
+    }
+    for (const int result : body.results) {
+      results_.push_back(values[inputs_ + static_cast<std::size_t>(result)].node);
+    }
+    tensors_.resize(static_cast<std::size_t>(graph_.size()));
+    for (int id = static_cast<int>(inputs_); id < graph_.size(); ++id) add(id);
+  }
+
+  std::size_t workspace_bytes() const { return bytes_; }
+
+  void run(const Args& args) override {
+    for (std::size_t i = 0; i < inputs_; ++i) tensors_[i] = args.in[i];
+    for (One& one : ones_) {
+      const graph::Node& node = graph_.node(one.id);
+      TensorView& y = tensors_[static_cast<std::size_t>(one.id)];
+      y = {node.outputs[0].dtype, node.outputs[0].shape, args.workspace + one.offset};
+      for (std::size_t i = 0; i < one.in.size(); ++i) {
+        one.in[i] = tensors_[static_cast<std::size_t>(node.inputs[i].node)];
+      }
+      one.launch->run({one.in, {&y, 1}, args.workspace + one.workspace});
+    }
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const TensorView& y = tensors_[static_cast<std::size_t>(results_[i])];
+      std::memcpy(args.out[i].data, y.data, y.bytes());
+    }
+  }
+
+ private:
+  struct One {
+    int id = 0;
+    std::unique_ptr<Launch> launch;
+    std::size_t offset = 0;  ///< of the result
+    std::size_t workspace = 0;
+    std::vector<TensorView> in;
+  };
+
+  std::size_t room(std::size_t bytes) {
+    const std::size_t at = bytes_;
+    bytes_ += (bytes + 63) / 64 * 64;
+    return at;
+  }
+
+  void add(int id) {
+    const graph::Node& node = graph_.node(id);
+    if (node.op == "Const") {
+      // Shapes are read when a kernel is prepared.
+      tensors_[static_cast<std::size_t>(id)] = {
+          node.outputs[0].dtype, node.outputs[0].shape, nullptr};
+      return;
+    }
+    static const Backend reference = cpu_reference();
+    const NodeView view{graph_, node};
+    const Kernel* kernel = choose(reference, view).kernel;
+    require(kernel != nullptr, "no reference kernel of {}", node.op);
+    Prepared prepared = reference.prepare(*kernel, view);
+    const TensorView result{node.outputs[0].dtype, node.outputs[0].shape, nullptr};
+    ones_.push_back({id,
+                     std::move(prepared.launch),
+                     room(result.bytes()),
+                     room(prepared.workspace_bytes),
+                     std::vector<TensorView>(node.inputs.size())});
+  }
+
+  graph::Graph graph_;
+  std::size_t inputs_;
+  std::vector<One> ones_;
+  std::vector<TensorView> tensors_;  // by node
+  std::vector<int> results_;
+  std::size_t bytes_ = 0;
+};
+
+Prepared prepare_elementwise(const NodeView& node, const Capabilities&) {
+  auto steps = std::make_unique<Steps>(node);
+  const std::size_t bytes = steps->workspace_bytes();
+  return {std::move(steps), bytes};
+}
+
+}  // namespace
+
+std::vector<Kernel> fused_kernels() {
+  return {{.op = "FusedElementwise",
+           .name = "reference/fused_elementwise",
+           .accepts = executable,
+           .prepare = prepare_elementwise}};
+}
+
+}  // namespace halfstep::backend::cpu

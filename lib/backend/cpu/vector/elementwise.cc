@@ -1,0 +1,269 @@
+// Several ops done on a run of elements while it is in the first-level cache: a FusedElementwise.
+// Each step computes in float32 and rounds as the op by itself would, so that the bits are those of
+// the ops apart, for every instruction set and number of threads.
+
+#include "graph/ops/elementwise.h"
+
+#include <algorithm>
+
+#include "backend/cpu/vector/operand.h"
+#include "backend/cpu/vector/rows.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/philox.h"
+
+namespace halfstep::backend::cpu::vector {
+namespace {
+
+using graph::ops::ElementwiseBody;
+using graph::ops::ElementwiseStep;
+using graph::ops::k_max_elementwise_inputs;
+using graph::ops::k_max_elementwise_steps;
+
+constexpr std::int64_t k_grain_runs = 16;
+constexpr std::size_t k_max_operands = 3;
+
+const MapRow* find(const Loops& loops, std::string_view op) {
+  const auto* row = std::find_if(
+      loops.maps.begin(), loops.maps.end(), [&](const MapRow& r) { return op == r.op; });
+  return row == loops.maps.end() ? nullptr : row;
+}
+
+bool is_random(const ElementwiseStep& step) { return step.op == "RandomUniformFromOrdinal"; }
+
+/// Whether a result is one of the numbers that came in, or 0 or 1, which need no rounding.
+bool is_exact(const ElementwiseStep& step) {
+  constexpr std::array<std::string_view, 13> k_choosing{"Abs",
+                                                        "BroadcastTo",
+                                                        "ClipByValue",
+                                                        "Maximum",
+                                                        "Minimum",
+                                                        "Neg",
+                                                        "Relu",
+                                                        "Relu6",
+                                                        "Relu6Grad",
+                                                        "ReluGrad",
+                                                        "Select",
+                                                        "SelectV2",
+                                                        "Sign"};
+  return !is_half(step.dtype) ||
+         std::find(k_choosing.begin(), k_choosing.end(), step.op) != k_choosing.end();
+}
+
+DType dtype_of(const NodeView& node, const ElementwiseBody& body, int operand) {
+  const auto at = static_cast<std::size_t>(operand);
+  return at < node.inputs() ? node.input(at).dtype : body.steps[at - node.inputs()].dtype;
+}
+
+Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
+  const ElementwiseBody body =
+      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  if (node.inputs() > k_max_elementwise_inputs || body.steps.size() > k_max_elementwise_steps) {
+    return Accepts::no("too long");
+  }
+  for (const ElementwiseStep& step : body.steps) {
+    if (is_random(step)) {
+      if (step.dtype == DType::float32) continue;
+      return Accepts::no("random numbers are float32");
+    }
+    const bool cast = step.op == "Cast";
+    const auto fits = [&](DType dtype) { return is_computed(dtype) || dtype == DType::boolean; };
+    bool computed = cast && is_computed(step.dtype);
+    for (const int operand : step.operands) {
+      const DType dtype = dtype_of(node, body, operand);
+      if (!fits(dtype) && !(cast && (dtype == DType::uint8 || dtype == DType::int32))) {
+        return Accepts::no(fmt::format("no {} here", name(dtype)));
+      }
+      computed = computed || (!cast && is_computed(dtype));
+    }
+    if (!computed || !fits(step.dtype)) {
+      return Accepts::no(fmt::format("no {} to {} here", step.op, name(step.dtype)));
+    }
+    if (!cast && find(loops(capabilities.isa), step.op) == nullptr) {
+      return Accepts::no("no loop of " + step.op);
+    }
+  }
+  return Accepts::yes();
+}
+
+/// A step with its places: operands and result are inputs, or rooms counted behind the inputs.
+struct Instruction {
+  Map loop = nullptr;  ///< none of a cast, which only rounds, and of random numbers
+  bool random = false;
+  float alpha = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+  std::array<std::size_t, k_max_operands> operands{};
+  std::size_t count = 0;
+  std::size_t room = 0;
+  int output = -1;          ///< of a last result that is computed where it is stored
+  Narrow narrow = nullptr;  ///< when the result has to be rounded for those who read it here
+  Widen widen = nullptr;
+};
+
+struct Result {
+  std::size_t room = 0;
+  Sink sink;
+};
+
+struct Program {
+  std::array<Operand, k_max_elementwise_inputs> inputs;
+  std::array<bool, k_max_elementwise_inputs> read{};  ///< as elements
+  std::size_t input_count = 0;
+  std::vector<Instruction> instructions;
+  std::vector<Result> results;
+  const Loops* loops = nullptr;
+
+  Program(const NodeView& node, const Loops& l, const ElementwiseBody& body);
+  void run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const;
+};
+
+/// Rooms are given to results by the steps between their making and their last reading.
+std::vector<std::size_t> rooms_of(const ElementwiseBody& body, std::size_t inputs) {
+  const std::size_t steps = body.steps.size();
+  std::vector<std::size_t> last(steps, 0);
+  for (std::size_t i = 0; i < steps; ++i) {
+    for (const int operand : body.steps[i].operands) {
+      const auto at = static_cast<std::size_t>(operand);
+      if (at >= inputs) last[at - inputs] = i;
+    }
+  }
+  for (const int result : body.results) last[static_cast<std::size_t>(result)] = steps;
+  std::vector<std::size_t> room(steps);
+  for (std::size_t i = 0; i < steps; ++i) {
+    for (std::size_t candidate = 0;; ++candidate) {
+      const bool taken = std::any_of(room.begin(),
+                                     room.begin() + static_cast<std::ptrdiff_t>(i),
+                                     [&, j = std::size_t{0}](std::size_t r) mutable {
+                                       return last[j++] > i && r == candidate;
+                                     });
+      if (taken) continue;
+      room[i] = candidate;
+      break;
+    }
+  }
+  return room;
+}
+
+Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& body)
+    : input_count(node.inputs()), loops(&l) {
+  std::array<bool, k_max_elementwise_steps> read_here{};
+  for (const ElementwiseStep& step : body.steps) {
+    for (const int operand : step.operands) {
+      const auto at = static_cast<std::size_t>(operand);
+      if (at >= input_count) {
+        read_here[at - input_count] = true;
+      } else if (!is_random(step)) {
+        read[at] = true;
+      }
+    }
+  }
+  const Shape& shape = node.output().shape;
+  for (std::size_t i = 0; i < input_count; ++i) {
+    if (read[i]) inputs[i] = Operand(l, node.input(i).dtype, node.input(i).shape, shape);
+  }
+  const std::vector<std::size_t> rooms = rooms_of(body, input_count);
+  for (std::size_t i = 0; i < body.steps.size(); ++i) {
+    const ElementwiseStep& step = body.steps[i];
+    Instruction to;
+    to.random = is_random(step);
+    if (!to.random && step.op != "Cast") to.loop = find(l, step.op)->loop;
+    to.alpha = static_cast<float>(step.alpha);
+    to.seed = static_cast<std::uint64_t>(step.seed);
+    to.stream = static_cast<std::uint64_t>(step.stream);
+    to.count = step.operands.size();
+    for (std::size_t j = 0; j < to.count; ++j) {
+      const auto at = static_cast<std::size_t>(step.operands[j]);
+      to.operands[j] = at < input_count ? at : input_count + rooms[at - input_count];
+    }
+    to.room = rooms[i];
+    if (read_here[i] && !is_exact(step)) {
+      to.narrow = narrow_loop(l, step.dtype);
+      to.widen = widen_loop(l, step.dtype);
+    }
+    instructions.push_back(to);
+  }
+  for (const int result : body.results) {
+    const auto at = static_cast<std::size_t>(result);
+    results.push_back({rooms[at], Sink(l, body.steps[at].dtype)});
+    if (at + 1 == body.steps.size() && results.back().sink.loop == nullptr) {
+      instructions.back().output = static_cast<int>(results.size()) - 1;
+    }
+  }
+}
+
+void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const {
+  alignas(64) float rooms[k_max_elementwise_steps][k_run];
+  alignas(64) float input_rooms[k_max_elementwise_inputs][Operand::k_room];
+  alignas(64) std::uint16_t rounded[k_run];
+  std::array<const float*, k_max_elementwise_inputs + k_max_elementwise_steps> at{};
+  const std::int64_t longest = std::min(k_run, n);
+  for (std::size_t i = 0; i < input_count; ++i) {
+    if (read[i]) inputs[i].start(args.in[i].data, input_rooms[i], longest);
+  }
+  for (std::size_t i = 0; i < k_max_elementwise_steps; ++i) at[input_count + i] = rooms[i];
+  for (std::int64_t run = first; run < last; ++run) {
+    const std::int64_t begin = run * k_run;
+    const std::int64_t length = std::min(k_run, n - begin);
+    // An output may lie where an input does: all are read before anything is stored.
+    for (std::size_t i = 0; i < input_count; ++i) {
+      if (read[i]) at[i] = inputs[i].read(args.in[i].data, input_rooms[i], begin, length);
+    }
+    for (const Instruction& step : instructions) {
+      float* y = step.output < 0
+                     ? rooms[step.room]
+                     : args.out[static_cast<std::size_t>(step.output)].as<float>() + begin;
+      const float* x[k_max_operands] = {};
+      for (std::size_t j = 0; j < step.count; ++j) x[j] = at[step.operands[j]];
+      if (step.random) {
+        const auto ordinal =
+            static_cast<std::uint64_t>(*args.in[step.operands[0]].as<std::int64_t>());
+        loops->uniforms(y,
+                        step.seed,
+                        mix(step.stream, ordinal),
+                        static_cast<std::uint64_t>(begin / 4),
+                        (length + 3) / 4);
+      } else if (step.loop != nullptr) {
+        step.loop(y, x, length, step.alpha);
+      } else if (x[0] != y) {
+        std::copy_n(x[0], length, y);
+      }
+      if (step.narrow == nullptr) continue;
+      step.narrow(rounded, y, length);
+      step.widen(y, rounded, length);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Result& result = results[i];
+      const float* y = rooms[result.room];
+      if (static_cast<int>(i) == instructions.back().output) continue;
+      if (result.sink.loop == nullptr) {
+        std::copy_n(y, length, args.out[i].as<float>() + begin);
+      } else {
+        result.sink.store(args.out[i].data, begin, length, y);
+      }
+    }
+  }
+}
+
+Prepared prepare(const NodeView& node, const Capabilities& capabilities) {
+  const ElementwiseBody body =
+      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  return launch([program = Program(node, loops(capabilities.isa), body),
+                 n = node.output().shape.elements()](const Args& args) {
+    parallel_for((n + k_run - 1) / k_run, k_grain_runs, [&](std::int64_t begin, std::int64_t end) {
+      program.run(args, n, begin, end);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> elementwise_kernels() {
+  return {{"FusedElementwise",
+           "vector/elementwise",
+           accepts,
+           prepare,
+           (1U << k_max_elementwise_inputs) - 1}};
+}
+
+}  // namespace halfstep::backend::cpu::vector

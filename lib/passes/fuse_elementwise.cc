@@ -1,0 +1,207 @@
+#include "passes/fuse_elementwise.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph/ops/elementwise.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+using graph::ops::ElementwiseBody;
+using graph::ops::ElementwiseStep;
+
+/// What an op is called as a step of a body; empty when it cannot be one.
+std::string_view step_name(const Graph& graph, const Node& node) {
+  if (node.op == "Tile") {
+    return graph.type(node.inputs[0]).shape.elements() == 1 ? "BroadcastTo" : "";
+  }
+  if (node.op == "BiasAdd" && node.attrs.get<std::string>("data_format") != "NHWC") return "";
+  // A vector picks whole rows in Select.
+  if (node.op == "Select" && graph.type(node.inputs[0]).shape != node.outputs[0].shape) return "";
+  return graph::ops::elementwise_operands(node.op) > 0 ? std::string_view(node.op) : "";
+}
+
+/// Ops to be one, in order.
+using Group = std::vector<int>;
+
+/// A group as a node: the values it reads, and what it does to them.
+struct Fused {
+  std::vector<Value> inputs;
+  ElementwiseBody body;
+  std::vector<Value> results;
+};
+
+class ElementwiseFusion {
+ public:
+  ElementwiseFusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+      : graph_(graph),
+        ops_(ops),
+        runs_(runs),
+        readers_(graph),
+        group_of_(static_cast<std::size_t>(graph.size()), -1),
+        rebuild_(graph, ops) {
+    for (int id = 0; id < graph.size(); ++id) {
+      const std::vector<int>& control = graph.node(id).control;
+      awaited_.insert(control.begin(), control.end());
+    }
+  }
+
+  Graph run() {
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (fits(id)) join(id);
+    }
+    for (int id = 0; id < graph_.size(); ++id) {
+      const int group = group_of_[static_cast<std::size_t>(id)];
+      if (group < 0 || groups_[static_cast<std::size_t>(group)].size() == 1) {
+        rebuild_.copy(id);
+      } else if (groups_[static_cast<std::size_t>(group)].back() == id) {
+        emit(groups_[static_cast<std::size_t>(group)]);
+      }
+    }
+    return rebuild_.finish();
+  }
+
+ private:
+  bool fits(int id) const {
+    const Node& node = graph_.node(id);
+    if (node.outputs.size() != 1 || !node.control.empty() || awaited_.contains(id)) return false;
+    if (node.outputs[0].shape.elements() == 0 || step_name(graph_, node).empty()) return false;
+    const Fused alone = fused({id});
+    if (alone.results.empty()) return false;
+    Graph trial;
+    graph::Builder b(trial, ops_);
+    std::vector<Value> inputs;
+    for (const Value& input : alone.inputs) {
+      const graph::TensorType& type = graph_.type(input);
+      inputs.push_back(b.placeholder(std::to_string(inputs.size()), type.dtype, type.shape));
+    }
+    const int made = b.add_node("FusedElementwise", std::move(inputs), attributes(alone));
+    return runs_(trial, trial.node(made));
+  }
+
+  /// Puts an op into the groups that it reads from, which become one, or into one of its own.
+  void join(int id) {
+    const Node& node = graph_.node(id);
+    Group group{id};
+    std::set<int> taken;
+    for (const Value& input : node.inputs) {
+      const int other = group_of_[static_cast<std::size_t>(input.node)];
+      if (other < 0 || taken.contains(other)) continue;
+      const Node& member = graph_.node(input.node);
+      if (member.outputs[0].shape != node.outputs[0].shape ||
+          member.origin.phase != node.origin.phase) {
+        continue;
+      }
+      Group both = groups_[static_cast<std::size_t>(other)];
+      both.insert(both.end(), group.begin(), group.end());
+      std::sort(both.begin(), both.end());
+      if (!can_stand(both)) continue;
+      group = std::move(both);
+      taken.insert(other);
+    }
+    const int index = static_cast<int>(groups_.size());
+    for (const int member : group) group_of_[static_cast<std::size_t>(member)] = index;
+    groups_.push_back(std::move(group));
+  }
+
+  /// Whether a group may be done where its last op stands: nobody else reads from it before.
+  bool can_stand(const Group& group) const {
+    if (group.size() > graph::ops::k_max_elementwise_steps) return false;
+    for (const int member : group) {
+      for (const int reader : readers_.of({member, 0})) {
+        const bool inside = std::binary_search(group.begin(), group.end(), reader);
+        if (!inside && reader >= 0 && reader < group.back()) return false;
+      }
+    }
+    return fused(group).inputs.size() <= graph::ops::k_max_elementwise_inputs;
+  }
+
+  Fused fused(const Group& group) const {
+    Fused fused;
+    // Inputs are numbered before steps, so that they have to be known first.
+    const auto operands = [&](const Node& node) {
+      return std::span(node.inputs)
+          .first(graph::ops::elementwise_operands(step_name(graph_, node)));
+    };
+    const auto inside = [&](Value value) {
+      return std::find(group.begin(), group.end(), value.node);
+    };
+    for (const int member : group) {
+      for (const Value& input : operands(graph_.node(member))) {
+        if (inside(input) != group.end()) continue;
+        if (std::find(fused.inputs.begin(), fused.inputs.end(), input) == fused.inputs.end()) {
+          fused.inputs.push_back(input);
+        }
+      }
+    }
+    for (const int member : group) {
+      const Node& node = graph_.node(member);
+      ElementwiseStep step;
+      step.op = step_name(graph_, node);
+      step.dtype = node.outputs[0].dtype;
+      for (const Value& input : operands(node)) {
+        const auto at = inside(input);
+        const auto outside = std::find(fused.inputs.begin(), fused.inputs.end(), input);
+        step.operands.push_back(at != group.end()
+                                    ? static_cast<int>(fused.inputs.size()) +
+                                          static_cast<int>(at - group.begin())
+                                    : static_cast<int>(outside - fused.inputs.begin()));
+      }
+      step.alpha = node.attrs.get_or<double>("alpha", 0);
+      step.seed = node.attrs.get_or<std::int64_t>("seed", 0);
+      step.stream = node.attrs.get_or<std::int64_t>("stream", 0);
+      const std::vector<int>& readers = readers_.of({member, 0});
+      if (std::any_of(readers.begin(), readers.end(), [&](int reader) {
+            return !std::binary_search(group.begin(), group.end(), reader);
+          })) {
+        fused.body.results.push_back(static_cast<int>(fused.body.steps.size()));
+        fused.results.push_back({member, 0});
+      }
+      fused.body.steps.push_back(std::move(step));
+    }
+    return fused;
+  }
+
+  graph::Attrs attributes(const Fused& fused) const {
+    std::vector<DType> dtypes;
+    for (const Value& result : fused.results) dtypes.push_back(graph_.type(result).dtype);
+    return {{"body", to_string(fused.body, fused.inputs.size())},
+            {"shape", graph_.type(fused.results[0]).shape},
+            {"Tresults", std::move(dtypes)}};
+  }
+
+  void emit(const Group& group) {
+    const Fused whole = fused(group);
+    const Node& last = graph_.node(group.back());
+    graph::Builder& b = rebuild_.builder();
+    const graph::ScopeGuard scope(b, last.origin, "");
+    std::vector<Value> inputs;
+    for (const Value& input : whole.inputs) inputs.push_back(rebuild_.moved(input));
+    const int id = b.add_node("FusedElementwise", std::move(inputs), attributes(whole), last.name);
+    for (std::size_t i = 0; i < whole.results.size(); ++i) {
+      rebuild_.replace(whole.results[i], {id, static_cast<int>(i)});
+    }
+  }
+
+  const Graph& graph_;
+  const graph::OpTable& ops_;
+  const Runs& runs_;
+  Readers readers_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+  std::set<int> awaited_;  // by control
+  Rebuild rebuild_;
+};
+
+}  // namespace
+
+Graph fuse_elementwise(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+  return ElementwiseFusion(graph, ops, runs).run();
+}
+
+}  // namespace halfstep::passes

@@ -1,0 +1,181 @@
+// Ops that become one node: which, where they stand then, and what is left as it was.
+
+#include "passes/fuse_elementwise.h"
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "graph/builder.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
+#include "graph/verify.h"
+#include "passes/small_graphs.h"
+
+namespace halfstep::test {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
+  Graph fused = passes::fuse_elementwise(graph, graph::op_table(), runs);
+  graph::verify(fused, "fuse_elementwise");
+  return fused;
+}
+
+std::string body(const Node& node) { return node.attrs.get<std::string>("body"); }
+
+/// A matrix to start from.
+struct Lab {
+  Graph graph;
+  Builder b{graph, graph::op_table()};
+  Value x = b.placeholder("x", DType::float16, {4, 6});
+
+  Value number(double value) { return b.scalar(DType::float16, value); }
+};
+
+}  // namespace
+
+TEST_CASE("fuse elementwise: a dropout is one node that gives what others read") {
+  Lab lab;
+  Builder& b = lab.b;
+  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
+  const Value uniform =
+      b.add("RandomUniformFromOrdinal",
+            {ordinal},
+            {{"shape", Shape{4, 6}}, {"seed", std::int64_t{7}}, {"stream", std::int64_t{-2}}});
+  const Value kept = b.add("GreaterEqual", {uniform, b.scalar(DType::float32, 0.25)});
+  const Value scaled = b.add("Mul", {lab.x, lab.number(1.25)});
+  const Value mask = b.cast(kept, DType::float16);
+  const Value y = b.add("Mul", {scaled, mask}, {}, "dropped");
+  lab.graph.fetches() = {{"y", y}, {"mask", mask}};
+  const Graph fused = fuse(lab.graph);
+  REQUIRE(count(fused, "FusedElementwise") == 1);
+  const Node& node = *nodes(fused, "FusedElementwise")[0];
+  CHECK(node.name == "dropped");
+  CHECK(body(node) ==
+        "RandomUniformFromOrdinal x0 seed=7 stream=-2 : float32 ; GreaterEqual t0 x1 : bool ; "
+        "Mul x2 x3 : float16 ; Cast t1 : float16 ; Mul t2 t3 : float16 -> t3 t4");
+  CHECK(fused.type(fused.fetch("y")) == graph::TensorType{DType::float16, {4, 6}});
+  CHECK(fused.fetch("mask").port == 0);
+  CHECK(fused.fetch("y").port == 1);
+  for (std::string_view op : {"Mul", "Cast", "GreaterEqual", "RandomUniformFromOrdinal"}) {
+    CAPTURE(op);
+    CHECK(count(fused, op) == 0);
+  }
+}
+
+TEST_CASE("fuse elementwise: nothing moves behind somebody who reads it") {
+  Lab lab;
+  const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
+  const Value sum = lab.b.add("Sum", {a, lab.b.ints({0})}, {}, "sum");
+  const Value c = lab.b.add("Mul", {a, sum}, {}, "c");
+  const Value d = lab.b.add("Relu", {c}, {}, "d");
+  lab.graph.fetches() = {{"d", d}};
+  const Graph fused = fuse(lab.graph);
+  CHECK(fused.node(fused.find("a")).op == "Neg");
+  REQUIRE(count(fused, "FusedElementwise") == 1);
+  CHECK(body(*nodes(fused, "FusedElementwise")[0]) ==
+        "Mul x0 x1 : float16 ; Relu t0 : float16 -> t1");
+}
+
+TEST_CASE("fuse elementwise: shapes, phases and nodes that others wait for stay apart") {
+  const auto two = [](auto&& change) {
+    Lab lab;
+    const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
+    const Value c = lab.b.add("Relu", {a}, {}, "c");
+    lab.graph.fetches() = {{"c", c}};
+    change(lab.graph);
+    return count(fuse(lab.graph), "FusedElementwise");
+  };
+  CHECK(two([](Graph&) {}) == 1);
+  CHECK(two([](Graph& g) { g.node(g.find("c")).origin.phase = graph::Phase::backward; }) == 0);
+  CHECK(two([](Graph& g) { g.node(g.find("c")).control = {g.find("x")}; }) == 0);
+  CHECK(two([](Graph& g) {
+          Builder b(g, graph::op_table());
+          g.node(b.add("Sum", {g.fetch("c"), b.ints({0})}).node).control = {g.find("a")};
+        }) == 0);
+
+  Lab lab;
+  const Value row = lab.b.add("Relu", {lab.b.placeholder("row", DType::float16, {6})});
+  lab.graph.fetches() = {{"y", lab.b.add("AddV2", {lab.x, row})}};
+  CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
+}
+
+TEST_CASE("fuse elementwise: ops that pick whole rows, or channels before the last axis, stay") {
+  Lab lab;
+  Builder& b = lab.b;
+  const Value rows = b.placeholder("rows", DType::boolean, {4});
+  const Value picked = b.add("Select", {rows, lab.x, lab.x});
+  const Value image = b.placeholder("image", DType::float16, {1, 6, 2, 2});
+  const Value bias = b.placeholder("bias", DType::float16, {6});
+  const Value biased = b.add("BiasAdd", {image, bias}, {{"data_format", std::string("NCHW")}});
+  lab.graph.fetches() = {{"a", b.add("Relu", {picked})}, {"b", b.add("Relu", {biased})}};
+  CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
+}
+
+TEST_CASE("fuse elementwise: a chain beyond the longest body is several") {
+  Lab lab;
+  Value y = lab.x;
+  const auto steps = static_cast<int>(2 * graph::ops::k_max_elementwise_steps);
+  for (int i = 0; i < steps; ++i) y = lab.b.add("Square", {y});
+  lab.graph.fetches() = {{"y", y}};
+  const Graph fused = fuse(lab.graph);
+  CHECK(count(fused, "FusedElementwise") == 2);
+  CHECK(count(fused, "Square") == 0);
+}
+
+TEST_CASE("fuse elementwise: without a kernel all stays as it was") {
+  Lab lab;
+  lab.graph.fetches() = {{"y", lab.b.add("Relu", {lab.b.add("Neg", {lab.x})})}};
+  CHECK(outline(fuse(lab.graph, never)) == outline(lab.graph));
+}
+
+TEST_CASE("fuse elementwise: a body is read back from its text, and wrong ones are refused") {
+  using graph::ops::elementwise_body;
+  const std::string text =
+      "LeakyRelu x1 alpha=0.1 : bfloat16 ; Select x0 t0 t0 : bfloat16 -> t0 t1";
+  CHECK(to_string(elementwise_body(text, 2), 2) == text);
+  CHECK(elementwise_body(text, 2).steps[0].alpha == 0.1);
+  for (std::string_view wrong : {"",
+                                 "Relu x0 : float32",
+                                 "Relu x0 : float32 ->",
+                                 "Relu x0 : float32 -> x0",
+                                 "Relu x0 : float32 -> t1",
+                                 "Relu x2 : float32 -> t0",
+                                 "Relu t0 : float32 -> t0",
+                                 "Relu x0 x1 : float32 -> t0",
+                                 "Relu x0 : float31 -> t0",
+                                 "Relu x0 -> t0",
+                                 "MatMul x0 x1 : float32 -> t0",
+                                 "Relu x0 beta=1 : float32 -> t0",
+                                 "LeakyRelu x0 alpha=one : float32 -> t0",
+                                 "Relu x-1 : float32 -> t0"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(elementwise_body(std::string(wrong), 2), graph::ShapeError);
+  }
+}
+
+TEST_CASE("fuse elementwise: a body that does not fit its inputs is refused") {
+  const auto refused = [](std::string_view text) {
+    Lab lab;
+    CHECK_THROWS_AS(lab.b.add("FusedElementwise",
+                              {lab.x, lab.b.placeholder("wide", DType::float32, {6})},
+                              {{"body", std::string(text)},
+                               {"shape", Shape{4, 6}},
+                               {"Tresults", std::vector<DType>{DType::float16}}}),
+                    UserError);
+  };
+  refused("Mul x0 x1 : float16 -> t0");
+  refused("Relu x0 : float32 -> t0");
+  refused("Relu x1 : float32 -> t0");
+  refused("Greater x0 x0 : float16 -> t0");
+  refused("Select x0 x0 x0 : float16 -> t0");
+}
+
+}  // namespace halfstep::test

@@ -1,0 +1,56 @@
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+
+std::vector<OpCase> elementwise_cases() {
+  std::vector<OpCase> cases;
+  const Shape shape{3, 5, 7};
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const auto add = [&](std::string_view what,
+                         std::string_view body,
+                         std::vector<DType> results,
+                         std::vector<Operand> inputs,
+                         const Shape& over) {
+      // Each step rounds to the dtype of its own: only a reference of the same dtypes does the
+      // same.
+      cases.push_back({.name = fmt::format("FusedElementwise/{}, {}", what, name(dtype)),
+                       .op = "FusedElementwise",
+                       .attrs = {{"body", fmt::format(fmt::runtime(body), name(dtype))},
+                                 {"shape", over},
+                                 {"Tresults", std::move(results)}},
+                       .inputs = std::move(inputs),
+                       .check_gradient = false});
+    };
+    add("bias and activation",
+        "BiasAdd x0 x1 : {0} ; LeakyRelu t0 alpha=0.25 : {0} -> t1",
+        {dtype},
+        {typed(uniform(shape), dtype), typed(uniform({7}), dtype)},
+        shape);
+    add("pixels",
+        "Cast x0 : {0} ; Mul t0 x1 : {0} -> t1",
+        {dtype},
+        {indices({2, 1500}, 0, 256, DType::uint8), typed(number(1 / 255.0), dtype)},
+        {2, 1500});
+    add("dropout",
+        "RandomUniformFromOrdinal x0 seed=-5 stream=12 : float32 ; GreaterEqual t0 x1 : bool ; "
+        "Mul x2 x3 : {0} ; Cast t1 : {0} ; Mul t2 t3 : {0} -> t3 t4",
+        {dtype, dtype},
+        {indices({}, 0, 1000, DType::int64),
+         typed(number(0.25), DType::float32),
+         typed(uniform({2, 999}), dtype),
+         typed(number(1 / 0.75), dtype)},
+        {2, 999});
+    add("every result",
+        "Mul x0 x1 : {0} ; AddV2 t0 x2 : {0} ; ReluGrad t1 x0 : {0} ; Greater t2 x1 : bool -> t0 "
+        "t1 "
+        "t2 t3",
+        {dtype, dtype, dtype, DType::boolean},
+        {typed(special(shape), dtype),
+         typed(uniform({5, 1}), dtype),
+         typed(uniform({3, 1, 7}), dtype)},
+        shape);
+  }
+  return cases;
+}
+
+}  // namespace halfstep::testing
