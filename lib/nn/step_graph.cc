@@ -72,7 +72,8 @@ Graph build_step(const Blueprint& blueprint,
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
   const Value predictions = b.cast(output, DType::float32);
   graph.fetches().emplace_back("outputs", predictions);
-  if (b.shape(predictions).rank() == 2 && b.shape(predictions)[1] > 1) {
+  const Shape& shape = b.shape(predictions);
+  if (purpose != Purpose::train && shape.rank() == 2 && shape[1] > 1) {
     graph.fetches().emplace_back(
         "predictions",
         b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}, {}, "predictions"));

@@ -26,6 +26,21 @@ std::string_view step_name(const Graph& graph, const Node& node) {
   return graph::ops::elementwise_operands(node.op) > 0 ? std::string_view(node.op) : "";
 }
 
+/// Phases whose times are told as one.
+int part(graph::Phase phase) {
+  switch (phase) {
+    case graph::Phase::backward:
+      return 1;
+    case graph::Phase::unscale:
+      return 2;
+    case graph::Phase::clip:
+    case graph::Phase::update:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
 /// Ops to be one, in order.
 using Group = std::vector<int>;
 
@@ -94,7 +109,7 @@ class ElementwiseFusion {
       if (other < 0 || taken.contains(other)) continue;
       const Node& member = graph_.node(input.node);
       if (member.outputs[0].shape != node.outputs[0].shape ||
-          member.origin.phase != node.origin.phase) {
+          part(member.origin.phase) != part(node.origin.phase)) {
         continue;
       }
       Group both = groups_[static_cast<std::size_t>(other)];

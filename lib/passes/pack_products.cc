@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "graph/ops/elementwise.h"
 #include "graph/ops/packed.h"
 #include "passes/prune.h"
 #include "passes/rebuild.h"
@@ -11,6 +12,11 @@ namespace {
 
 using graph::Value;
 
+/// Whether an op can store its result in another dtype, being fused with the cast.
+bool is_elementwise(const graph::Node& node) {
+  return graph::ops::elementwise_operands(node.op) > 0;
+}
+
 /// Packs values on demand, each once.
 class Packer {
  public:
@@ -19,7 +25,8 @@ class Packer {
   Value pack(Value x, DType dtype, std::string_view side, bool transpose) {
     graph::Builder& b = rebuild_.builder();
     const graph::Node& producer = b.graph().node(x.node);
-    if (producer.op == "Cast" && b.dtype(producer.inputs[0]) == DType::float32) {
+    if (producer.op == "Cast" && b.dtype(producer.inputs[0]) == DType::float32 &&
+        !is_elementwise(b.graph().node(producer.inputs[0].node))) {
       x = producer.inputs[0];
     }
     Value& packed = packed_[{x, dtype, std::string(side), transpose}];

@@ -9,6 +9,7 @@
 #include "passes/fuse_norms.h"
 #include "passes/fuse_products.h"
 #include "passes/fuse_updates.h"
+#include "passes/hoist_casts.h"
 #include "passes/keep_packed.h"
 #include "passes/pack_products.h"
 #include "passes/pool_first.h"
@@ -52,6 +53,10 @@ constexpr std::array k_passes{
     // The finite check reads every gradient once instead of writing flags.
     Pass{"fuse_finite",
          [](const Graph& g, const Target&) { return passes::fuse_finite(g, graph::op_table()); }},
+    // What computes a value can then store it cast.
+    Pass{"hoist_casts",
+         [](const Graph& g, const Target&) { return passes::hoist_casts(g, graph::op_table()); },
+         true},
     // A normalization writes its result once, behind the activation.
     Pass{"fuse_norms",
          [](const Graph& g, const Target& target) {

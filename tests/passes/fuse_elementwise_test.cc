@@ -95,6 +95,7 @@ TEST_CASE("fuse elementwise: shapes, phases and nodes that others wait for stay 
   };
   CHECK(two([](Graph&) {}) == 1);
   CHECK(two([](Graph& g) { g.node(g.find("c")).origin.phase = graph::Phase::backward; }) == 0);
+  CHECK(two([](Graph& g) { g.node(g.find("a")).origin.phase = graph::Phase::input; }) == 1);
   CHECK(two([](Graph& g) { g.node(g.find("c")).control = {g.find("x")}; }) == 0);
   CHECK(two([](Graph& g) {
           Builder b(g, graph::op_table());

@@ -40,6 +40,12 @@ std::vector<OpCase> elementwise_cases() {
          typed(uniform({2, 999}), dtype),
          typed(number(1 / 0.75), dtype)},
         {2, 999});
+    add("two casts",
+        "Relu x0 : {0} ; Cast x0 : float32 ; Cast x0 : bfloat16 ; Square t1 : float32 -> t0 t1 t2 "
+        "t3",
+        {dtype, DType::float32, DType::bfloat16, DType::float32},
+        {typed(special(shape), dtype)},
+        shape);
     add("every result",
         "Mul x0 x1 : {0} ; AddV2 t0 x2 : {0} ; ReluGrad t1 x0 : {0} ; Greater t2 x1 : bool -> t0 "
         "t1 "

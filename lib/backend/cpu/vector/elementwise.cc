@@ -86,7 +86,7 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
   return Accepts::yes();
 }
 
-/// A step with its places: operands and result are inputs, or rooms counted behind the inputs.
+/// A step with its places: operands are inputs, or rooms counted behind the inputs.
 struct Instruction {
   Map loop = nullptr;  ///< none of a cast, which only rounds, and of random numbers
   bool random = false;
@@ -102,7 +102,7 @@ struct Instruction {
 };
 
 struct Result {
-  std::size_t room = 0;
+  std::size_t place = 0;
   Sink sink;
 };
 
@@ -163,6 +163,8 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     if (read[i]) inputs[i] = Operand(l, node.input(i).dtype, node.input(i).shape, shape);
   }
   const std::vector<std::size_t> rooms = rooms_of(body, input_count);
+  std::vector<std::size_t> places;  // of inputs and results
+  for (std::size_t i = 0; i < input_count; ++i) places.push_back(i);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
     const ElementwiseStep& step = body.steps[i];
     Instruction to;
@@ -173,20 +175,25 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     to.stream = static_cast<std::uint64_t>(step.stream);
     to.count = step.operands.size();
     for (std::size_t j = 0; j < to.count; ++j) {
-      const auto at = static_cast<std::size_t>(step.operands[j]);
-      to.operands[j] = at < input_count ? at : input_count + rooms[at - input_count];
+      to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
     }
     to.room = rooms[i];
     if (read_here[i] && !is_exact(step)) {
       to.narrow = narrow_loop(l, step.dtype);
       to.widen = widen_loop(l, step.dtype);
     }
-    instructions.push_back(to);
+    // A cast that rounds nothing here is what was read. (A float32 input is read where it lies, and
+    // an output that takes that memory over may be stored first.)
+    const bool same = step.op == "Cast" && to.narrow == nullptr && to.operands[0] < input_count &&
+                      dtype_of(node, body, step.operands[0]) != DType::float32;
+    places.push_back(same ? to.operands[0] : input_count + to.room);
+    if (!same) instructions.push_back(to);
   }
   for (const int result : body.results) {
     const auto at = static_cast<std::size_t>(result);
-    results.push_back({rooms[at], Sink(l, body.steps[at].dtype)});
-    if (at + 1 == body.steps.size() && results.back().sink.loop == nullptr) {
+    results.push_back({places[input_count + at], Sink(l, body.steps[at].dtype)});
+    const bool last = at + 1 == body.steps.size() && results.back().place >= input_count;
+    if (last && results.back().sink.loop == nullptr) {
       instructions.back().output = static_cast<int>(results.size()) - 1;
     }
   }
@@ -234,8 +241,8 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Result& result = results[i];
-      const float* y = rooms[result.room];
-      if (static_cast<int>(i) == instructions.back().output) continue;
+      const float* y = at[result.place];
+      if (!instructions.empty() && static_cast<int>(i) == instructions.back().output) continue;
       if (result.sink.loop == nullptr) {
         std::copy_n(y, length, args.out[i].as<float>() + begin);
       } else {

@@ -1,0 +1,42 @@
+#include "passes/hoist_casts.h"
+
+#include "graph/ops/elementwise.h"
+#include "passes/rebuild.h"
+
+namespace halfstep::passes {
+
+using graph::Node;
+using graph::Value;
+
+graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops) {
+  const Readers readers(graph);
+  Rebuild rebuild(graph, ops);
+  graph::Builder& b = rebuild.builder();
+  std::map<int, int> reshape_of;  // by the cast behind it
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    const graph::ScopeGuard scope(b, node.origin, "");
+    if (const auto it = reshape_of.find(id); it != reshape_of.end()) {
+      const Node& reshape = graph.node(it->second);
+      const Value x = rebuild.moved(reshape.inputs[0]);
+      const Value cast = b.add("Cast", {x}, {{"DstT", node.outputs[0].dtype}}, node.name);
+      rebuild.replace({id, 0},
+                      b.add("Reshape", {cast, rebuild.moved(reshape.inputs[1])}, {}, reshape.name));
+      continue;
+    }
+    if (node.op == "Reshape" && node.control.empty()) {
+      const int cast = readers.only({id, 0}, "Cast");
+      const Value x = node.inputs[0];
+      if (cast >= 0 && graph.node(cast).control.empty() &&
+          graph::ops::elementwise_operands(graph.node(x.node).op) > 0 &&
+          readers.only(x, "Reshape") == id) {
+        reshape_of[cast] = id;
+        continue;
+      }
+    }
+    rebuild.copy(id);
+  }
+  return rebuild.finish();
+}
+
+}  // namespace halfstep::passes
