@@ -61,8 +61,14 @@ class ElementwiseFusion {
         group_of_(static_cast<std::size_t>(graph.size()), -1),
         rebuild_(graph, ops) {
     for (int id = 0; id < graph.size(); ++id) {
-      const std::vector<int>& control = graph.node(id).control;
-      awaited_.insert(control.begin(), control.end());
+      const Node& node = graph.node(id);
+      awaited_.insert(node.control.begin(), node.control.end());
+      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
+        return graph.type(input).dtype == DType::resource;
+      });
+      if (touches && node.op != "ReadVariableOp" && node.op != "PackedVariable") {
+        writers_.insert(id);
+      }
     }
   }
 
@@ -133,7 +139,29 @@ class ElementwiseFusion {
         if (!inside && reader >= 0 && reader < group.back()) return false;
       }
     }
-    return fused(group).inputs.size() <= graph::ops::k_max_elementwise_inputs;
+    const std::vector<Value> inputs = fused(group).inputs;
+    // A variable is read where it lies: not after it was written.
+    const auto writer = writers_.upper_bound(group.front());
+    const bool written = writer != writers_.end() && *writer < group.back();
+    if (written && std::any_of(inputs.begin(), inputs.end(), [&](Value input) {
+          return is_variable(input);
+        })) {
+      return false;
+    }
+    return inputs.size() <= graph::ops::k_max_elementwise_inputs;
+  }
+
+  /// Whether a value may be a view of a variable's memory.
+  bool is_variable(Value value) const {
+    const graph::TensorType& type = graph_.type(value);
+    while (graph_.node(value.node).op != "ReadVariableOp") {
+      const std::vector<Value>& inputs = graph_.node(value.node).inputs;
+      if (inputs.empty()) return false;
+      value = inputs[0];
+      const graph::TensorType& from = graph_.type(value);
+      if (from.dtype != type.dtype || from.shape.elements() != type.shape.elements()) return false;
+    }
+    return true;
   }
 
   Fused fused(const Group& group) const {
@@ -210,6 +238,7 @@ class ElementwiseFusion {
   std::vector<int> group_of_;
   std::vector<Group> groups_;
   std::set<int> awaited_;  // by control
+  std::set<int> writers_;  // of variables
   Rebuild rebuild_;
 };
 

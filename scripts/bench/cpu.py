@@ -221,8 +221,7 @@ def fill(table, steps, extras):
             table.add(f"{config}: activation bytes, bfloat16 over float32", 0.55, share, True)
     for name, result in extras["accuracy"].items():
         table.add(f"{name}, seconds with start-up", result["target"], result["wall_seconds"], True)
-        if result.get("torch_seconds"):
-            table.ratio(f"{name}: over PyTorch", 5, result["torch_seconds"], result["wall_seconds"])
+        table.ratio(f"{name}: over PyTorch", 5, result.get("torch_seconds"), result["wall_seconds"])
 
 
 def raw_ratios(batches):
@@ -256,6 +255,7 @@ def accuracies(python, threads):
         wall = time.perf_counter() - start
         if done.returncode not in (0, 5):
             print(f"{name}: {done.stderr.strip()}", file=sys.stderr)
+            results[name] = {"target": target, "wall_seconds": None}
             continue
         report = json.loads(done.stdout)
         result = {"target": target, "wall_seconds": wall if done.returncode == 0 else None}
@@ -300,7 +300,8 @@ def main():
         )
         print(f"{key}", file=sys.stderr)
         for mode, result in sorted(steps[key].items(), key=lambda item: item[1]["seconds"]):
-            print(f"  {mode:28} {result['seconds'] * 1e3:10.3f} ms", file=sys.stderr)
+            time_and_peak = f"{result['seconds'] * 1e3:10.3f} ms {result['peak_rss_bytes'] / 2**20:7.0f} MiB"
+            print(f"  {mode:28} {time_and_peak}", file=sys.stderr)
     gemm = [json.loads(line) for line in output([BIN / "bench_gemm"]).splitlines()]
     peak = None
     # 931.9 GFLOP: a step's products.

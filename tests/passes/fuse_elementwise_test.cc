@@ -120,6 +120,22 @@ TEST_CASE("fuse elementwise: ops that pick whole rows, or channels before the la
   CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
 }
 
+TEST_CASE("fuse elementwise: a variable is not read after it was written") {
+  for (const bool written : {false, true}) {
+    CAPTURE(written);
+    Lab lab;
+    Builder& b = lab.b;
+    graph::Variable variable;
+    variable.name = "w";
+    variable.type = {DType::float32, {4}};
+    const Value w = b.variable(variable);
+    const Value twice = b.add("Mul", {b.read(w), b.scalar(DType::float32, 2)});
+    if (written) b.add_node("AssignAddVariableOp", {w, b.placeholder("d", DType::float32, {4})});
+    lab.graph.fetches() = {{"y", b.add("Relu", {twice})}};
+    CHECK(count(fuse(lab.graph), "FusedElementwise") == (written ? 0 : 1));
+  }
+}
+
 TEST_CASE("fuse elementwise: a chain beyond the longest body is several") {
   Lab lab;
   Value y = lab.x;
