@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every figure of halfstep on a CPU beside its target, measured in one run.
 
-    scripts/bench/cpu.py [--largest 8192] [--python PYTHON] [--rounds 3] [--threads N]
+    scripts/bench/cpu.py [--largest 8192] [--only CONFIGS] [--python PYTHON] [--rounds 3] [--threads N]
 
 Training steps of the shipped models under every precision, against PyTorch (eager and compiled),
 Keras on TensorFlow (jit on and off) and JAX; dense products against oneDNN and the processor's own
@@ -281,6 +281,7 @@ def accuracies(python, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=8192, help="batch")
+    parser.add_argument("--only", default="", help="comma-separated configs instead of all")
     parser.add_argument("--python", help="interpreter with torch, tensorflow and jax")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -292,7 +293,7 @@ def main():
     peers = [peer for peer in options.peers.split(",") if peer]
     steps = {}
     for config, batch, seconds in WORKLOADS:
-        if batch > options.largest:
+        if batch > options.largest or (options.only and config not in options.only.split(",")):
             continue
         key = f"{config} {batch}"
         steps[key] = measure_workload(
@@ -300,8 +301,8 @@ def main():
         )
         print(f"{key}", file=sys.stderr)
         for mode, result in sorted(steps[key].items(), key=lambda item: item[1]["seconds"]):
-            time_and_peak = f"{result['seconds'] * 1e3:10.3f} ms {result['peak_rss_bytes'] / 2**20:7.0f} MiB"
-            print(f"  {mode:28} {time_and_peak}", file=sys.stderr)
+            ms, mib = result["seconds"] * 1e3, result["peak_rss_bytes"] / 2**20
+            print(f"  {mode:28} {ms:10.3f} ms {mib:7.0f} MiB", file=sys.stderr)
     gemm = [json.loads(line) for line in output([BIN / "bench_gemm"]).splitlines()]
     peak = None
     # 931.9 GFLOP: a step's products.
@@ -311,9 +312,9 @@ def main():
         peak = rate * 1e-9 / statistics.median(line["peak_gflops"] for line in gemm)
     extras = {
         "raw": raw_ratios([batch for batch in (128, 1024, 8192) if batch <= options.largest]),
-        "updates": updates(),
+        "updates": {} if options.only else updates(),
         "peak": peak,
-        "accuracy": accuracies(python, options.threads),
+        "accuracy": {} if options.only else accuracies(python, options.threads),
     }
     table = Table()
     fill(table, steps, extras)
