@@ -5,9 +5,11 @@
 
 Training steps of the shipped models under every precision, against PyTorch (eager and compiled),
 Keras on TensorFlow (jit on and off) and JAX; dense products against oneDNN and the processor's own
-rate; optimizer passes against copying; time to an accuracy. Programs take turns; each number is the
-median over rounds of medians over steps, on the same shapes, optimizers and thread count, with data
-in memory. --largest leaves out larger batches: one of 8192 takes minutes a framework.
+rate; optimizer passes against copying; time to an accuracy. Programs take turns, on the same shapes,
+optimizers and thread count, with data in memory. A round has every program on every model once and
+gives the median over steps; each number is the best of the rounds, as what else runs on a machine only
+adds time, and the list tells the worst beside it. --largest leaves out larger batches: one of 8192
+takes minutes a framework.
 
 PYTHON is an interpreter with torch, tensorflow and jax; without it a virtual environment is made in
 build/bench-python. What is not installed there is left out of the table.
@@ -110,19 +112,39 @@ def peer_steps(python, peer, config, batch, seconds, threads):
     }
 
 
-def measure_workload(python, peers, config, batch, seconds, rounds, threads):
-    """{mode: medians over rounds}."""
-    samples = {}
-    for _ in range(rounds):
-        own, resolved = halfstep_steps(config, batch, seconds, threads)
-        found = dict(own)
-        for peer in peers:
-            found |= peer_steps(python, peer, resolved, batch, seconds, threads)
-        for mode, result in found.items():
-            samples.setdefault(mode, []).append(result)
+def measure_once(python, peers, workload, threads):
+    """{mode: seconds and bytes} of one round."""
+    config, batch, seconds = workload
+    found, resolved = halfstep_steps(config, batch, seconds, threads)
+    for peer in peers:
+        found |= peer_steps(python, peer, resolved, batch, seconds, threads)
+    return found
+
+
+def over_rounds(samples):
+    """The best round of a mode, what the worst took, and the median of its bytes."""
+    result = {key: statistics.median(s[key] for s in samples) for key in samples[0]}
+    seconds = [s["seconds"] for s in samples]
+    return result | {"seconds": min(seconds), "worst_seconds": max(seconds)}
+
+
+def measure_steps(python, peers, workloads, rounds, threads):
+    """{workload: {mode: result over rounds}}."""
+    samples = {f"{config} {batch}": {} for config, batch, _ in workloads}
+    for turn in range(rounds):
+        for workload in workloads:
+            key = f"{workload[0]} {workload[1]}"
+            for mode, result in measure_once(python, peers, workload, threads).items():
+                samples[key].setdefault(mode, []).append(result)
+            print(f"{key}, rounds so far: {turn + 1}", file=sys.stderr)
+            modes = {mode: over_rounds(some) for mode, some in samples[key].items()}
+            for mode, result in sorted(modes.items(), key=lambda item: item[1]["seconds"]):
+                ms, worst = result["seconds"] * 1e3, result["worst_seconds"] * 1e3
+                mib = result["peak_rss_bytes"] / 2**20
+                print(f"  {mode:28} {ms:10.3f} to {worst:10.3f} ms {mib:7.0f} MiB", file=sys.stderr)
     return {
-        mode: {key: statistics.median(s[key] for s in some) for key in some[0]}
-        for mode, some in samples.items()
+        key: {mode: over_rounds(some) for mode, some in modes.items()}
+        for key, modes in samples.items()
     }
 
 
@@ -291,18 +313,9 @@ def main():
     build()
     python = options.python or interpreter()
     peers = [peer for peer in options.peers.split(",") if peer]
-    steps = {}
-    for config, batch, seconds in WORKLOADS:
-        if batch > options.largest or (options.only and config not in options.only.split(",")):
-            continue
-        key = f"{config} {batch}"
-        steps[key] = measure_workload(
-            python, peers, config, batch, seconds, options.rounds, options.threads
-        )
-        print(f"{key}", file=sys.stderr)
-        for mode, result in sorted(steps[key].items(), key=lambda item: item[1]["seconds"]):
-            ms, mib = result["seconds"] * 1e3, result["peak_rss_bytes"] / 2**20
-            print(f"  {mode:28} {ms:10.3f} ms {mib:7.0f} MiB", file=sys.stderr)
+    only = options.only.split(",") if options.only else [config for config, _, _ in WORKLOADS]
+    workloads = [w for w in WORKLOADS if w[1] <= options.largest and w[0] in only]
+    steps = measure_steps(python, peers, workloads, options.rounds, options.threads)
     gemm = [json.loads(line) for line in output([BIN / "bench_gemm"]).splitlines()]
     peak = None
     # 931.9 GFLOP: a step's products.
