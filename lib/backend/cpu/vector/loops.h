@@ -62,6 +62,16 @@ struct NormChannels {
   float least = 0;  ///< a y is above 0 when stored if it is above this
 };
 
+/// Windows of `taps` cells each. Cell t of window j has `channels` numbers, from
+/// x + cells[t] + j * step on, and its result is at y + j * channels.
+struct PoolWindows {
+  const std::int64_t* cells;
+  std::int64_t taps;
+  std::int64_t channels;
+  std::int64_t count;
+  std::int64_t step;
+};
+
 struct Loops {
   Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
   Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
@@ -118,14 +128,11 @@ struct Loops {
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
   void (*scale)(float* y, const float* x, float factor, std::int64_t n);
 
-  // Channels of a pooling window; see isa/pool.inc.
-  using Cells = const std::int64_t*;
-  void (*max_window)(float* y, const float* x, Cells cells, std::int64_t count, std::int64_t n);
-  void (*mean_window)(float* y, const float* x, Cells cells, std::int64_t count, std::int64_t n);
-  void (*max_window_grad)(
-      float* dx, const float* dy, const float* x, Cells cells, std::int64_t count, std::int64_t n);
-  void (*mean_window_grad)(
-      float* dx, const float* dy, Cells cells, std::int64_t count, std::int64_t n);
+  // Pooling windows beside each other; see isa/pool.inc.
+  void (*max_windows)(float* y, const float* x, const PoolWindows& windows);
+  void (*mean_windows)(float* y, const float* x, const PoolWindows& windows);
+  void (*max_windows_grad)(float* dx, const float* dy, const float* x, const PoolWindows& windows);
+  void (*mean_windows_grad)(float* dx, const float* dy, const PoolWindows& windows);
 
   bool (*all_finite32)(const void* x, std::int64_t n);
   bool (*all_finite16)(const void* x, std::int64_t n, std::uint16_t exponent);

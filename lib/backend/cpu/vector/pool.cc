@@ -21,9 +21,23 @@ using graph::ops::WindowAxis;
 
 enum class Kind { max, average };
 
+/// Outputs [begin, end) along an axis.
+struct Outputs {
+  std::int64_t begin, end;
+  bool contains(std::int64_t o) const { return begin <= o && o < end; }
+};
+
+/// Those whose windows lie inside.
+Outputs whole_windows(const WindowAxis& axis) {
+  const std::int64_t begin = (axis.pad_before + axis.stride - 1) / axis.stride;
+  const std::int64_t last = axis.input - axis.extent() + axis.pad_before;
+  return {begin, last < 0 ? 0 : std::min(axis.output, last / axis.stride + 1)};
+}
+
 /// A pooling, worked on by `parts` parties that have a share of the workspace each.
 struct Pool {
   WindowAxis h, w;
+  Outputs whole;  ///< of a row
   std::int64_t batch = 1;
   std::int64_t channels = 1;
   std::int64_t parts = 1;
@@ -34,6 +48,7 @@ struct Pool {
   Pool(const NodeView& node, const Shape& x, const Capabilities& capabilities)
       : h(graph::ops::pool_window(node.attrs(), x).height),
         w(graph::ops::pool_window(node.attrs(), x).width),
+        whole(whole_windows(w)),
         batch(x[0]),
         channels(x[3]),
         source(vector::loops(capabilities.isa), node.output().dtype),
@@ -100,6 +115,24 @@ std::span<const std::int64_t> find_cells(
   return {offsets, end};
 }
 
+/// Calls body(j, windows) for the windows of output row i from output j on: those that padding cuts
+/// one by one, the others together.
+template <class F>
+void for_windows(
+    const Pool& p, std::int64_t i, std::int64_t row, std::int64_t* offsets, const F& body) {
+  for (std::int64_t j = 0; j < p.w.output;) {
+    const auto cells = find_cells(p, i, j, row, offsets);
+    const std::int64_t count = p.whole.contains(j) ? p.whole.end - j : 1;
+    body(j,
+         PoolWindows{.cells = cells.data(),
+                     .taps = std::ssize(cells),
+                     .channels = p.channels,
+                     .count = count,
+                     .step = p.w.stride * p.channels});
+    j += count;
+  }
+}
+
 /// One row of outputs from the rows of x under it.
 template <Kind kind>
 void pool_row(
@@ -111,11 +144,10 @@ void pool_row(
   const float* x = p.source.read(
       args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), room);
   float* y = p.sink.place(args.out[0].data, at * p.output_row(), room + p.h.size * p.input_row());
-  const auto loop = kind == Kind::max ? p.loops->max_window : p.loops->mean_window;
-  for (std::int64_t j = 0; j < p.w.output; ++j) {
-    const auto cells = find_cells(p, i, j, first, offsets);
-    loop(y + j * p.channels, x, cells.data(), std::ssize(cells), p.channels);
-  }
+  const auto loop = kind == Kind::max ? p.loops->max_windows : p.loops->mean_windows;
+  for_windows(p, i, first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
+    loop(y + j * p.channels, x, windows);
+  });
   p.sink.store(args.out[0].data, at * p.output_row(), p.output_row(), y);
 }
 
@@ -176,15 +208,14 @@ void pool_grad_strip(
   room += outputs;
   const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, room) : nullptr;
   std::fill_n(dx, cells, 0.0F);
-  for (std::int64_t i = strip.begin; i < strip.end; ++i) {
-    for (std::int64_t j = 0; j < p.w.output; ++j, dy += p.channels) {
-      const auto window = find_cells(p, i, j, strip.first, offsets);
+  for (std::int64_t i = strip.begin; i < strip.end; ++i, dy += p.output_row()) {
+    for_windows(p, i, strip.first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
       if constexpr (kind == Kind::max) {
-        p.loops->max_window_grad(dx, dy, x, window.data(), std::ssize(window), p.channels);
+        p.loops->max_windows_grad(dx, dy + j * p.channels, x, windows);
       } else {
-        p.loops->mean_window_grad(dx, dy, window.data(), std::ssize(window), p.channels);
+        p.loops->mean_windows_grad(dx, dy + j * p.channels, windows);
       }
-    }
+    });
   }
   p.sink.store(args.out[0].data, at, cells, dx);
 }
