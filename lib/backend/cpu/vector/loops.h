@@ -131,7 +131,11 @@ struct Loops {
   // Pooling windows beside each other; see isa/pool.inc.
   void (*max_windows)(float* y, const float* x, const PoolWindows& windows);
   void (*mean_windows)(float* y, const float* x, const PoolWindows& windows);
-  void (*max_windows_grad)(float* dx, const float* dy, const float* x, const PoolWindows& windows);
+  // Added to dx, and for windows that share no cell in its place.
+  void (*max_windows_grad[2])(float* dx,
+                              const float* dy,
+                              const float* x,
+                              const PoolWindows& windows);
   void (*mean_windows_grad)(float* dx, const float* dy, const PoolWindows& windows);
 
   bool (*all_finite32)(const void* x, std::int64_t n);

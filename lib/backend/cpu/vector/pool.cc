@@ -34,10 +34,17 @@ Outputs whole_windows(const WindowAxis& axis) {
   return {begin, last < 0 ? 0 : std::min(axis.output, last / axis.stride + 1)};
 }
 
+/// Whether each cell is in one window.
+bool is_tiled(const WindowAxis& axis) {
+  return axis.extent() == axis.size && axis.stride == axis.size && axis.pad_before == 0 &&
+         axis.output * axis.size == axis.input;
+}
+
 /// A pooling, worked on by `parts` parties that have a share of the workspace each.
 struct Pool {
   WindowAxis h, w;
   Outputs whole;  ///< of a row
+  bool tiled;
   std::int64_t batch = 1;
   std::int64_t channels = 1;
   std::int64_t parts = 1;
@@ -49,6 +56,7 @@ struct Pool {
       : h(graph::ops::pool_window(node.attrs(), x).height),
         w(graph::ops::pool_window(node.attrs(), x).width),
         whole(whole_windows(w)),
+        tiled(is_tiled(h) && is_tiled(w)),
         batch(x[0]),
         channels(x[3]),
         source(vector::loops(capabilities.isa), node.output().dtype),
@@ -207,11 +215,12 @@ void pool_grad_strip(
       p.source.read(gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, room);
   room += outputs;
   const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, room) : nullptr;
-  std::fill_n(dx, cells, 0.0F);
+  const bool alone = kind == Kind::max && p.tiled;
+  if (!alone) std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = strip.begin; i < strip.end; ++i, dy += p.output_row()) {
     for_windows(p, i, strip.first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
       if constexpr (kind == Kind::max) {
-        p.loops->max_windows_grad(dx, dy + j * p.channels, x, windows);
+        p.loops->max_windows_grad[alone](dx, dy + j * p.channels, x, windows);
       } else {
         p.loops->mean_windows_grad(dx, dy + j * p.channels, windows);
       }
