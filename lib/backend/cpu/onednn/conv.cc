@@ -1,6 +1,6 @@
 // Convolutions of x [N,H,W,C] with filters [h,w,C/groups,O], and their gradients. Depthwise filters
-// [h,w,C,M] lie in memory like grouped ones. Activations stay in their layout where oneDNN has
-// generated code for it; weights always go into the layout of its choice.
+// [h,w,C,M] lie in memory like grouped ones. Activations stay in their layout unless oneDNN has
+// better code for another; weights always go into the layout of its choice.
 // A bias is added to the sums before they are rounded.
 // Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
 //
@@ -188,9 +188,10 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Conv& 
           hint(c, d, d.x)};
 }
 
-/// Whether an implementation is code generated for the shape, not loops or a lowering to gemm.
-bool is_generated(const std::string& implementation) {
-  return !implementation.starts_with("ref") && implementation.find("gemm:") == std::string::npos;
+/// How an implementation fares: loops, a lowering to gemm, or code generated for the shape.
+int rank(const std::string& implementation) {
+  if (implementation.starts_with("ref")) return 0;
+  return implementation.find("gemm:") != std::string::npos ? 1 : 2;
 }
 
 /// oneDNN 2.6 sums wrongly over an odd number of plain bfloat16 channels, which it takes in pairs,
@@ -200,14 +201,15 @@ bool breaks_pairs(const Program& program, const Conv& c, Result result) {
          c.w[3] == 1 && c.y[1] % 2 != 0;
 }
 
-/// The primitive over plain activations when it is generated code; else, if there is one, the
-/// generated code over layouts of oneDNN's choice.
+/// The primitive over plain activations, unless one over layouts of oneDNN's choice is of a better
+/// kind.
 template <class Make>
 auto choose(const Program& program, const Conv& c, Result result, const Make& make) {
   auto plain = make(c, wanted(program, c, result, Freedom::weights));
-  if (is_generated(plain.impl_info_str()) && !breaks_pairs(program, c, result)) return plain;
+  const int best = breaks_pairs(program, c, result) ? 0 : rank(plain.impl_info_str());
+  if (best == 2) return plain;
   auto free = make(c, wanted(program, c, result, Freedom::all));
-  return is_generated(free.impl_info_str()) ? free : plain;
+  return rank(free.impl_info_str()) > best ? free : plain;
 }
 
 Prepared build_forward(const NodeView& node,
