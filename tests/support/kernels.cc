@@ -184,6 +184,9 @@ std::vector<OpCase> more_pool_cases() {
       {"all of it", {2, 5, 4, 9}, {5, 4}, {1, 1}, "VALID"},
       {"larger than the input", {1, 2, 3, 2}, {5, 4}, {1, 1}, "SAME"},
       {"many channels", {1, 4, 4, 1030}, {2, 2}, {2, 2}, "VALID"},
+      {"vectors and a rest", {2, 4, 6, 21}, {2, 2}, {2, 2}, "VALID"},
+      {"vectors and a rest, rows left over", {1, 5, 7, 18}, {2, 2}, {2, 2}, "VALID"},
+      {"vectors and a rest, overlapping", {1, 7, 9, 33}, {3, 3}, {2, 2}, "SAME"},
       {"large", {40, 12, 12, 16}, {2, 2}, {2, 2}, "VALID"},
   };
   std::vector<OpCase> cases;
@@ -203,6 +206,9 @@ std::vector<OpCase> more_pool_cases() {
     add("AvgPool", {uniform(pool.x)});
     const BuiltCase forward = build(cases.back(), DType::float32);
     const Shape y = forward.graph.node(forward.node).outputs[0].shape;
+    // What was pooled is found again in the input.
+    add("MaxPoolGrad", {distinct(pool.x), uniform(y), uniform(y)});
+    add("MaxPoolGrad", {special(pool.x), uniform(y), uniform(y)});
     add("AvgPoolGrad", {ints(Ints(pool.x.begin(), pool.x.end())), uniform(y)});
   }
   return cases;
