@@ -95,4 +95,13 @@ RewriteOptions in_mode(Mode mode) {
   return options;
 }
 
+ListEdits edit(List list, std::vector<std::string> add, std::vector<std::string> remove) {
+  ListEdits edits;
+  for (const std::string& op : add) edits.add[static_cast<std::size_t>(list)].push_back({op, {}});
+  for (const std::string& op : remove) {
+    edits.remove[static_cast<std::size_t>(list)].push_back({op, {}});
+  }
+  return edits;
+}
+
 }  // namespace halfstep::precision

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "precision/graph_report.h"
 
@@ -35,5 +36,8 @@ class Rewritten {
 };
 
 RewriteOptions in_mode(Mode mode);
+
+/// Ops that a list gets and loses.
+ListEdits edit(List list, std::vector<std::string> add, std::vector<std::string> remove);
 
 }  // namespace halfstep::precision

@@ -1,0 +1,192 @@
+// Steps that the device takes without the host looking at each.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string_view>
+
+#include "cuda_run/device.h"
+#include "train/lab.h"
+
+namespace halfstep::train {
+namespace {
+
+/// A device that counts what it is given outside of recordings, and the replays of them.
+class CountedDevice final : public backend::Device {
+ public:
+  explicit CountedDevice(std::shared_ptr<backend::Device> device) : device_(std::move(device)) {}
+
+  backend::Prepared prepare(const backend::Kernel& row, const backend::NodeView& node) override {
+    auto inner = std::make_shared<backend::Prepared>(device_->prepare(row, node));
+    return backend::launch(
+        [this, inner](const backend::Args& args) {
+          if (!recording_) ++launches;
+          inner->launch->run(args);
+        },
+        inner->workspace_bytes);
+  }
+  void synchronize() override { device_->synchronize(); }
+  std::unique_ptr<backend::Recording> record(const std::function<void()>& enqueue) override {
+    struct Counted final : backend::Recording {
+      void replay() override {
+        ++device->replays;
+        inner->replay();
+      }
+      CountedDevice* device = nullptr;
+      std::unique_ptr<backend::Recording> inner;
+    };
+    auto counted = std::make_unique<Counted>();
+    counted->device = this;
+    recording_ = true;
+    counted->inner = device_->record(enqueue);
+    recording_ = false;
+    return counted;
+  }
+
+  int launches = 0;
+  int replays = 0;
+
+ private:
+  std::shared_ptr<backend::Device> device_;
+  bool recording_ = false;
+};
+
+/// Memory of a device that counts what makes the host wait.
+class CountedMemory final : public backend::Memory {
+ public:
+  explicit CountedMemory(std::shared_ptr<backend::Memory> memory) : memory_(std::move(memory)) {}
+
+  std::byte* allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
+  void release(std::byte* address) noexcept override { memory_->release(address); }
+  std::size_t alignment() const override { return memory_->alignment(); }
+  std::uint64_t left() const override { return memory_->left(); }
+  bool is_host() const override { return false; }
+  void upload(const void* host, void* address, std::size_t bytes) override {
+    ++uploads;
+    memory_->upload(host, address, bytes);
+  }
+  void download(const void* address, void* host, std::size_t bytes) override {
+    ++downloads;
+    memory_->download(address, host, bytes);
+  }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    ++copies;
+    memory_->copy(from, to, bytes);
+  }
+
+  int uploads = 0;
+  int downloads = 0;
+  int copies = 0;
+
+ private:
+  std::shared_ptr<backend::Memory> memory_;
+};
+
+/// Trains by slices of `slice` batches: with 1 the host looks at each step.
+TrainResult finish_by(Run& run, std::int64_t slice) {
+  while (run.trainer().advance(slice)) {
+  }
+  return run.finish();
+}
+
+}  // namespace
+
+TEST_CASE("device: steps that go ahead of the host are those that it looks at one by one") {
+  constexpr std::string_view k_nan_skipped = "{policy: float32, on_nonfinite: skip}";
+  const data::Dataset nan = digits_with_nan();
+  for (const std::string_view precision :
+       {std::string_view("{policy: float32}"),
+        k_nan_skipped,
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}"),
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e6, growth_steps: 2, "
+                         "growth_factor: 16, on_overflow: retry}}")}) {
+    CAPTURE(precision);
+    TinyRun tiny;
+    tiny.precision = precision;
+    tiny.training = "{epochs: 4, batch_size: 16}";
+    const data::Dataset& rows = precision == k_nan_skipped ? nan : digits();
+    Run alone(tiny.spec(), {}, rows, emulated());
+    Run ahead(tiny.spec(), {}, rows, emulated());
+    const TrainResult expected = finish_by(alone, 1);
+    const TrainResult got = finish_by(ahead, 1000);
+    CHECK(got.state_hash == expected.state_hash);
+    CHECK(got.counters == expected.counters);
+    CHECK(got.skips == expected.skips);
+    CHECK(got.scale_events == expected.scale_events);
+    REQUIRE(got.history.size() == expected.history.size());
+    for (std::size_t i = 0; i < got.history.size(); ++i) {
+      CHECK(got.history[i].train == expected.history[i].train);
+      CHECK(got.history[i].loss_scale == expected.history[i].loss_scale);
+    }
+    const auto& a = alone.record().steps;
+    const auto& b = ahead.record().steps;
+    REQUIRE(b.size() == a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CAPTURE(i);
+      CHECK((b[i].loss == a[i].loss || (std::isnan(a[i].loss) && std::isnan(b[i].loss))));
+      CHECK(b[i].applied == a[i].applied);
+      CHECK(b[i].learning_rate == a[i].learning_rate);
+      CHECK(b[i].loss_scale == a[i].loss_scale);
+      CHECK(b[i].counters == a[i].counters);
+    }
+  }
+}
+
+TEST_CASE("device: steps ahead are one replay each, and the host sends and reads none of them") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.training = "{epochs: 2, batch_size: 8}";
+  backend::Backend counted = emulated();
+  const auto memory = std::make_shared<CountedMemory>(counted.memory);
+  const auto device = std::make_shared<CountedDevice>(counted.device);
+  counted.memory = memory;
+  counted.device = device;
+  Run run(tiny.spec(), {}, digits(), counted);
+  // The first step says how long one takes; the first interval writes the recording.
+  run.trainer().advance(1);
+  run.trainer().advance(3);
+  memory->uploads = memory->downloads = memory->copies = 0;
+  device->launches = device->replays = 0;
+  run.trainer().advance(12);
+  CHECK(run.record().steps.size() == 16);
+  CHECK(device->replays == 12);
+  CHECK(memory->uploads == 0);
+  // None of these is a step's, only an interval's: the scale and the log; the cursor, a flag and
+  // the variables. One interval as a rule, several on a machine that is slow just now.
+  CHECK(device->launches < 12);
+  CHECK(memory->downloads < 12);
+  CHECK(memory->copies < 12);
+  const StepSample& time = run.record().steps.back().time;
+  CHECK(time.counted);
+  CHECK(time.total > 0);
+}
+
+TEST_CASE("device: a step that is left out costs no other step, and is traced all the same") {
+  TinyRun tiny;
+  tiny.precision =
+      "{policy: mixed_float16, loss_scale: {initial: 1024, growth_steps: 6, growth_factor: 1e7}}";
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.training = "{epochs: 1, batch_size: 8}";
+  backend::Backend counted = emulated();
+  const auto device = std::make_shared<CountedDevice>(counted.device);
+  counted.device = device;
+  Run run(tiny.spec(), {}, digits(), counted);
+  for (int i = 0; i < 4; ++i) run.trainer().advance(1);
+  CHECK(run.record().skips.empty());
+  device->replays = 0;
+  run.trainer().advance(12);
+  // After six good steps the scale is far too high, and needs some steps to come down.
+  CHECK(run.record().skips.size() > 1);
+  CHECK(run.record().steps.size() == 16);
+  CHECK(device->replays == 12);
+  for (const SkippedStep& skip : run.record().skips) {
+    REQUIRE(skip.first_nonfinite.has_value());
+    CHECK(skip.first_nonfinite->loss_finite);
+  }
+}
+
+}  // namespace halfstep::train
