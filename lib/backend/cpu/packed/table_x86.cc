@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/packed/conv.h"
 #include "backend/cpu/packed/kernels.h"
 
 namespace halfstep::backend::cpu {
@@ -32,6 +35,22 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   return accepts(node);
 }
 
+/// Rows of one dtype: what is made of halves says so in its name.
+template <DType dtype>
+Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
+  if (node.output().dtype != dtype) return Accepts::no(fmt::format("not {}", name(dtype)));
+  return packed::accepts_conv(node);
+}
+
+template <Prepared (*prepare)(const NodeView&, const packed::ConvUnit&, int)>
+Prepared prepare_conv(const NodeView& node, const Capabilities& capabilities) {
+  return prepare(node, packed::k_amx_conv_unit, capabilities.threads);
+}
+
+constexpr std::string_view k_conv = "packed/conv amx";
+constexpr std::string_view k_conv_by_halves = "packed/conv amx by halves";
+
 template <const packed::Unit& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_product(node, unit, packed::avx512_blocks(), capabilities.threads);
@@ -64,6 +83,35 @@ std::span<const Kernel> packed_kernels() {
        "packed/avx512_bf16",
        accepts_avx512_bf16<packed::accepts_product_update>,
        prepare_product_update<packed::k_avx512_bf16_unit>},
+      {"Conv2D", k_conv, accepts_conv<DType::bfloat16>, prepare_conv<packed::prepare_conv_forward>},
+      {"Conv2D",
+       k_conv_by_halves,
+       accepts_conv<DType::float16>,
+       prepare_conv<packed::prepare_conv_forward>},
+      {"Conv2DBias",
+       k_conv,
+       accepts_conv<DType::bfloat16>,
+       prepare_conv<packed::prepare_conv_forward>},
+      {"Conv2DBias",
+       k_conv_by_halves,
+       accepts_conv<DType::float16>,
+       prepare_conv<packed::prepare_conv_forward>},
+      {"Conv2DBackpropInput",
+       k_conv,
+       accepts_conv<DType::bfloat16>,
+       prepare_conv<packed::prepare_conv_backward_data>},
+      {"Conv2DBackpropInput",
+       k_conv_by_halves,
+       accepts_conv<DType::float16>,
+       prepare_conv<packed::prepare_conv_backward_data>},
+      {"Conv2DBackpropFilter",
+       k_conv,
+       accepts_conv<DType::bfloat16>,
+       prepare_conv<packed::prepare_conv_backward_filter>},
+      {"Conv2DBackpropFilter",
+       k_conv_by_halves,
+       accepts_conv<DType::float16>,
+       prepare_conv<packed::prepare_conv_backward_filter>},
   };
   return k_rows;
 }

@@ -1,0 +1,736 @@
+// Convolutions of x [N,H,W,C] with filters [h,w,C,O], and their gradients, as products.
+//
+// An image is copied into a grid: its pixels row by row, channels last, with zeros where the window
+// reaches past its sides. A float16 number becomes a high and a low bfloat16 number there, in two
+// planes. In a grid the pixel under a tap lies a fixed distance from the pixel under the first tap,
+// so that a run of positions of the grid times the filter values of a tap is a product whose first
+// operand is read where it lies; results at positions that are not pixels are left out. With
+// strides there is a grid for each residue of the pixel's coordinates, so that neighbouring outputs
+// read neighbouring pixels. Where channels are few, what a position reads is gathered into rows.
+//
+// Gradient towards x: the same over the grid of dy with the taps in reverse, for each residue of
+// x's pixels. Gradient towards the filter: positions are summed over, x transposed, dy in pairs of
+// positions, of several images where these are small; threads sum over images of their own, and the
+// sums are added in the order of the threads.
+//
+// A bias is added to the sums before they are rounded. Infinities and NaN reach the results they
+// belong to; in the gradient towards the filter also taps that are padding there.
+
+#include "backend/cpu/packed/conv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/dispatch.h"
+#include "core/parallel.h"
+#include "graph/ops/window.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+using graph::ops::ConvGeometry;
+using graph::ops::WindowAxis;
+using I64 = std::int64_t;
+
+constexpr I64 k_step = 32;            // numbers
+constexpr I64 k_line = 64;            // bytes
+constexpr I64 k_number = 2;           // bytes
+constexpr I64 k_most_grid = 1 << 20;  // bytes of a grid that stays in the second-level cache
+constexpr I64 k_gathered = 24 << 10;  // bytes of gathered rows
+
+I64 divide_up(I64 x, I64 y) { return (x + y - 1) / y; }
+I64 round_up(I64 x, I64 y) { return divide_up(x, y) * y; }
+
+enum class Result { y, x, w };
+
+ConvGeometry geometry(const NodeView& node, Result result) {
+  return graph::ops::conv_geometry(node.attrs(),
+                                   result == Result::x ? node.output().shape : node.input(0).shape,
+                                   result == Result::w ? node.output().shape : node.input(1).shape);
+}
+
+Result result_of(const NodeView& node) {
+  if (node.node.op == "Conv2DBackpropInput") return Result::x;
+  return node.node.op == "Conv2DBackpropFilter" ? Result::w : Result::y;
+}
+
+/// Memory of a launch, handed out in lines.
+class Room {
+ public:
+  I64 take(I64 bytes) {
+    const I64 at = bytes_;
+    bytes_ += round_up(bytes, k_line);
+    return at;
+  }
+  I64 bytes() const { return bytes_; }
+
+ private:
+  I64 bytes_ = 0;
+};
+
+/// The grids of an image along one axis.
+struct GridAxis {
+  I64 input = 1;   ///< pixels of the image
+  I64 before = 0;  ///< zeros in front of them
+  I64 stride = 1;  ///< residues
+  I64 cells = 1;   ///< of a grid
+
+  /// Cells [0, wrap()) of every grid are zeros.
+  I64 wrap() const { return before / stride; }
+  /// Sets `cells` for reads of cells below `needed`; what lies past the last cell is the first one
+  /// of the next row, which may be read where it is zero.
+  void reach(I64 needed, bool wrapped) {
+    cells = std::max({divide_up(input + before, stride), needed - (wrapped ? wrap() : 0), I64{1}});
+  }
+};
+
+struct Grid {
+  GridAxis h, w;
+  I64 channels = 1;
+  I64 pitch = 1;   ///< numbers of a pixel
+  I64 images = 1;  ///< one after the other
+  I64 slack = 0;   ///< cells behind the last one that are read
+  I64 parts = 1;   ///< planes
+
+  I64 cells() const { return h.cells * w.cells; }  // of an image
+  /// Of one residue.
+  I64 numbers() const { return round_up((cells() * images + slack) * pitch, k_step); }
+  I64 plane_bytes() const { return numbers() * h.stride * w.stride * k_number; }
+  I64 bytes() const { return plane_bytes() * parts; }
+  I64 image_bytes() const { return h.input * w.input * channels * k_number; }
+
+  /// Image `at` of the grid; zeros are there already.
+  void fill(const ConvUnit& unit, std::byte* grid, const std::byte* image, I64 at) const {
+    const auto copy = unit.copy[parts - 1];
+    const I64 pixel = channels * k_number;
+    for (I64 i = 0; i < h.input; ++i) {
+      const I64 row = (i + h.before) / h.stride;
+      const I64 residue_h = (i + h.before) % h.stride;
+      const std::byte* from = image + i * w.input * pixel;
+      for (I64 j = 0; j < std::min(w.stride, w.input); ++j) {
+        const I64 residue = residue_h * w.stride + (j + w.before) % w.stride;
+        const I64 cell = at * cells() + row * w.cells + (j + w.before) / w.stride;
+        copy({.to = grid + (residue * numbers() + cell * pitch) * k_number,
+              .to_stride = pitch * k_number,
+              .low = plane_bytes(),
+              .from = from + j * pixel,
+              .from_stride = w.stride * pixel,
+              .pixels = divide_up(w.input - j, w.stride),
+              .channels = channels});
+      }
+    }
+  }
+};
+
+/// What a position reads: cells of the grid, of each the filter's values that they meet.
+struct Tap {
+  I64 cell = 0;  ///< from the position's first cell, in the grid of `residue`
+  I64 residue = 0;
+  I64 filter = 0;  ///< offset of the first value for k
+};
+
+/// Outputs of one residue, as a product.
+struct Pass {
+  std::vector<Tap> taps;
+  I64 positions = 0;  ///< padded to a multiple of 64
+  std::vector<std::int32_t> place;
+  std::vector<std::int32_t> base;  ///< gathered: the position's first number
+  std::vector<std::int32_t> offsets;
+  std::vector<std::int32_t> k_offset;
+  std::vector<ConvPiece> pieces;
+  std::vector<std::int32_t> ends;
+  I64 steps = 0;
+  I64 filter_at = 0;  ///< bytes
+};
+
+/// A product over the positions of an image: y (or dx) from the grid of x (or dy).
+class OverPositions {
+ public:
+  Grid grid;
+  std::vector<Pass> passes;
+  I64 batch = 1, outputs = 1, result_pixels = 1, n_stride = 1;
+  I64 products = 1;
+  bool gathered = false;
+  int source_port = 0, filter_port = 1, bias_port = 0;
+  DType dtype = DType::bfloat16;
+  const ConvUnit* unit = nullptr;
+  I64 parts = 1;  ///< of the batch, each done by one thread
+
+  Prepared prepare(int threads, double flops) {
+    parts = std::clamp<I64>(static_cast<I64>(flops / (1 << 20)), 1, std::min<I64>(threads, batch));
+    Room room;
+    for (Pass& pass : passes) {
+      finish(pass);
+      pass.filter_at = room.take(packed_filter_bytes(outputs, pass.steps, grid.parts));
+    }
+    bias_at_ = room.take(round_up(outputs, k_step) * 4);
+    own_at_ = room.bytes();
+    Room own;
+    sums_at_ = own.take(2048 * 4);
+    grid_at_ = own.take(grid.bytes());
+    rows_at_ = own.take(rows_bytes());
+    own_bytes_ = own.bytes();
+    return launch([self = *this](const Args& args) { self.run(args); },
+                  static_cast<std::size_t>(own_at_ + parts * own_bytes_));
+  }
+
+ private:
+  I64 bias_at_ = 0, own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, grid_at_ = 0, rows_at_ = 0;
+
+  /// Gathered rows at a time.
+  static I64 run_of(const Pass& pass) {
+    return std::max<I64>(k_gathered / (pass.steps * k_line + 1) / 64 * 64, 64);
+  }
+  I64 rows_bytes() const {
+    I64 most = 0;
+    for (const Pass& pass : passes) {
+      if (gathered) most = std::max(most, run_of(pass) * pass.steps * k_line * grid.parts);
+    }
+    return most;
+  }
+
+  void finish(Pass& pass) const {
+    const I64 channels = grid.channels;
+    if (gathered) {
+      pass.steps = divide_up(static_cast<I64>(pass.taps.size()) * channels, k_step);
+      pass.k_offset.assign(static_cast<std::size_t>(pass.steps * k_step), -1);
+      pass.ends.assign(static_cast<std::size_t>(pass.steps), 0);
+      I64 k = 0;
+      for (const Tap& tap : pass.taps) {
+        for (I64 c = 0; c < channels; ++c, ++k) {
+          pass.k_offset[static_cast<std::size_t>(k)] =
+              static_cast<std::int32_t>(tap.filter + c * k_stride());
+          const auto lane0 = static_cast<std::int32_t>(tap.residue * grid.numbers() +
+                                                       tap.cell * grid.pitch + c - k % k_step);
+          const auto step = static_cast<std::size_t>(k / k_step);
+          const std::uint32_t bit = 1U << (k % k_step);
+          if (k % k_step != 0 && pass.pieces.back().offset == lane0) {
+            pass.pieces.back().lanes |= bit;
+          } else {
+            pass.pieces.push_back({lane0, bit});
+          }
+          pass.ends[step] = static_cast<std::int32_t>(pass.pieces.size());
+        }
+      }
+      for (I64 s = 0; s < pass.steps; ++s)
+        pass.offsets.push_back(static_cast<std::int32_t>(s * k_line));
+      return;
+    }
+    for (const Tap& tap : pass.taps) {
+      for (I64 first = 0; first < grid.pitch; first += k_step, ++pass.steps) {
+        pass.offsets.push_back(static_cast<std::int32_t>(
+            (tap.residue * grid.numbers() + tap.cell * grid.pitch + first) * k_number));
+        for (I64 c = first; c < first + k_step; ++c) {
+          pass.k_offset.push_back(
+              c < channels ? static_cast<std::int32_t>(tap.filter + c * k_stride()) : -1);
+        }
+      }
+    }
+  }
+  /// From one k to the next: forward filters lie with outputs last.
+  I64 k_stride() const { return n_stride == 1 ? outputs : 1; }
+
+  void run(const Args& args) const {
+    std::byte* room = args.workspace;
+    const auto* filter = args.in[static_cast<std::size_t>(filter_port)].as<const std::uint16_t>();
+    for (const Pass& pass : passes) {
+      parallel_for(
+          pass.steps, std::max<I64>(1, (1 << 13) / (outputs * k_step)), [&](I64 begin, I64 end) {
+            for (I64 step = begin; step < end; ++step) {
+              unit->pack_filter[grid.parts - 1]({.to = room + pass.filter_at,
+                                                 .filter = filter,
+                                                 .k_offset = pass.k_offset.data(),
+                                                 .steps = pass.steps,
+                                                 .n_stride = n_stride,
+                                                 .outputs = outputs},
+                                                step);
+            }
+          });
+    }
+    const float* bias = nullptr;
+    if (bias_port != 0) {
+      auto* padded = reinterpret_cast<float*>(room + bias_at_);
+      std::fill_n(padded, round_up(outputs, k_step), 0.0F);
+      convert(args.in[static_cast<std::size_t>(bias_port)], {DType::float32, {outputs}, padded});
+      bias = padded;
+    }
+    const auto* source = args.in[static_cast<std::size_t>(source_port)].as<const std::byte>();
+    auto* result = args.out[0].as<std::byte>();
+    parallel_for(parts, 1, [&](I64 begin, I64 end) {
+      unit->begin();
+      for (I64 part = begin; part < end; ++part) {
+        std::byte* own = room + own_at_ + part * own_bytes_;
+        std::memset(own + grid_at_, 0, static_cast<std::size_t>(grid.bytes()));
+        for (I64 n = batch * part / parts; n < batch * (part + 1) / parts; ++n) {
+          grid.fill(*unit, own + grid_at_, source + n * grid.image_bytes(), 0);
+          for (const Pass& pass : passes) {
+            image(pass, room, own, bias, result + n * result_pixels * outputs * k_number);
+          }
+        }
+      }
+      unit->end();
+    });
+  }
+
+  void image(const Pass& pass,
+             const std::byte* room,
+             std::byte* own,
+             const float* bias,
+             std::byte* y) const {
+    const auto sweep = unit->sweep[products == 1 ? 0 : products - 2];
+    ConvSweep s{.a = own + grid_at_,
+                .low = grid.plane_bytes(),
+                .row_bytes = grid.pitch * k_number,
+                .offsets = pass.offsets.data(),
+                .steps = pass.steps,
+                .filter = room + pass.filter_at,
+                .positions = pass.positions,
+                .place = pass.place.data(),
+                .y = y,
+                .outputs = outputs,
+                .bias = bias,
+                .room = reinterpret_cast<float*>(own + sums_at_)};
+    if (!gathered) {
+      sweep(s);
+      return;
+    }
+    const I64 run = run_of(pass);
+    for (I64 p = 0; p < pass.positions; p += run) {
+      const I64 n = std::min(run, pass.positions - p);
+      s.low = run * pass.steps * k_line;
+      for (I64 part = 0; part < grid.parts; ++part) {
+        unit->gather({.to = own + rows_at_ + part * s.low,
+                      .from = own + grid_at_ + part * grid.plane_bytes(),
+                      .base = pass.base.data() + p,
+                      .positions = n,
+                      .pieces = pass.pieces.data(),
+                      .ends = pass.ends.data(),
+                      .steps = pass.steps});
+      }
+      s.a = own + rows_at_;
+      s.row_bytes = pass.steps * k_line;
+      s.positions = n;
+      s.place = pass.place.data() + p;
+      sweep(s);
+    }
+  }
+};
+
+/// Outputs [first, first + count) along an axis, of which output o is pixel `scale` o + `shift` of
+/// the result.
+struct Outputs {
+  I64 first = 0, count = 0, scale = 1, shift = 0;
+};
+
+/// Positions and places. `apart`: cells from one output to the next.
+void place_positions(Pass& pass,
+                     const Grid& grid,
+                     const Outputs& h,
+                     const Outputs& w,
+                     I64 width,
+                     bool gathered,
+                     I64 apart_h,
+                     I64 apart_w) {
+  if (h.count <= 0 || w.count <= 0) return;
+  const auto pixel = [&](I64 i, I64 j) {
+    return static_cast<std::int32_t>(((h.first + i) * h.scale + h.shift) * width +
+                                     (w.first + j) * w.scale + w.shift);
+  };
+  if (gathered) {
+    for (I64 i = 0; i < h.count; ++i) {
+      for (I64 j = 0; j < w.count; ++j) {
+        pass.place.push_back(pixel(i, j));
+        pass.base.push_back(
+            static_cast<std::int32_t>((i * apart_h * grid.w.cells + j * apart_w) * grid.pitch));
+      }
+    }
+  } else {
+    const I64 last = (h.count - 1) * grid.w.cells + w.count;
+    for (I64 p = 0; p < last; ++p) {
+      const I64 j = p % grid.w.cells;
+      pass.place.push_back(j < w.count ? pixel(p / grid.w.cells, j) : -1);
+    }
+  }
+  pass.positions = round_up(static_cast<I64>(pass.place.size()), 64);
+  pass.place.resize(static_cast<std::size_t>(pass.positions), -1);
+  pass.base.resize(pass.place.size(), 0);
+}
+
+/// Channels that are gathered: rows of them would be mostly zeros.
+bool gathers(I64 channels) { return channels < k_step; }
+
+I64 products_of(const NodeView& node) {
+  return node.output().dtype == DType::float16 ? node.attrs().get<I64>("float16_products") : 1;
+}
+
+double flops_of(const ConvGeometry& g) {
+  return 2.0 *
+         static_cast<double>(g.batch * g.window.height.output * g.window.width.output * g.outputs *
+                             g.inputs * g.window.height.size * g.window.width.size);
+}
+
+OverPositions forward(const NodeView& node) {
+  const ConvGeometry g = geometry(node, Result::y);
+  const WindowAxis &h = g.window.height, &w = g.window.width;
+  OverPositions o;
+  o.dtype = node.output().dtype;
+  o.products = products_of(node);
+  o.gathered = gathers(g.inputs);
+  o.batch = g.batch;
+  o.outputs = g.outputs;
+  o.result_pixels = h.output * w.output;
+  if (node.node.op == "Conv2DBias") o.bias_port = 2;
+  Grid& grid = o.grid;
+  grid.parts = o.products == 1 ? 1 : 2;
+  grid.channels = g.inputs;
+  grid.pitch = o.gathered ? g.inputs : round_up(g.inputs, k_step);
+  const auto axis = [&](const WindowAxis& a, bool wrapped) {
+    GridAxis x{.input = a.input, .before = a.pad_before, .stride = o.gathered ? 1 : a.stride};
+    const I64 apart = o.gathered ? a.stride : 1;
+    x.reach((a.output - 1) * apart + (a.size - 1) * a.dilation / x.stride + 1, wrapped);
+    return x;
+  };
+  grid.h = axis(h, false);
+  grid.w = axis(w, true);
+  Pass pass;
+  for (I64 i = 0; i < h.size; ++i) {
+    for (I64 j = 0; j < w.size; ++j) {
+      const I64 row = i * h.dilation, column = j * w.dilation;
+      pass.taps.push_back({row / grid.h.stride * grid.w.cells + column / grid.w.stride,
+                           row % grid.h.stride * grid.w.stride + column % grid.w.stride,
+                           (i * w.size + j) * g.inputs * g.outputs});
+    }
+  }
+  place_positions(pass,
+                  grid,
+                  {0, h.output, 1, 0},
+                  {0, w.output, 1, 0},
+                  w.output,
+                  o.gathered,
+                  h.stride,
+                  w.stride);
+  // Tiles past the last position, and the rest of a piece that a position starts.
+  grid.slack =
+      pass.positions + pass.taps.back().cell + k_step * 2 - std::min(grid.cells(), pass.positions);
+  grid.slack = std::max<I64>(grid.slack, 64);
+  o.passes.push_back(std::move(pass));
+  return o;
+}
+
+OverPositions backward_data(const NodeView& node) {
+  const ConvGeometry g = geometry(node, Result::x);
+  const WindowAxis &h = g.window.height, &w = g.window.width;
+  OverPositions o;
+  o.dtype = node.output().dtype;
+  o.products = products_of(node);
+  o.gathered = gathers(g.outputs);
+  o.batch = g.batch;
+  o.outputs = g.inputs;
+  o.result_pixels = h.input * w.input;
+  o.n_stride = g.outputs;
+  o.source_port = 2;
+  Grid& grid = o.grid;
+  grid.parts = o.products == 1 ? 1 : 2;
+  grid.channels = g.outputs;
+  grid.pitch = o.gathered ? g.outputs : round_up(g.outputs, k_step);
+  // Pixel stride q + a - pad of x is under output q - (tap dilation - a) / stride of each tap whose
+  // distance is a modulo the stride.
+  const auto reach = [](const WindowAxis& a) { return (a.size - 1) * a.dilation / a.stride; };
+  const auto outputs = [](const WindowAxis& a, I64 residue) {
+    const I64 first =
+        std::max<I64>(0, divide_up(std::max<I64>(a.pad_before - residue, 0), a.stride));
+    const I64 past = a.input - 1 + a.pad_before - residue;
+    const I64 count = past < 0 ? 0 : past / a.stride - first + 1;
+    return Outputs{first, count, a.stride, residue - a.pad_before};
+  };
+  const auto axis = [&](const WindowAxis& a, bool wrapped) {
+    GridAxis x{.input = a.output, .before = reach(a), .stride = 1};
+    x.reach((a.input - 1 + a.pad_before) / a.stride + reach(a) + 1, wrapped);
+    return x;
+  };
+  grid.h = axis(h, false);
+  grid.w = axis(w, true);
+  I64 most = 0;
+  for (I64 a = 0; a < h.stride; ++a) {
+    for (I64 b = 0; b < w.stride; ++b) {
+      Pass pass;
+      const Outputs rows = outputs(h, a), columns = outputs(w, b);
+      for (I64 i = h.size - 1; i >= 0; --i) {
+        for (I64 j = w.size - 1; j >= 0; --j) {
+          if (i * h.dilation % h.stride != a || j * w.dilation % w.stride != b) continue;
+          const I64 row = rows.first + reach(h) - i * h.dilation / h.stride;
+          const I64 column = columns.first + reach(w) - j * w.dilation / w.stride;
+          pass.taps.push_back(
+              {row * grid.w.cells + column, 0, (i * w.size + j) * g.inputs * g.outputs});
+        }
+      }
+      place_positions(pass, grid, rows, columns, w.input, o.gathered, 1, 1);
+      if (pass.positions == 0) continue;
+      for (const Tap& tap : pass.taps) most = std::max(most, tap.cell + pass.positions);
+      o.passes.push_back(std::move(pass));
+    }
+  }
+  grid.slack = std::max<I64>(most - grid.cells(), 0) + 2 * k_step;
+  return o;
+}
+
+/// The gradient towards the filter.
+class OverImages {
+ public:
+  explicit OverImages(const NodeView& node, const ConvUnit& unit, int threads);
+
+  I64 workspace_bytes() const { return own_at_ + parts_ * own_bytes_; }
+  void run(const Args& args) const;
+  I64 grid_bytes() const { return x_.bytes() + dy_.bytes(); }
+
+ private:
+  /// Rows of a tile: rows `first` + r `apart` of the filter seen as [taps C, O].
+  struct Rows {
+    I64 first, apart, count;
+  };
+
+  void sum_images(
+      std::byte* own, const std::byte* x, const std::byte* dy, I64 begin, I64 end) const;
+  template <class T>
+  void store(const std::byte* room, T* w) const;
+
+  const ConvUnit* unit_;
+  I64 products_, batch_, inputs_, outputs_;
+  Grid x_, dy_;
+  std::vector<FilterTile> tiles_;
+  std::vector<Rows> rows_;
+  bool transposed_;  ///< else one channel: x lies as its transpose
+  I64 pitch_ = 0;    ///< bytes from row to row of the transposed x
+  I64 transposed_plane_ = 0, pairs_plane_ = 0, steps_ = 0;
+  I64 parts_ = 1;
+  I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, dy_at_ = 0, transposed_at_ = 0,
+      pairs_at_ = 0;
+};
+
+OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) : unit_(&unit) {
+  const ConvGeometry g = geometry(node, Result::w);
+  const WindowAxis &h = g.window.height, &w = g.window.width;
+  products_ = products_of(node);
+  batch_ = g.batch;
+  inputs_ = g.inputs;
+  outputs_ = g.outputs;
+  transposed_ = inputs_ > 1;
+  parts_ =
+      std::clamp<I64>(static_cast<I64>(flops_of(g) / (1 << 20)), 1, std::min<I64>(threads, batch_));
+  x_.parts = dy_.parts = products_ == 1 ? 1 : 2;
+  x_.channels = x_.pitch = inputs_;
+  dy_.channels = dy_.pitch = outputs_;
+  const auto axis = [](const WindowAxis& a) {
+    GridAxis x{.input = a.input, .before = a.pad_before, .stride = a.stride};
+    // Behind an image is the next one, whose first rows are zeros as well.
+    x.reach(a.output + (a.size - 1) * a.dilation / a.stride, true);
+    return x;
+  };
+  x_.h = axis(h);
+  x_.w = axis(w);
+  // dy lies at the positions of x's grids.
+  dy_.h = {.input = h.output, .cells = x_.h.cells};
+  dy_.w = {.input = w.output, .cells = x_.w.cells};
+  constexpr I64 k_positions = 768;
+  const I64 images = std::clamp<I64>(k_positions / x_.cells(), 1, divide_up(batch_, parts_));
+  x_.images = dy_.images = images;
+  steps_ = divide_up((images - 1) * x_.cells() + (h.output - 1) * x_.w.cells + w.output, k_step);
+  const I64 positions = steps_ * k_step;
+  dy_.slack = std::max<I64>(positions - images * dy_.cells(), 0);
+  const I64 farthest =
+      (h.size - 1) * h.dilation / h.stride * x_.w.cells + (w.size - 1) * w.dilation / w.stride;
+  x_.slack = std::max<I64>(round_up(positions + farthest, k_step) + 64 - images * x_.cells(), 0);
+
+  // A row of the transposed x: one channel of one residue, all positions.
+  const I64 row_positions = images * x_.cells() + x_.slack;
+  pitch_ = transposed_ ? round_up(row_positions * k_number, k_line) + k_line : 0;
+  const I64 blocks = divide_up(inputs_, 16);
+  transposed_plane_ = transposed_ ? pitch_ * 16 * blocks * h.stride * w.stride : x_.plane_bytes();
+  pairs_plane_ = divide_up(outputs_, 16) * steps_ * 1024;
+  for (I64 i = 0; i < h.size; ++i) {
+    for (I64 j = 0; j < w.size; ++j) {
+      const I64 row = i * h.dilation, column = j * w.dilation;
+      const I64 residue = row % h.stride * w.stride + column % w.stride;
+      const I64 cell = row / h.stride * x_.w.cells + column / w.stride;
+      const I64 tap = i * w.size + j;
+      if (transposed_) {
+        for (I64 b = 0; b < blocks; ++b) {
+          tiles_.push_back({(residue * blocks + b) * 16 * pitch_ + cell * k_number, pitch_});
+          rows_.push_back({tap * inputs_ + b * 16, 1, std::min<I64>(16, inputs_ - b * 16)});
+        }
+      } else if (w.dilation == 1) {
+        // Taps of a row that share a residue lie next to each other: row r of a tile is tap
+        // j + r stride.
+        if (j >= w.stride && j / w.stride % 16 != 0) continue;
+        tiles_.push_back({(residue * x_.numbers() + cell) * k_number, k_number});
+        rows_.push_back({tap, w.stride, std::min<I64>(16, divide_up(w.size - j, w.stride))});
+      } else {
+        tiles_.push_back({(residue * x_.numbers() + cell) * k_number, k_number});
+        rows_.push_back({tap, 1, 1});
+      }
+    }
+  }
+  Room own;
+  sums_at_ = own.take(static_cast<I64>(tiles_.size()) * divide_up(outputs_, 16) * 1024);
+  x_at_ = own.take(x_.bytes());
+  dy_at_ = own.take(dy_.bytes());
+  transposed_at_ = own.take(transposed_ ? transposed_plane_ * x_.parts : 0);
+  pairs_at_ = own.take(pairs_plane_ * x_.parts);
+  own_bytes_ = own.bytes();
+}
+
+void OverImages::run(const Args& args) const {
+  std::byte* room = args.workspace;
+  const auto* x = args.in[0].as<const std::byte>();
+  const auto* dy = args.in[2].as<const std::byte>();
+  parallel_for(parts_, 1, [&](I64 begin, I64 end) {
+    unit_->begin();
+    for (I64 part = begin; part < end; ++part) {
+      sum_images(room + own_at_ + part * own_bytes_,
+                 x,
+                 dy,
+                 batch_ * part / parts_,
+                 batch_ * (part + 1) / parts_);
+    }
+    unit_->end();
+  });
+  if (args.out[0].dtype == DType::bfloat16) {
+    store(room, args.out[0].as<bfloat16>());
+  } else {
+    store(room, args.out[0].as<float16>());
+  }
+}
+
+void OverImages::sum_images(
+    std::byte* own, const std::byte* x, const std::byte* dy, I64 begin, I64 end) const {
+  std::memset(own + x_at_, 0, static_cast<std::size_t>(x_.bytes()));
+  std::memset(own + dy_at_, 0, static_cast<std::size_t>(dy_.bytes()));
+  const I64 blocks = divide_up(inputs_, 16);
+  const I64 across = divide_up(outputs_, 16);
+  const I64 residues = x_.h.stride * x_.w.stride;
+  for (I64 n = begin; n < end; n += x_.images) {
+    const I64 images = std::min(x_.images, end - n);
+    for (I64 i = 0; i < images; ++i) {
+      x_.fill(*unit_, own + x_at_, x + (n + i) * x_.image_bytes(), i);
+      dy_.fill(*unit_, own + dy_at_, dy + (n + i) * dy_.image_bytes(), i);
+    }
+    const I64 steps = std::min(steps_, divide_up(images * x_.cells(), k_step));
+    if (images < x_.images) {
+      // What is left of the images before.
+      for (I64 p = 0; p < dy_.parts; ++p) {
+        const I64 at = images * dy_.cells() * outputs_ * k_number;
+        std::memset(own + dy_at_ + p * dy_.plane_bytes() + at,
+                    0,
+                    static_cast<std::size_t>(dy_.plane_bytes() - at));
+      }
+    }
+    for (I64 p = 0; p < x_.parts; ++p) {
+      if (transposed_) {
+        for (I64 r = 0; r < residues; ++r) {
+          const std::byte* from = own + x_at_ + p * x_.plane_bytes() + r * x_.numbers() * k_number;
+          const I64 cells = x_.images * x_.cells() + x_.slack;
+          for (I64 b = 0; b < blocks; ++b) {
+            std::byte* to =
+                own + transposed_at_ + p * transposed_plane_ + (r * blocks + b) * 16 * pitch_;
+            for (I64 cell = 0; cell < cells; cell += k_step) {
+              unit_->transpose(to + cell * k_number,
+                               pitch_,
+                               from + (cell * inputs_ + b * 16) * k_number,
+                               inputs_ * k_number,
+                               cells - cell,
+                               inputs_ - b * 16);
+            }
+          }
+        }
+      }
+      for (I64 j = 0; j < across; ++j) {
+        for (I64 step = 0; step < steps; ++step) {
+          unit_->interleave(
+              own + pairs_at_ + p * pairs_plane_ + (j * steps_ + step) * 1024,
+              own + dy_at_ + p * dy_.plane_bytes() + (step * k_step * outputs_ + j * 16) * k_number,
+              outputs_ * k_number,
+              k_step,
+              outputs_ - j * 16);
+        }
+      }
+    }
+    unit_->filter_sweep[products_ == 1 ? 0 : products_ - 2](
+        {.a = own + (transposed_ ? transposed_at_ : x_at_),
+         .low_a = transposed_plane_,
+         .tiles = tiles_.data(),
+         .down = static_cast<I64>(tiles_.size()),
+         .b = own + pairs_at_,
+         .low_b = pairs_plane_,
+         .column_bytes = steps_ * 1024,
+         .across = across,
+         .steps = steps,
+         .first = n == begin,
+         .sums = reinterpret_cast<float*>(own + sums_at_)});
+  }
+}
+
+template <class T>
+void OverImages::store(const std::byte* room, T* w) const {
+  const I64 across = divide_up(outputs_, 16);
+  parallel_for(static_cast<I64>(tiles_.size()), 16, [&](I64 begin, I64 end) {
+    for (I64 t = begin; t < end; ++t) {
+      const Rows& rows = rows_[static_cast<std::size_t>(t)];
+      for (I64 r = 0; r < rows.count; ++r) {
+        T* to = w + (rows.first + r * rows.apart) * outputs_;
+        for (I64 j = 0; j < across; ++j) {
+          float sum[16];
+          for (I64 part = 0; part < parts_; ++part) {
+            const auto* from =
+                reinterpret_cast<const float*>(room + own_at_ + part * own_bytes_ + sums_at_) +
+                (t * across + j) * 256 + r * 16;
+            for (int i = 0; i < 16; ++i) sum[i] = part == 0 ? from[i] : sum[i] + from[i];
+          }
+          const I64 n = std::min<I64>(16, outputs_ - j * 16);
+          for (I64 i = 0; i < n; ++i) to[j * 16 + i] = static_cast<T>(sum[i]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Accepts accepts_conv(const NodeView& node) {
+  const DType dtype = node.output().dtype;
+  if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
+  const Result result = result_of(node);
+  const ConvGeometry g = geometry(node, result);
+  if (g.groups > 1) return Accepts::no("groups");
+  if (g.x_shape().elements() == 0 || g.y_shape().elements() == 0 || g.inputs == 0 ||
+      g.window.height.size * g.window.width.size == 0) {
+    return Accepts::no("empty");
+  }
+  const I64 x = (g.window.height.input + g.window.height.pad_before + g.window.height.pad_after) *
+                (g.window.width.input + g.window.width.pad_before + g.window.width.pad_after);
+  const I64 y = g.window.height.output * g.window.width.output;
+  if (std::max(x * g.inputs, y * g.outputs) * k_number > k_most_grid) {
+    return Accepts::no("an image larger than the second-level cache");
+  }
+  return Accepts::yes();
+}
+
+Prepared prepare_conv_forward(const NodeView& node, const ConvUnit& unit, int threads) {
+  OverPositions o = forward(node);
+  o.unit = &unit;
+  return o.prepare(threads, flops_of(geometry(node, Result::y)));
+}
+
+Prepared prepare_conv_backward_data(const NodeView& node, const ConvUnit& unit, int threads) {
+  OverPositions o = backward_data(node);
+  o.unit = &unit;
+  return o.prepare(threads, flops_of(geometry(node, Result::x)));
+}
+
+Prepared prepare_conv_backward_filter(const NodeView& node, const ConvUnit& unit, int threads) {
+  OverImages o(node, unit, threads);
+  const auto bytes = static_cast<std::size_t>(o.workspace_bytes());
+  return launch([o = std::move(o)](const Args& args) { o.run(args); }, bytes);
+}
+
+}  // namespace halfstep::backend::cpu::packed
