@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "bench.h"
@@ -108,19 +110,24 @@ double seconds() {
 
 }  // namespace
 
-void bench_convs(const backend::Backend& cpu, std::string_view only) {
+void bench_convs(const backend::Backend& cpu, std::span<char* const> words) {
   for (const Conv& c : k_convs) {
-    if (!only.empty() && c.where.find(only) == std::string_view::npos) continue;
     for (const std::string_view op : {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}) {
       for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-        OnRow node(cpu, op, c, dtype);
+        std::optional<OnRow> node;
         for (const backend::Kernel& row : cpu.kernels) {
-          if (!node.take(row)) continue;
+          const std::string about = fmt::format("{} {} {} {}", c.where, op, name(dtype), row.name);
+          const auto wanted = [&](std::string_view word) {
+            return about.find(word) != std::string::npos;
+          };
+          if (row.op != op || !std::all_of(words.begin(), words.end(), wanted)) continue;
+          if (!node) node.emplace(cpu, op, c, dtype);
+          if (!node->take(row)) continue;
           std::vector<double> samples;
-          node.run();
+          node->run();
           for (double spent = 0; samples.size() < 12 || (spent < 0.05 && samples.size() < 200);) {
             const double start = seconds();
-            node.run();
+            node->run();
             samples.push_back(seconds() - start);
             spent += samples.back();
           }
@@ -131,7 +138,7 @@ void bench_convs(const backend::Backend& cpu, std::string_view only) {
                      name(dtype),
                      samples[0] * 1e3,
                      samples[samples.size() / 2] * 1e3,
-                     node.flops() / samples[0] * 1e-9,
+                     node->flops() / samples[0] * 1e-9,
                      row.name);
         }
       }

@@ -1,13 +1,14 @@
 #pragma once
 // Convolutions and their gradients on every kernel row that takes them.
 
-#include <string_view>
+#include <span>
 
 #include "backend/backend.h"
 
 namespace halfstep::bench {
 
-/// Prints the least and the median time of each; `only`: those whose name contains it.
-void bench_convs(const backend::Backend& cpu, std::string_view only);
+/// Prints the least and the median time of each whose description ("residual a Conv2D bfloat16
+/// onednn/conv") contains all of `words`.
+void bench_convs(const backend::Backend& cpu, std::span<char* const> words);
 
 }  // namespace halfstep::bench

@@ -88,17 +88,21 @@ struct GridAxis {
 struct Grid {
   GridAxis h, w;
   I64 channels = 1;
-  I64 pitch = 1;   ///< numbers of a pixel
   I64 images = 1;  ///< one after the other
   I64 slack = 0;   ///< cells behind the last one that are read
   I64 parts = 1;   ///< planes
 
   I64 cells() const { return h.cells * w.cells; }  // of an image
   /// Of one residue.
-  I64 numbers() const { return round_up((cells() * images + slack) * pitch, k_step); }
+  I64 numbers() const { return round_up((cells() * images + slack) * channels, k_step); }
   I64 plane_bytes() const { return numbers() * h.stride * w.stride * k_number; }
   I64 bytes() const { return plane_bytes() * parts; }
   I64 image_bytes() const { return h.input * w.input * channels * k_number; }
+  /// Whether an image lies in memory as its grid does, and the next one reaches past the slack.
+  bool is_image() const {
+    return parts == 1 && h.stride == 1 && w.stride == 1 && h.before == 0 && w.before == 0 &&
+           h.cells == h.input && w.cells == w.input && bytes() <= 2 * image_bytes();
+  }
 
   /// Image `at` of the grid; zeros are there already.
   void fill(const ConvUnit& unit, std::byte* grid, const std::byte* image, I64 at) const {
@@ -111,8 +115,7 @@ struct Grid {
       for (I64 j = 0; j < std::min(w.stride, w.input); ++j) {
         const I64 residue = residue_h * w.stride + (j + w.before) % w.stride;
         const I64 cell = at * cells() + row * w.cells + (j + w.before) / w.stride;
-        copy({.to = grid + (residue * numbers() + cell * pitch) * k_number,
-              .to_stride = pitch * k_number,
+        copy({.to = grid + (residue * numbers() + cell * channels) * k_number,
               .low = plane_bytes(),
               .from = from + j * pixel,
               .from_stride = w.stride * pixel,
@@ -123,25 +126,82 @@ struct Grid {
   }
 };
 
-/// What a position reads: cells of the grid, of each the filter's values that they meet.
+/// What a position reads: a cell of the grid, and the filter's values that it meets.
 struct Tap {
-  I64 cell = 0;  ///< from the position's first cell, in the grid of `residue`
-  I64 residue = 0;
+  I64 number = 0;  ///< of the cell's first number, from the position's first cell
   I64 filter = 0;  ///< offset of the first value for k
 };
 
 /// Outputs of one residue, as a product.
 struct Pass {
   std::vector<Tap> taps;
-  I64 positions = 0;  ///< padded to a multiple of 64
-  std::vector<std::int32_t> place;
-  std::vector<std::int32_t> base;  ///< gathered: the position's first number
+  I64 positions = 0;                 ///< padded to a multiple of 64
+  std::vector<std::int32_t> place;   ///< of each position: the pixel of the result, or -1
+  std::vector<std::int32_t> base;    ///< gathered: the position's first number
   std::vector<std::int32_t> offsets;
   std::vector<std::int32_t> k_offset;
   std::vector<ConvPiece> pieces;
   std::vector<std::int32_t> ends;
   I64 steps = 0;
   I64 filter_at = 0;  ///< bytes
+  bool gathered = false;
+
+  /// Taps next to each other in the grid are one run of numbers. Where each has 32 or more, steps
+  /// are read where they lie; the last one of a run may read some numbers again, and not what lies
+  /// behind, which may not be finite. Else what a position reads is gathered.
+  void choose(I64 channels) {
+    I64 run = 0;
+    for (std::size_t t = 0; t < taps.size(); ++t) {
+      run += channels;
+      const bool last = t + 1 == taps.size() || taps[t + 1].number != taps[t].number + channels;
+      if (last && run < k_step) gathered = true;
+      if (last) run = 0;
+    }
+  }
+
+  /// Sets steps and what they read; k_stride: from one k to the next in the filter.
+  void finish(I64 channels, I64 k_stride) {
+    const auto k_of = [&](const Tap& tap, I64 c) {
+      return static_cast<std::int32_t>(tap.filter + c * k_stride);
+    };
+    if (gathered) {
+      I64 k = 0;
+      for (const Tap& tap : taps) {
+        for (I64 c = 0; c < channels; ++c, ++k) {
+          if (k % k_step == 0) ends.push_back(0);
+          k_offset.push_back(k_of(tap, c));
+          const auto lane0 = static_cast<std::int32_t>(tap.number + c - k % k_step);
+          const std::uint32_t bit = 1U << (k % k_step);
+          if (k % k_step != 0 && pieces.back().offset == lane0) {
+            pieces.back().lanes |= bit;
+          } else {
+            pieces.push_back({lane0, bit});
+          }
+          ends.back() = static_cast<std::int32_t>(pieces.size());
+        }
+      }
+      steps = static_cast<I64>(ends.size());
+      k_offset.resize(static_cast<std::size_t>(steps * k_step), -1);
+      for (I64 i = 0; i < steps; ++i) offsets.push_back(static_cast<std::int32_t>(i * k_line));
+      return;
+    }
+    std::vector<std::int32_t> run;  // of the filter
+    I64 first = 0;
+    for (std::size_t t = 0; t < taps.size(); ++t) {
+      if (run.empty()) first = taps[t].number;
+      for (I64 c = 0; c < channels; ++c) run.push_back(k_of(taps[t], c));
+      if (t + 1 < taps.size() && taps[t + 1].number == taps[t].number + channels) continue;
+      const auto length = static_cast<I64>(run.size());
+      for (I64 done = 0; done < length; done += k_step, ++steps) {
+        const I64 from = std::min(done, length - k_step);
+        offsets.push_back(static_cast<std::int32_t>((first + from) * k_number));
+        for (I64 k = from; k < from + k_step; ++k) {
+          k_offset.push_back(k < done ? -1 : run[static_cast<std::size_t>(k)]);
+        }
+      }
+      run.clear();
+    }
+  }
 };
 
 /// A product over the positions of an image: y (or dx) from the grid of x (or dy).
@@ -150,123 +210,89 @@ class OverPositions {
   Grid grid;
   std::vector<Pass> passes;
   I64 batch = 1, outputs = 1, result_pixels = 1, n_stride = 1;
+  I64 apart = 1;  ///< cells from one position to the next
   I64 products = 1;
-  bool gathered = false;
-  int source_port = 0, filter_port = 1, bias_port = 0;
-  DType dtype = DType::bfloat16;
+  std::size_t source_port = 0, filter_port = 1, bias_port = 0;
   const ConvUnit* unit = nullptr;
-  I64 parts = 1;  ///< of the batch, each done by one thread
 
   Prepared prepare(int threads, double flops) {
-    parts = std::clamp<I64>(static_cast<I64>(flops / (1 << 20)), 1, std::min<I64>(threads, batch));
+    parts_ = std::clamp<I64>(static_cast<I64>(flops / (1 << 20)), 1, std::min<I64>(threads, batch));
     Room room;
     for (Pass& pass : passes) {
-      finish(pass);
+      // Forward filters lie with outputs last.
+      pass.finish(grid.channels, n_stride == 1 ? outputs : 1);
       pass.filter_at = room.take(packed_filter_bytes(outputs, pass.steps, grid.parts));
+      if (pass.gathered) {
+        rows_bytes_ =
+            std::max(rows_bytes_, run_of(pass) * pass.steps * k_line * grid.parts);
+      }
     }
     bias_at_ = room.take(round_up(outputs, k_step) * 4);
     own_at_ = room.bytes();
     Room own;
     sums_at_ = own.take(2048 * 4);
     grid_at_ = own.take(grid.bytes());
-    rows_at_ = own.take(rows_bytes());
+    rows_at_ = own.take(rows_bytes_);
     own_bytes_ = own.bytes();
-    return launch([self = *this](const Args& args) { self.run(args); },
-                  static_cast<std::size_t>(own_at_ + parts * own_bytes_));
+    const I64 bytes = own_at_ + parts_ * own_bytes_;
+    return launch([self = std::move(*this)](const Args& args) { self.run(args); },
+                  static_cast<std::size_t>(bytes));
   }
 
  private:
-  I64 bias_at_ = 0, own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, grid_at_ = 0, rows_at_ = 0;
+  I64 parts_ = 1;  ///< of the batch, each done by one thread
+  I64 bias_at_ = 0, own_at_ = 0, own_bytes_ = 0;
+  I64 sums_at_ = 0, grid_at_ = 0, rows_at_ = 0, rows_bytes_ = 0;
 
   /// Gathered rows at a time.
   static I64 run_of(const Pass& pass) {
     return std::max<I64>(k_gathered / (pass.steps * k_line + 1) / 64 * 64, 64);
   }
-  I64 rows_bytes() const {
-    I64 most = 0;
-    for (const Pass& pass : passes) {
-      if (gathered) most = std::max(most, run_of(pass) * pass.steps * k_line * grid.parts);
-    }
-    return most;
-  }
-
-  void finish(Pass& pass) const {
-    const I64 channels = grid.channels;
-    if (gathered) {
-      pass.steps = divide_up(static_cast<I64>(pass.taps.size()) * channels, k_step);
-      pass.k_offset.assign(static_cast<std::size_t>(pass.steps * k_step), -1);
-      pass.ends.assign(static_cast<std::size_t>(pass.steps), 0);
-      I64 k = 0;
-      for (const Tap& tap : pass.taps) {
-        for (I64 c = 0; c < channels; ++c, ++k) {
-          pass.k_offset[static_cast<std::size_t>(k)] =
-              static_cast<std::int32_t>(tap.filter + c * k_stride());
-          const auto lane0 = static_cast<std::int32_t>(tap.residue * grid.numbers() +
-                                                       tap.cell * grid.pitch + c - k % k_step);
-          const auto step = static_cast<std::size_t>(k / k_step);
-          const std::uint32_t bit = 1U << (k % k_step);
-          if (k % k_step != 0 && pass.pieces.back().offset == lane0) {
-            pass.pieces.back().lanes |= bit;
-          } else {
-            pass.pieces.push_back({lane0, bit});
-          }
-          pass.ends[step] = static_cast<std::int32_t>(pass.pieces.size());
-        }
-      }
-      for (I64 s = 0; s < pass.steps; ++s)
-        pass.offsets.push_back(static_cast<std::int32_t>(s * k_line));
-      return;
-    }
-    for (const Tap& tap : pass.taps) {
-      for (I64 first = 0; first < grid.pitch; first += k_step, ++pass.steps) {
-        pass.offsets.push_back(static_cast<std::int32_t>(
-            (tap.residue * grid.numbers() + tap.cell * grid.pitch + first) * k_number));
-        for (I64 c = first; c < first + k_step; ++c) {
-          pass.k_offset.push_back(
-              c < channels ? static_cast<std::int32_t>(tap.filter + c * k_stride()) : -1);
-        }
-      }
-    }
-  }
-  /// From one k to the next: forward filters lie with outputs last.
-  I64 k_stride() const { return n_stride == 1 ? outputs : 1; }
 
   void run(const Args& args) const {
     std::byte* room = args.workspace;
-    const auto* filter = args.in[static_cast<std::size_t>(filter_port)].as<const std::uint16_t>();
+    const auto* filter = args.in[filter_port].as<const std::uint16_t>();
+    const I64 grain = std::max<I64>(1, (1 << 13) / (outputs * k_step));
     for (const Pass& pass : passes) {
-      parallel_for(
-          pass.steps, std::max<I64>(1, (1 << 13) / (outputs * k_step)), [&](I64 begin, I64 end) {
-            for (I64 step = begin; step < end; ++step) {
-              unit->pack_filter[grid.parts - 1]({.to = room + pass.filter_at,
-                                                 .filter = filter,
-                                                 .k_offset = pass.k_offset.data(),
-                                                 .steps = pass.steps,
-                                                 .n_stride = n_stride,
-                                                 .outputs = outputs},
-                                                step);
-            }
-          });
+      parallel_for(pass.steps, grain, [&](I64 begin, I64 end) {
+        for (I64 step = begin; step < end; ++step) {
+          unit->pack_filter[grid.parts - 1]({.to = room + pass.filter_at,
+                                             .filter = filter,
+                                             .k_offset = pass.k_offset.data(),
+                                             .steps = pass.steps,
+                                             .n_stride = n_stride,
+                                             .outputs = outputs},
+                                            step);
+        }
+      });
     }
     const float* bias = nullptr;
     if (bias_port != 0) {
       auto* padded = reinterpret_cast<float*>(room + bias_at_);
       std::fill_n(padded, round_up(outputs, k_step), 0.0F);
-      convert(args.in[static_cast<std::size_t>(bias_port)], {DType::float32, {outputs}, padded});
+      convert(args.in[bias_port], {DType::float32, {outputs}, padded});
       bias = padded;
     }
-    const auto* source = args.in[static_cast<std::size_t>(source_port)].as<const std::byte>();
+    const auto* source = args.in[source_port].as<const std::byte>();
     auto* result = args.out[0].as<std::byte>();
-    parallel_for(parts, 1, [&](I64 begin, I64 end) {
+    // What lies behind the last image must not be read.
+    const I64 in_place = grid.is_image() ? batch - 1 : 0;
+    parallel_for(parts_, 1, [&](I64 begin, I64 end) {
       unit->begin();
       for (I64 part = begin; part < end; ++part) {
         std::byte* own = room + own_at_ + part * own_bytes_;
-        std::memset(own + grid_at_, 0, static_cast<std::size_t>(grid.bytes()));
-        for (I64 n = batch * part / parts; n < batch * (part + 1) / parts; ++n) {
-          grid.fill(*unit, own + grid_at_, source + n * grid.image_bytes(), 0);
-          for (const Pass& pass : passes) {
-            image(pass, room, own, bias, result + n * result_pixels * outputs * k_number);
+        const I64 last = batch * (part + 1) / parts_;
+        if (last > in_place) {
+          std::memset(own + grid_at_, 0, static_cast<std::size_t>(grid.bytes()));
+        }
+        for (I64 n = batch * part / parts_; n < last; ++n) {
+          const std::byte* from = source + n * grid.image_bytes();
+          if (n >= in_place) {
+            grid.fill(*unit, own + grid_at_, from, 0);
+            from = own + grid_at_;
           }
+          std::byte* y = result + n * result_pixels * outputs * k_number;
+          for (const Pass& pass : passes) image(pass, from, room, own, bias, y);
         }
       }
       unit->end();
@@ -274,14 +300,15 @@ class OverPositions {
   }
 
   void image(const Pass& pass,
+             const std::byte* cells,
              const std::byte* room,
              std::byte* own,
              const float* bias,
              std::byte* y) const {
     const auto sweep = unit->sweep[products == 1 ? 0 : products - 2];
-    ConvSweep s{.a = own + grid_at_,
+    ConvSweep s{.a = cells,
                 .low = grid.plane_bytes(),
-                .row_bytes = grid.pitch * k_number,
+                .row_bytes = apart * grid.channels * k_number,
                 .offsets = pass.offsets.data(),
                 .steps = pass.steps,
                 .filter = room + pass.filter_at,
@@ -291,7 +318,7 @@ class OverPositions {
                 .outputs = outputs,
                 .bias = bias,
                 .room = reinterpret_cast<float*>(own + sums_at_)};
-    if (!gathered) {
+    if (!pass.gathered) {
       sweep(s);
       return;
     }
@@ -301,7 +328,7 @@ class OverPositions {
       s.low = run * pass.steps * k_line;
       for (I64 part = 0; part < grid.parts; ++part) {
         unit->gather({.to = own + rows_at_ + part * s.low,
-                      .from = own + grid_at_ + part * grid.plane_bytes(),
+                      .from = cells + part * grid.plane_bytes(),
                       .base = pass.base.data() + p,
                       .positions = n,
                       .pieces = pass.pieces.data(),
@@ -323,33 +350,27 @@ struct Outputs {
   I64 first = 0, count = 0, scale = 1, shift = 0;
 };
 
-/// Positions and places. `apart`: cells from one output to the next.
-void place_positions(Pass& pass,
-                     const Grid& grid,
-                     const Outputs& h,
-                     const Outputs& w,
-                     I64 width,
-                     bool gathered,
-                     I64 apart_h,
-                     I64 apart_w) {
+/// Positions and places: outputs lie `apart` cells from each other in the grid, and `apart` rows.
+void place_positions(
+    Pass& pass, const Grid& grid, const Outputs& h, const Outputs& w, I64 width, I64 apart) {
   if (h.count <= 0 || w.count <= 0) return;
   const auto pixel = [&](I64 i, I64 j) {
     return static_cast<std::int32_t>(((h.first + i) * h.scale + h.shift) * width +
                                      (w.first + j) * w.scale + w.shift);
   };
-  if (gathered) {
+  if (pass.gathered) {
     for (I64 i = 0; i < h.count; ++i) {
       for (I64 j = 0; j < w.count; ++j) {
         pass.place.push_back(pixel(i, j));
         pass.base.push_back(
-            static_cast<std::int32_t>((i * apart_h * grid.w.cells + j * apart_w) * grid.pitch));
+            static_cast<std::int32_t>((i * grid.w.cells + j * apart) * grid.channels));
       }
     }
   } else {
-    const I64 last = (h.count - 1) * grid.w.cells + w.count;
+    const I64 row = grid.w.cells / apart;
+    const I64 last = (h.count - 1) * row + w.count;
     for (I64 p = 0; p < last; ++p) {
-      const I64 j = p % grid.w.cells;
-      pass.place.push_back(j < w.count ? pixel(p / grid.w.cells, j) : -1);
+      pass.place.push_back(p % row < w.count ? pixel(p / row, p % row) : -1);
     }
   }
   pass.positions = round_up(static_cast<I64>(pass.place.size()), 64);
@@ -357,63 +378,53 @@ void place_positions(Pass& pass,
   pass.base.resize(pass.place.size(), 0);
 }
 
-/// Channels that are gathered: rows of them would be mostly zeros.
-bool gathers(I64 channels) { return channels < k_step; }
-
 I64 products_of(const NodeView& node) {
   return node.output().dtype == DType::float16 ? node.attrs().get<I64>("float16_products") : 1;
 }
 
 double flops_of(const ConvGeometry& g) {
-  return 2.0 *
-         static_cast<double>(g.batch * g.window.height.output * g.window.width.output * g.outputs *
-                             g.inputs * g.window.height.size * g.window.width.size);
+  const WindowAxis &h = g.window.height, &w = g.window.width;
+  return 2.0 * static_cast<double>(g.batch * h.output * w.output * g.outputs * g.inputs) *
+         static_cast<double>(h.size * w.size);
 }
 
 OverPositions forward(const NodeView& node) {
   const ConvGeometry g = geometry(node, Result::y);
   const WindowAxis &h = g.window.height, &w = g.window.width;
   OverPositions o;
-  o.dtype = node.output().dtype;
   o.products = products_of(node);
-  o.gathered = gathers(g.inputs);
   o.batch = g.batch;
   o.outputs = g.outputs;
   o.result_pixels = h.output * w.output;
+  o.apart = w.stride;
   if (node.node.op == "Conv2DBias") o.bias_port = 2;
   Grid& grid = o.grid;
   grid.parts = o.products == 1 ? 1 : 2;
   grid.channels = g.inputs;
-  grid.pitch = o.gathered ? g.inputs : round_up(g.inputs, k_step);
-  const auto axis = [&](const WindowAxis& a, bool wrapped) {
-    GridAxis x{.input = a.input, .before = a.pad_before, .stride = o.gathered ? 1 : a.stride};
-    const I64 apart = o.gathered ? a.stride : 1;
-    x.reach((a.output - 1) * apart + (a.size - 1) * a.dilation / x.stride + 1, wrapped);
-    return x;
-  };
-  grid.h = axis(h, false);
-  grid.w = axis(w, true);
+  // Rows have residues; along a row positions are a stride apart, in rows of whole strides.
+  grid.h = {.input = h.input, .before = h.pad_before, .stride = h.stride};
+  grid.h.reach(h.output + (h.size - 1) * h.dilation / h.stride, false);
+  grid.w = {.input = w.input, .before = w.pad_before};
+  grid.w.reach((w.output - 1) * w.stride + w.extent(), true);
+  grid.w.cells = round_up(grid.w.cells, w.stride);
   Pass pass;
+  std::vector<I64> residues;
   for (I64 i = 0; i < h.size; ++i) {
     for (I64 j = 0; j < w.size; ++j) {
-      const I64 row = i * h.dilation, column = j * w.dilation;
-      pass.taps.push_back({row / grid.h.stride * grid.w.cells + column / grid.w.stride,
-                           row % grid.h.stride * grid.w.stride + column % grid.w.stride,
-                           (i * w.size + j) * g.inputs * g.outputs});
+      const I64 row = i * h.dilation;
+      const I64 cell = row / h.stride * grid.w.cells + j * w.dilation;
+      pass.taps.push_back({cell * g.inputs, (i * w.size + j) * g.inputs * g.outputs});
+      residues.push_back(row % h.stride);
     }
   }
-  place_positions(pass,
-                  grid,
-                  {0, h.output, 1, 0},
-                  {0, w.output, 1, 0},
-                  w.output,
-                  o.gathered,
-                  h.stride,
-                  w.stride);
-  // Tiles past the last position, and the rest of a piece that a position starts.
-  grid.slack =
-      pass.positions + pass.taps.back().cell + k_step * 2 - std::min(grid.cells(), pass.positions);
-  grid.slack = std::max<I64>(grid.slack, 64);
+  pass.choose(g.inputs);
+  place_positions(pass, grid, {0, h.output, 1, 0}, {0, w.output, 1, 0}, w.output, w.stride);
+  I64 most = 0;
+  for (const Tap& tap : pass.taps) most = std::max(most, tap.number / g.inputs);
+  grid.slack = std::max<I64>(most + (pass.positions + k_step) * w.stride - grid.cells(), 0) + k_step;
+  for (std::size_t t = 0; t < residues.size(); ++t) {
+    pass.taps[t].number += residues[t] * grid.numbers();
+  }
   o.passes.push_back(std::move(pass));
   return o;
 }
@@ -422,9 +433,7 @@ OverPositions backward_data(const NodeView& node) {
   const ConvGeometry g = geometry(node, Result::x);
   const WindowAxis &h = g.window.height, &w = g.window.width;
   OverPositions o;
-  o.dtype = node.output().dtype;
   o.products = products_of(node);
-  o.gathered = gathers(g.outputs);
   o.batch = g.batch;
   o.outputs = g.inputs;
   o.result_pixels = h.input * w.input;
@@ -433,19 +442,17 @@ OverPositions backward_data(const NodeView& node) {
   Grid& grid = o.grid;
   grid.parts = o.products == 1 ? 1 : 2;
   grid.channels = g.outputs;
-  grid.pitch = o.gathered ? g.outputs : round_up(g.outputs, k_step);
   // Pixel stride q + a - pad of x is under output q - (tap dilation - a) / stride of each tap whose
   // distance is a modulo the stride.
   const auto reach = [](const WindowAxis& a) { return (a.size - 1) * a.dilation / a.stride; };
   const auto outputs = [](const WindowAxis& a, I64 residue) {
-    const I64 first =
-        std::max<I64>(0, divide_up(std::max<I64>(a.pad_before - residue, 0), a.stride));
+    const I64 first = divide_up(std::max<I64>(a.pad_before - residue, 0), a.stride);
     const I64 past = a.input - 1 + a.pad_before - residue;
     const I64 count = past < 0 ? 0 : past / a.stride - first + 1;
     return Outputs{first, count, a.stride, residue - a.pad_before};
   };
   const auto axis = [&](const WindowAxis& a, bool wrapped) {
-    GridAxis x{.input = a.output, .before = reach(a), .stride = 1};
+    GridAxis x{.input = a.output, .before = reach(a)};
     x.reach((a.input - 1 + a.pad_before) / a.stride + reach(a) + 1, wrapped);
     return x;
   };
@@ -461,13 +468,16 @@ OverPositions backward_data(const NodeView& node) {
           if (i * h.dilation % h.stride != a || j * w.dilation % w.stride != b) continue;
           const I64 row = rows.first + reach(h) - i * h.dilation / h.stride;
           const I64 column = columns.first + reach(w) - j * w.dilation / w.stride;
-          pass.taps.push_back(
-              {row * grid.w.cells + column, 0, (i * w.size + j) * g.inputs * g.outputs});
+          pass.taps.push_back({(row * grid.w.cells + column) * g.outputs,
+                               (i * w.size + j) * g.inputs * g.outputs});
         }
       }
-      place_positions(pass, grid, rows, columns, w.input, o.gathered, 1, 1);
+      pass.choose(g.outputs);
+      place_positions(pass, grid, rows, columns, w.input, 1);
       if (pass.positions == 0) continue;
-      for (const Tap& tap : pass.taps) most = std::max(most, tap.cell + pass.positions);
+      for (const Tap& tap : pass.taps) {
+        most = std::max(most, tap.number / g.outputs + pass.positions);
+      }
       o.passes.push_back(std::move(pass));
     }
   }
@@ -519,8 +529,8 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   parts_ =
       std::clamp<I64>(static_cast<I64>(flops_of(g) / (1 << 20)), 1, std::min<I64>(threads, batch_));
   x_.parts = dy_.parts = products_ == 1 ? 1 : 2;
-  x_.channels = x_.pitch = inputs_;
-  dy_.channels = dy_.pitch = outputs_;
+  x_.channels = inputs_;
+  dy_.channels = outputs_;
   const auto axis = [](const WindowAxis& a) {
     GridAxis x{.input = a.input, .before = a.pad_before, .stride = a.stride};
     // Behind an image is the next one, whose first rows are zeros as well.

@@ -372,9 +372,30 @@ void filter_sweep(const ConvFilterSweep& s) {
 
 // --- packing -----------------------------------------------------------------------------------
 
+/// Float16::split for numbers that are not denormal as float32, as all float16 numbers and what
+/// their high parts leave.
+struct Halves {
+  static constexpr int k_parts = 2;
+
+  static void split(__m512i bits, __m512i* parts) {
+    const __m512 left = _mm512_cvtph_ps(low_half(bits));
+    const __m512 right = _mm512_cvtph_ps(high_half(bits));
+    parts[0] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right, left));
+    const Row high = Bfloat16::widen(parts[0]);
+    parts[1] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_sub_ps(right, high.right),
+                                                             _mm512_sub_ps(left, high.left)));
+  }
+};
+
 template <class X>
 inline void copy_run(std::byte* to, std::int64_t low, const std::uint16_t* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += 32) {
+  std::int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    __m512i parts[X::k_parts];
+    X::split(_mm512_loadu_si512(from + i), parts);
+    for (int p = 0; p < X::k_parts; ++p) _mm512_storeu_si512(to + p * low + i * 2, parts[p]);
+  }
+  if (i < n) {
     const std::uint32_t lanes = first_bits(n - i);
     __m512i parts[X::k_parts];
     X::split(_mm512_maskz_loadu_epi16(lanes, from + i), parts);
@@ -388,27 +409,40 @@ template <class X>
 void copy(const ConvCopy& c) {
   const auto* from = reinterpret_cast<const std::uint16_t*>(c.from);
   const std::int64_t bytes = c.channels * 2;
-  if (c.to_stride == bytes && c.from_stride == bytes) {
+  if (c.from_stride == bytes) {
     copy_run<X>(c.to, c.low, from, c.pixels * c.channels);
     return;
   }
   for (std::int64_t i = 0; i < c.pixels; ++i) {
-    copy_run<X>(c.to + i * c.to_stride, c.low, from + i * (c.from_stride / 2), c.channels);
+    copy_run<X>(c.to + i * bytes, c.low, from + i * (c.from_stride / 2), c.channels);
   }
 }
 
 void gather(const ConvGather& g) {
   const auto* grid = reinterpret_cast<const std::uint16_t*>(g.from);
-  std::byte* to = g.to;
-  for (std::int64_t i = 0; i < g.positions; ++i) {
-    const std::uint16_t* from = grid + g.base[i];
-    std::int32_t piece = 0;
+  const std::int64_t row_bytes = g.steps * 64;
+  // Positions are padded to a multiple of 64.
+  for (std::int64_t i = 0; i < g.positions; i += 4) {
+    const std::uint16_t* from[4];
+    for (int r = 0; r < 4; ++r) from[r] = grid + g.base[i + r];
+    std::byte* to = g.to + i * row_bytes;
+    const ConvPiece* piece = g.pieces;
     for (std::int64_t k = 0; k < g.steps; ++k, to += 64) {
-      __m512i row = _mm512_setzero_si512();
-      for (; piece < g.ends[k]; ++piece) {
-        row = _mm512_mask_loadu_epi16(row, g.pieces[piece].lanes, from + g.pieces[piece].offset);
+      __m512i row[4];
+      {
+        const std::uint32_t lanes = piece->lanes;
+        for (int r = 0; r < 4; ++r) {
+          row[r] = _mm512_maskz_loadu_epi16(lanes, from[r] + piece->offset);
+        }
+        ++piece;
       }
-      _mm512_store_si512(to, row);
+      for (const ConvPiece* end = g.pieces + g.ends[k]; piece < end; ++piece) {
+        const std::uint32_t lanes = piece->lanes;
+        for (int r = 0; r < 4; ++r) {
+          row[r] = _mm512_mask_loadu_epi16(row[r], lanes, from[r] + piece->offset);
+        }
+      }
+      for (int r = 0; r < 4; ++r) _mm512_store_si512(to + r * row_bytes, row[r]);
     }
   }
 }
@@ -537,9 +571,9 @@ constinit const ConvUnit k_amx_conv_unit{
     .end = end,
     .sweep = {sweep<1>, sweep<3>, sweep<4>},
     .filter_sweep = {filter_sweep<1>, filter_sweep<3>, filter_sweep<4>},
-    .copy = {copy<Bfloat16>, copy<Float16>},
+    .copy = {copy<Bfloat16>, copy<Halves>},
     .gather = gather,
-    .pack_filter = {pack_filter<Bfloat16>, pack_filter<Float16>},
+    .pack_filter = {pack_filter<Bfloat16>, pack_filter<Halves>},
     .transpose = transpose_positions,
     .interleave = interleave};
 

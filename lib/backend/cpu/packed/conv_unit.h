@@ -46,13 +46,12 @@ struct ConvFilterSweep {
   float* sums;                ///< [down][across][16][16]
 };
 
-/// `pixels` pixels of `channels` 16-bit numbers.
+/// `pixels` pixels of `channels` 16-bit numbers, from wherever they lie to one run.
 struct ConvCopy {
   std::byte* to;
-  std::int64_t to_stride;  ///< bytes
-  std::int64_t low;        ///< bytes from the high to the low plane
+  std::int64_t low;  ///< bytes from the high to the low plane
   const std::byte* from;
-  std::int64_t from_stride;
+  std::int64_t from_stride;  ///< bytes
   std::int64_t pixels;
   std::int64_t channels;
 };
