@@ -99,9 +99,10 @@ struct Grid {
   I64 bytes() const { return plane_bytes() * parts; }
   I64 image_bytes() const { return h.input * w.input * channels * k_number; }
   /// Whether an image lies in memory as its grid does, and the next one reaches past the slack.
-  bool is_image() const {
+  bool is_image() const { return lies_as_grid() && bytes() <= 2 * image_bytes(); }
+  bool lies_as_grid() const {
     return parts == 1 && h.stride == 1 && w.stride == 1 && h.before == 0 && w.before == 0 &&
-           h.cells == h.input && w.cells == w.input && bytes() <= 2 * image_bytes();
+           h.cells == h.input && w.cells == w.input;
   }
 
   /// Image `at` of the grid; zeros are there already.
@@ -492,7 +493,6 @@ class OverImages {
 
   I64 workspace_bytes() const { return own_at_ + parts_ * own_bytes_; }
   void run(const Args& args) const;
-  I64 grid_bytes() const { return x_.bytes() + dy_.bytes(); }
 
  private:
   /// Rows of a tile: rows `first` + r `apart` of the filter seen as [taps C, O].
@@ -507,14 +507,15 @@ class OverImages {
 
   const ConvUnit* unit_;
   I64 products_, batch_, inputs_, outputs_;
-  Grid x_, dy_;
+  Grid x_;
+  I64 rows_of_dy_, row_of_dy_;  ///< pixels down and across
   std::vector<FilterTile> tiles_;
   std::vector<Rows> rows_;
   bool transposed_;  ///< else one channel: x lies as its transpose
   I64 pitch_ = 0;    ///< bytes from row to row of the transposed x
   I64 transposed_plane_ = 0, pairs_plane_ = 0, steps_ = 0;
   I64 parts_ = 1;
-  I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, dy_at_ = 0, transposed_at_ = 0,
+  I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, transposed_at_ = 0,
       pairs_at_ = 0;
 };
 
@@ -528,9 +529,10 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   transposed_ = inputs_ > 1;
   parts_ =
       std::clamp<I64>(static_cast<I64>(flops_of(g) / (1 << 20)), 1, std::min<I64>(threads, batch_));
-  x_.parts = dy_.parts = products_ == 1 ? 1 : 2;
+  x_.parts = products_ == 1 ? 1 : 2;
   x_.channels = inputs_;
-  dy_.channels = outputs_;
+  rows_of_dy_ = h.output;
+  row_of_dy_ = w.output;
   const auto axis = [](const WindowAxis& a) {
     GridAxis x{.input = a.input, .before = a.pad_before, .stride = a.stride};
     // Behind an image is the next one, whose first rows are zeros as well.
@@ -539,15 +541,13 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   };
   x_.h = axis(h);
   x_.w = axis(w);
-  // dy lies at the positions of x's grids.
-  dy_.h = {.input = h.output, .cells = x_.h.cells};
-  dy_.w = {.input = w.output, .cells = x_.w.cells};
+  // Rows of dy begin with a pair of positions.
+  x_.w.cells = round_up(x_.w.cells, 2);
   constexpr I64 k_positions = 768;
   const I64 images = std::clamp<I64>(k_positions / x_.cells(), 1, divide_up(batch_, parts_));
-  x_.images = dy_.images = images;
+  x_.images = images;
   steps_ = divide_up((images - 1) * x_.cells() + (h.output - 1) * x_.w.cells + w.output, k_step);
   const I64 positions = steps_ * k_step;
-  dy_.slack = std::max<I64>(positions - images * dy_.cells(), 0);
   const I64 farthest =
       (h.size - 1) * h.dilation / h.stride * x_.w.cells + (w.size - 1) * w.dilation / w.stride;
   x_.slack = std::max<I64>(round_up(positions + farthest, k_step) + 64 - images * x_.cells(), 0);
@@ -558,14 +558,15 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   const I64 blocks = divide_up(inputs_, 16);
   transposed_plane_ = transposed_ ? pitch_ * 16 * blocks * h.stride * w.stride : x_.plane_bytes();
   pairs_plane_ = divide_up(outputs_, 16) * steps_ * 1024;
-  for (I64 i = 0; i < h.size; ++i) {
-    for (I64 j = 0; j < w.size; ++j) {
+  // All taps of a pair of channel blocks, one after the other, read the same rows.
+  for (I64 pair = 0; pair < blocks; pair += 2) {
+    for (I64 tap = 0; tap < h.size * w.size; ++tap) {
+      const I64 i = tap / w.size, j = tap % w.size;
       const I64 row = i * h.dilation, column = j * w.dilation;
       const I64 residue = row % h.stride * w.stride + column % w.stride;
       const I64 cell = row / h.stride * x_.w.cells + column / w.stride;
-      const I64 tap = i * w.size + j;
       if (transposed_) {
-        for (I64 b = 0; b < blocks; ++b) {
+        for (I64 b = pair; b < std::min(pair + 2, blocks); ++b) {
           tiles_.push_back({(residue * blocks + b) * 16 * pitch_ + cell * k_number, pitch_});
           rows_.push_back({tap * inputs_ + b * 16, 1, std::min<I64>(16, inputs_ - b * 16)});
         }
@@ -584,7 +585,6 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   Room own;
   sums_at_ = own.take(static_cast<I64>(tiles_.size()) * divide_up(outputs_, 16) * 1024);
   x_at_ = own.take(x_.bytes());
-  dy_at_ = own.take(dy_.bytes());
   transposed_at_ = own.take(transposed_ ? transposed_plane_ * x_.parts : 0);
   pairs_at_ = own.take(pairs_plane_ * x_.parts);
   own_bytes_ = own.bytes();
@@ -614,54 +614,48 @@ void OverImages::run(const Args& args) const {
 
 void OverImages::sum_images(
     std::byte* own, const std::byte* x, const std::byte* dy, I64 begin, I64 end) const {
-  std::memset(own + x_at_, 0, static_cast<std::size_t>(x_.bytes()));
-  std::memset(own + dy_at_, 0, static_cast<std::size_t>(dy_.bytes()));
   const I64 blocks = divide_up(inputs_, 16);
   const I64 across = divide_up(outputs_, 16);
   const I64 residues = x_.h.stride * x_.w.stride;
+  const I64 dy_row = row_of_dy_ * outputs_ * k_number;
+  const bool in_place = transposed_ && x_.lies_as_grid();
+  if (!in_place) std::memset(own + x_at_, 0, static_cast<std::size_t>(x_.bytes()));
+  std::memset(own + pairs_at_, 0, static_cast<std::size_t>(pairs_plane_ * x_.parts));
   for (I64 n = begin; n < end; n += x_.images) {
     const I64 images = std::min(x_.images, end - n);
-    for (I64 i = 0; i < images; ++i) {
-      x_.fill(*unit_, own + x_at_, x + (n + i) * x_.image_bytes(), i);
-      dy_.fill(*unit_, own + dy_at_, dy + (n + i) * dy_.image_bytes(), i);
-    }
     const I64 steps = std::min(steps_, divide_up(images * x_.cells(), k_step));
-    if (images < x_.images) {
+    if (images < x_.images && n != begin) {
       // What is left of the images before.
-      for (I64 p = 0; p < dy_.parts; ++p) {
-        const I64 at = images * dy_.cells() * outputs_ * k_number;
-        std::memset(own + dy_at_ + p * dy_.plane_bytes() + at,
-                    0,
-                    static_cast<std::size_t>(dy_.plane_bytes() - at));
+      std::memset(own + pairs_at_, 0, static_cast<std::size_t>(pairs_plane_ * x_.parts));
+    }
+    for (I64 i = 0; i < images; ++i) {
+      if (!in_place) x_.fill(*unit_, own + x_at_, x + (n + i) * x_.image_bytes(), i);
+      for (I64 row = 0; row < rows_of_dy_; ++row) {
+        unit_->pair[x_.parts - 1](
+            {.to = own + pairs_at_ + (i * x_.cells() + row * x_.w.cells) * 32,
+             .low = pairs_plane_,
+             .column_bytes = steps_ * 1024,
+             .from = dy + ((n + i) * rows_of_dy_ + row) * dy_row,
+             .pixels = row_of_dy_,
+             .channels = outputs_});
       }
     }
-    for (I64 p = 0; p < x_.parts; ++p) {
-      if (transposed_) {
-        for (I64 r = 0; r < residues; ++r) {
-          const std::byte* from = own + x_at_ + p * x_.plane_bytes() + r * x_.numbers() * k_number;
-          const I64 cells = x_.images * x_.cells() + x_.slack;
-          for (I64 b = 0; b < blocks; ++b) {
-            std::byte* to =
-                own + transposed_at_ + p * transposed_plane_ + (r * blocks + b) * 16 * pitch_;
-            for (I64 cell = 0; cell < cells; cell += k_step) {
-              unit_->transpose(to + cell * k_number,
-                               pitch_,
-                               from + (cell * inputs_ + b * 16) * k_number,
-                               inputs_ * k_number,
-                               cells - cell,
-                               inputs_ - b * 16);
-            }
-          }
-        }
-      }
-      for (I64 j = 0; j < across; ++j) {
-        for (I64 step = 0; step < steps; ++step) {
-          unit_->interleave(
-              own + pairs_at_ + p * pairs_plane_ + (j * steps_ + step) * 1024,
-              own + dy_at_ + p * dy_.plane_bytes() + (step * k_step * outputs_ + j * 16) * k_number,
-              outputs_ * k_number,
-              k_step,
-              outputs_ - j * 16);
+    const I64 cells = images * x_.cells() + (in_place ? 0 : x_.slack);
+    for (I64 plane = 0; transposed_ && plane < x_.parts * residues; ++plane) {
+      const I64 p = plane / residues, r = plane % residues;
+      const std::byte* from =
+          in_place ? x + n * x_.image_bytes()
+                   : own + x_at_ + p * x_.plane_bytes() + r * x_.numbers() * k_number;
+      for (I64 b = 0; b < blocks; ++b) {
+        std::byte* to =
+            own + transposed_at_ + p * transposed_plane_ + (r * blocks + b) * 16 * pitch_;
+        for (I64 cell = 0; cell < x_.images * x_.cells() + x_.slack; cell += k_step) {
+          unit_->transpose(to + cell * k_number,
+                           pitch_,
+                           from + (cell * inputs_ + b * 16) * k_number,
+                           inputs_ * k_number,
+                           cells - cell,
+                           inputs_ - b * 16);
         }
       }
     }

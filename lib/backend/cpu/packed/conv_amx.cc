@@ -272,9 +272,9 @@ inline void filter_step(Bytes a0,
                         std::int64_t low_b) {
   if constexpr (products == 1) {
     _tile_loadd(4, a0, r0);
-    _tile_loadd(6, b0, 64);
+    _tile_stream_loadd(6, b0, 64);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b1, 64);
+    _tile_stream_loadd(7, b1, 64);
     _tile_dpbf16ps(1, 4, 7);
     _tile_loadd(5, a1, r1);
     _tile_dpbf16ps(2, 5, 6);
@@ -283,17 +283,17 @@ inline void filter_step(Bytes a0,
     _tile_loadd(4, a0 + low_a, r0);
     _tile_loadd(5, a1 + low_a, r1);
     if constexpr (products == 4) {
-      _tile_loadd(6, b0 + low_b, 64);
+      _tile_stream_loadd(6, b0 + low_b, 64);
       _tile_dpbf16ps(0, 4, 6);
       _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, b1 + low_b, 64);
+      _tile_stream_loadd(7, b1 + low_b, 64);
       _tile_dpbf16ps(1, 4, 7);
       _tile_dpbf16ps(3, 5, 7);
     }
-    _tile_loadd(6, b0, 64);
+    _tile_stream_loadd(6, b0, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(7, b1, 64);
+    _tile_stream_loadd(7, b1, 64);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(3, 5, 7);
     _tile_loadd(4, a0, r0);
@@ -302,18 +302,20 @@ inline void filter_step(Bytes a0,
     _tile_loadd(5, a1, r1);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    _tile_loadd(6, b0 + low_b, 64);
+    _tile_stream_loadd(6, b0 + low_b, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(7, b1 + low_b, 64);
+    _tile_stream_loadd(7, b1 + low_b, 64);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(3, 5, 7);
   }
 }
 
+/// Steps [begin, end) of the sum. What they read of a is read again for each pair of columns and
+/// stays in the first-level cache, b is read past it.
 template <int products>
-void filter_sweep(const ConvFilterSweep& s) {
-  written();
+void filter_slab(const ConvFilterSweep& s, std::int64_t begin, std::int64_t end) {
+  const bool first = s.first && begin == 0;
   const auto sums = [&](std::int64_t i, std::int64_t j) {
     return s.sums + (i * s.across + j) * 256;
   };
@@ -322,52 +324,52 @@ void filter_sweep(const ConvFilterSweep& s) {
     Bytes b0 = s.b + j * s.column_bytes;
     Bytes b1 = b0 + s.column_bytes;
     for (std::int64_t i = 0; i < s.down; i += 2) {
-      // An odd tile is done twice, into room that is not looked at again.
+      // A tile without a neighbour is done twice, with the same result.
       const std::int64_t i1 = i + 1 < s.down ? i + 1 : i;
       float* to[4] = {sums(i, j), sums(i, j + 1), sums(i1, j), sums(i1, j + 1)};
-      load_sums(to, s.first);
+      load_sums(to, first);
       Bytes a0 = s.a + s.tiles[i].offset;
       Bytes a1 = s.a + s.tiles[i1].offset;
-      for (std::int64_t k = 0; k < s.steps; ++k) {
-        filter_step<products>(a0 + k * 64,
-                              s.tiles[i].row_bytes,
-                              a1 + k * 64,
-                              s.tiles[i1].row_bytes,
-                              s.low_a,
-                              b0 + k * 1024,
-                              b1 + k * 1024,
-                              s.low_b);
+      const std::int64_t r0 = s.tiles[i].row_bytes;
+      const std::int64_t r1 = s.tiles[i1].row_bytes;
+      for (std::int64_t k = begin; k < end; ++k) {
+        filter_step<products>(
+            a0 + k * 64, r0, a1 + k * 64, r1, s.low_a, b0 + k * 1024, b1 + k * 1024, s.low_b);
       }
       put_sums(to);
     }
   }
-  if (j < s.across) {
-    Bytes b = s.b + j * s.column_bytes;
-    for (std::int64_t i = 0; i < s.down; i += 4) {
-      std::int64_t at[4];
-      float* to[4];
-      std::int64_t rows[4];
-      for (std::int64_t t = 0; t < 4; ++t) {
-        at[t] = i + t < s.down ? i + t : s.down - 1;
-        to[t] = sums(at[t], j);
-        rows[t] = s.tiles[at[t]].row_bytes;
-      }
-      load_sums(to, s.first);
-      for (std::int64_t k = 0; k < s.steps; ++k) {
-        Bytes a = s.a + k * 64;
-        step_4x1<products>(a + s.tiles[at[0]].offset,
-                           a + s.tiles[at[1]].offset,
-                           a + s.tiles[at[2]].offset,
-                           a + s.tiles[at[3]].offset,
-                           s.low_a,
-                           rows,
-                           b + k * 1024,
-                           s.low_b);
-      }
-      put_sums(to);
+  if (j == s.across) return;
+  Bytes b = s.b + j * s.column_bytes;
+  for (std::int64_t i = 0; i < s.down; i += 4) {
+    Bytes a[4];
+    float* to[4];
+    std::int64_t rows[4];
+    for (std::int64_t t = 0; t < 4; ++t) {
+      const std::int64_t at = i + t < s.down ? i + t : s.down - 1;
+      a[t] = s.a + s.tiles[at].offset;
+      to[t] = sums(at, j);
+      rows[t] = s.tiles[at].row_bytes;
     }
+    load_sums(to, first);
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::int64_t at = k * 64;
+      step_4x1<products>(
+          a[0] + at, a[1] + at, a[2] + at, a[3] + at, s.low_a, rows, b + k * 1024, s.low_b);
+    }
+    put_sums(to);
   }
+}
+
+template <int products>
+void filter_sweep(const ConvFilterSweep& s) {
+  constexpr std::int64_t k_slab = products == 1 ? 16 : 8;
   written();
+  const std::int64_t slabs = (s.steps + k_slab - 1) / k_slab;
+  for (std::int64_t i = 0; i < slabs; ++i) {
+    filter_slab<products>(s, s.steps * i / slabs, s.steps * (i + 1) / slabs);
+    written();
+  }
 }
 
 // --- packing -----------------------------------------------------------------------------------
@@ -413,8 +415,18 @@ void copy(const ConvCopy& c) {
     copy_run<X>(c.to, c.low, from, c.pixels * c.channels);
     return;
   }
+  const std::int64_t stride = c.from_stride / 2;
+  if (c.channels == 1) {
+    for (std::int64_t i = 0; i < c.pixels; i += 32) {
+      const std::int64_t n = c.pixels - i < 32 ? c.pixels - i : 32;
+      std::uint16_t run[32];
+      for (std::int64_t k = 0; k < n; ++k) run[k] = from[(i + k) * stride];
+      copy_run<X>(c.to + i * 2, c.low, run, n);
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < c.pixels; ++i) {
-    copy_run<X>(c.to + i * bytes, c.low, from + i * (c.from_stride / 2), c.channels);
+    copy_run<X>(c.to + i * bytes, c.low, from + i * stride, c.channels);
   }
 }
 
@@ -557,11 +569,22 @@ void transpose_positions(std::byte* to,
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * pitch, rows[i]);
 }
 
-void interleave(
-    std::byte* to, Bytes from, std::int64_t stride, std::int64_t positions, std::int64_t channels) {
-  __m512i rows[16];
-  load_pairs(rows, from, stride, positions, channels < 16 ? channels : 16);
-  for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * 64, rows[i]);
+template <class X>
+void pair_pixels(const ConvPair& p) {
+  const auto* from = reinterpret_cast<const std::uint16_t*>(p.from);
+  for (std::int64_t i = 0; i < p.pixels; i += 2, from += 2 * p.channels) {
+    std::byte* to = p.to + i * 32;
+    for (std::int64_t c = 0; c < p.channels; c += 16, to += p.column_bytes) {
+      const auto lanes = static_cast<__mmask16>(first_bits(p.channels - c));
+      const __m256i even = _mm256_maskz_loadu_epi16(lanes, from + c);
+      const __m256i odd = i + 1 < p.pixels
+                              ? _mm256_maskz_loadu_epi16(lanes, from + p.channels + c)
+                              : _mm256_setzero_si256();
+      __m512i parts[X::k_parts];
+      X::split(pairs(even, odd), parts);
+      for (int k = 0; k < X::k_parts; ++k) _mm512_store_si512(to + k * p.low, parts[k]);
+    }
+  }
 }
 
 }  // namespace
@@ -575,6 +598,6 @@ constinit const ConvUnit k_amx_conv_unit{
     .gather = gather,
     .pack_filter = {pack_filter<Bfloat16>, pack_filter<Halves>},
     .transpose = transpose_positions,
-    .interleave = interleave};
+    .pair = {pair_pixels<Bfloat16>, pair_pixels<Halves>}};
 
 }  // namespace halfstep::backend::cpu::packed

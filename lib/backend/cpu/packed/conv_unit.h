@@ -82,7 +82,16 @@ struct ConvFilter {
   std::int64_t outputs;
 };
 
-/// One table for bfloat16 and one for float16.
+/// `pixels` pixels of `channels` numbers in pairs of pixels, 16 channels of a pair in a line.
+struct ConvPair {
+  std::byte* to;
+  std::int64_t low;           ///< bytes from the high to the low plane
+  std::int64_t column_bytes;  ///< from 16 channels to the next
+  const std::byte* from;
+  std::int64_t pixels;
+  std::int64_t channels;
+};
+
 struct ConvUnit {
   void (*begin)();
   void (*end)();
@@ -104,12 +113,8 @@ struct ConvUnit {
                     std::int64_t stride,
                     std::int64_t positions,
                     std::int64_t channels);
-  /// The same as a tile of b: 16 pairs of positions.
-  void (*interleave)(std::byte* to,
-                     const std::byte* from,
-                     std::int64_t stride,
-                     std::int64_t positions,
-                     std::int64_t channels);
+  /// A row of pixels in pairs, for tiles of b. [bfloat16, float16]
+  void (*pair[2])(const ConvPair& pair);
 };
 
 extern const ConvUnit k_amx_conv_unit;
