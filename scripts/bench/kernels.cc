@@ -233,7 +233,9 @@ int run(std::span<char*> args) {
   } else if (what == "step" && args.size() > 1) {
     bench_step(cpu, args[1], args.size() > 2 ? args[2] : "");
   } else {
-    fmt::print(stderr, "usage: bench_kernels matmul | maps | updates | convs [WORD]... | step CONFIG [BATCH]\n");
+    fmt::print(
+        stderr,
+        "usage: bench_kernels matmul | maps | updates | convs [WORD]... | step CONFIG [BATCH]\n");
     return 2;
   }
   return 0;

@@ -136,9 +136,9 @@ struct Tap {
 /// Outputs of one residue, as a product.
 struct Pass {
   std::vector<Tap> taps;
-  I64 positions = 0;                 ///< padded to a multiple of 64
-  std::vector<std::int32_t> place;   ///< of each position: the pixel of the result, or -1
-  std::vector<std::int32_t> base;    ///< gathered: the position's first number
+  I64 positions = 0;                ///< padded to a multiple of 64
+  std::vector<std::int32_t> place;  ///< of each position: the pixel of the result, or -1
+  std::vector<std::int32_t> base;   ///< gathered: the position's first number
   std::vector<std::int32_t> offsets;
   std::vector<std::int32_t> k_offset;
   std::vector<ConvPiece> pieces;
@@ -224,8 +224,7 @@ class OverPositions {
       pass.finish(grid.channels, n_stride == 1 ? outputs : 1);
       pass.filter_at = room.take(packed_filter_bytes(outputs, pass.steps, grid.parts));
       if (pass.gathered) {
-        rows_bytes_ =
-            std::max(rows_bytes_, run_of(pass) * pass.steps * k_line * grid.parts);
+        rows_bytes_ = std::max(rows_bytes_, run_of(pass) * pass.steps * k_line * grid.parts);
       }
     }
     bias_at_ = room.take(round_up(outputs, k_step) * 4);
@@ -422,7 +421,8 @@ OverPositions forward(const NodeView& node) {
   place_positions(pass, grid, {0, h.output, 1, 0}, {0, w.output, 1, 0}, w.output, w.stride);
   I64 most = 0;
   for (const Tap& tap : pass.taps) most = std::max(most, tap.number / g.inputs);
-  grid.slack = std::max<I64>(most + (pass.positions + k_step) * w.stride - grid.cells(), 0) + k_step;
+  grid.slack =
+      std::max<I64>(most + (pass.positions + k_step) * w.stride - grid.cells(), 0) + k_step;
   for (std::size_t t = 0; t < residues.size(); ++t) {
     pass.taps[t].number += residues[t] * grid.numbers();
   }
@@ -469,8 +469,8 @@ OverPositions backward_data(const NodeView& node) {
           if (i * h.dilation % h.stride != a || j * w.dilation % w.stride != b) continue;
           const I64 row = rows.first + reach(h) - i * h.dilation / h.stride;
           const I64 column = columns.first + reach(w) - j * w.dilation / w.stride;
-          pass.taps.push_back({(row * grid.w.cells + column) * g.outputs,
-                               (i * w.size + j) * g.inputs * g.outputs});
+          pass.taps.push_back(
+              {(row * grid.w.cells + column) * g.outputs, (i * w.size + j) * g.inputs * g.outputs});
         }
       }
       pass.choose(g.outputs);
@@ -515,8 +515,7 @@ class OverImages {
   I64 pitch_ = 0;    ///< bytes from row to row of the transposed x
   I64 transposed_plane_ = 0, pairs_plane_ = 0, steps_ = 0;
   I64 parts_ = 1;
-  I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, transposed_at_ = 0,
-      pairs_at_ = 0;
+  I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, transposed_at_ = 0, pairs_at_ = 0;
 };
 
 OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) : unit_(&unit) {
@@ -631,13 +630,12 @@ void OverImages::sum_images(
     for (I64 i = 0; i < images; ++i) {
       if (!in_place) x_.fill(*unit_, own + x_at_, x + (n + i) * x_.image_bytes(), i);
       for (I64 row = 0; row < rows_of_dy_; ++row) {
-        unit_->pair[x_.parts - 1](
-            {.to = own + pairs_at_ + (i * x_.cells() + row * x_.w.cells) * 32,
-             .low = pairs_plane_,
-             .column_bytes = steps_ * 1024,
-             .from = dy + ((n + i) * rows_of_dy_ + row) * dy_row,
-             .pixels = row_of_dy_,
-             .channels = outputs_});
+        unit_->pair[x_.parts - 1]({.to = own + pairs_at_ + (i * x_.cells() + row * x_.w.cells) * 32,
+                                   .low = pairs_plane_,
+                                   .column_bytes = steps_ * 1024,
+                                   .from = dy + ((n + i) * rows_of_dy_ + row) * dy_row,
+                                   .pixels = row_of_dy_,
+                                   .channels = outputs_});
       }
     }
     const I64 cells = images * x_.cells() + (in_place ? 0 : x_.slack);

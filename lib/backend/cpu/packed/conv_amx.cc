@@ -384,8 +384,8 @@ struct Halves {
     const __m512 right = _mm512_cvtph_ps(high_half(bits));
     parts[0] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right, left));
     const Row high = Bfloat16::widen(parts[0]);
-    parts[1] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_sub_ps(right, high.right),
-                                                             _mm512_sub_ps(left, high.left)));
+    parts[1] = reinterpret_cast<__m512i>(
+        _mm512_cvtne2ps_pbh(_mm512_sub_ps(right, high.right), _mm512_sub_ps(left, high.left)));
   }
 };
 
@@ -577,9 +577,8 @@ void pair_pixels(const ConvPair& p) {
     for (std::int64_t c = 0; c < p.channels; c += 16, to += p.column_bytes) {
       const auto lanes = static_cast<__mmask16>(first_bits(p.channels - c));
       const __m256i even = _mm256_maskz_loadu_epi16(lanes, from + c);
-      const __m256i odd = i + 1 < p.pixels
-                              ? _mm256_maskz_loadu_epi16(lanes, from + p.channels + c)
-                              : _mm256_setzero_si256();
+      const __m256i odd = i + 1 < p.pixels ? _mm256_maskz_loadu_epi16(lanes, from + p.channels + c)
+                                           : _mm256_setzero_si256();
       __m512i parts[X::k_parts];
       X::split(pairs(even, odd), parts);
       for (int k = 0; k < X::k_parts; ++k) _mm512_store_si512(to + k * p.low, parts[k]);

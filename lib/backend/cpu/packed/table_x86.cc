@@ -2,6 +2,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/conv.h"
+#include "backend/cpu/packed/direct.h"
 #include "backend/cpu/packed/kernels.h"
 
 namespace halfstep::backend::cpu {
@@ -35,11 +36,20 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   return accepts(node);
 }
 
-/// Rows of one dtype: what is made of halves says so in its name.
+/// Rows of one dtype: what is made of halves says so in its name. In bfloat16 some shapes stay with
+/// oneDNN, by measurement on one machine.
 template <DType dtype>
 Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
   if (node.output().dtype != dtype) return Accepts::no(fmt::format("not {}", name(dtype)));
+  if (dtype == DType::bfloat16) {
+    const bool towards_filter = node.node.op == "Conv2DBackpropFilter";
+    const Shape& f = towards_filter ? node.output().shape : node.input(1).shape;
+    const bool forward = node.node.op == "Conv2D" || node.node.op == "Conv2DBias";
+    if (!towards_filter && f[0] * f[1] == 1) return Accepts::no("a product of pixels");
+    if (forward && f[2] > 1 && f[2] * f[1] < 32) return Accepts::no("few channels");
+    if (towards_filter && f[2] >= 128 && f[3] >= 128) return Accepts::no("many channels");
+  }
   return packed::accepts_conv(node);
 }
 
@@ -48,6 +58,28 @@ Prepared prepare_conv(const NodeView& node, const Capabilities& capabilities) {
   return prepare(node, packed::k_amx_conv_unit, capabilities.threads);
 }
 
+/// By measurement on one machine with AMX; between AVX512-BF16 and AMX oneDNN's code for bfloat16
+/// is the faster one.
+Accepts accepts_direct(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::avx512) return Accepts::no("needs avx512");
+  const bool forward = node.node.op != "Conv2DBackpropFilter";
+  const Shape& filter = forward ? node.input(1).shape : node.output().shape;
+  const std::int64_t terms = filter.elements(0, 3);
+  if (node.output().dtype == DType::bfloat16) {
+    if (capabilities.isa == Isa::avx512_bf16) return Accepts::no("has bfloat16 instructions");
+    if (capabilities.isa >= Isa::amx && filter[3] > 16) return Accepts::no("many outputs");
+  } else if (capabilities.isa >= Isa::amx && forward && terms > 16 && filter[3] > 16) {
+    return Accepts::no("many terms and outputs");
+  }
+  return packed::accepts_direct(node);
+}
+
+template <Prepared (*prepare)(const NodeView&, const packed::DirectUnit&, int)>
+Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) {
+  return prepare(node, packed::k_avx512_direct_unit, capabilities.threads);
+}
+
+constexpr std::string_view k_direct = "packed/conv direct avx512";
 constexpr std::string_view k_conv = "packed/conv amx";
 constexpr std::string_view k_conv_by_halves = "packed/conv amx by halves";
 
@@ -83,6 +115,12 @@ std::span<const Kernel> packed_kernels() {
        "packed/avx512_bf16",
        accepts_avx512_bf16<packed::accepts_product_update>,
        prepare_product_update<packed::k_avx512_bf16_unit>},
+      {"Conv2D", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
+      {"Conv2DBias", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
+      {"Conv2DBackpropFilter",
+       k_direct,
+       accepts_direct,
+       prepare_direct<packed::prepare_direct_filter>},
       {"Conv2D", k_conv, accepts_conv<DType::bfloat16>, prepare_conv<packed::prepare_conv_forward>},
       {"Conv2D",
        k_conv_by_halves,

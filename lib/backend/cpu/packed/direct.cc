@@ -1,0 +1,219 @@
+// Convolutions whose sums have few terms, and their gradients towards the filter: first layers of
+// one to three channels. A matrix unit would spend its time on packing what it multiplies; here an
+// image is widened to float32 with zeros around it, and 16 outputs are summed in a register.
+// Infinities and NaN reach the results they belong to; in the gradient towards the filter also taps
+// that are padding there.
+
+#include "backend/cpu/packed/direct.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/dispatch.h"
+#include "core/parallel.h"
+#include "graph/ops/window.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+using graph::ops::ConvGeometry;
+using graph::ops::WindowAxis;
+using I64 = std::int64_t;
+
+constexpr I64 k_lanes = 16;
+constexpr I64 k_most_terms = 32;
+
+I64 blocks_of(I64 outputs) { return (outputs + k_lanes - 1) / k_lanes; }
+
+ConvGeometry geometry(const NodeView& node) {
+  const bool filter = node.node.op == "Conv2DBackpropFilter";
+  return graph::ops::conv_geometry(
+      node.attrs(), node.input(0).shape, filter ? node.output().shape : node.input(1).shape);
+}
+
+/// What both directions read: an image with zeros around it.
+class Direct {
+ public:
+  Direct(const NodeView& node, const DirectUnit& unit, int threads)
+      : unit_(&unit), g_(geometry(node)), half_(node.output().dtype == DType::float16) {
+    const WindowAxis &h = g_.window.height, &w = g_.window.width;
+    rows_ = std::max(h.pad_before + h.input, (h.output - 1) * h.stride + h.extent());
+    columns_ = std::max(w.pad_before + w.input, (w.output - 1) * w.stride + w.extent());
+    for (I64 i = 0; i < h.size; ++i) {
+      for (I64 j = 0; j < w.size; ++j) {
+        for (I64 c = 0; c < g_.inputs; ++c) {
+          offsets_.push_back(static_cast<std::int32_t>(
+              (i * h.dilation * columns_ + j * w.dilation) * g_.inputs + c));
+        }
+      }
+    }
+    const double terms = static_cast<double>(g_.batch * h.output * w.output * g_.outputs) *
+                         static_cast<double>(taps());
+    parts_ =
+        std::clamp<I64>(static_cast<I64>(terms / (1 << 19)), 1, std::min<I64>(threads, g_.batch));
+  }
+
+ protected:
+  I64 taps() const { return static_cast<I64>(offsets_.size()); }
+  I64 blocks() const { return blocks_of(g_.outputs); }
+  /// Floats of an image, of all filter values, and of a row of dy.
+  I64 grid_floats() const { return (rows_ * columns_ * g_.inputs + k_lanes) / k_lanes * k_lanes; }
+  I64 filter_floats() const { return blocks() * taps() * k_lanes; }
+  I64 row_floats() const { return blocks() * g_.window.width.output * k_lanes; }
+  /// Rows of dy that stay in the first-level cache.
+  I64 rows_at_once() const { return std::clamp<I64>((4 << 10) / row_floats(), 1, 64); }
+
+  void widen(float* grid, const std::uint16_t* image) const {
+    const WindowAxis &h = g_.window.height, &w = g_.window.width;
+    for (I64 i = 0; i < h.input; ++i) {
+      unit_->widen[half_](grid + ((i + h.pad_before) * columns_ + w.pad_before) * g_.inputs,
+                          image + i * w.input * g_.inputs,
+                          w.input * g_.inputs);
+    }
+  }
+  I64 image_numbers() const { return g_.window.height.input * g_.window.width.input * g_.inputs; }
+  const float* row_of(const float* grid, I64 i) const {
+    return grid + i * g_.window.height.stride * columns_ * g_.inputs;
+  }
+  I64 apart() const { return g_.window.width.stride * g_.inputs; }
+
+  const DirectUnit* unit_;
+  ConvGeometry g_;
+  std::size_t half_;
+  I64 rows_, columns_, parts_;
+  std::vector<std::int32_t> offsets_;
+};
+
+class DirectForward : public Direct {
+ public:
+  using Direct::Direct;
+
+  I64 workspace_floats() const {
+    return filter_floats() + blocks() * k_lanes + parts_ * grid_floats();
+  }
+
+  void run(const Args& args) const {
+    auto* filter = reinterpret_cast<float*>(args.workspace);
+    float* bias = filter + filter_floats();
+    float* grids = bias + blocks() * k_lanes;
+    // [tap][output] to [block][tap][16].
+    unit_->widen_blocks[half_](filter, args.in[1].as<const std::uint16_t>(), taps(), g_.outputs);
+    std::fill_n(bias, blocks() * k_lanes, 0.0F);
+    if (args.in.size() > 2) convert(args.in[2], {DType::float32, {g_.outputs}, bias});
+    const auto* x = args.in[0].as<const std::uint16_t>();
+    auto* y = args.out[0].as<std::uint16_t>();
+    const I64 height = g_.window.height.output, width = g_.window.width.output;
+    parallel_for(parts_, 1, [&](I64 begin, I64 end) {
+      for (I64 part = begin; part < end; ++part) {
+        float* grid = grids + part * grid_floats();
+        std::fill_n(grid, grid_floats(), 0.0F);
+        for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
+          widen(grid, x + n * image_numbers());
+          for (I64 i = 0; i < height; ++i) {
+            unit_->row[half_]({.x = row_of(grid, i),
+                               .apart = apart(),
+                               .offsets = offsets_.data(),
+                               .taps = taps(),
+                               .filter = filter,
+                               .bias = bias,
+                               .y = y + (n * height + i) * width * g_.outputs,
+                               .pixels = width,
+                               .outputs = g_.outputs});
+          }
+        }
+      }
+    });
+  }
+};
+
+class DirectFilter : public Direct {
+ public:
+  using Direct::Direct;
+
+  I64 workspace_floats() const { return parts_ * own_floats(); }
+
+  void run(const Args& args) const {
+    auto* room = reinterpret_cast<float*>(args.workspace);
+    const auto* x = args.in[0].as<const std::uint16_t>();
+    const auto* dy = args.in[2].as<const std::uint16_t>();
+    const I64 height = g_.window.height.output, width = g_.window.width.output;
+    parallel_for(parts_, 1, [&](I64 begin, I64 end) {
+      for (I64 part = begin; part < end; ++part) {
+        float* sums = room + part * own_floats();
+        float* grid = sums + filter_floats();
+        float* row = grid + grid_floats();
+        std::fill_n(sums, filter_floats() + grid_floats(), 0.0F);
+        for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
+          widen(grid, x + n * image_numbers());
+          for (I64 i = 0; i < height; i += rows_at_once()) {
+            const I64 rows = std::min(rows_at_once(), height - i);
+            unit_->widen_blocks[half_](
+                row, dy + (n * height + i) * width * g_.outputs, rows * width, g_.outputs);
+            unit_->filter_rows({.x = row_of(grid, i),
+                                .apart = apart(),
+                                .row_apart = g_.window.height.stride * columns_ * g_.inputs,
+                                .offsets = offsets_.data(),
+                                .taps = taps(),
+                                .dy = row,
+                                .rows = rows,
+                                .pixels = width,
+                                .blocks = blocks(),
+                                .sums = sums});
+          }
+        }
+      }
+    });
+    if (half_ != 0) {
+      store(room, args.out[0].as<float16>());
+    } else {
+      store(room, args.out[0].as<bfloat16>());
+    }
+  }
+
+ private:
+  I64 own_floats() const { return filter_floats() + grid_floats() + row_floats() * rows_at_once(); }
+
+  /// The sums of the parts, in their order.
+  template <class T>
+  void store(const float* room, T* w) const {
+    for (I64 o = 0; o < g_.outputs; ++o) {
+      for (I64 t = 0; t < taps(); ++t) {
+        const float* from = room + (o / k_lanes * taps() + t) * k_lanes + o % k_lanes;
+        float sum = from[0];
+        for (I64 part = 1; part < parts_; ++part) sum += from[part * own_floats()];
+        w[t * g_.outputs + o] = static_cast<T>(sum);
+      }
+    }
+  }
+};
+
+template <class Kind>
+Prepared prepare(const NodeView& node, const DirectUnit& unit, int threads) {
+  Kind kind(node, unit, threads);
+  const auto bytes = static_cast<std::size_t>(kind.workspace_floats()) * sizeof(float);
+  return launch([kind = std::move(kind)](const Args& args) { kind.run(args); }, bytes);
+}
+
+}  // namespace
+
+Accepts accepts_direct(const NodeView& node) {
+  if (!is_half(node.output().dtype)) return Accepts::no("not a 16-bit dtype");
+  const ConvGeometry g = geometry(node);
+  if (g.groups > 1) return Accepts::no("groups");
+  const I64 terms = g.window.height.size * g.window.width.size * g.inputs;
+  if (terms == 0 || g.x_shape().elements() == 0 || g.y_shape().elements() == 0) {
+    return Accepts::no("empty");
+  }
+  if (terms > k_most_terms) return Accepts::no("many terms");
+  return Accepts::yes();
+}
+
+Prepared prepare_direct_forward(const NodeView& node, const DirectUnit& unit, int threads) {
+  return prepare<DirectForward>(node, unit, threads);
+}
+
+Prepared prepare_direct_filter(const NodeView& node, const DirectUnit& unit, int threads) {
+  return prepare<DirectFilter>(node, unit, threads);
+}
+
+}  // namespace halfstep::backend::cpu::packed
