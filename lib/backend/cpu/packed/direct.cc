@@ -34,8 +34,9 @@ ConvGeometry geometry(const NodeView& node) {
 /// What both directions read: an image with zeros around it.
 class Direct {
  public:
-  Direct(const NodeView& node, const DirectUnit& unit, int threads)
-      : unit_(&unit), g_(geometry(node)), half_(node.output().dtype == DType::float16) {
+  Direct(const NodeView& node, const DirectUnit& unit, const Capabilities& capabilities)
+      : unit_(&unit), g_(geometry(node)), half_(node.output().dtype == DType::float16),
+        quick_(half_ == 0 && capabilities.isa >= Isa::avx512_bf16) {
     const WindowAxis &h = g_.window.height, &w = g_.window.width;
     rows_ = std::max(h.pad_before + h.input, (h.output - 1) * h.stride + h.extent());
     columns_ = std::max(w.pad_before + w.input, (w.output - 1) * w.stride + w.extent());
@@ -49,8 +50,8 @@ class Direct {
     }
     const double terms = static_cast<double>(g_.batch * h.output * w.output * g_.outputs) *
                          static_cast<double>(taps());
-    parts_ =
-        std::clamp<I64>(static_cast<I64>(terms / (1 << 19)), 1, std::min<I64>(threads, g_.batch));
+    parts_ = std::clamp<I64>(
+        static_cast<I64>(terms / (1 << 19)), 1, std::min<I64>(capabilities.threads, g_.batch));
   }
 
  protected:
@@ -80,6 +81,7 @@ class Direct {
   const DirectUnit* unit_;
   ConvGeometry g_;
   std::size_t half_;
+  bool quick_;
   I64 rows_, columns_, parts_;
   std::vector<std::int32_t> offsets_;
 };
@@ -110,15 +112,15 @@ class DirectForward : public Direct {
         for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
           widen(grid, x + n * image_numbers());
           for (I64 i = 0; i < height; ++i) {
-            unit_->row[half_]({.x = row_of(grid, i),
-                               .apart = apart(),
-                               .offsets = offsets_.data(),
-                               .taps = taps(),
-                               .filter = filter,
-                               .bias = bias,
-                               .y = y + (n * height + i) * width * g_.outputs,
-                               .pixels = width,
-                               .outputs = g_.outputs});
+            unit_->row[quick_ ? 2 : half_]({.x = row_of(grid, i),
+                                            .apart = apart(),
+                                            .offsets = offsets_.data(),
+                                            .taps = taps(),
+                                            .filter = filter,
+                                            .bias = bias,
+                                            .y = y + (n * height + i) * width * g_.outputs,
+                                            .pixels = width,
+                                            .outputs = g_.outputs});
           }
         }
       }
@@ -188,8 +190,8 @@ class DirectFilter : public Direct {
 };
 
 template <class Kind>
-Prepared prepare(const NodeView& node, const DirectUnit& unit, int threads) {
-  Kind kind(node, unit, threads);
+Prepared prepare(const NodeView& node, const DirectUnit& unit, const Capabilities& capabilities) {
+  Kind kind(node, unit, capabilities);
   const auto bytes = static_cast<std::size_t>(kind.workspace_floats()) * sizeof(float);
   return launch([kind = std::move(kind)](const Args& args) { kind.run(args); }, bytes);
 }
@@ -208,12 +210,16 @@ Accepts accepts_direct(const NodeView& node) {
   return Accepts::yes();
 }
 
-Prepared prepare_direct_forward(const NodeView& node, const DirectUnit& unit, int threads) {
-  return prepare<DirectForward>(node, unit, threads);
+Prepared prepare_direct_forward(const NodeView& node,
+                                const DirectUnit& unit,
+                                const Capabilities& capabilities) {
+  return prepare<DirectForward>(node, unit, capabilities);
 }
 
-Prepared prepare_direct_filter(const NodeView& node, const DirectUnit& unit, int threads) {
-  return prepare<DirectFilter>(node, unit, threads);
+Prepared prepare_direct_filter(const NodeView& node,
+                               const DirectUnit& unit,
+                               const Capabilities& capabilities) {
+  return prepare<DirectFilter>(node, unit, capabilities);
 }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -9,7 +9,11 @@ namespace halfstep::backend::cpu::packed {
 /// Forward and towards the filter.
 Accepts accepts_direct(const NodeView& node);
 
-Prepared prepare_direct_forward(const NodeView& node, const DirectUnit& unit, int threads);
-Prepared prepare_direct_filter(const NodeView& node, const DirectUnit& unit, int threads);
+Prepared prepare_direct_forward(const NodeView& node,
+                                const DirectUnit& unit,
+                                const Capabilities& capabilities);
+Prepared prepare_direct_filter(const NodeView& node,
+                               const DirectUnit& unit,
+                               const Capabilities& capabilities);
 
 }  // namespace halfstep::backend::cpu::packed

@@ -34,8 +34,8 @@ struct DirectFilterRows {
 };
 
 struct DirectUnit {
-  /// [bfloat16, float16]
-  void (*row[2])(const DirectRow& row);
+  /// [bfloat16, float16, bfloat16 by AVX512-BF16, which takes denormal results for zero]
+  void (*row[3])(const DirectRow& row);
   void (*widen[2])(float* to, const std::uint16_t* from, std::int64_t n);
   /// Pixels of `outputs` numbers to [block of 16][pixel][16], padded with zeros.
   void (*widen_blocks[2])(float* to,

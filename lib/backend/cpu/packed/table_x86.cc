@@ -74,9 +74,9 @@ Accepts accepts_direct(const NodeView& node, const Capabilities& capabilities) {
   return packed::accepts_direct(node);
 }
 
-template <Prepared (*prepare)(const NodeView&, const packed::DirectUnit&, int)>
+template <Prepared (*prepare)(const NodeView&, const packed::DirectUnit&, const Capabilities&)>
 Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) {
-  return prepare(node, packed::k_avx512_direct_unit, capabilities.threads);
+  return prepare(node, packed::k_avx512_direct_unit, capabilities);
 }
 
 constexpr std::string_view k_direct = "packed/conv direct avx512";
