@@ -137,6 +137,17 @@ struct Loops {
                               const float* x,
                               const PoolWindows& windows);
   void (*mean_windows_grad)(float* dx, const float* dy, const PoolWindows& windows);
+  // The same of 16-bit numbers, whose infinity has the bits `infinity`. True: there is a NaN, and
+  // the result is not to be used.
+  bool (*max_windows16)(std::uint16_t* y,
+                        const std::uint16_t* x,
+                        const PoolWindows& windows,
+                        std::int16_t infinity);
+  bool (*max_windows_grad16)(std::uint16_t* dx,
+                             const std::uint16_t* dy,
+                             const std::uint16_t* x,
+                             const PoolWindows& windows,
+                             std::int16_t infinity);
 
   bool (*all_finite32)(const void* x, std::int64_t n);
   bool (*all_finite16)(const void* x, std::int64_t n, std::uint16_t exponent);

@@ -51,6 +51,7 @@ struct Pool {
   Source source;
   Sink sink;
   const Loops* loops = nullptr;
+  std::int16_t infinity = 0;  ///< its bits, of 16-bit numbers
 
   Pool(const NodeView& node, const Shape& x, const Capabilities& capabilities)
       : h(graph::ops::pool_window(node.attrs(), x).height),
@@ -62,6 +63,8 @@ struct Pool {
         source(vector::loops(capabilities.isa), node.output().dtype),
         sink(vector::loops(capabilities.isa), node.output().dtype),
         loops(&vector::loops(capabilities.isa)) {
+    const DType dtype = node.output().dtype;
+    if (is_half(dtype)) infinity = dtype == DType::float16 ? 0x7c00 : 0x7f80;
     constexpr std::int64_t k_grain = 16384;
     parts = std::clamp<std::int64_t>(x.elements() / k_grain, 1, capabilities.threads);
   }
@@ -149,6 +152,16 @@ void pool_row(
   const std::int64_t i = at % p.h.output;
   const std::int64_t first = p.h.cell(i, p.h.first_tap(i));
   const std::int64_t rows = p.h.last_tap(i) - p.h.first_tap(i);
+  if (kind == Kind::max && p.infinity != 0) {
+    const auto* from =
+        args.in[0].as<const std::uint16_t>() + (image * p.h.input + first) * p.input_row();
+    auto* to = args.out[0].as<std::uint16_t>() + at * p.output_row();
+    bool nan = false;
+    for_windows(p, i, first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
+      nan = p.loops->max_windows16(to + j * p.channels, from, windows, p.infinity) || nan;
+    });
+    if (!nan) return;
+  }
   const float* x = p.source.read(
       args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), room);
   float* y = p.sink.place(args.out[0].data, at * p.output_row(), room + p.h.size * p.input_row());
@@ -208,6 +221,19 @@ void pool_grad_strip(
   const std::int64_t at = (image * p.h.input + strip.first) * p.input_row();
   const std::int64_t cells = (strip.last - strip.first) * p.input_row();
   const std::int64_t outputs = (strip.end - strip.begin) * p.output_row();
+  const bool alone = kind == Kind::max && p.tiled;
+  if (alone && p.infinity != 0) {
+    const auto* from = args.in[0].as<const std::uint16_t>() + at;
+    const auto* dy16 =
+        args.in[2].as<const std::uint16_t>() + (image * p.h.output + strip.begin) * p.output_row();
+    auto* dx16 = args.out[0].as<std::uint16_t>() + at;
+    bool nan = false;
+    for_windows(p, strip.begin, strip.first, offsets, [&](auto j, const PoolWindows& windows) {
+      const auto loop = p.loops->max_windows_grad16;
+      nan = loop(dx16, dy16 + j * p.channels, from, windows, p.infinity) || nan;
+    });
+    if (!nan) return;
+  }
   const auto* gradient = args.in[kind == Kind::max ? 2 : 1].data;
   float* dx = p.sink.place(args.out[0].data, at, room);
   room += cells;
@@ -215,7 +241,6 @@ void pool_grad_strip(
       p.source.read(gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, room);
   room += outputs;
   const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, room) : nullptr;
-  const bool alone = kind == Kind::max && p.tiled;
   if (!alone) std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = strip.begin; i < strip.end; ++i, dy += p.output_row()) {
     for_windows(p, i, strip.first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
