@@ -11,6 +11,7 @@
 
 #include <string>
 
+#include "backend/cpu/onednn/limit.h"
 #include "backend/cpu/onednn/program.h"
 #include "backend/cpu/onednn/rows.h"
 #include "graph/ops/window.h"
@@ -82,8 +83,10 @@ constexpr Role role(Result tensor, Result result) {
 }
 
 /// 16 channels last are also one block of 16, and one channel lies alike in every order. Between
-/// such tensors oneDNN's code for blocks is the faster one, and nothing has to be moved.
-bool reads_as_blocks(const Conv& c, Result result) {
+/// such tensors oneDNN's code for blocks is the faster one, and nothing has to be moved. With AMX,
+/// which that code does without, bfloat16 is faster channels last, unless x has one channel.
+bool reads_as_blocks(const Program& program, const Conv& c, Result result) {
+  if (program.takes_bfloat16() && c.x[1] == 16 && effective_isa() >= Isa::amx) return false;
   return !c.grouped && c.y[1] == 16 && (c.x[1] == 16 || (c.x[1] == 1 && result == Result::y));
 }
 
@@ -93,7 +96,7 @@ Descs stored(const Program& program, const Conv& c, Result result) {
   Descs d{program.dense(c.x, {0, 2, 3, 1}, role(Result::x, result)),
           c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}, w) : program.dense(c.w, {2, 3, 1, 0}, w),
           program.dense(c.y, {0, 2, 3, 1}, role(Result::y, result))};
-  if (reads_as_blocks(c, result)) {
+  if (reads_as_blocks(program, c, result)) {
     using tag = dnnl::memory::format_tag;
     const tag x = c.x[1] == 1 ? tag::nchw : tag::nChw16c;
     d.x = program.tagged(c.x, x, role(Result::x, result));

@@ -35,7 +35,9 @@ ConvGeometry geometry(const NodeView& node) {
 class Direct {
  public:
   Direct(const NodeView& node, const DirectUnit& unit, const Capabilities& capabilities)
-      : unit_(&unit), g_(geometry(node)), half_(node.output().dtype == DType::float16),
+      : unit_(&unit),
+        g_(geometry(node)),
+        half_(node.output().dtype == DType::float16),
         quick_(half_ == 0 && capabilities.isa >= Isa::avx512_bf16) {
     const WindowAxis &h = g_.window.height, &w = g_.window.width;
     rows_ = std::max(h.pad_before + h.input, (h.output - 1) * h.stride + h.extent());
