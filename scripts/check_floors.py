@@ -46,7 +46,6 @@ LIBRARIES = {
     "cuda_runtime": ["lib/backend/cuda/vendor/real/", "lib/backend/cuda/kernels/shim/"],
     "zlib.h": ["lib/data/"],
     "xxhash.h": ["lib/core/hash.cc"],
-    "omp.h": ["lib/core/parallel_openmp.cc"],
     "fmt/": ["lib/", "app/"],
     # Intrinsics live where the build sets the flags for them.
     "immintrin.h": ["lib/backend/cpu/"],
@@ -67,7 +66,7 @@ TABLES = {
 }
 
 # Files of those folders that are no row: what they give is declared in a header elsewhere.
-NO_ROWS = ["lib/backend/cpu/onednn/version.cc", "lib/backend/cpu/onednn/threads_openmp.cc",
+NO_ROWS = ["lib/backend/cpu/onednn/version.cc", "lib/backend/cpu/onednn/threads_gomp.cc",
            "lib/backend/cpu/onednn/threads_own.cc"]
 
 # The one file that tells the device's compiler from the processor's.

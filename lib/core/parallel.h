@@ -1,5 +1,5 @@
 #pragma once
-// The one door to threads: OpenMP in the normal build, std::thread under ThreadSanitizer.
+// The one door to threads.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@ class FunctionRef<R(Args...)> {
 /// Threads that parallel_for may use; at least 1.
 int thread_count();
 
-/// Sets thread_count(), and the size of the pool oneDNN shares. Errors: InternalError if n < 1.
+/// Sets thread_count(), of which oneDNN learns too. Errors: InternalError if n < 1.
 void set_thread_count(int n);
 
 /// Processors this process may use: affinity mask, capped by the cgroup's CPU quota; at least 1.
@@ -42,5 +42,12 @@ int available_processors();
 void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
+
+/// Calls body(piece, part) once for each piece in [0, n), in their order, as threads become free;
+/// calls with the same part in [0, parts) come one after the other. For work whose result does not
+/// depend on who does it: a thread that is held up by others takes fewer pieces.
+void parallel_pieces(std::int64_t n,
+                     std::int64_t parts,
+                     FunctionRef<void(std::int64_t piece, std::int64_t part)> body);
 
 }  // namespace halfstep

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <ostream>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace halfstep {
 namespace {
@@ -112,6 +114,73 @@ TEST_CASE("parallel: the thread count holds in every thread, and so does the cut
   }).join();
   CHECK(count_there == 3);
   CHECK(there == here);
+}
+
+TEST_CASE("parallel: pieces come once each, and those of a part one after the other") {
+  const ThreadCountGuard guard;
+  for (int threads : {1, 2, 4}) {
+    set_thread_count(threads);
+    CAPTURE(threads);
+    std::vector<std::atomic<int>> counts(1000);
+    std::vector<std::atomic<int>> busy(static_cast<std::size_t>(threads));
+    std::atomic<bool> alone{true};
+    parallel_pieces(1000, threads, [&](std::int64_t piece, std::int64_t part) {
+      if (busy[static_cast<std::size_t>(part)]++ != 0) alone = false;
+      ++counts[static_cast<std::size_t>(piece)];
+      --busy[static_cast<std::size_t>(part)];
+    });
+    CHECK(alone);
+    CHECK(std::all_of(counts.begin(), counts.end(), [](const auto& c) { return c == 1; }));
+  }
+}
+
+TEST_CASE("parallel: loops of several threads at once all cover everything") {
+  const ThreadCountGuard guard;
+  set_thread_count(3);
+  std::atomic<std::int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&] {
+      for (int repeat = 0; repeat < 200; ++repeat) {
+        parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end) { sum += end - begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(sum == 4 * 200 * 100);
+}
+
+TEST_CASE("thread pool: a team that runs together meets at its barriers") {
+  for (int size : {2, 3, 5}) {
+    CAPTURE(size);
+    std::atomic<int> arrived{0};
+    std::atomic<bool> complete{true};
+    const bool ran = run_team(size, Team::together, [&](int index) {
+      if (team_place().index != index || team_place().size != size) complete = false;
+      for (int round = 1; round <= 50; ++round) {
+        ++arrived;
+        team_barrier();
+        if (arrived < round * size) complete = false;
+        team_barrier();
+      }
+    });
+    CHECK(ran);
+    CHECK(complete);
+    CHECK(arrived == 50 * size);
+  }
+}
+
+TEST_CASE("thread pool: a team inside a team is refused, and waiting threads wake up") {
+  std::atomic<int> refused{0};
+  CHECK(run_team(2, Team::together, [&](int) {
+    if (!run_team(2, Team::together, [](int) {})) ++refused;
+  }));
+  CHECK(refused == 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than threads spin
+  std::atomic<int> calls{0};
+  CHECK(run_team(2, Team::together, [&](int) { ++calls; }));
+  CHECK(calls == 2);
+  CHECK_FALSE(team_place().inside);
 }
 
 TEST_CASE("parallel: counts are at least one") {

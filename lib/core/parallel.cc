@@ -1,0 +1,65 @@
+#include "core/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "core/cgroup.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace halfstep {
+namespace {
+
+std::atomic<int> g_thread_count{0};
+
+}  // namespace
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::ceil(std::min<double>(count, cgroup_processors().value_or(count))));
+}
+
+int thread_count() {
+  static const int detected = std::min(available_processors(), k_most_threads);
+  const int n = g_thread_count.load();
+  return n > 0 ? n : detected;
+}
+
+void set_thread_count(int n) {
+  require(n >= 1, "thread count {}", n);
+  g_thread_count.store(std::min(n, k_most_threads));
+}
+
+void parallel_for(std::int64_t n,
+                  std::int64_t grain,
+                  FunctionRef<void(std::int64_t, std::int64_t)> body) {
+  if (n <= 0) return;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(n / std::max<std::int64_t>(grain, 1), 1, thread_count());
+  if (parts == 1 || team_place().inside) {
+    body(0, n);
+    return;
+  }
+  const auto part = [&](int i) { body(n * i / parts, n * (i + 1) / parts); };
+  if (run_team(static_cast<int>(parts), Team::any_order, part)) return;
+  for (int i = 0; i < static_cast<int>(parts); ++i) part(i);
+}
+
+void parallel_pieces(std::int64_t n,
+                     std::int64_t parts,
+                     FunctionRef<void(std::int64_t piece, std::int64_t part)> body) {
+  std::atomic<std::int64_t> next{0};
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      for (std::int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(i, part);
+    }
+  });
+}
+
+}  // namespace halfstep
