@@ -37,7 +37,7 @@ Prepared prepare_product(const NodeView& node,
                          const Unit& unit,
                          const Blocks& blocks,
                          int threads) {
-  const Product product = product_of(node.attrs(), unit, threads);
+  const Product product = product_of(node.attrs(), unit, threads, Product::Tiles::long_rows);
   const Finisher finisher(node, blocks);
   return launch(
       [product, finisher](const Args& args) {
@@ -46,7 +46,8 @@ Prepared prepare_product(const NodeView& node,
             args.in[0].as<std::byte>(),
             args.in[1].as<std::byte>(),
             args.workspace + finisher.workspace_bytes(),
-            [&](const float* sums, const Product::Place& at) { bound.finish(sums, at.i, at.j); });
+            [&](const float* sums, const Product::Place& at) { bound.finish(sums, at.i, at.j); },
+            [](std::int64_t) {});
         bound.complete();
       },
       finisher.workspace_bytes() + product.workspace_bytes());

@@ -25,7 +25,7 @@ class ProductUpdate {
       : ports_(graph::ops::fused_update_ports(node.node)),
         m_(node.attrs().get<std::int64_t>("m")),
         n_(node.attrs().get<std::int64_t>("n")),
-        product_(product_of(node.attrs(), unit, capabilities.threads)),
+        product_(product_of(node.attrs(), unit, capabilities.threads, Product::Tiles::square)),
         update_(node, {node.attrs().get<DType>("T"), {m_, n_}}, capabilities),
         finish_(blocks(capabilities.isa).finish[node.attrs().get<DType>("T") == DType::float16]),
         room_bytes_(product_.run_panels() * k_block * k_block * k_rounded_bytes),
@@ -36,10 +36,15 @@ class ProductUpdate {
   void operator()(const Args& args) {
     const FusedUpdate::Step step = update_.step(args);
     std::fill(waiting_.begin(), waiting_.end(), Waiting{});
-    product_.run(args.in[ports_.rule.gradient].as<std::byte>(),
-                 args.in[ports_.packed_end].as<std::byte>(),
-                 args.workspace + rooms_bytes(),
-                 [&](const float* sums, const Product::Place& at) { finish(step, sums, at); });
+    product_.run(
+        args.in[ports_.rule.gradient].as<std::byte>(),
+        args.in[ports_.packed_end].as<std::byte>(),
+        args.workspace + rooms_bytes(),
+        [&](const float* sums, const Product::Place& at) { finish(step, sums, at); },
+        [&](std::int64_t part) {
+          Waiting& waiting = waiting_[static_cast<std::size_t>(part)];
+          apply(step, waiting, waiting.rows);
+        });
   }
 
  private:
@@ -48,7 +53,8 @@ class ProductUpdate {
     FusedUpdate::Piece piece{};
     std::int64_t rows = 0;
     std::int64_t done = 0;
-    std::int64_t room = 0;  ///< of two
+    std::int64_t asked = 0;  ///< for rows before this one
+    std::int64_t room = 0;   ///< of two
   };
 
   std::size_t rooms_bytes() const {
@@ -73,12 +79,14 @@ class ProductUpdate {
     if (block == blocks) {
       waiting = {.piece = {at.i, column, columns, rounded, columns, rounded}, .room = room};
       waiting.rows = update_.rows_of(waiting.piece);
-      if (at.last_run) apply(step, waiting, waiting.rows);
     }
-    update_.ask_for(step,
-                    waiting.piece,
-                    waiting.done,
-                    std::min(waiting.rows, waiting.done + waiting.rows / blocks + 1));
+    // What the next block will apply.
+    const std::int64_t next = block == blocks ? 1 : block + 1;
+    const std::int64_t ahead = waiting.rows * next / blocks;
+    if (ahead > waiting.asked) {
+      update_.ask_for(step, waiting.piece, waiting.asked, ahead);
+      waiting.asked = ahead;
+    }
   }
 
   /// Applies what waits up to row `end`.

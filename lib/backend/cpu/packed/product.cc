@@ -1,5 +1,8 @@
 #include "backend/cpu/packed/product.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "core/error.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -30,18 +33,12 @@ void hand_back(void* context, const float* sums, std::int64_t block) {
 
 }  // namespace
 
-Product::Region Product::Region::part(std::int64_t i,
-                                      std::int64_t down,
-                                      std::int64_t j,
-                                      std::int64_t across) const {
-  return {i0 + rows() * i / down,
-          i0 + rows() * (i + 1) / down,
-          j0 + columns() * j / across,
-          j0 + columns() * (j + 1) / across};
-}
-
-Product::Product(
-    const Unit& unit, const Layout& a, const Layout& b, std::int64_t products, int threads)
+Product::Product(const Unit& unit,
+                 const Layout& a,
+                 const Layout& b,
+                 std::int64_t products,
+                 int threads,
+                 Tiles tiles)
     : unit_(&unit),
       sweep_(sweep_of(unit, products)),
       a_(a),
@@ -50,74 +47,96 @@ Product::Product(
   require(sweep_ != nullptr, "{} has no sweep of {} products", unit.name, products);
   require(a.parts == (products == 1 ? 1 : 2), "{} products of {} parts", products, a.parts);
   require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
-  choose_cut(threads);
-  const std::int64_t rows = std::min(tile_panels_, divide_up(a_.panels(), down_));
-  const std::int64_t running = a_.slabs() > 1 ? rows * run_panels() : 0;
-  region_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes);
+  choose_cut(threads, tiles);
+  const std::int64_t running =
+      a_.slabs() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
+  part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes);
 }
 
-std::int64_t Product::run_panels() const {
-  return std::min(tile_panels_, divide_up(b_.panels(), across_));
-}
+std::int64_t Product::run_panels() const { return divide_up(b_.panels(), across_); }
 
 std::size_t Product::workspace_bytes() const {
-  return region_bytes_ * static_cast<std::size_t>(parts());
+  return part_bytes_ * static_cast<std::size_t>(parts_);
 }
 
-void Product::choose_cut(std::int64_t threads) {
+void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // Below this many multiplications a thread is not worth waking.
   constexpr std::int64_t k_least_work = 1 << 20;
   const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
-  for (std::int64_t parts = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts > 1;
-       --parts) {
-    std::int64_t least = 0;
-    for (std::int64_t down = 1; down <= parts; ++down) {
-      const std::int64_t across = parts / down;
-      if (down * across != parts || down > a_.panels() || across > b_.panels()) continue;
-      // What a region reads grows with its sides.
-      const std::int64_t sides = divide_up(a_.panels(), down) + divide_up(b_.panels(), across);
-      if (least != 0 && sides >= least) continue;
-      least = sides;
-      down_ = down;
-      across_ = across;
-    }
-    if (least != 0) return;
+  down_ = divide_up(a_.panels(), tile_panels_);
+  across_ = divide_up(b_.panels(), tile_panels_);
+  if (wanted == Tiles::long_rows && a_.slabs() == 1) {
+    // As long as their share of b stays in a second-level cache.
+    constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
+    across_ = divide_up(b_.bytes(), k_resident_bytes);
   }
+  parts_ = std::min(std::clamp<std::int64_t>(work / k_least_work, 1, threads),
+                    a_.panels() * b_.panels());
+  if (parts_ == 1) return;
+  // So many tiles for each thread that one that is slower, or held up, can leave some to the
+  // others; and the same number for each.
+  constexpr std::int64_t k_tiles_of_part = 6;
+  const std::int64_t most = work / k_least_work;  // tiles
+  const std::int64_t least = std::min(k_tiles_of_part * parts_, most);
+  while (tiles() < least || tiles() % parts_ != 0) {
+    const bool rows_longer = divide_up(a_.panels(), down_) > divide_up(b_.panels(), across_);
+    if (rows_longer ? down_ < a_.panels() : across_ == b_.panels() && down_ < a_.panels()) {
+      ++down_;
+    } else if (across_ < b_.panels()) {
+      ++across_;
+    } else {
+      return;
+    }
+  }
+}
+
+Product::Region Product::tile(std::int64_t t) const {
+  // Down and up through strips of a few tiles: what they read of both sides is read again from a
+  // cache that all threads share.
+  constexpr std::int64_t k_strip = 4;
+  const std::int64_t strip = t / (k_strip * across_);
+  const std::int64_t height = std::min(k_strip, down_ - strip * k_strip);
+  const std::int64_t in_strip = t - strip * k_strip * across_;
+  const std::int64_t i = strip * k_strip + in_strip % height;
+  const std::int64_t j = in_strip / height;
+  return {a_.panels() * i / down_,
+          a_.panels() * (i + 1) / down_,
+          b_.panels() * j / across_,
+          b_.panels() * (j + 1) / across_};
 }
 
 void Product::run(const std::byte* a,
                   const std::byte* b,
                   std::byte* workspace,
-                  Finish finish) const {
-  const Region all{0, a_.panels(), 0, b_.panels()};
-  parallel_for(parts(), 1, [&](std::int64_t begin, std::int64_t end) {
+                  Finish finish,
+                  Complete complete) const {
+  std::atomic<std::int64_t> next{0};
+  parallel_for(parts_, 1, [&](std::int64_t begin, std::int64_t end) {
     unit_->begin();
     for (std::int64_t part = begin; part < end; ++part) {
-      std::byte* own = workspace + region_bytes_ * static_cast<std::size_t>(part);
-      run_region({a, b, own, finish, part},
-                 all.part(part / across_, down_, part % across_, across_));
+      const Part x{a, b, workspace + part_bytes_ * static_cast<std::size_t>(part), finish, part};
+      // One ahead: its operands are asked for while the last slab of the one before is multiplied.
+      std::int64_t t = next.fetch_add(1);
+      if (t >= tiles()) break;
+      while (t < tiles()) {
+        const std::int64_t then = next.fetch_add(1);
+        run_tile(x, tile(t), then < tiles() ? tile(then) : Region{});
+        t = then;
+      }
+      complete(part);
     }
     unit_->end();
   });
 }
 
-void Product::run_region(const Part& x, const Region& region) const {
-  const std::int64_t down = divide_up(region.rows(), tile_panels_);
-  const std::int64_t across = divide_up(region.columns(), tile_panels_);
-  for (std::int64_t t = 0; t < down * across; ++t) {
-    const std::int64_t next = std::min(t + 1, down * across - 1);
-    const Region tile = region.part(t / across, down, t % across, across);
-    const Region next_tile = region.part(next / across, down, next % across, across);
-    for (std::int64_t slab = 0; slab < a_.slabs(); ++slab)
-      run_slab(x, tile, slab, next_tile, next == t);
-  }
+void Product::run_tile(const Part& x, const Region& tile, const Region& next_tile) const {
+  for (std::int64_t slab = 0; slab < a_.slabs(); ++slab) run_slab(x, tile, slab, next_tile);
 }
 
 void Product::run_slab(const Part& x,
                        const Region& tile,
                        std::int64_t slab,
-                       const Region& next_tile,
-                       bool last_tile) const {
+                       const Region& next_tile) const {
   const bool last = slab + 1 == a_.slabs();
   const std::int64_t steps = a_.steps_in(slab);
 
@@ -134,8 +153,7 @@ void Product::run_slab(const Part& x,
 
   auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes);
   for (std::int64_t i = tile.i0; i < tile.i1; ++i) {
-    Finished context{x.finish,
-                     {i, tile.j0, tile.j0, tile.j1, x.index, last_tile && i + 1 == tile.i1}};
+    Finished context{x.finish, {i, tile.j0, tile.j0, tile.j1, x.index}};
     const std::int64_t row = i - tile.i0;
     const std::int64_t line = row * lines * steps_of_row;
     sweep_({.a = x.a + a_.panel_offset(slab, i),
@@ -153,14 +171,15 @@ void Product::run_slab(const Part& x,
   }
 }
 
-Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads) {
+Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads, Product::Tiles tiles) {
   const DType dtype = attrs.get<DType>("T");
   const auto k = attrs.get<std::int64_t>("k");
   return {unit,
           layout_of(attrs.get<std::int64_t>("m"), k, dtype),
           layout_of(attrs.get<std::int64_t>("n"), k, dtype),
           attrs.get<std::int64_t>("products"),
-          threads};
+          threads,
+          tiles};
 }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -12,12 +12,21 @@
 namespace halfstep::backend::cpu::packed {
 
 /// c = a b, block by block; sums are float32. Each block is summed by one thread, slab after slab,
-/// so the result does not depend on the number of threads.
+/// so the result depends neither on the number of threads nor on which of them does it: threads
+/// take tiles of the result as they become free.
 class Product {
  public:
+  /// What tiles are made for: to read little of the operands, or to give long rows of the result
+  /// where the reduction is one slab, so that nothing else keeps them short.
+  enum class Tiles { square, long_rows };
   /// `products` partial products for each product of values: 1 for operands of one part, 3 or 4 for
   /// operands of two.
-  Product(const Unit& unit, const Layout& a, const Layout& b, std::int64_t products, int threads);
+  Product(const Unit& unit,
+          const Layout& a,
+          const Layout& b,
+          std::int64_t products,
+          int threads,
+          Tiles tiles);
 
   std::size_t workspace_bytes() const;
 
@@ -25,26 +34,29 @@ class Product {
   struct Place {
     std::int64_t i, j;        ///< row panel and column panel
     std::int64_t begin, end;  ///< the column panels around j that are done one after the other
-    std::int64_t part;        ///< of the result, done by one thread
-    bool last_run;            ///< of the part
+    std::int64_t part;        ///< blocks with the same part come one after the other
   };
-  std::int64_t parts() const { return down_ * across_; }
+  std::int64_t parts() const { return parts_; }
   /// The most that end - begin can be.
   std::int64_t run_panels() const;
 
-  /// Calls finish(sums, place) once for each block, from several threads.
+  /// Calls finish(sums, place) once for each block, from several threads, and complete(part) after
+  /// the last block of a part.
   using Finish = FunctionRef<void(const float* sums, const Place& at)>;
-  void run(const std::byte* a, const std::byte* b, std::byte* workspace, Finish finish) const;
+  using Complete = FunctionRef<void(std::int64_t part)>;
+  void run(const std::byte* a,
+           const std::byte* b,
+           std::byte* workspace,
+           Finish finish,
+           Complete complete) const;
 
  private:
   /// Panels [i0, i1) of a by panels [j0, j1) of b.
   struct Region {
-    std::int64_t i0, i1, j0, j1;
+    std::int64_t i0 = 0, i1 = 0, j0 = 0, j1 = 0;
 
     std::int64_t rows() const { return i1 - i0; }
     std::int64_t columns() const { return j1 - j0; }
-    /// Part (i, j) of a cut into down x across parts of nearly the same size.
-    Region part(std::int64_t i, std::int64_t down, std::int64_t j, std::int64_t across) const;
   };
   /// What a part of the result is made from, and with.
   struct Part {
@@ -55,25 +67,28 @@ class Product {
     std::int64_t index;
   };
 
-  void choose_cut(std::int64_t threads);
-  void run_region(const Part& x, const Region& region) const;
+  void choose_cut(std::int64_t threads, Tiles tiles);
+  std::int64_t tiles() const { return down_ * across_; }
+  /// Tile t in the order in which they are begun.
+  Region tile(std::int64_t t) const;
+  void run_tile(const Part& x, const Region& tile, const Region& next_tile) const;
   void run_slab(const Part& x,
                 const Region& tile,
                 std::int64_t slab,
-                const Region& next_tile,
-                bool last_tile) const;
+                const Region& next_tile) const;
 
   const Unit* unit_;
   void (*sweep_)(const Sweep&);
   Layout a_, b_;
   std::int64_t tile_panels_;
-  // The result is cut into down_ x across_ regions, one for each thread.
+  std::int64_t parts_ = 1;
+  // The result is cut into down_ x across_ tiles.
   std::int64_t down_ = 1;
   std::int64_t across_ = 1;
-  std::size_t region_bytes_;
+  std::size_t part_bytes_;  ///< of the workspace
 };
 
 /// The product of a node's attributes m, n, k, T and `products`.
-Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads);
+Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads, Product::Tiles tiles);
 
 }  // namespace halfstep::backend::cpu::packed

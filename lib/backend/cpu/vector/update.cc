@@ -226,21 +226,16 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
       [=](const Args& args) {
         if (skips(args, ports.guarded)) return;
         const FusedUpdate::Step step = update.step(args);
-        parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t part = begin; part < end; ++part) {
-            for (std::int64_t i = bands * part / parts; i < bands * (part + 1) / parts; ++i) {
-              for (std::int64_t column = 0; column < width; column += k_band_columns) {
-                const FusedUpdate::Piece piece{
-                    i,
-                    column,
-                    std::min(width - column, k_band_columns),
-                    gradient_at(args, i * packed::k_block * width + column),
-                    width,
-                    args.workspace + part * k_room_bytes};
-                update.rows(step, piece, 0, update.rows_of(piece));
-                update.pack(step, piece);
-              }
-            }
+        parallel_pieces(bands, parts, [&](std::int64_t i, std::int64_t part) {
+          for (std::int64_t column = 0; column < width; column += k_band_columns) {
+            const FusedUpdate::Piece piece{i,
+                                           column,
+                                           std::min(width - column, k_band_columns),
+                                           gradient_at(args, i * packed::k_block * width + column),
+                                           width,
+                                           args.workspace + part * k_room_bytes};
+            update.rows(step, piece, 0, update.rows_of(piece));
+            update.pack(step, piece);
           }
           update.done();
         });
