@@ -1,5 +1,7 @@
 #include "core/thread_pool.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -16,17 +18,21 @@ thread_local TeamPlace t_place;
 /// Longer than the serial work between two loops of a step, and far below a scheduler's time slice.
 constexpr std::chrono::microseconds k_spin{200};
 
-/// Returns what `word` holds as soon as that is not `old`.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) {
+/// Returns what `word` holds as soon as that is not `old`. Spins only as long as may_spin() says
+/// that the thread that changes the word can run meanwhile.
+template <class MaySpin>
+std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word,
+                              std::uint32_t old,
+                              MaySpin may_spin) {
   constexpr int k_looks_per_clock = 32;
   const auto begin = std::chrono::steady_clock::now();
-  do {
+  while (may_spin() && std::chrono::steady_clock::now() - begin < k_spin) {
     for (int look = 0; look < k_looks_per_clock; ++look) {
       const std::uint32_t now = word.load(std::memory_order_acquire);
       if (now != old) return now;
       pause();
     }
-  } while (std::chrono::steady_clock::now() - begin < k_spin);
+  }
   for (;;) {
     word.wait(old, std::memory_order_acquire);
     const std::uint32_t now = word.load(std::memory_order_acquire);
@@ -48,6 +54,7 @@ class Pool {
     const Job job{body, size, team};
     job_ = &job;
     unfinished_.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
+    caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
     generation_ += 2 * k_offered;
     const std::uint32_t offer = generation_ | k_offered;
     for (int index = 1; index < size; ++index) {
@@ -56,7 +63,7 @@ class Pool {
     }
     work(0, offer);
     for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;) {
-      left = wait_for_change(unfinished_, left);
+      left = wait_for_change(unfinished_, left, [&] { return !shares_with_worker(size); });
     }
     return true;
   }
@@ -64,7 +71,7 @@ class Pool {
   void barrier(int size) {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < static_cast<std::uint32_t>(size)) {
-      wait_for_change(round_, round);
+      wait_for_change(round_, round, [] { return true; });
       return;
     }
     arrived_.store(0, std::memory_order_relaxed);
@@ -79,6 +86,7 @@ class Pool {
 
   struct alignas(64) Worker {
     std::atomic<std::uint32_t> word{0};
+    std::atomic<int> processor{-1};  ///< where it began its last work
   };
   struct Job {
     FunctionRef<void(int)> body;
@@ -97,13 +105,26 @@ class Pool {
     return word.compare_exchange_strong(offer, offer & ~k_offered, std::memory_order_acq_rel);
   }
 
+  /// Whether a thread that works for the caller was on the caller's own processor: other processes
+  /// have the rest, and one of the two must sleep for the other to go on.
+  bool shares_with_worker(int size) const {
+    const int here = sched_getcpu();
+    for (int i = 1; i < size; ++i) {
+      if (workers_[i].processor.load(std::memory_order_relaxed) == here) return true;
+    }
+    return false;
+  }
+
   void serve(int index) {
-    std::atomic<std::uint32_t>& word = workers_[index].word;
+    Worker& worker = workers_[index];
     std::uint32_t seen = 0;
     for (;;) {
-      const std::uint32_t now = wait_for_change(word, seen);
+      const std::uint32_t now = wait_for_change(worker.word, seen, [&] {
+        return sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
+      });
+      worker.processor.store(sched_getcpu(), std::memory_order_relaxed);
       // Where another thread has taken the work, the job may be over.
-      if ((now & k_offered) != 0 && take(word, now)) work(index, now);
+      if ((now & k_offered) != 0 && take(worker.word, now)) work(index, now);
       seen = now & ~k_offered;
     }
   }
@@ -132,6 +153,7 @@ class Pool {
   int count_ = 0;  ///< of workers_
   const Job* job_ = nullptr;
   std::uint32_t generation_ = 0;
+  std::atomic<int> caller_processor_{-1};
   alignas(64) std::atomic<std::uint32_t> unfinished_{0};
   alignas(64) std::atomic<std::uint32_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
