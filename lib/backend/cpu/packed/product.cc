@@ -63,27 +63,40 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // Below this many multiplications a thread is not worth waking.
   constexpr std::int64_t k_least_work = 1 << 20;
   const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
-  down_ = divide_up(a_.panels(), tile_panels_);
-  across_ = divide_up(b_.panels(), tile_panels_);
-  if (wanted == Tiles::long_rows && a_.slabs() == 1) {
-    // As long as their share of b stays in a second-level cache.
-    constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
-    across_ = divide_up(b_.bytes(), k_resident_bytes);
+  // A part for each thread, of sides as short as may be: what it reads grows with them.
+  for (parts_ = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts_ > 1; --parts_) {
+    std::int64_t least = 0;
+    for (std::int64_t down = 1; down <= parts_; ++down) {
+      const std::int64_t across = parts_ / down;
+      if (down * across != parts_ || down > a_.panels() || across > b_.panels()) continue;
+      const std::int64_t sides = divide_up(a_.panels(), down) + divide_up(b_.panels(), across);
+      if (least != 0 && sides >= least) continue;
+      least = sides;
+      down_ = down;
+      across_ = across;
+    }
+    if (least != 0) break;
   }
-  parts_ = std::min(std::clamp<std::int64_t>(work / k_least_work, 1, threads),
-                    a_.panels() * b_.panels());
-  if (parts_ == 1) return;
-  // So many tiles for each thread that one that is slower, or held up, can leave some to the
-  // others; and the same number for each.
+  // Tiles of the parts. Rows of them as long as their share of b stays in a second-level cache,
+  // where nothing else keeps them short.
+  constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
+  if (wanted == Tiles::long_rows && a_.slabs() == 1) {
+    across_ *= divide_up(divide_up(b_.bytes(), across_), k_resident_bytes);
+  } else {
+    across_ *= divide_up(divide_up(b_.panels(), across_), tile_panels_);
+  }
+  down_ *= divide_up(divide_up(a_.panels(), down_), tile_panels_);
+  // So many that a thread that is slower, or held up, can leave some to the others, if they are
+  // long beside what it takes to begin one.
   constexpr std::int64_t k_tiles_of_part = 6;
-  const std::int64_t most = work / k_least_work;  // tiles
-  const std::int64_t least = std::min(k_tiles_of_part * parts_, most);
-  while (tiles() < least || tiles() % parts_ != 0) {
-    const bool rows_longer = divide_up(a_.panels(), down_) > divide_up(b_.panels(), across_);
-    if (rows_longer ? down_ < a_.panels() : across_ == b_.panels() && down_ < a_.panels()) {
-      ++down_;
-    } else if (across_ < b_.panels()) {
-      ++across_;
+  constexpr std::int64_t k_long = 1 << 24;  // multiplications
+  const std::int64_t least = parts_ == 1 ? 1 : std::min(k_tiles_of_part * parts_, work / k_long);
+  while (tiles() < least) {
+    const bool rows_longer = a_.panels() * across_ > b_.panels() * down_;
+    if (2 * down_ <= a_.panels() && (rows_longer || 2 * across_ > b_.panels())) {
+      down_ *= 2;
+    } else if (2 * across_ <= b_.panels()) {
+      across_ *= 2;
     } else {
       return;
     }
@@ -110,27 +123,29 @@ void Product::run(const std::byte* a,
                   std::byte* workspace,
                   Finish finish,
                   Complete complete) const {
-  std::atomic<std::int64_t> next{0};
+  // The first tile of each part is its own.
+  std::atomic<std::int64_t> next{parts_};
   parallel_for(parts_, 1, [&](std::int64_t begin, std::int64_t end) {
     unit_->begin();
     for (std::int64_t part = begin; part < end; ++part) {
       const Part x{a, b, workspace + part_bytes_ * static_cast<std::size_t>(part), finish, part};
-      // One ahead: its operands are asked for while the last slab of the one before is multiplied.
-      std::int64_t t = next.fetch_add(1);
-      if (t >= tiles()) break;
-      while (t < tiles()) {
-        const std::int64_t then = next.fetch_add(1);
-        run_tile(x, tile(t), then < tiles() ? tile(then) : Region{});
-        t = then;
-      }
+      for (std::int64_t t = part; t < tiles();) t = run_tile(x, t, next);
       complete(part);
     }
     unit_->end();
   });
 }
 
-void Product::run_tile(const Part& x, const Region& tile, const Region& next_tile) const {
-  for (std::int64_t slab = 0; slab < a_.slabs(); ++slab) run_slab(x, tile, slab, next_tile);
+std::int64_t Product::run_tile(const Part& x,
+                               std::int64_t t,
+                               std::atomic<std::int64_t>& next) const {
+  const Region here = tile(t);
+  const std::int64_t last = a_.slabs() - 1;
+  for (std::int64_t slab = 0; slab < last; ++slab) run_slab(x, here, slab, here);
+  // No sooner than its operands are asked for.
+  const std::int64_t then = next.fetch_add(1);
+  run_slab(x, here, last, then < tiles() ? tile(then) : Region{});
+  return then;
 }
 
 void Product::run_slab(const Part& x,

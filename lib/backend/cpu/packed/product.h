@@ -1,6 +1,7 @@
 #pragma once
 // The product of two packed operands, cut so that each part finds what it reads in a cache near it.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -71,7 +72,8 @@ class Product {
   std::int64_t tiles() const { return down_ * across_; }
   /// Tile t in the order in which they are begun.
   Region tile(std::int64_t t) const;
-  void run_tile(const Part& x, const Region& tile, const Region& next_tile) const;
+  /// Returns the tile that is this thread's next one; not below tiles(): none.
+  std::int64_t run_tile(const Part& x, std::int64_t t, std::atomic<std::int64_t>& next) const;
   void run_slab(const Part& x,
                 const Region& tile,
                 std::int64_t slab,

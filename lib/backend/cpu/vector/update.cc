@@ -222,20 +222,26 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
   const std::int64_t bands = (gradient.shape[0] + packed::k_block - 1) / packed::k_block;
   // Each part of the bands has a room of its own.
   const std::int64_t parts = std::clamp<std::int64_t>(bands, 1, capabilities.threads);
+  // Pieces that are long beside what it takes to begin one.
+  constexpr std::int64_t k_piece = std::int64_t{1} << 17;
+  const std::int64_t pieces =
+      std::clamp(gradient.shape.elements() / k_piece, parts, std::max(parts, bands));
   return launch(
       [=](const Args& args) {
         if (skips(args, ports.guarded)) return;
         const FusedUpdate::Step step = update.step(args);
-        parallel_pieces(bands, parts, [&](std::int64_t i, std::int64_t part) {
-          for (std::int64_t column = 0; column < width; column += k_band_columns) {
-            const FusedUpdate::Piece piece{i,
-                                           column,
-                                           std::min(width - column, k_band_columns),
-                                           gradient_at(args, i * packed::k_block * width + column),
-                                           width,
-                                           args.workspace + part * k_room_bytes};
-            update.rows(step, piece, 0, update.rows_of(piece));
-            update.pack(step, piece);
+        parallel_pieces(pieces, parts, [&](std::int64_t piece, std::int64_t part) {
+          for (std::int64_t i = bands * piece / pieces; i < bands * (piece + 1) / pieces; ++i) {
+            for (std::int64_t column = 0; column < width; column += k_band_columns) {
+              const FusedUpdate::Piece band{i,
+                                            column,
+                                            std::min(width - column, k_band_columns),
+                                            gradient_at(args, i * packed::k_block * width + column),
+                                            width,
+                                            args.workspace + part * k_room_bytes};
+              update.rows(step, band, 0, update.rows_of(band));
+              update.pack(step, band);
+            }
           }
           update.done();
         });
