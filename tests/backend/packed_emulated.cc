@@ -69,6 +69,8 @@ constinit const Unit k_emulated_unit{
     .begin = nothing,
     .end = nothing,
     .sweep = {sweep<EmulatedTiles, 1>, sweep<EmulatedTiles, 3>, sweep<EmulatedTiles, 4>},
-    .panels = {2, 3}};
+    .panels = {2, 3},
+    .least_side = 1,
+    .least_depth = 1};
 
 }  // namespace halfstep::testing

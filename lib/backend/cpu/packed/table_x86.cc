@@ -21,19 +21,21 @@ Prepared prepare_pack(const NodeView& node, const Capabilities&) {
   return packed::prepare_pack(node, packed::avx512_blocks());
 }
 
-template <Accepts (*accepts)(const NodeView&)>
+using AcceptsOnUnit = Accepts(const NodeView&, const packed::Unit&);
+
+template <AcceptsOnUnit accepts>
 Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
-  return accepts(node);
+  return accepts(node, packed::k_amx_unit);
 }
 
-template <Accepts (*accepts)(const NodeView&)>
+template <AcceptsOnUnit accepts>
 Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::avx512_bf16) return Accepts::no("needs avx512_bf16");
   if (node.attrs().get<DType>("T") != DType::bfloat16) {
     return Accepts::no("partial products of float16 are slower than float32 without amx");
   }
-  return accepts(node);
+  return accepts(node, packed::k_avx512_bf16_unit);
 }
 
 /// Rows of one dtype: what is made of halves says so in its name. In bfloat16 some shapes stay with

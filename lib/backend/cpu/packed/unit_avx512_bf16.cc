@@ -77,6 +77,8 @@ constinit const Unit k_avx512_bf16_unit{.name = "avx512_bf16",
                                         .begin = nothing,
                                         .end = nothing,
                                         .sweep = {sweep, nullptr, nullptr},
-                                        .panels = {12, 16}};
+                                        .panels = {12, 16},
+                                        .least_side = 16,
+                                        .least_depth = 32};
 
 }  // namespace halfstep::backend::cpu::packed
