@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
 #include "backend/unrecorded.h"
+#include "core/files.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/system.h"
@@ -16,18 +20,29 @@ namespace {
 
 namespace cuda = backend::cuda;
 
-backend::Backend open_cpu(const config::RunSpec& spec) {
-  const int threads = static_cast<int>(
-      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
-  set_thread_count(threads);
-  return backend::cpu_backend(threads, most_isa());
-}
-
-/// Where what was measured on this machine is kept; "" when the environment names no place.
+/// The user's cache for measurements of this machine; "" when the environment names none.
 std::string cache_folder() {
   if (const auto cache = environment("XDG_CACHE_HOME")) return *cache + "/halfstep";
   if (const auto home = environment("HOME")) return *home + "/.cache/halfstep";
   return "";
+}
+
+std::shared_ptr<const backend::CostModel> read_cost_model(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || !std::filesystem::exists(path, error)) return nullptr;
+  return std::make_shared<const backend::CostModel>(
+      backend::CostModel::parse(read_file(path), path));
+}
+
+backend::Backend open_cpu(const config::RunSpec& spec, const std::string& run_dir) {
+  const int threads = static_cast<int>(
+      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
+  set_thread_count(threads);
+  backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  std::shared_ptr<const backend::CostModel>& costs = cpu.capabilities.costs;
+  if (!run_dir.empty()) costs = read_cost_model(fmt::format("{}/{}", run_dir, k_cost_model_file));
+  if (!costs) costs = read_cost_model(cost_model_path(cpu.capabilities));
+  return cpu;
 }
 
 std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec) {
@@ -73,8 +88,16 @@ void say_device(const backend::Backend& device) {
   if (!device.note.empty()) log_info("device: {} ({})", device.name, device.note);
 }
 
-backend::Backend open_device(const config::RunSpec& spec) {
-  if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec);
+std::string cost_model_path(const backend::Capabilities& capabilities) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return "";
+  const std::string key =
+      Hasher().add(cpu_model()).add(backend::onednn_version()).hex().substr(0, 12);
+  return fmt::format("{}/cpu-costs-{}-{}.txt", folder, name(capabilities.isa), key);
+}
+
+backend::Backend open_device(const config::RunSpec& spec, const std::string& run_dir) {
+  if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec, run_dir);
   auto opened = open_cuda(spec);
   if (auto* device = std::get_if<backend::Backend>(&opened)) {
     set_thread_count(static_cast<int>(
@@ -88,7 +111,7 @@ backend::Backend open_device(const config::RunSpec& spec) {
                     "cuda cannot be used here: " + absence.reason,
                     absence.remedy);
   }
-  backend::Backend cpu = open_cpu(spec);
+  backend::Backend cpu = open_cpu(spec, run_dir);
   cpu.note = absence.reason;
   return cpu;
 }

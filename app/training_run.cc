@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "backend/cost_model.h"
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -241,7 +242,8 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
                     "--resume auto goes on with it");
   }
 
-  const backend::Backend device = open_device(spec);
+  const backend::Backend device =
+      open_device(spec, resume.checkpoint.empty() ? std::string() : directory.path());
   const data::Dataset dataset = load_data(loaded);
   train::Session session(spec, dataset, device);
   print_warnings(session.warnings());
@@ -272,6 +274,10 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
     return print_again(directory, options.json);
   }
   directory.begin(spec, run, report::context(device));
+  if (!device.device) {
+    write_file_atomically(directory.file(k_cost_model_file),
+                          backend::cost_model(device.capabilities).text());
+  }
   keep_messages(directory.file("log.txt"));
 
   while (trainer.advance(trainer.steps_to_epoch_end())) {

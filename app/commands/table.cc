@@ -10,6 +10,7 @@ std::span<const Command* const> command_table() {
                                          &k_predict,
                                          &k_compare,
                                          &k_bench,
+                                         &k_tune,
                                          &k_explain,
                                          &k_report,
                                          &k_config,

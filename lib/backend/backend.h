@@ -26,11 +26,14 @@ struct Backend {
   }
 };
 
-/// Which row runs a node, and why rows before it did not.
+/// Which kernel runs a node, and why kernels before it in the order of choice do not.
 struct Choice {
   const Kernel* kernel = nullptr;
   std::vector<std::pair<std::string_view, std::string>> refused;
 };
+/// The first kernel that accepts the node. Kernels stand in the order of `backend.kernels`, but for
+/// those that the cost model knows for the node: these share their positions in the order of their
+/// predicted times.
 Choice choose(const Backend& backend, const NodeView& node);
 
 /// The CPU of this machine, with no more than `max_isa`; sets the process's thread count. The limit

@@ -1,12 +1,15 @@
 #pragma once
 // What the processor can do, as far as kernel rows care.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace halfstep::backend {
+
+class CostModel;
 
 /// Instruction sets in the order in which they build on each other.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
@@ -19,6 +22,8 @@ struct Capabilities {
   int threads = 1;
   int compute_capability = 0;  ///< of a GPU: 90 for sm_90; 0 on the CPU
   bool deterministic = true;
+  /// Predicts the times of kernels; null: the model shipped for `isa`.
+  std::shared_ptr<const CostModel> costs = nullptr;
 };
 
 /// The names of all sets that `capabilities` includes, weakest first; baseline has no name here.

@@ -59,22 +59,41 @@ graph::Attrs attributes(const graph::Graph& graph,
           {"products", dtype == DType::float16 ? float16_products : std::int64_t{1}}};
 }
 
-/// Whether a kernel would take the product once its operands are packed.
-bool packs(const graph::Node& product,
+/// Whether the epilogue of a product, or the update of a weight, can write `x` packed:
+/// fuse_products and keep_packed see to it. Anything else needs a launch that packs it.
+bool arrives_packed(const graph::Graph& graph, Value x) {
+  constexpr int k_longest_chain = 8;
+  for (int i = 0; i < k_longest_chain; ++i) {
+    const graph::Node& node = graph.node(x.node);
+    if (node.op == "MatMul" || node.op == "ReadVariableOp") return true;
+    const bool in_epilogue =
+        node.op == "Cast" || node.op == "BiasAdd" || node.op == "Relu" || node.op == "ReluGrad";
+    if (!in_epilogue) return false;
+    x = node.inputs[0];
+  }
+  return false;
+}
+
+/// Whether the product is to be packed, by what its operands cost.
+bool packs(const graph::Graph& graph,
+           const graph::Node& product,
            const graph::Attrs& attrs,
            const graph::OpTable& ops,
-           const Runs& runs) {
+           const Runs& pays) {
   graph::Graph trial;
   graph::Builder b(trial, ops);
   const DType dtype = product.outputs[0].dtype;
-  const auto packed = [&](std::string_view name, std::string_view rows) {
-    return b.placeholder(name,
-                         DType::uint8,
-                         Shape{graph::ops::packed_bytes(
-                             attrs.get<std::int64_t>(rows), attrs.get<std::int64_t>("k"), dtype)});
+  const auto operand = [&](std::size_t i, std::string_view side, std::string_view rows) {
+    const std::int64_t m = attrs.get<std::int64_t>(rows), k = attrs.get<std::int64_t>("k");
+    if (!arrives_packed(graph, product.inputs[i])) {
+      return b.add("PackOperand",
+                   {b.placeholder(side, dtype, Shape{m, k})},
+                   {{"dtype", dtype}, {"side", std::string("a")}, {"transpose", false}});
+    }
+    return b.placeholder(side, DType::uint8, Shape{graph::ops::packed_bytes(m, k, dtype)});
   };
-  const int id = b.add_node("PackedMatMul", {packed("a", "m"), packed("b", "n")}, attrs);
-  return runs(trial, trial.node(id));
+  const int id = b.add_node("PackedMatMul", {operand(0, "a", "m"), operand(1, "b", "n")}, attrs);
+  return pays(trial, trial.node(id));
 }
 
 bool is_float16_convolution(const graph::Node& node) {
@@ -85,7 +104,7 @@ bool is_float16_convolution(const graph::Node& node) {
 
 graph::Graph pack_products(const graph::Graph& graph,
                            const graph::OpTable& ops,
-                           const Runs& runs,
+                           const Runs& pays,
                            std::int64_t float16_products) {
   Rebuild rebuild(graph, ops);
   Packer packer(rebuild);
@@ -103,7 +122,7 @@ graph::Graph pack_products(const graph::Graph& graph,
       continue;
     }
     const graph::Attrs attrs = attributes(graph, node, float16_products);
-    if (!packs(node, attrs, ops, runs)) {
+    if (!packs(graph, node, attrs, ops, pays)) {
       rebuild.copy(id);
       continue;
     }

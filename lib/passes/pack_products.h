@@ -9,14 +9,15 @@ namespace halfstep::passes {
 /// Whether some kernel runs this node of this graph.
 using Runs = std::function<bool(const graph::Graph&, const graph::Node&)>;
 
-/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `runs` accepts it. An
-/// operand that several products read alike is packed once, straight from float32 when it is a
-/// cast of that (but of what an elementwise op computes, which fuse_elementwise lets it store
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `pays` says so. It is
+/// asked with a PackedMatMul whose operands come from PackOperand where packing is a launch of its
+/// own. An operand that several products read alike is packed once, straight from float32 when it
+/// is a cast of that (but of what an elementwise op computes, which fuse_elementwise lets it store
 /// cast). `float16_products`: of PackedMatMul, for float16, and of float16 convolutions, whose
 /// operands are packed by their kernels.
 graph::Graph pack_products(const graph::Graph& graph,
                            const graph::OpTable& ops,
-                           const Runs& runs,
+                           const Runs& pays,
                            std::int64_t float16_products);
 
 }  // namespace halfstep::passes

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "backend/cost_model.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/fuse_convolutions.h"
@@ -37,6 +38,14 @@ struct Target {
   }
   passes::Runs asks() const {
     return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
+  }
+  passes::Runs asks_packing() const {
+    return [this](const Graph& graph, const Node& node) {
+      const backend::NodeView view{graph, node};
+      const backend::Kernel* kernel = backend::choose(backend, view).kernel;
+      return kernel != nullptr && !kernel->reference &&
+             backend::packing_pays(view, kernel->name, backend.capabilities);
+    };
   }
 };
 
@@ -83,7 +92,7 @@ constexpr std::array k_passes{
     Pass{"pack_products",
          [](const Graph& g, const Target& target) {
            return passes::pack_products(
-               g, graph::op_table(), target.asks(), target.lowering.float16_products);
+               g, graph::op_table(), target.asks_packing(), target.lowering.float16_products);
          },
          true},
     // ...by the product that computes it, where a product does.

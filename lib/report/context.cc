@@ -4,7 +4,9 @@
 
 #include <charconv>
 
+#include "backend/cost_model.h"
 #include "config/printer.h"
+#include "core/hash.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "report/build_info.h"
@@ -50,6 +52,13 @@ Json gpus(const backend::Backend& backend) {
   return list;
 }
 
+/// The measurements that chose the CPU's kernels; null where nothing was measured for them.
+Json kernel_costs(const backend::Backend& backend) {
+  const backend::CostModel& costs = backend::cost_model(backend.capabilities);
+  if (backend.device || costs.samples().empty()) return nullptr;
+  return {{"origin", utf8(costs.origin())}, {"xxh3_128", Hasher().add(costs.text()).hex()}};
+}
+
 }  // namespace
 
 Json to_json(const config::Node& node) {
@@ -75,28 +84,30 @@ Json context(const backend::Backend& backend) {
   const BuildInfo build = build_info();
   Json load = Json::array();
   for (double average : load_average()) load.push_back(number(average));
-  return {
-      {"date", utc_now()},
-      {"host_name", utf8(host_name())},
-      {"executable", utf8(executable_path())},
-      {"num_cpus", available_processors()},
-      {"threads", thread_count()},
-      {"cpu_scaling_enabled", nullptr},
-      {"load_avg", std::move(load)},
-      {"library_version", build.version},
-      {"library_build_type", build.build_type},
-      {"compiler", build.compiler},
-      {"git_commit", build.git_commit.empty() ? Json(nullptr) : Json(build.git_commit)},
-      {"git_dirty", build.git_dirty},
-      {"device", backend.name},
-      {"cpu", {{"model", utf8(cpu_model())}, {"isa", backend::isa_names(backend.capabilities)}}},
-      {"gpu", gpus(backend)},
-      {"versions",
-       {{"onednn", backend::onednn_version()},
-        {"cuda", or_null(backend.facts.runtime)},
-        {"cudnn", or_null(backend.facts.cudnn)},
-        {"nccl", nullptr},
-        {"mpi", nullptr}}}};
+  return {{"date", utc_now()},
+          {"host_name", utf8(host_name())},
+          {"executable", utf8(executable_path())},
+          {"num_cpus", available_processors()},
+          {"threads", thread_count()},
+          {"cpu_scaling_enabled", nullptr},
+          {"load_avg", std::move(load)},
+          {"library_version", build.version},
+          {"library_build_type", build.build_type},
+          {"compiler", build.compiler},
+          {"git_commit", build.git_commit.empty() ? Json(nullptr) : Json(build.git_commit)},
+          {"git_dirty", build.git_dirty},
+          {"device", backend.name},
+          {"cpu",
+           {{"model", utf8(cpu_model())},
+            {"isa", backend::isa_names(backend.capabilities)},
+            {"kernel_costs", kernel_costs(backend)}}},
+          {"gpu", gpus(backend)},
+          {"versions",
+           {{"onednn", backend::onednn_version()},
+            {"cuda", or_null(backend.facts.runtime)},
+            {"cudnn", or_null(backend.facts.cudnn)},
+            {"nccl", nullptr},
+            {"mpi", nullptr}}}};
 }
 
 Json config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides) {

@@ -69,8 +69,6 @@ constinit const Unit k_emulated_unit{
     .begin = nothing,
     .end = nothing,
     .sweep = {sweep<EmulatedTiles, 1>, sweep<EmulatedTiles, 3>, sweep<EmulatedTiles, 4>},
-    .panels = {2, 3},
-    .least_side = 1,
-    .least_depth = 1};
+    .panels = {2, 3}};
 
 }  // namespace halfstep::testing

@@ -269,7 +269,10 @@ TEST_CASE("plan: an arena too small and a state of another model are bugs that a
 
 TEST_CASE("plan: the arena is never larger than all values one after the other") {
   for (std::string_view policy : k_policies) {
-    const Plan plan = compile(step_graph(policy, k_batch), cpu(), {.packs = false});
+    CAPTURE(policy);
+    // Kernels in plain loops need next to no workspace: what is left is the values.
+    const Plan plan =
+        compile(step_graph(policy, k_batch), backend::cpu_reference(), {.packs = false});
     std::size_t all = 0, largest = 0;
     for (int id = 0; id < plan.graph().size(); ++id) {
       for (const graph::TensorType& type : plan.graph().node(id).outputs) {
@@ -282,6 +285,8 @@ TEST_CASE("plan: the arena is never larger than all values one after the other")
     CHECK(plan.arena_bytes() < all / 2);
     CHECK(plan.arena_bytes() >= largest);
     CHECK(plan.arena_bytes() % 64 == 0);
+    // Others bring workspaces, of sizes that depend on the processor.
+    CHECK(compile(step_graph(policy, k_batch), cpu(), {.packs = false}).arena_bytes() < all);
   }
 }
 

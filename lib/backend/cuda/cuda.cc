@@ -92,7 +92,9 @@ std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOpti
                                 .tuning_folder = options.tuning_folder.c_str(),
                                 .memory_limit = options.memory_limit};
   const auto remote = std::make_shared<RemoteDevice>(library, plain);
-  Backend backend{.name = "cuda", .capabilities = {}, .kernels = rows()};
+  Backend backend;
+  backend.name = "cuda";
+  backend.kernels = rows();
   backend.capabilities.compute_capability = device.compute_capability;
   backend.capabilities.deterministic = options.deterministic;
   backend.memory = remote;

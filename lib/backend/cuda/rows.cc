@@ -220,7 +220,9 @@ std::span<const Kernel> rows() {
 }
 
 Backend pretend(int compute_capability) {
-  Backend backend{.name = "cuda", .capabilities = {}, .kernels = rows()};
+  Backend backend;
+  backend.name = "cuda";
+  backend.kernels = rows();
   backend.capabilities.compute_capability = compute_capability;
   backend.device = std::make_shared<NoDevice>();
   return backend;

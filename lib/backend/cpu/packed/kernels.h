@@ -12,13 +12,11 @@ namespace halfstep::backend::cpu::packed {
 /// PackOperand and PackedVariable.
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
 
-/// Whether packing pays for a product of this size.
-Accepts accepts_size(const NodeView& node, const Unit& unit);
 /// PackedMatMul.
-Accepts accepts_product(const NodeView& node, const Unit& unit);
+Accepts accepts_product(const NodeView& node);
 Prepared prepare_product(const NodeView& node, const Unit& unit, const Blocks& blocks, int threads);
 /// PackedMatMulUpdate.
-Accepts accepts_product_update(const NodeView& node, const Unit& unit);
+Accepts accepts_product_update(const NodeView& node);
 Prepared prepare_product_update(const NodeView& node,
                                 const Unit& unit,
                                 const Capabilities& capabilities);

@@ -10,19 +10,7 @@
 
 namespace halfstep::backend::cpu::packed {
 
-Accepts accepts_size(const NodeView& node, const Unit& unit) {
-  const auto m = node.attrs().get<std::int64_t>("m");
-  const auto n = node.attrs().get<std::int64_t>("n");
-  const auto k = node.attrs().get<std::int64_t>("k");
-  // A product that takes longer than the launches that pack for it.
-  constexpr std::int64_t k_least_work = 1 << 18;
-  if (std::min(m, n) < unit.least_side || k < unit.least_depth || m * n * k < k_least_work) {
-    return Accepts::no(fmt::format("{} x {} x {} is too small to pack", m, k, n));
-  }
-  return Accepts::yes();
-}
-
-Accepts accepts_product(const NodeView& node, const Unit& unit) {
+Accepts accepts_product(const NodeView& node) {
   const std::string& forms = node.attrs().get<std::string>("forms");
   for (const char form : forms) {
     if (forms.find(form) != forms.rfind(form)) {
@@ -31,7 +19,7 @@ Accepts accepts_product(const NodeView& node, const Unit& unit) {
   }
   const std::string& activation = node.attrs().get<std::string>("activation");
   if (!activation.empty() && activation != "Relu") return Accepts::no("no " + activation + " here");
-  return accepts_size(node, unit);
+  return Accepts::yes();
 }
 
 Prepared prepare_product(const NodeView& node,

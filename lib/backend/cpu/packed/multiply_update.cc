@@ -110,8 +110,7 @@ class ProductUpdate {
 
 }  // namespace
 
-Accepts accepts_product_update(const NodeView& node, const Unit& unit) {
-  if (Accepts size = accepts_size(node, unit); !size) return size;
+Accepts accepts_product_update(const NodeView& node) {
   return vector::accepts_fused_update(node, node.attrs().get<DType>("T"));
 }
 

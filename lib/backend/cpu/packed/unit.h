@@ -39,9 +39,6 @@ struct Unit {
   /// Panels along each side of the part of the result whose running sums stay in the second-level
   /// cache, beside what the slab reads: for one part, and for two.
   std::int64_t panels[2];
-  /// Below these packing does not pay: rows and columns of the result, and the reduction. All are
-  /// padded to 32, which costs little where the unit is many times as fast as float32.
-  std::int64_t least_side, least_depth;
 };
 
 extern const Unit k_amx_unit;

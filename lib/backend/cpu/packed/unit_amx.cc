@@ -81,8 +81,6 @@ constinit const Unit k_amx_unit{
     .begin = begin,
     .end = end,
     .sweep = {sweep<AmxTiles, 1>, sweep<AmxTiles, 3>, sweep<AmxTiles, 4>},
-    .panels = {12, 16},
-    .least_side = 8,
-    .least_depth = 8};
+    .panels = {12, 16}};
 
 }  // namespace halfstep::backend::cpu::packed

@@ -77,8 +77,6 @@ constinit const Unit k_avx512_bf16_unit{.name = "avx512_bf16",
                                         .begin = nothing,
                                         .end = nothing,
                                         .sweep = {sweep, nullptr, nullptr},
-                                        .panels = {12, 16},
-                                        .least_side = 16,
-                                        .least_depth = 32};
+                                        .panels = {12, 16}};
 
 }  // namespace halfstep::backend::cpu::packed

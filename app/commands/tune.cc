@@ -1,0 +1,135 @@
+#include "study/tune.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "command.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/system.h"
+#include "open_device.h"
+#include "report/json.h"
+#include "terminal.h"
+#include "train/interrupt.h"
+
+namespace halfstep::app {
+namespace {
+
+struct State {
+  std::string output;
+  int rounds = 5;
+  bool force = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Above this share of kernels that were never timed at the processor's full rate nothing is kept.
+constexpr double k_most_disturbed = 0.1;
+
+/// By kind and dtype, how often each kernel is the fastest.
+std::string summary(const backend::CostModel& model) {
+  std::map<std::string, std::map<std::string, int>> wins;
+  for (const backend::CostModel::Sample& sample : model.samples()) {
+    backend::Workload w = sample.workload;
+    if (w.products == 0) w.products = 3;
+    const auto fastest = model.predictions(w).front();
+    if (fastest.kernel != sample.kernel) continue;
+    ++wins[fmt::format("{:<21} {:<9}", name(w.kind), name(w.dtype))][sample.kernel];
+  }
+  std::string text;
+  for (const auto& [kind, kernels] : wins) {
+    text += kind;
+    for (const auto& [kernel, count] : kernels) text += fmt::format("  {} {}x", kernel, count);
+    text += '\n';
+  }
+  return text;
+}
+
+int tune(const State& state) {
+  const backend::Backend cpu = backend::cpu_backend(1, most_isa());
+  const train::InterruptGuard signals;
+  const std::string path = state.output.empty() ? cost_model_path(cpu.capabilities) : state.output;
+  if (path.empty()) {
+    throw UserError(ErrorKind::config,
+                    {"--output", 0, 0, ""},
+                    "neither XDG_CACHE_HOME nor HOME names a folder for the measurement",
+                    "name a file with --output");
+  }
+  study::TuneOptions options;
+  options.rounds = state.rounds;
+  options.stop = [] { return train::take_request() != train::Request::none; };
+  if (!state.quiet) {
+    options.progress = [](std::size_t done, std::size_t all) {
+      if (done % 50 == 0) log_info("{} of {} workloads", done, all);
+    };
+  }
+  const study::TuneResult result = study::tune(cpu, options);
+  if (result.stopped) {
+    log_warning("interrupted: nothing was written");
+    return 130;
+  }
+  const double disturbed = static_cast<double>(result.disturbed) /
+                           static_cast<double>(std::max<std::size_t>(1, result.samples.size()));
+  if (disturbed > k_most_disturbed && !state.force) {
+    throw UserError(
+        ErrorKind::unavailable,
+        {},
+        fmt::format(
+            "the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % of "
+            "the processor's rate or more; nothing was written",
+            100 * disturbed),
+        "end other programs and repeat, or keep what was measured with --force");
+  }
+  const backend::CostModel model(
+      fmt::format(
+          "measured {} on {}, {}, oneDNN {}, registers {:.0f} GFLOP/s a thread, {:.0f} % of "
+          "timings disturbed",
+          utc_now(),
+          cpu_model(),
+          name(cpu.capabilities.isa),
+          backend::onednn_version(),
+          result.peak_gflops,
+          100 * disturbed),
+      result.samples);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder);
+  write_file_atomically(path, model.text());
+  if (state.json) {
+    fmt::print("{}",
+               report::dump({{"file", report::utf8(path)},
+                             {"origin", report::utf8(model.origin())},
+                             {"measurements", model.samples().size()},
+                             {"register_gflops", report::number(result.peak_gflops)},
+                             {"disturbed_share", report::number(disturbed)}}));
+  } else {
+    fmt::print("{}\nThe fastest kernel, of the shapes measured:\n{}written: {}\n",
+               model.origin(),
+               summary(model),
+               path);
+  }
+  return 0;
+}
+
+std::function<int()> declare_tune(CLI::App& command) {
+  const auto state = std::make_shared<State>();
+  command.add_option(
+      "-o,--output", state->output, "file (default: in the user's cache, where runs find it)");
+  command.add_option("--rounds", state->rounds, "turns of each kernel; the best counts")
+      ->check(CLI::Range(1, 1000));
+  command.add_flag("--force", state->force, "keep measurements of a machine that was not quiet");
+  command.add_flag("--json", state->json, "print what was done as JSON");
+  command.add_flag("-q,--quiet", state->quiet, "no progress");
+  return [state] { return tune(*state); };
+}
+
+}  // namespace
+
+const Command k_tune{
+    "tune", "measure this processor's kernels, by which runs then choose", declare_tune};
+
+}  // namespace halfstep::app

@@ -1,0 +1,238 @@
+#include "backend/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "backend/kernel.h"
+#include "core/error.h"
+#include "graph/ops/window.h"
+
+namespace halfstep::backend {
+namespace {
+
+constexpr std::array k_kinds{Workload::Kind::matmul,
+                             Workload::Kind::pack,
+                             Workload::Kind::conv_forward,
+                             Workload::Kind::conv_backward_data,
+                             Workload::Kind::conv_backward_filter};
+
+/// Of a float16 MatMul that is not packed, to compare it with a packed one.
+constexpr std::int64_t k_default_products = 3;
+
+std::optional<Workload> matmul_workload(const NodeView& node) {
+  Workload p;
+  p.kind = Workload::Kind::matmul;
+  if (node.node.op == "MatMul") {
+    const Shape& a = node.input(0).shape;
+    p.dtype = node.output().dtype;
+    if (p.dtype == DType::float16) p.products = k_default_products;
+    p.shape[0] = node.output().shape[1];
+    p.shape[1] = a[node.attrs().get<bool>("transpose_a") ? 0 : 1];
+  } else {
+    p.dtype = node.attrs().get<DType>("T");
+    p.products = node.attrs().get<std::int64_t>("products");
+    p.shape[0] = node.attrs().get<std::int64_t>("n");
+    p.shape[1] = node.attrs().get<std::int64_t>("k");
+  }
+  return p;
+}
+
+std::optional<Workload> conv_workload(const NodeView& node, Workload::Kind kind) {
+  const Shape& x =
+      kind == Workload::Kind::conv_backward_data ? node.output().shape : node.input(0).shape;
+  const Shape& filter =
+      kind == Workload::Kind::conv_backward_filter ? node.output().shape : node.input(1).shape;
+  const graph::ops::ConvGeometry g = graph::ops::conv_geometry(node.attrs(), x, filter);
+  if (g.groups > 1) return std::nullopt;
+  const graph::ops::WindowAxis& h = g.window.height;
+  const graph::ops::WindowAxis& w = g.window.width;
+  Workload p{.kind = kind, .dtype = node.output().dtype};
+  if (p.dtype == DType::float16) p.products = node.attrs().get<std::int64_t>("float16_products");
+  p.shape = {h.output * w.output, g.inputs, g.outputs, h.size * w.size, h.stride * w.stride};
+  return p;
+}
+
+/// Squared distance of two shapes, in doublings of their extents.
+double squared_distance(const Workload::Extents& a, const Workload::Extents& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double doublings = std::log2(static_cast<double>(a[i]) / static_cast<double>(b[i]));
+    sum += doublings * doublings;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double Workload::flops() const {
+  // The stride is the last extent: it does not count.
+  const double product = kind == Kind::matmul || kind == Kind::pack
+                             ? static_cast<double>(shape[0]) * static_cast<double>(shape[1])
+                             : static_cast<double>(shape[0]) * static_cast<double>(shape[1]) *
+                                   static_cast<double>(shape[2]) * static_cast<double>(shape[3]);
+  return 2.0 * k_nominal_batch * product;
+}
+
+std::string_view name(Workload::Kind kind) {
+  switch (kind) {
+    case Workload::Kind::matmul:
+      return "matmul";
+    case Workload::Kind::pack:
+      return "pack";
+    case Workload::Kind::conv_forward:
+      return "conv_forward";
+    case Workload::Kind::conv_backward_data:
+      return "conv_backward_data";
+    case Workload::Kind::conv_backward_filter:
+      return "conv_backward_filter";
+  }
+  return "unknown";
+}
+
+std::optional<Workload> workload_of(const NodeView& node) {
+  const std::string& op = node.node.op;
+  std::optional<Workload> workload;
+  if (op == "MatMul" || op == "PackedMatMul" || op == "PackedMatMulUpdate") {
+    workload = matmul_workload(node);
+  } else if (op == "Conv2D" || op == "Conv2DBias") {
+    workload = conv_workload(node, Workload::Kind::conv_forward);
+  } else if (op == "Conv2DBackpropInput") {
+    workload = conv_workload(node, Workload::Kind::conv_backward_data);
+  } else if (op == "Conv2DBackpropFilter") {
+    workload = conv_workload(node, Workload::Kind::conv_backward_filter);
+  }
+  if (workload && workload->flops() == 0) return std::nullopt;
+  return workload;
+}
+
+CostModel::CostModel(std::string origin, std::vector<Sample> samples)
+    : origin_(std::move(origin)), samples_(std::move(samples)) {}
+
+CostModel CostModel::parse(const std::string& text, const std::string& file) {
+  CostModel model;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.starts_with("# ") && model.origin_.empty()) {
+      model.origin_ = line.substr(2);
+      continue;
+    }
+    if (line.empty() || line.starts_with('#')) continue;
+    std::istringstream words(line);
+    std::string kind, dtype;
+    Sample sample;
+    words >> kind >> dtype >> sample.workload.products;
+    for (std::int64_t& extent : sample.workload.shape) words >> extent;
+    words >> sample.seconds >> std::ws;
+    std::getline(words, sample.kernel);
+    const auto kind_at =
+        std::find_if(k_kinds.begin(), k_kinds.end(), [&](auto k) { return name(k) == kind; });
+    const std::optional<DType> parsed = dtype_named(dtype);
+    const auto& shape = sample.workload.shape;
+    if (kind_at == k_kinds.end() || !parsed || sample.kernel.empty() || !(sample.seconds > 0) ||
+        !std::isfinite(sample.seconds) ||
+        std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 1; })) {
+      throw UserError(
+          ErrorKind::data,
+          {file, number, 1, ""},
+          "no measurement of a kernel: a line holds a kind (matmul, pack, conv_forward, "
+          "conv_backward_data or conv_backward_filter), a dtype, the number of partial "
+          "products, five extents of at least 1, seconds above 0 and a kernel's name",
+          "halfstep tune writes this file anew");
+    }
+    sample.workload.kind = *kind_at;
+    sample.workload.dtype = *parsed;
+    model.samples_.push_back(std::move(sample));
+  }
+  return model;
+}
+
+std::string CostModel::text() const {
+  std::string text = fmt::format("# {}\n", origin_);
+  for (const Sample& sample : samples_) {
+    const Workload& p = sample.workload;
+    text += fmt::format("{} {} {} {} {:.3e} {}\n",
+                        name(p.kind),
+                        name(p.dtype),
+                        p.products,
+                        fmt::join(p.shape, " "),
+                        sample.seconds,
+                        sample.kernel);
+  }
+  return text;
+}
+
+std::optional<double> CostModel::seconds(std::string_view kernel, const Workload& workload) const {
+  double weights = 0, logarithms = 0;
+  for (const Sample& sample : samples_) {
+    const Workload& measured = sample.workload;
+    if (measured.kind != workload.kind || measured.dtype != workload.dtype ||
+        (measured.products != 0 && measured.products != workload.products) ||
+        sample.kernel != kernel) {
+      continue;
+    }
+    const double squared = squared_distance(measured.shape, workload.shape);
+    if (squared == 0) return sample.seconds;
+    const double weight = 1 / (squared * squared);
+    weights += weight;
+    logarithms += weight * std::log(sample.seconds / measured.flops());
+  }
+  if (weights == 0) return std::nullopt;
+  return workload.flops() * std::exp(logarithms / weights);
+}
+
+std::vector<CostModel::Prediction> CostModel::predictions(const Workload& workload) const {
+  std::vector<Prediction> all;
+  for (const Sample& sample : samples_) {
+    const auto known = [&](const Prediction& p) { return p.kernel == sample.kernel; };
+    if (std::any_of(all.begin(), all.end(), known)) continue;
+    if (const auto predicted = seconds(sample.kernel, workload)) {
+      all.push_back({sample.kernel, *predicted});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Prediction& a, const Prediction& b) {
+    return a.seconds < b.seconds;
+  });
+  return all;
+}
+
+Accepts packing_pays(const NodeView& product,
+                     std::string_view kernel,
+                     const Capabilities& capabilities) {
+  const std::optional<Workload> workload = workload_of(product);
+  if (!workload) return Accepts::no("an empty product");
+  const CostModel& costs = cost_model(capabilities);
+  std::optional<double> packed = costs.seconds(kernel, *workload);
+  if (!packed) {
+    return workload->shape[0] >= 16 && workload->shape[1] >= 32
+               ? Accepts::yes()
+               : Accepts::no("too small to pack, by rule: nothing was measured here");
+  }
+  Workload packing = *workload;
+  packing.kind = Workload::Kind::pack;
+  packing.shape[0] = 1;
+  for (const graph::Value& input : product.node.inputs) {
+    const graph::Node& producer = product.graph.node(input.node);
+    if (producer.op != "PackOperand") continue;
+    const auto times = costs.predictions(packing);
+    if (!times.empty()) *packed += times.front().seconds;
+  }
+  for (const CostModel::Prediction& other : costs.predictions(*workload)) {
+    if (other.kernel.starts_with("packed/") || other.seconds >= *packed) continue;
+    return Accepts::no(fmt::format("predicted {:.3g} us with packing, {} {:.3g} us",
+                                   *packed * 1e6,
+                                   other.kernel,
+                                   other.seconds * 1e6));
+  }
+  return Accepts::yes();
+}
+
+const CostModel& cost_model(const Capabilities& capabilities) {
+  return capabilities.costs ? *capabilities.costs : shipped_cost_model(capabilities.isa);
+}
+
+}  // namespace halfstep::backend

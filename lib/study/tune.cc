@@ -1,0 +1,322 @@
+#include "study/tune.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "backend/cpu/register_peak.h"
+#include "core/error.h"
+#include "core/philox.h"
+#include "core/tensor.h"
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
+
+namespace halfstep::study {
+namespace {
+
+using backend::Workload;
+using graph::Attrs;
+using graph::Value;
+using Ints = std::vector<std::int64_t>;
+
+/// Processor time of the calling thread: neighbours on the machine disturb it less than wall time.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Numbers in [-1, 1): units take less power, and so run faster, on zeros.
+Tensor random_tensor(const graph::TensorType& type) {
+  Tensor tensor(type.dtype, type.shape);
+  if (!is_floating(type.dtype)) return tensor;
+  Tensor wide(DType::float32, type.shape);
+  RandomStream random(1, 2);
+  for (float& x : wide.span<float>()) x = random.uniform() * 2 - 1;
+  convert(wide.view(), tensor.view());
+  return tensor;
+}
+
+/// One node on one kernel, with memory of its own.
+class PreparedNode {
+ public:
+  /// Inputs are random. Returns nothing where the kernel refuses the node.
+  static std::unique_ptr<PreparedNode> make(const backend::Backend& cpu,
+                                            const backend::Kernel& kernel,
+                                            const graph::Graph& graph,
+                                            int id) {
+    const backend::NodeView node{graph, graph.node(id)};
+    if (kernel.op != node.node.op || kernel.reference ||
+        (kernel.accepts && !kernel.accepts(node, cpu.capabilities))) {
+      return nullptr;
+    }
+    auto made = std::make_unique<PreparedNode>();
+    for (std::size_t i = 0; i < node.inputs(); ++i) made->add(made->in_, node.input(i));
+    for (std::size_t i = 0; i < node.outputs(); ++i) made->add(made->out_, node.output(i));
+    made->prepared_ = kernel.prepare(node, cpu.capabilities);
+    made->workspace_ = AlignedBuffer(made->prepared_.workspace_bytes);
+    return made;
+  }
+
+  void run() { prepared_.launch->run({in_, out_, workspace_.data()}); }
+  /// From now on input `i` is what `from` computes.
+  void read(std::size_t i, const PreparedNode& from) { in_[i] = from.out_[0]; }
+
+ private:
+  void add(std::vector<TensorView>& views, const graph::TensorType& type) {
+    tensors_.push_back(random_tensor(type));
+    views.push_back(tensors_.back().view());
+  }
+
+  backend::Prepared prepared_;
+  AlignedBuffer workspace_;
+  std::vector<Tensor> tensors_;
+  std::vector<TensorView> in_, out_;
+};
+
+/// A kernel on a workload, ready to be timed.
+struct Candidate {
+  std::string kernel;
+  std::int64_t products = 0;  ///< as in CostModel::Sample
+  std::unique_ptr<PreparedNode> node = {};
+  std::vector<std::unique_ptr<PreparedNode>> operands = {};  ///< what the node reads
+  double scale = 1;  ///< from the images that are computed to k_nominal_batch
+  double best = std::numeric_limits<double>::infinity();
+  double best_disturbed = std::numeric_limits<double>::infinity();
+};
+
+/// Whether a kernel's time depends on the partial products of a float16 product.
+bool splits(std::string_view kernel, DType dtype) {
+  return dtype == DType::float16 &&
+         (kernel.ends_with("by halves") || kernel.starts_with("packed/amx"));
+}
+
+/// MatMul and PackedMatMul of [k_nominal_batch, k] x [k, n], or PackOperand of [k_nominal_batch,
+/// k].
+void add_matmuls(const backend::Backend& cpu, const Workload& w, std::vector<Candidate>& all) {
+  constexpr std::int64_t m = backend::k_nominal_batch;
+  const std::int64_t n = w.shape[0], k = w.shape[1];
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  const Value x = b.placeholder("x", w.dtype, {m, k}), y = b.placeholder("y", w.dtype, {k, n});
+  const int plain = b.add_node("MatMul", {x, y}, {});
+  const auto pack = [&](Value value, const char* side) {
+    return b.add("PackOperand",
+                 {value},
+                 {{"dtype", w.dtype}, {"side", std::string(side)}, {"transpose", false}});
+  };
+  const bool packs = w.dtype != DType::float32;
+  const Value left = packs ? pack(x, "a") : x, right = packs ? pack(y, "b") : y;
+  int packed = -1;
+  if (packs) {
+    packed = b.add_node("PackedMatMul",
+                        {left, right},
+                        {{"T", w.dtype},
+                         {"Targs", std::vector<DType>{}},
+                         {"Tresults", std::vector<DType>{w.dtype}},
+                         {"m", m},
+                         {"n", n},
+                         {"k", k},
+                         {"products", w.products},
+                         {"forms", std::string("r")}});
+  }
+  const auto packing = [&](Value value) {
+    for (const backend::Kernel& kernel : cpu.kernels) {
+      if (auto node = PreparedNode::make(cpu, kernel, graph, value.node)) return node;
+    }
+    return std::unique_ptr<PreparedNode>();
+  };
+  for (const backend::Kernel& kernel : cpu.kernels) {
+    if (w.kind == Workload::Kind::pack) {
+      if (!packs) return;
+      if (auto node = PreparedNode::make(cpu, kernel, graph, left.node)) {
+        all.push_back({.kernel = std::string(kernel.name), .node = std::move(node)});
+      }
+    } else if (auto node = PreparedNode::make(cpu, kernel, graph, plain)) {
+      all.push_back({.kernel = std::string(kernel.name), .node = std::move(node)});
+    } else if (auto product = packs ? PreparedNode::make(cpu, kernel, graph, packed) : nullptr) {
+      Candidate c{.kernel = std::string(kernel.name),
+                  .products = splits(kernel.name, w.dtype) ? w.products : 0,
+                  .node = std::move(product)};
+      for (const Value operand : {left, right}) {
+        c.operands.push_back(packing(operand));
+        c.operands.back()->run();
+        c.node->read(c.operands.size() - 1, *c.operands.back());
+      }
+      all.push_back(std::move(c));
+    }
+  }
+}
+
+void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vector<Candidate>& all) {
+  const auto [pixels, inputs, outputs, taps, strides] = w.shape;
+  const auto root = [](std::int64_t square) {
+    std::int64_t side = 1;
+    while (side * side < square) ++side;
+    return side;
+  };
+  const std::int64_t size = root(pixels), tap = root(taps), stride = root(strides);
+  // Fewer images of a large workload: kernels go through images one by one.
+  constexpr double k_most_flops = 1e9;
+  std::int64_t batch = backend::k_nominal_batch;
+  while (batch > 8 &&
+         w.flops() / backend::k_nominal_batch * static_cast<double>(batch) > k_most_flops)
+    batch /= 2;
+  const Shape x{batch, size * stride, size * stride, inputs};
+  const Shape filter{tap, tap, inputs, outputs};
+  const Shape y{batch, size, size, outputs};
+  Attrs attrs{{"strides", Ints{1, stride, stride, 1}}, {"padding", std::string("SAME")}};
+  if (w.dtype == DType::float16) attrs.set("float16_products", w.products);
+
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  const auto number = [&](const Shape& shape) { return b.placeholder("v", w.dtype, shape); };
+  const auto sizes = [&](const Shape& shape) { return b.ints({shape.begin(), shape.end()}); };
+  int id = -1;
+  if (w.kind == Workload::Kind::conv_backward_data) {
+    const Value s = sizes(x), f = number(filter), dy = number(y);
+    id = b.add_node("Conv2DBackpropInput", {s, f, dy}, attrs);
+  } else if (w.kind == Workload::Kind::conv_backward_filter) {
+    const Value v = number(x), s = sizes(filter), dy = number(y);
+    id = b.add_node("Conv2DBackpropFilter", {v, s, dy}, attrs);
+  } else {
+    const Value v = number(x), f = number(filter);
+    id = b.add_node("Conv2D", {v, f}, attrs);
+  }
+  for (const backend::Kernel& kernel : cpu.kernels) {
+    auto node = PreparedNode::make(cpu, kernel, graph, id);
+    if (!node) continue;
+    Candidate c;
+    c.kernel = kernel.name;
+    c.products = splits(kernel.name, w.dtype) ? w.products : 0;
+    c.scale = static_cast<double>(backend::k_nominal_batch) / static_cast<double>(batch);
+    c.node = std::move(node);
+    all.push_back(std::move(c));
+  }
+}
+
+std::vector<Candidate> candidates(const backend::Backend& cpu, const Workload& workload) {
+  std::vector<Candidate> all;
+  if (workload.kind == Workload::Kind::matmul || workload.kind == Workload::Kind::pack) {
+    add_matmuls(cpu, workload, all);
+  } else {
+    add_convolutions(cpu, workload, all);
+  }
+  return all;
+}
+
+/// Of several runs in `budget` seconds, the shortest.
+double time_once(Candidate& c) {
+  constexpr double k_budget = 1e-3;
+  double best = std::numeric_limits<double>::infinity(), spent = 0;
+  do {
+    const double start = thread_seconds();
+    c.node->run();
+    const double seconds = thread_seconds() - start;
+    best = std::min(best, seconds);
+    spent += std::max(seconds, 1e-7);
+  } while (spent < k_budget);
+  return best * c.scale;
+}
+
+}  // namespace
+
+std::vector<Workload> tuned_workloads() {
+  std::vector<Workload> all;
+  const auto add = [&](Workload w) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      w.dtype = dtype;
+      w.products = 1;
+      if (dtype != DType::float16) all.push_back(w);
+      for (w.products = 3; dtype == DType::float16 && w.products <= 4; ++w.products) {
+        all.push_back(w);
+      }
+    }
+  };
+  for (const std::int64_t k : {8, 32, 64, 128, 784, 2048}) {
+    add({.kind = Workload::Kind::pack, .shape = {1, k, 1, 1, 1}});
+  }
+  for (const std::int64_t n : {1, 8, 10, 32, 64, 128, 512, 2048}) {
+    for (const std::int64_t k : {8, 32, 64, 128, 784, 2048}) {
+      add({.kind = Workload::Kind::matmul, .shape = {n, k, 1, 1, 1}});
+    }
+  }
+  struct Conv {
+    std::int64_t size, inputs, outputs, tap, stride;
+  };
+  // Outputs of size x size pixels: first layers, the stages of small residual nets, 1 x 1 layers.
+  constexpr Conv k_convs[] = {
+      {14, 1, 16, 5, 2},  {28, 1, 8, 3, 1},    {28, 1, 16, 3, 1},    {28, 1, 32, 3, 1},
+      {32, 3, 16, 3, 1},  {32, 3, 32, 3, 1},   {32, 3, 64, 3, 1},    {16, 3, 32, 3, 2},
+      {28, 8, 8, 3, 1},   {28, 8, 16, 3, 1},   {28, 16, 16, 3, 1},   {14, 16, 32, 3, 2},
+      {14, 16, 32, 1, 2}, {14, 32, 32, 3, 1},  {26, 32, 64, 3, 1},   {14, 32, 64, 3, 1},
+      {7, 32, 64, 3, 2},  {7, 32, 64, 1, 2},   {14, 64, 64, 3, 1},   {7, 64, 64, 3, 1},
+      {7, 64, 128, 3, 1}, {7, 128, 128, 3, 1}, {28, 128, 128, 3, 1}, {14, 256, 256, 3, 1},
+      {28, 64, 64, 1, 1}, {28, 64, 256, 1, 1}, {28, 256, 64, 1, 1},  {14, 16, 64, 1, 1},
+      {14, 6, 16, 5, 1},  {28, 16, 32, 5, 1},  {7, 16, 16, 3, 1},    {28, 24, 40, 3, 1}};
+  for (const Conv& c : k_convs) {
+    for (const auto kind : {Workload::Kind::conv_forward,
+                            Workload::Kind::conv_backward_data,
+                            Workload::Kind::conv_backward_filter}) {
+      add({.kind = kind,
+           .shape = {c.size * c.size, c.inputs, c.outputs, c.tap * c.tap, c.stride * c.stride}});
+    }
+  }
+  return all;
+}
+
+TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
+  require(cpu.capabilities.threads == 1, "kernels are timed on one thread");
+  // A burst below this share of the best one: the core is shared, or its clock is low.
+  constexpr double k_full_rate = 0.85;
+  TuneResult result;
+  double peak = 0;
+  const auto burst_rate = [&] {
+    const double start = thread_seconds();
+    const double flops = backend::cpu::run_register_burst(cpu.capabilities.isa);
+    const double rate = flops / std::max(thread_seconds() - start, 1e-9);
+    peak = std::max(peak, rate);
+    return rate;
+  };
+  for (int i = 0; i < 50; ++i) burst_rate();
+
+  const std::vector<Workload> workloads = tuned_workloads();
+  for (std::size_t at = 0; at < workloads.size(); ++at) {
+    if (options.stop && options.stop()) {
+      result.stopped = true;
+      break;
+    }
+    if (options.progress) options.progress(at, workloads.size());
+    std::vector<Candidate> kernels = candidates(cpu, workloads[at]);
+    // Kernels whose time does not depend on partial products are timed with three of them.
+    if (workloads[at].dtype == DType::float16 && workloads[at].products == 4) {
+      std::erase_if(kernels, [](const Candidate& c) { return c.products == 0; });
+    }
+    for (Candidate& c : kernels) c.node->run();
+    // Twice as many turns where the processor was never at its full rate.
+    const auto disturbed = [](const Candidate& c) { return std::isinf(c.best); };
+    for (int turn = 0; turn < 2 * options.rounds; ++turn) {
+      if (turn >= options.rounds && std::none_of(kernels.begin(), kernels.end(), disturbed)) break;
+      for (Candidate& c : kernels) {
+        const double before = burst_rate();
+        const double seconds = time_once(c);
+        const double after = burst_rate();
+        double& best = std::min(before, after) >= k_full_rate * peak ? c.best : c.best_disturbed;
+        best = std::min(best, seconds);
+      }
+    }
+    for (const Candidate& c : kernels) {
+      if (disturbed(c)) ++result.disturbed;
+      Workload measured = workloads[at];
+      measured.products = measured.dtype == DType::float16 ? c.products : 1;
+      result.samples.push_back({c.kernel, measured, disturbed(c) ? c.best_disturbed : c.best});
+    }
+  }
+  result.peak_gflops = peak * 1e-9;
+  return result;
+}
+
+}  // namespace halfstep::study

@@ -1,0 +1,41 @@
+#pragma once
+// Measures the kernels of a processor for its cost model (backend/cost_model.h).
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cost_model.h"
+
+namespace halfstep::study {
+
+struct TuneOptions {
+  /// Turns in which all kernels of a workload are timed one after the other. The best turn counts.
+  int rounds = 5;
+  /// Told of each workload before it is measured.
+  std::function<void(std::size_t done, std::size_t all)> progress;
+  /// Asked between workloads; true ends the measurement.
+  std::function<bool()> stop;
+};
+
+struct TuneResult {
+  /// Processor time of one thread, for k_nominal_batch samples.
+  std::vector<backend::CostModel::Sample> samples;
+  double peak_gflops = 0;  ///< of registers, by the strongest unit: the best burst
+  /// Of `samples`, how many were never timed between two bursts near the peak (at least 85 %).
+  std::size_t disturbed = 0;
+  bool stopped = false;
+};
+
+/// Times every kernel of `cpu` on matrix products and convolutions of many shapes in float32,
+/// bfloat16 and float16, on the calling thread: random data, float16 by 3 and by 4 partial products,
+/// packing of activations included. A burst of register arithmetic before and after each timing
+/// tells whether the processor was at its full rate: a virtual processor whose core another tenant
+/// uses is slower for seconds at a time, at the same clock and without stolen time.
+TuneResult tune(const backend::Backend& cpu, const TuneOptions& options);
+
+/// The workloads that tune() times.
+std::vector<backend::Workload> tuned_workloads();
+
+}  // namespace halfstep::study
