@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "backend/cpu/onednn/api.h"
 #include "core/parallel.h"
 #include "core/philox.h"
 #include "graph/builder.h"
@@ -90,7 +91,7 @@ RawMatmul::RawMatmul(const Product& p, DType dtype, bool any)
   };
   const auto a = desc(p.m, p.k, p.ta), b = desc(p.k, p.n, p.tb), y = desc(p.m, p.n, false);
   const Memory::desc free({p.k, p.n}, type, Memory::format_tag::any);
-  const dnnl::matmul::primitive_desc how(dnnl::matmul::desc(a, any ? free : b, y), engine_);
+  const auto how = backend::cpu::onednn::matmul(engine_, a, any ? free : b, y);
   matmul_ = dnnl::matmul(how);
   a_ = filled(a, dtype);
   b_ = filled(b, dtype);

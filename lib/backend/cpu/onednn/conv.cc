@@ -9,8 +9,10 @@
 // therefore one of bfloat16 with three or four times the terms: channels of x and filter forward,
 // of dy and filter towards the input, images towards the filter.
 
+#include <optional>
 #include <string>
 
+#include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/limit.h"
 #include "backend/cpu/onednn/program.h"
 #include "backend/cpu/onednn/rows.h"
@@ -25,7 +27,7 @@ using graph::ops::WindowAxis;
 /// A convolution in oneDNN's words.
 struct Conv {
   dnnl::memory::dims x, w, y;  ///< [N,C,H,W], [G,O/G,C/G,h,w] or [O,C,h,w], [N,O,H,W]
-  dnnl::memory::dims strides, dilations, before, after;
+  ConvWindow window;
   bool grouped = false;
   bool biased = false;
   /// Products of halves that make a product of values.
@@ -55,10 +57,10 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
   c.y = {g.batch, g.outputs, h.output, w.output};
   c.w = {g.group_outputs, g.group_inputs, h.size, w.size};
   if (c.grouped) c.w.insert(c.w.begin(), g.groups);
-  c.strides = {h.stride, w.stride};
-  c.dilations = {h.dilation - 1, w.dilation - 1};
-  c.before = {h.pad_before, w.pad_before};
-  c.after = {h.pad_after, w.pad_after};
+  c.window = {.strides = {h.stride, w.stride},
+              .dilations = {h.dilation - 1, w.dilation - 1},
+              .before = {h.pad_before, w.pad_before},
+              .after = {h.pad_after, w.pad_after}};
   if (arithmetic == Arithmetic::split) {
     c.products = node.attrs().get<std::int64_t>("float16_products");
     // The axes that are summed over: input channels, output channels, images.
@@ -73,13 +75,11 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
 /// What the primitive may choose itself.
 enum class Freedom { weights, all };
 
-struct Descs {
-  dnnl::memory::desc x, w, y;
-  dnnl::memory::desc bias{};  ///< empty where there is none
-};
+/// The tensor that is summed, or none where all are described as operands.
+using Summed = std::optional<Result>;
 
-constexpr Role role(Result tensor, Result result) {
-  return tensor == result ? Role::result : Role::operand;
+constexpr Role role(Result tensor, Summed summed) {
+  return tensor == summed ? Role::result : Role::operand;
 }
 
 /// 16 channels last are also one block of 16, and one channel lies alike in every order. Between
@@ -91,28 +91,34 @@ bool reads_as_blocks(const Program& program, const Conv& c, Result result) {
 }
 
 /// The tensors as they lie in memory.
-Descs stored(const Program& program, const Conv& c, Result result) {
-  const Role w = role(Result::w, result);
-  Descs d{program.dense(c.x, {0, 2, 3, 1}, role(Result::x, result)),
-          c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}, w) : program.dense(c.w, {2, 3, 1, 0}, w),
-          program.dense(c.y, {0, 2, 3, 1}, role(Result::y, result))};
+ConvDescs stored(const Program& program, const Conv& c, Result result, Summed summed) {
+  const Role w = role(Result::w, summed);
+  ConvDescs d{
+      program.dense(c.x, {0, 2, 3, 1}, role(Result::x, summed)),
+      c.grouped ? program.dense(c.w, {3, 4, 2, 0, 1}, w) : program.dense(c.w, {2, 3, 1, 0}, w),
+      program.dense(c.y, {0, 2, 3, 1}, role(Result::y, summed))};
   if (reads_as_blocks(program, c, result)) {
     using tag = dnnl::memory::format_tag;
     const tag x = c.x[1] == 1 ? tag::nchw : tag::nChw16c;
-    d.x = program.tagged(c.x, x, role(Result::x, result));
-    d.y = program.tagged(c.y, tag::nChw16c, role(Result::y, result));
+    d.x = program.tagged(c.x, x, role(Result::x, summed));
+    d.y = program.tagged(c.y, tag::nChw16c, role(Result::y, summed));
   }
   // Of the result's dtype: what is added to sums is not taken apart.
   if (c.biased) d.bias = program.dense({c.y[1]}, {0}, Role::result);
   return d;
 }
 
-Descs wanted(const Program& program, const Conv& c, Result result, Freedom freedom) {
-  Descs d = stored(program, c, result);
-  d.w = program.any(c.w, role(Result::w, result));
+ConvDescs stored(const Program& program, const Conv& c, Result result) {
+  return stored(program, c, result, result);
+}
+
+ConvDescs wanted(
+    const Program& program, const Conv& c, Result result, Freedom freedom, Summed summed) {
+  ConvDescs d = stored(program, c, result, summed);
+  d.w = program.any(c.w, role(Result::w, summed));
   if (freedom == Freedom::all) {
-    d.x = program.any(c.x, role(Result::x, result));
-    d.y = program.any(c.y, role(Result::y, result));
+    d.x = program.any(c.x, role(Result::x, summed));
+    d.y = program.any(c.y, role(Result::y, summed));
   }
   return d;
 }
@@ -121,6 +127,7 @@ Descs wanted(const Program& program, const Conv& c, Result result, Freedom freed
 /// halves with the same index meet; the fourth is low by low.
 enum class Side { left, right };
 Program::Memory operand(Program& program,
+                        const NodeView& node,
                         std::size_t port,
                         const dnnl::memory::desc& desc,
                         const Conv& c,
@@ -128,9 +135,8 @@ Program::Memory operand(Program& program,
                         Side side) {
   if (c.products == 1) return program.input(port, desc);
   using vector::Half;
-  Split split{.outer = 1, .inner = inner, .parts = {Half::high}};
-  for (const dnnl::memory::dim extent : desc.dims()) split.outer *= extent;
-  split.outer /= c.products * inner;
+  Split split{
+      .outer = node.input(port).shape.elements() / inner, .inner = inner, .parts = {Half::high}};
   if (side == Side::left) {
     split.parts.insert(split.parts.end(), {Half::high, Half::low, Half::low});
   } else {
@@ -140,55 +146,25 @@ Program::Memory operand(Program& program,
   return program.split_input(port, desc, std::move(split));
 }
 
-dnnl::convolution_forward::primitive_desc forward(const Conv& c, const Descs& d) {
-  return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training,
-                                          dnnl::algorithm::convolution_direct,
-                                          d.x,
-                                          d.w,
-                                          d.bias,
-                                          d.y,
-                                          c.strides,
-                                          c.dilations,
-                                          c.before,
-                                          c.after),
-          attributes(),
-          engine()};
+auto forward(const Program& program, const Conv& c, Freedom freedom) {
+  return convolution_forward(wanted(program, c, Result::y, freedom, Result::y), c.window);
 }
 
 /// The forward convolution that a gradient asks for, of operands alone.
-dnnl::convolution_forward::primitive_desc hint(const Conv& c,
-                                               Descs d,
-                                               const dnnl::memory::desc& operand) {
-  for (dnnl::memory::desc* desc : {&d.x, &d.w, &d.y}) desc->data.data_type = operand.data.data_type;
-  return forward(c, d);
+auto hint(const Program& program, const Conv& c, Result result, Freedom freedom) {
+  return convolution_forward(wanted(program, c, result, freedom, std::nullopt), c.window);
 }
 
-dnnl::convolution_backward_data::primitive_desc backward_data(const Conv& c, const Descs& d) {
-  return {dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct,
-                                                d.x,
-                                                d.w,
-                                                d.y,
-                                                c.strides,
-                                                c.dilations,
-                                                c.before,
-                                                c.after),
-          attributes(),
-          engine(),
-          hint(c, d, d.w)};
+auto backward_data(const Program& program, const Conv& c, Freedom freedom) {
+  return convolution_backward_data(wanted(program, c, Result::x, freedom, Result::x),
+                                   c.window,
+                                   hint(program, c, Result::x, freedom));
 }
 
-dnnl::convolution_backward_weights::primitive_desc backward_weights(const Conv& c, const Descs& d) {
-  return {dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct,
-                                                   d.x,
-                                                   d.w,
-                                                   d.y,
-                                                   c.strides,
-                                                   c.dilations,
-                                                   c.before,
-                                                   c.after),
-          attributes(),
-          engine(),
-          hint(c, d, d.x)};
+auto backward_weights(const Program& program, const Conv& c, Freedom freedom) {
+  return convolution_backward_weights(wanted(program, c, Result::w, freedom, Result::w),
+                                      c.window,
+                                      hint(program, c, Result::w, freedom));
 }
 
 /// How an implementation fares: loops, a lowering to gemm, or code generated for the shape.
@@ -208,10 +184,10 @@ bool breaks_pairs(const Program& program, const Conv& c, Result result) {
 /// kind.
 template <class Make>
 auto choose(const Program& program, const Conv& c, Result result, const Make& make) {
-  auto plain = make(c, wanted(program, c, result, Freedom::weights));
+  auto plain = make(program, c, Freedom::weights);
   const int best = breaks_pairs(program, c, result) ? 0 : rank(plain.impl_info_str());
   if (best == 2) return plain;
-  auto free = make(c, wanted(program, c, result, Freedom::all));
+  auto free = make(program, c, Freedom::all);
   return rank(free.impl_info_str()) > best ? free : plain;
 }
 
@@ -220,11 +196,11 @@ Prepared build_forward(const NodeView& node,
                        Arithmetic arithmetic) {
   const Conv c = conv(node, Result::y, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c, Result::y);
+  const ConvDescs user = stored(program, c, Result::y);
   const auto how = choose(program, c, Result::y, forward);
   const std::int64_t channels = node.input(0).shape[3];
-  const auto left = operand(program, 0, user.x, c, channels, Side::left);
-  const auto right = operand(program, 1, user.w, c, channels * c.w[0], Side::right);
+  const auto left = operand(program, node, 0, user.x, c, channels, Side::left);
+  const auto right = operand(program, node, 1, user.w, c, channels * c.w[0], Side::right);
   const auto x = program.in_layout(left, how.src_desc());
   const auto w = program.in_layout(right, how.weights_desc());
   const auto y = program.for_layout(program.output(0, user.y), how.dst_desc());
@@ -240,11 +216,11 @@ Prepared build_backward_data(const NodeView& node,
                              Arithmetic arithmetic) {
   const Conv c = conv(node, Result::x, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c, Result::x);
+  const ConvDescs user = stored(program, c, Result::x);
   const auto how = choose(program, c, Result::x, backward_data);
   const std::int64_t channels = node.input(2).shape[3];
-  const auto right = operand(program, 1, user.w, c, channels, Side::right);
-  const auto left = operand(program, 2, user.y, c, channels, Side::left);
+  const auto right = operand(program, node, 1, user.w, c, channels, Side::right);
+  const auto left = operand(program, node, 2, user.y, c, channels, Side::left);
   const auto w = program.in_layout(right, how.weights_desc());
   const auto dy = program.in_layout(left, how.diff_dst_desc());
   const auto dx = program.for_layout(program.output(0, user.x), how.diff_src_desc());
@@ -259,10 +235,12 @@ Prepared build_backward_weights(const NodeView& node,
                                 Arithmetic arithmetic) {
   const Conv c = conv(node, Result::w, arithmetic);
   Program program(node, arithmetic, capabilities);
-  const Descs user = stored(program, c, Result::w);
+  const ConvDescs user = stored(program, c, Result::w);
   const auto how = choose(program, c, Result::w, backward_weights);
-  const auto left = operand(program, 0, user.x, c, node.input(0).shape.elements(), Side::left);
-  const auto right = operand(program, 2, user.y, c, node.input(2).shape.elements(), Side::right);
+  const auto left =
+      operand(program, node, 0, user.x, c, node.input(0).shape.elements(), Side::left);
+  const auto right =
+      operand(program, node, 2, user.y, c, node.input(2).shape.elements(), Side::right);
   const auto x = program.in_layout(left, how.src_desc());
   const auto dy = program.in_layout(right, how.diff_dst_desc());
   const auto dw = program.for_layout(program.output(0, user.w), how.diff_weights_desc());

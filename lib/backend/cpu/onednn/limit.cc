@@ -1,6 +1,6 @@
 #include "backend/cpu/onednn/limit.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
+#include "backend/cpu/onednn/api.h"
 
 namespace halfstep::backend::cpu::onednn {
 
@@ -18,7 +18,7 @@ void limit(Isa isa) {
       case Isa::amx:
         break;
     }
-    return dnnl::cpu_isa::all;
+    return unlimited_isa();
   }();
   // Refused once a primitive exists; effective_isa() tells the truth in any case.
   (void)dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(cap));

@@ -1,6 +1,7 @@
 // product = op(a) op(b) with op the identity or the transposition, as strides.
 // Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
 
+#include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"
 #include "backend/cpu/onednn/rows.h"
 
@@ -54,8 +55,7 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
   const bool is_bfloat16 =
       arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16;
   const bool pack = pack_b(p, is_bfloat16);
-  const dnnl::matmul::primitive_desc how(
-      dnnl::matmul::desc(a, pack ? program.any(p.b) : b, y), attributes(), engine());
+  const auto how = matmul(engine(), a, pack ? program.any(p.b) : b, y, attributes());
   const Program::Memory src = program.input(0, a);
   const Program::Memory weights = program.in_layout(program.input(1, b), how.weights_desc());
   const Program::Memory dst = program.output(0, y);

@@ -1,7 +1,7 @@
 #pragma once
 // A node as a short run of oneDNN primitives. Memory objects are made when the node is prepared;
 // run() only puts addresses into them. Every use of oneDNN's API that a newer version could break
-// is in this folder.
+// is in this folder; what versions 2 and 3 call differently is in api.h.
 
 #include <initializer_list>
 #include <memory>
