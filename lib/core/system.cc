@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,7 +63,9 @@ std::string cpu_model() {
     const std::size_t colon = line.find(": ");
     return colon == std::string::npos ? "" : line.substr(colon + 2);
   }
-  return "";
+  // ARM's list of processors names none.
+  utsname system{};
+  return uname(&system) == 0 ? system.machine : "";
 }
 
 std::array<double, 3> load_average() {
