@@ -53,6 +53,7 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
     hardware.gpu = arch;
   } else if (const auto isa = backend::isa_named(arch)) {
     hardware.backend.capabilities.isa = *isa;
+    hardware.backend.capabilities.costs = nullptr;
   } else {
     const std::vector<std::string> known{
         "baseline", "avx2", "avx512", "avx512_bf16", "amx", "sm_70", "sm_80", "sm_90"};

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "backend/cost_model.h"
 #include "backend/cuda/rows.h"
 #include "passes/prune.h"
 #include "report/explain_hints.h"
@@ -64,8 +65,9 @@ KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
 
 class Explainer {
  public:
-  Explainer(train::Session& session, KernelNames launches)
-      : graph_(passes::prune(session.prepared().graph)),
+  Explainer(train::Session& session, KernelNames launches, bool pretends_gpu)
+      : pretends_gpu_(pretends_gpu),
+        graph_(passes::prune(session.prepared().graph)),
         backend_(session.backend()),
         decisions_(by_node(session.prepared().rewrite)),
         op_of_(static_cast<std::size_t>(graph_.size()), -1),
@@ -103,6 +105,7 @@ class Explainer {
       op.row.reason = it->second->reason;
     }
     find_kernel(id, op);
+    predict(node, op);
     for (const graph::TensorType& type : node.outputs) {
       if (!is_floating(type.dtype)) continue;
       op.bytes += bytes_of(type);
@@ -140,6 +143,15 @@ class Explainer {
     if (into != id) op.fused_into = name;
   }
 
+  void predict(const Node& node, ExplainedOp& op) const {
+    if (backend_.device || pretends_gpu_ || !is_half_name(op.row.compute_dtype)) return;
+    const auto workload = backend::workload_of({graph_, node});
+    if (!workload) return;
+    for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
+      op.predicted.emplace_back(p.kernel, p.seconds);
+    }
+  }
+
   /// The product that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
   int summing_product(int id) const {
     const Node& node = graph_.node(id);
@@ -167,6 +179,7 @@ class Explainer {
     return -1;
   }
 
+  bool pretends_gpu_;
   Graph graph_;
   const backend::Backend& backend_;
   std::map<std::string, const train::RewriteDecision*> decisions_;
@@ -213,9 +226,10 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.arch = gpu.empty() ? arch_of(session.backend().capabilities) : gpu;
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
-  e.ops =
-      Explainer(session, gpu.empty() ? kernels_of(plan) : kernels_on(gpu, session.prepared().graph))
-          .run();
+  e.ops = Explainer(session,
+                    gpu.empty() ? kernels_of(plan) : kernels_on(gpu, session.prepared().graph),
+                    !gpu.empty())
+              .run();
   add_up(e);
   e.hints = hints(session, e);
   return e;
@@ -237,6 +251,10 @@ Json to_json(const Explanation& e) {
     ops[i]["cause"] = or_null(op.cause);
     ops[i]["bytes"] = number(op.bytes);
     ops[i]["cast_bytes"] = number(op.cast_bytes);
+    Json& predicted = ops[i]["predicted"] = Json::array();
+    for (const auto& [kernel, seconds] : op.predicted) {
+      predicted.push_back({{"kernel", utf8(kernel)}, {"seconds", number(seconds)}});
+    }
   }
   Json hints = Json::array();
   for (const Hint& hint : e.hints) {

@@ -209,6 +209,26 @@ std::string sums(const Explanation& e) {
   return text;
 }
 
+/// What the cost model predicts where a 16-bit op is widened to float32 because that is faster;
+/// for every op with a choice if `verbose`.
+std::string predictions(const Explanation& e, bool verbose) {
+  std::string text;
+  for (const ExplainedOp& op : e.ops) {
+    if (op.predicted.size() < 2) continue;
+    if (!verbose && !op.row.kernel.ends_with("by float32")) continue;
+    std::string times;
+    for (const auto& [kernel, seconds] : op.predicted) {
+      times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
+    }
+    text += fact("predicted",
+                 fmt::format("{} runs on {}: {} (one thread, 128 samples)",
+                             op.row.name,
+                             op.row.kernel,
+                             times));
+  }
+  return text;
+}
+
 std::string title(const Explanation& e) {
   return fmt::format("{}, {}, batch {}",
                      e.policy,
@@ -244,6 +264,7 @@ std::string to_table(const Explanation& e, bool verbose) {
   std::string text = title(e) + "\n\n" + page.text() + "\n";
   if (!verbose) text += fact("backward", other_phases(e));
   text += sums(e);
+  text += predictions(e, verbose);
   for (const Hint& hint : e.hints) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);

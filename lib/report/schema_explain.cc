@@ -123,7 +123,12 @@ Json explain() {
       {"step", text("of the rewrite that decided; policy without one")},
       {"cause", nullable(text("op that decided or stands in the way"))},
       {"bytes", number("of its floating outputs")},
-      {"cast_bytes", number("read and written, when it casts between floating dtypes")}};
+      {"cast_bytes", number("read and written, when it casts between floating dtypes")},
+      {"predicted",
+       array(object({{"kernel", text("that could run it")},
+                     {"seconds", number("of one thread for 128 samples")}},
+                    "one prediction"),
+             "by the cost model of the CPU, the fastest first; empty for other ops and devices")}};
   for (const Member& member : more) {
     op["items"]["properties"][std::string(member.name)] = member.schema;
     op["items"]["required"].push_back(member.name);
