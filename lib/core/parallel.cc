@@ -26,14 +26,14 @@ int available_processors() {
 }
 
 int thread_count() {
-  static const int detected = std::min(available_processors(), k_most_threads);
+  static const int detected = std::min(available_processors(), k_max_threads);
   const int n = g_thread_count.load();
   return n > 0 ? n : detected;
 }
 
 void set_thread_count(int n) {
   require(n >= 1, "thread count {}", n);
-  g_thread_count.store(std::min(n, k_most_threads));
+  g_thread_count.store(std::min(n, k_max_threads));
 }
 
 void parallel_for(std::int64_t n,
@@ -42,12 +42,12 @@ void parallel_for(std::int64_t n,
   if (n <= 0) return;
   const std::int64_t parts =
       std::clamp<std::int64_t>(n / std::max<std::int64_t>(grain, 1), 1, thread_count());
-  if (parts == 1 || team_place().inside) {
+  if (parts == 1 || team_member().in_team) {
     body(0, n);
     return;
   }
   const auto part = [&](int i) { body(n * i / parts, n * (i + 1) / parts); };
-  if (run_team(static_cast<int>(parts), Team::any_order, part)) return;
+  if (run_team(static_cast<int>(parts), Team::independent, part)) return;
   for (int i = 0; i < static_cast<int>(parts); ++i) part(i);
 }
 

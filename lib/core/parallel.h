@@ -1,5 +1,5 @@
 #pragma once
-// The one door to threads.
+// Loops on several threads. All threads of halfstep's kernels, oneDNN's among them, come from here.
 
 #include <cstdint>
 #include <memory>
@@ -27,10 +27,11 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-/// Threads that parallel_for may use; at least 1.
+/// Threads that a parallel_for may be cut for; at least 1. Unless set, available_processors().
+/// Where the system refuses to start so many, fewer threads do the same pieces.
 int thread_count();
 
-/// Sets thread_count(), of which oneDNN learns too. Errors: InternalError if n < 1.
+/// Sets thread_count() for all threads of the process; starts none. Errors: InternalError if n < 1.
 void set_thread_count(int n);
 
 /// Processors this process may use: affinity mask, capped by the cgroup's CPU quota; at least 1.
@@ -38,7 +39,8 @@ int available_processors();
 
 /// Calls body(begin, end) on disjoint ranges that cover [0, n). The cut depends on n, grain and
 /// thread_count() alone; ranges hold at least `grain` elements, so small work stays on one thread.
-/// The body must not throw.
+/// Inside another parallel_for the body gets [0, n) at once; while another thread runs a team the
+/// calling thread does all ranges. The body must not throw.
 void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);

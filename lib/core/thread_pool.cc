@@ -5,29 +5,33 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/pause.h"
 
 namespace halfstep {
 namespace {
 
-thread_local TeamPlace t_place;
+thread_local TeamMember t_member;
 
 /// Longer than the serial work between two loops of a step, and far below a scheduler's time slice.
 constexpr std::chrono::microseconds k_spin{200};
 
-/// Returns what `word` holds as soon as that is not `old`. Spins only as long as may_spin() says
-/// that the thread that changes the word can run meanwhile.
+/// Blocks until `word` no longer holds `old`; returns the new value. Spins only while may_spin()
+/// says that the thread that will change the word can run at the same time. Whoever changes the
+/// word must do so by a seq_cst operation and notify afterwards.
 template <class MaySpin>
 std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word,
                               std::uint32_t old,
                               MaySpin may_spin) {
-  constexpr int k_looks_per_clock = 32;
+  constexpr int k_loads_per_clock_read = 32;
   const auto begin = std::chrono::steady_clock::now();
   while (may_spin() && std::chrono::steady_clock::now() - begin < k_spin) {
-    for (int look = 0; look < k_looks_per_clock; ++look) {
+    for (int load = 0; load < k_loads_per_clock_read; ++load) {
       const std::uint32_t now = word.load(std::memory_order_acquire);
       if (now != old) return now;
       pause();
@@ -40,24 +44,46 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word,
   }
 }
 
+/// One team runs at a time. Each worker has a word, which holds the number of the last team that it
+/// was offered an index of, and the bit k_offered until a thread takes that index by clearing the
+/// bit. Thus an index is run once, and a thread that comes too late for a team changes nothing.
 class Pool {
  public:
+  int start(int size) {
+    if (const int running = size_.load(std::memory_order_acquire); running >= size) return size;
+    const std::lock_guard lock(start_mutex_);
+    while (size_.load(std::memory_order_relaxed) < size && start_worker()) {
+    }
+    return std::min(size, size_.load(std::memory_order_relaxed));
+  }
+
   bool run(int size, Team team, FunctionRef<void(int)> body) {
+    require(size >= 1 && size <= k_max_threads, "a team of {} threads", size);
+    const int running = start(size);
+    if (team == Team::cooperating && running < size) {
+      throw UserError(ErrorKind::unavailable,
+                      {},
+                      fmt::format("only {} of {} threads could be started", running, size),
+                      "use fewer --threads");
+    }
     std::unique_lock lock(mutex_, std::defer_lock);
-    if (team == Team::together) {
+    if (team == Team::cooperating) {
       lock.lock();
     } else if (!lock.try_lock()) {
       return false;
     }
-    require(size <= k_most_threads, "a team of {} threads", size);
-    while (count_ < size) add_worker();
-    const Job job{body, size, team};
+    const Job job{body, size};
     job_ = &job;
     unfinished_.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
     caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
-    generation_ += 2 * k_offered;
-    const std::uint32_t offer = generation_ | k_offered;
+    // The number wraps around after 2^31 teams, which is harmless: only a thread that was held up
+    // for so long between reading its word and taking an index could confuse two teams.
+    team_number_ += 2 * k_offered;
+    const std::uint32_t offer = team_number_ | k_offered;
     for (int index = 1; index < size; ++index) {
+      // Releases job_ and unfinished_ to the thread that takes the index. Sequentially consistent,
+      // as is the count of sleepers that notify_one() reads: either that count includes the worker,
+      // or the worker sees the new word before it sleeps.
       workers_[index].word.store(offer, std::memory_order_seq_cst);
       workers_[index].word.notify_one();
     }
@@ -71,42 +97,50 @@ class Pool {
   void barrier(int size) {
     const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < static_cast<std::uint32_t>(size)) {
-      wait_for_change(round_, round, [] { return true; });
+      wait_for_change(round_, round, [&] { return size <= processors_; });
       return;
     }
+    // Nobody arrives for the next round before this one's number has changed.
     arrived_.store(0, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_seq_cst);
     round_.notify_all();
   }
 
  private:
-  /// The last bit of a worker's word says that its index of a job is to be had; the others are the
-  /// job's number. Whoever takes the bit away does the work.
   static constexpr std::uint32_t k_offered = 1;
 
+  /// Worker `index` serves that index of every team; index 0 is the caller's, its entry is unused.
   struct alignas(64) Worker {
     std::atomic<std::uint32_t> word{0};
-    std::atomic<int> processor{-1};  ///< where it began its last work
+    std::atomic<int> processor{-1};  ///< on which it last woke up
   };
   struct Job {
     FunctionRef<void(int)> body;
     int size;
-    Team team;
   };
 
-  void add_worker() {
-    // Index 0 is the caller's. The threads live as long as the process.
-    const int index = count_;
-    if (index > 0) std::thread([this, index] { serve(index); }).detach();
-    ++count_;
+  bool start_worker() {
+    const int index = size_.load(std::memory_order_relaxed);
+    try {
+      std::thread([this, index] { serve(index); }).detach();
+    } catch (const std::system_error& error) {
+      if (!refused_) {
+        log_warning("cannot start thread {}: {}", index + 1, error.code().message());
+      }
+      refused_ = true;
+      return false;
+    }
+    size_.store(index + 1, std::memory_order_release);
+    return true;
   }
 
+  /// Takes the index that a worker was offered with this number; false where another thread has.
   static bool take(std::atomic<std::uint32_t>& word, std::uint32_t offer) {
     return word.compare_exchange_strong(offer, offer & ~k_offered, std::memory_order_acq_rel);
   }
 
-  /// Whether a thread that works for the caller was on the caller's own processor: other processes
-  /// have the rest, and one of the two must sleep for the other to go on.
+  /// Whether a worker of the team woke up on the caller's own processor, as happens where other
+  /// processes use the rest: then the caller must sleep for the worker to go on.
   bool shares_with_worker(int size) const {
     const int here = sched_getcpu();
     for (int i = 1; i < size; ++i) {
@@ -120,68 +154,77 @@ class Pool {
     std::uint32_t seen = 0;
     for (;;) {
       const std::uint32_t now = wait_for_change(worker.word, seen, [&] {
-        return sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
+        return index < processors_ &&
+               sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
       });
       worker.processor.store(sched_getcpu(), std::memory_order_relaxed);
-      // Where another thread has taken the work, the job may be over.
+      // If another thread has taken the index, the team may have finished: job_ is not read.
       if ((now & k_offered) != 0 && take(worker.word, now)) work(index, now);
       seen = now & ~k_offered;
     }
   }
 
-  void work(int index, std::uint32_t offer) {
-    // The job lasts until its last index is done: what is needed afterwards is read before.
-    const int size = job_->size;
-    const bool any_order = job_->team == Team::any_order;
-    do_index(index);
-    for (int i = 1; any_order && i < size; ++i) {
+  /// Runs an index that the calling thread has taken, then those that no thread has. This cannot
+  /// block a cooperating team: an index that is not taken has an idle worker, which takes it as
+  /// soon as it is scheduled. Where other processes keep workers from running, the caller thus
+  /// waits for them only if the members really wait for each other.
+  void work(int index, std::uint32_t offer) noexcept {
+    const int size = job_->size;  // *job_ is valid only until the last index has finished
+    run_index(index);
+    for (int i = 1; i < size; ++i) {
       const int other = (index + i) % size;
-      // An offer with this job's number can be taken only while the job lasts.
-      if (other != 0 && take(workers_[other].word, offer)) do_index(other);
+      // Once the team has finished, no worker's word holds its number and k_offered.
+      if (other != 0 && take(workers_[other].word, offer)) run_index(other);
     }
   }
 
-  void do_index(int index) {
-    t_place = {index, job_->size, true};
+  void run_index(int index) noexcept {
+    t_member = {index, job_->size, true};
     job_->body(index);
-    t_place = {};
+    t_member = {};
+    // Releases the body's writes to the caller, which may return and end *job_ at once.
     if (unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1) unfinished_.notify_one();
   }
 
-  std::mutex mutex_;
-  Worker workers_[k_most_threads];
-  int count_ = 0;  ///< of workers_
-  const Job* job_ = nullptr;
-  std::uint32_t generation_ = 0;
+  const int processors_ = available_processors();
+  std::mutex start_mutex_;    ///< held while workers are started
+  bool refused_ = false;      ///< whether a refusal was logged
+  std::atomic<int> size_{1};  ///< of the largest team: the caller and the workers
+  std::mutex mutex_;          ///< held by the caller of the running team
+  Worker workers_[k_max_threads];
+  const Job* job_ = nullptr;  ///< of the running team
+  std::uint32_t team_number_ = 0;
   std::atomic<int> caller_processor_{-1};
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
-  alignas(64) std::atomic<std::uint32_t> arrived_{0};
-  std::atomic<std::uint32_t> round_{0};
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  ///< indices of the running team
+  alignas(64) std::atomic<std::uint32_t> arrived_{0};     ///< members at the barrier
+  std::atomic<std::uint32_t> round_{0};                   ///< barriers that all members have left
 };
 
 Pool& pool() {
-  // Never destroyed: its threads wait in it while the process ends.
+  // Never destroyed: its workers wait in it while the process ends.
   static Pool& k_pool = *new Pool;
   return k_pool;
 }
 
 }  // namespace
 
-TeamPlace team_place() { return t_place; }
+TeamMember team_member() { return t_member; }
+
+int start_threads(int size) { return pool().start(std::min(size, k_max_threads)); }
 
 bool run_team(int size, Team team, FunctionRef<void(int)> body) {
-  return !t_place.inside && pool().run(size, team, body);
+  return !t_member.in_team && pool().run(size, team, body);
 }
 
-void as_team_of_one(FunctionRef<void()> body) {
-  const TeamPlace before = t_place;
-  t_place = {0, 1, before.inside};
+void run_alone(FunctionRef<void()> body) {
+  const TeamMember before = t_member;
+  t_member = {0, 1, before.in_team};
   body();
-  t_place = before;
+  t_member = before;
 }
 
 void team_barrier() {
-  if (t_place.size > 1) pool().barrier(t_place.size);
+  if (t_member.size > 1) pool().barrier(t_member.size);
 }
 
 }  // namespace halfstep

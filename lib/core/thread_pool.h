@@ -1,8 +1,11 @@
 #pragma once
-// The threads behind core/parallel.h, and behind oneDNN's OpenMP regions.
+// The worker threads behind core/parallel.h and behind oneDNN's OpenMP regions.
 //
-// A thread that waits spins for a bounded time and then sleeps in the kernel: with other processes
-// on the processors a spinning thread would keep from running what it waits for.
+// A waiting thread spins for at most 200 us and then sleeps in the kernel: where other processes
+// use the processors, a spinning thread would keep the thread that it waits for from running.
+//
+// Workers are started when a team first needs them and live as long as the process. A child of
+// fork() has no workers: it must call exec() or _exit().
 
 #include <cstdint>
 
@@ -10,29 +13,43 @@
 
 namespace halfstep {
 
-/// Where the calling thread stands in the team that it works for.
-struct TeamPlace {
-  int index = 0;
-  int size = 1;
-  bool inside = false;  ///< of a team, be it of one
+/// Upper limit of thread_count() and of the size of a team.
+inline constexpr int k_max_threads = 1024;
+
+/// The calling thread as a member of its team; a thread outside of teams is a team of one.
+struct TeamMember {
+  int index = 0;         ///< in [0, size); 0 is the thread that called run_team()
+  int size = 1;          ///< members of the team
+  bool in_team = false;  ///< inside run_team(), whatever the team's size
 };
-TeamPlace team_place();
+TeamMember team_member();
 
-/// Whether each index of a team needs a thread of its own, or a thread that is done may do the work
-/// of one that has not begun.
-enum class Team { together, any_order };
+/// Whether members of a team wait for each other.
+enum class Team {
+  independent,  ///< they do not: the team needs no worker to make progress
+  cooperating   ///< they may, by team_barrier() or by other means: each index needs a thread
+};
 
-inline constexpr int k_most_threads = 1024;
+/// Starts workers until each of `size` members of a team can have a thread. Returns the largest
+/// such team, at most `size`: smaller where the system refuses to start a thread (the first refusal
+/// is logged as a warning). Thread-safe; two loads where the workers exist.
+int start_threads(int size);
 
-/// Calls body(index) for each index in [0, size); the caller is one of the threads. Returns false,
-/// without a call, where the caller is in a team, or another thread's work goes on and any order
-/// will do. The body must not throw.
+/// Calls body(index) once for each index in [0, size), size <= k_max_threads, on the calling thread
+/// and on workers; returns when all calls have returned, whose writes are then visible to the
+/// caller. Index i begins on worker i, or earlier on a thread that has finished another index: if
+/// members wait for each other, none finishes before those it waits for have begun. Returns false
+/// without a call where the caller is in a team already, or, for independent members, where another
+/// thread's team is running. Teams of cooperating members wait for their turn. The program ends if
+/// the body throws. Errors: UserError (unavailable) if cooperating members cannot have a thread
+/// each.
 bool run_team(int size, Team team, FunctionRef<void(int index)> body);
 
-/// Calls body with team_place() at index 0 of one.
-void as_team_of_one(FunctionRef<void()> body);
+/// Calls body on the calling thread as the only member of a team of one.
+void run_alone(FunctionRef<void()> body);
 
-/// Returns when all threads of a team that runs together have called it.
+/// Blocks until all members of the caller's team, which cooperate, have called it. Returns at once
+/// in a team of one.
 void team_barrier();
 
 }  // namespace halfstep

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <ostream>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/thread_pool.h"
 
 namespace halfstep {
 namespace {
@@ -148,39 +146,6 @@ TEST_CASE("parallel: loops of several threads at once all cover everything") {
   }
   for (std::thread& caller : callers) caller.join();
   CHECK(sum == 4 * 200 * 100);
-}
-
-TEST_CASE("thread pool: a team that runs together meets at its barriers") {
-  for (int size : {2, 3, 5}) {
-    CAPTURE(size);
-    std::atomic<int> arrived{0};
-    std::atomic<bool> complete{true};
-    const bool ran = run_team(size, Team::together, [&](int index) {
-      if (team_place().index != index || team_place().size != size) complete = false;
-      for (int round = 1; round <= 50; ++round) {
-        ++arrived;
-        team_barrier();
-        if (arrived < round * size) complete = false;
-        team_barrier();
-      }
-    });
-    CHECK(ran);
-    CHECK(complete);
-    CHECK(arrived == 50 * size);
-  }
-}
-
-TEST_CASE("thread pool: a team inside a team is refused, and waiting threads wake up") {
-  std::atomic<int> refused{0};
-  CHECK(run_team(2, Team::together, [&](int) {
-    if (!run_team(2, Team::together, [](int) {})) ++refused;
-  }));
-  CHECK(refused == 2);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than threads spin
-  std::atomic<int> calls{0};
-  CHECK(run_team(2, Team::together, [&](int) { ++calls; }));
-  CHECK(calls == 2);
-  CHECK_FALSE(team_place().inside);
 }
 
 TEST_CASE("parallel: counts are at least one") {

@@ -13,16 +13,16 @@ extern "C" {
                                                   unsigned threads,
                                                   unsigned /*flags*/) {
   const int size = threads == 0 ? halfstep::thread_count() : static_cast<int>(threads);
-  const bool alone = size == 1 || halfstep::team_place().inside;
-  if (alone || !halfstep::run_team(size, halfstep::Team::together, [=](int) { body(data); })) {
-    halfstep::as_team_of_one([=] { body(data); });
+  const bool alone = size == 1 || halfstep::team_member().in_team;
+  if (alone || !halfstep::run_team(size, halfstep::Team::cooperating, [=](int) { body(data); })) {
+    halfstep::run_alone([=] { body(data); });
   }
 }
 
 [[gnu::visibility("default")]] void GOMP_barrier() { halfstep::team_barrier(); }
-[[gnu::visibility("default")]] int omp_get_thread_num() { return halfstep::team_place().index; }
-[[gnu::visibility("default")]] int omp_get_num_threads() { return halfstep::team_place().size; }
-[[gnu::visibility("default")]] int omp_in_parallel() { return halfstep::team_place().inside; }
+[[gnu::visibility("default")]] int omp_get_thread_num() { return halfstep::team_member().index; }
+[[gnu::visibility("default")]] int omp_get_num_threads() { return halfstep::team_member().size; }
+[[gnu::visibility("default")]] int omp_in_parallel() { return halfstep::team_member().in_team; }
 [[gnu::visibility("default")]] int omp_get_max_threads() { return halfstep::thread_count(); }
 
 }  // extern "C"
