@@ -67,7 +67,7 @@ TABLES = {
 
 # Files of those folders that are no row: what they give is declared in a header elsewhere.
 NO_ROWS = ["lib/backend/cpu/onednn/version.cc", "lib/backend/cpu/onednn/threads_gomp.cc",
-           "lib/backend/cpu/onednn/threads_own.cc", "lib/backend/cpu/onednn/api_v2.cc",
+           "lib/backend/cpu/onednn/threads_openmp.cc", "lib/backend/cpu/onednn/api_v2.cc",
            "lib/backend/cpu/onednn/api_v3.cc"]
 
 # The one file that tells the device's compiler from the processor's.

@@ -173,6 +173,13 @@ report::Json cuda_block(const cuda::Survey& cuda) {
           {"devices", std::move(devices)}};
 }
 
+report::Json onednn_block(const backend::OneDnnThreads& threads) {
+  return {{"version", backend::onednn_version()},
+          {"runtime", threads.runtime},
+          {"threads", threads.count ? report::Json(*threads.count) : report::Json(nullptr)},
+          {"reason", report::utf8(threads.reason)}};
+}
+
 int doctor(bool json) {
   const int threads = available_processors();
   set_thread_count(threads);
@@ -195,8 +202,12 @@ int doctor(bool json) {
   }
 
   const std::uint64_t memory = available_memory_bytes();
-  found.say("libs  oneDNN {}\nmemory {:.1f} GiB available\n",
+  const backend::OneDnnThreads onednn = backend::onednn_threads();
+  found.say("libs  oneDNN {} on {}{} ({})\nmemory {:.1f} GiB available\n",
             backend::onednn_version(),
+            onednn.runtime,
+            onednn.count ? fmt::format(", threads: {}", *onednn.count) : "",
+            onednn.reason,
             static_cast<double>(memory) / (1 << 30));
   if (json) {
     const report::Json report{{"schema_version", 1},
@@ -204,6 +215,7 @@ int doctor(bool json) {
                               {"context", report::context(cpu)},
                               {"available_memory_bytes", memory},
                               {"probes", std::move(found.probes)},
+                              {"onednn", onednn_block(onednn)},
                               {"cuda", cuda_block(gpus)}};
     fmt::print("{}", report::dump(report));
   } else {

@@ -2,6 +2,7 @@
 // A device's kernels, best first, and its capabilities.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,5 +45,15 @@ Backend cpu_reference();
 
 /// Version of the oneDNN library in use, "2.6.3".
 std::string onednn_version();
+
+/// The threads that run oneDNN's parallel loops.
+struct OneDnnThreads {
+  std::string runtime;       ///< "halfstep's pool", "GNU OpenMP", "TBB", ...
+  std::optional<int> count;  ///< at most; absent where the runtime alone decides
+  std::string reason;        ///< for the runtime and the count
+};
+
+/// Those of the library loaded by this process, for the last cpu_backend()'s number of threads.
+OneDnnThreads onednn_threads();
 
 }  // namespace halfstep::backend

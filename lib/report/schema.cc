@@ -221,6 +221,12 @@ Json doctor_schema() {
                                          {"caveat", s::nullable(s::text("what to know about it"))}},
                                         "a matrix product in one dtype"),
                               "by device and dtype")},
+                    {"onednn",
+                     s::object({{"version", s::text("2.6.3")},
+                                {"runtime", s::text("whose threads run its parallel loops")},
+                                {"threads", s::nullable(s::integer("at most, where known", 1))},
+                                {"reason", s::text("for the runtime and the threads")}},
+                               "the library behind float32 products and most convolutions")},
                     {"cuda", cuda_schema()}},
                    "what this machine can do");
 }

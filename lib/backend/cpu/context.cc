@@ -4,6 +4,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/onednn/threads.h"
 #include "core/error.h"
 #include "core/parallel.h"
 

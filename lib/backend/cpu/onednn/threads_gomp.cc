@@ -1,34 +1,78 @@
-// oneDNN's parallel regions on the threads of core/parallel. It calls GNU OpenMP by a handful of
-// functions; those below are found before the library's. So there is one set of threads, and none
-// that spins for milliseconds between two regions, as GNU OpenMP's do.
+// oneDNN's parallel loops on core/thread_pool. A libdnnl built on GNU OpenMP calls libgomp by the
+// six functions below (scripts/Gomp.cmake checks that); the loader finds the program's first. So
+// there is one set of threads, and none that spins for milliseconds between two loops, as libgomp's
+// do.
 
-#include "backend/cpu/onednn/limit.h"
+#include <array>
+#include <atomic>
+
+#include "backend/cpu/onednn/threads.h"
 #include "core/parallel.h"
 #include "core/thread_pool.h"
 
+namespace {
+
+std::atomic<bool> g_on_pool{false};
+std::atomic<long> g_teams{0};
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): GNU OpenMP gives the names.
 extern "C" {
 
+/// Calls body(data) on each member of a team. threads = 0: as many as omp_get_max_threads() says.
+/// Inside of a team: on the calling thread alone.
 [[gnu::visibility("default")]] void GOMP_parallel(void (*body)(void*),
                                                   void* data,
                                                   unsigned threads,
-                                                  unsigned /*flags*/) {
-  const int size = threads == 0 ? halfstep::thread_count() : static_cast<int>(threads);
-  const bool alone = size == 1 || halfstep::team_member().in_team;
-  if (alone || !halfstep::run_team(size, halfstep::Team::cooperating, [=](int) { body(data); })) {
+                                                  unsigned flags);
+/// Blocks until all members of the team have called it.
+[[gnu::visibility("default")]] void GOMP_barrier();
+[[gnu::visibility("default")]] int omp_get_thread_num();
+[[gnu::visibility("default")]] int omp_get_num_threads();
+[[gnu::visibility("default")]] int omp_in_parallel();
+[[gnu::visibility("default")]] int omp_get_max_threads();
+
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /*flags*/) {
+  // oneDNN asks for at most omp_get_max_threads(), but it keeps the number in a primitive.
+  const int size = threads == 0 ? omp_get_max_threads() : static_cast<int>(threads);
+  const bool alone = size == 1 || !g_on_pool.load(std::memory_order_relaxed);
+  if (!alone && halfstep::run_team(size, halfstep::Team::cooperating, [=](int) { body(data); })) {
+    g_teams.fetch_add(1, std::memory_order_relaxed);
+  } else {
     halfstep::run_alone([=] { body(data); });
   }
 }
 
-[[gnu::visibility("default")]] void GOMP_barrier() { halfstep::team_barrier(); }
-[[gnu::visibility("default")]] int omp_get_thread_num() { return halfstep::team_member().index; }
-[[gnu::visibility("default")]] int omp_get_num_threads() { return halfstep::team_member().size; }
-[[gnu::visibility("default")]] int omp_in_parallel() { return halfstep::team_member().in_team; }
-[[gnu::visibility("default")]] int omp_get_max_threads() { return halfstep::thread_count(); }
+void GOMP_barrier() { halfstep::team_barrier(); }
+int omp_get_thread_num() { return halfstep::team_member().index; }
+int omp_get_num_threads() { return halfstep::team_member().size; }
+int omp_in_parallel() { return halfstep::team_member().in_team ? 1 : 0; }
+int omp_get_max_threads() {
+  if (!g_on_pool.load(std::memory_order_relaxed)) return 1;
+  return halfstep::start_threads(halfstep::thread_count());
+}
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
 
 namespace halfstep::backend::cpu::onednn {
 
-void share_threads() {}
+std::span<const OpenMpFunction> own_openmp_functions() {
+  const auto address = [](auto* function) { return reinterpret_cast<const void*>(function); };
+  static const std::array k_functions{
+      OpenMpFunction{"GOMP_parallel", address(&GOMP_parallel)},
+      OpenMpFunction{"GOMP_barrier", address(&GOMP_barrier)},
+      OpenMpFunction{"omp_get_thread_num", address(&omp_get_thread_num)},
+      OpenMpFunction{"omp_get_num_threads", address(&omp_get_num_threads)},
+      OpenMpFunction{"omp_in_parallel", address(&omp_in_parallel)},
+      OpenMpFunction{"omp_get_max_threads", address(&omp_get_max_threads)},
+  };
+  return k_functions;
+}
+
+void run_openmp_on_pool(bool on) { g_on_pool = on; }
+
+long openmp_teams() { return g_teams; }
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,14 @@
+// oneDNN's parallel loops on the OpenMP runtime that libdnnl is linked with: the program defines no
+// function of OpenMP.
+
+#include "backend/cpu/onednn/threads.h"
+
+namespace halfstep::backend::cpu::onednn {
+
+std::span<const OpenMpFunction> own_openmp_functions() { return {}; }
+
+void run_openmp_on_pool(bool /*on*/) {}
+
+long openmp_teams() { return 0; }
+
+}  // namespace halfstep::backend::cpu::onednn

@@ -1,0 +1,83 @@
+// The threads that run oneDNN's parallel loops.
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <string_view>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn/openmp_imports.h"
+#include "backend/cpu/onednn/threads.h"
+#include "core/parallel.h"
+#include "support/kernels.h"
+
+namespace halfstep::testing {
+namespace {
+
+namespace onednn = backend::cpu::onednn;
+
+/// Puts the thread count back when a test is over.
+struct ThreadCountGuard {
+  int before = thread_count();
+  ~ThreadCountGuard() { (void)backend::cpu_backend(before); }
+};
+
+/// Teams of threads that the program's OpenMP functions run during a float32 product by oneDNN.
+long teams_of_a_product(int threads) {
+  const backend::Backend cpu = backend::cpu_backend(threads);
+  const Shape shape{512, 512};
+  OpCase c{.name = "MatMul/512x512x512",
+           .op = "MatMul",
+           .inputs = {uniform(shape), uniform(shape)},
+           .terms = 512,
+           .magnitude = 4 * std::sqrt(512.0)};
+  for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
+    if (kernel.op != "MatMul") continue;
+    BuiltCase built = build(c, DType::float32);
+    const OneKernel one(kernel, cpu.capabilities);
+    if (!one.takes(built)) continue;
+    const long before = onednn::openmp_teams();
+    (void)one.run(built);
+    return onednn::openmp_teams() - before;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("onednn threads: its loops reach the pool exactly where that is said") {
+  const ThreadCountGuard guard;
+  CHECK(teams_of_a_product(1) == 0);
+  const bool reached = teams_of_a_product(2) > 0;
+  const backend::OneDnnThreads threads = backend::onednn_threads();
+  CAPTURE(threads.runtime);
+  CAPTURE(threads.reason);
+  CHECK(reached == (threads.runtime == "halfstep's pool"));
+  if (reached) CHECK(threads.count == 2);
+  CHECK_FALSE(threads.reason.empty());
+}
+
+TEST_CASE(
+    "onednn threads: on the pool, each OpenMP function that libdnnl imports is the program's") {
+  (void)backend::cpu_backend(thread_count());
+  if (backend::onednn_threads().runtime != "halfstep's pool") return;
+  const auto imports = onednn::openmp_imports(dlsym(RTLD_DEFAULT, "dnnl_version"));
+  CHECK(std::find(imports.begin(), imports.end(), "GOMP_parallel") != imports.end());
+  for (std::string_view name : imports) {
+    CAPTURE(name);
+    const auto own = onednn::own_openmp_functions();
+    CHECK(std::any_of(own.begin(), own.end(), [&](const onednn::OpenMpFunction& function) {
+      return function.name == name && function.address == dlsym(RTLD_DEFAULT, name.data());
+    }));
+  }
+}
+
+TEST_CASE("onednn threads: a library without OpenMP imports none of its functions") {
+  CHECK(onednn::openmp_imports(dlsym(RTLD_DEFAULT, "fopen")).empty());
+  CHECK(onednn::openmp_imports(nullptr).empty());
+}
+
+}  // namespace halfstep::testing
