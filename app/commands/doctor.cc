@@ -62,6 +62,9 @@ Probe probe(const backend::Backend& device, DType dtype) {
 
 std::string caveat(const Probe& probe, const backend::Backend& device) {
   if (!probe.caveat.empty() || device.device) return probe.caveat;
+  if (probe.dtype == DType::float16 && device.capabilities.isa >= backend::Isa::amx) {
+    return "";
+  }
   if (probe.dtype == DType::float16) {
     return "16-bit storage, float32 arithmetic: saves memory, not time";
   }

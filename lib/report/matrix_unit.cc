@@ -23,6 +23,8 @@ struct GpuRow {
 /// multiple is the widest a unit needs in any direction.
 constexpr std::array k_cpu_rows{
     CpuRow{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32}},
+    // float16 numbers are the sum of two bfloat16 ones.
+    CpuRow{backend::Isa::amx, DType::float16, {"AMX tiles", 32}},
     CpuRow{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16}},
 };
 constexpr std::array k_gpu_rows{
