@@ -47,6 +47,8 @@ class Fusion {
       const auto it = emitted_at_.find(id);
       if (it != emitted_at_.end()) {
         emit(fused_[it->second]);
+      } else if (graph_.node(id).op == "AllFinite") {
+        check(id);
       } else if (!absorbed_.contains(id)) {
         rebuild_.copy(id);
       }
@@ -66,7 +68,23 @@ class Fusion {
     for (Fused& fused : fused_) {
       if (fused.masked) want(fused_[relu_of_.at(*fused.masked)], 'M');
     }
+    for (int id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op != "AllFinite") continue;
+      for (const Value& input : graph_.node(id).inputs) {
+        if (Fused* fused = checked(input)) want(*fused, 'n');
+      }
+    }
     for (Fused& fused : fused_) add_forms(fused);
+  }
+
+  /// The product whose result, perhaps as float32, is `value`; null without one.
+  Fused* checked(Value value) {
+    const Node& node = graph_.node(value.node);
+    const bool widened = node.op == "Cast" && node.outputs[0].dtype == DType::float32;
+    const Value result = widened ? node.inputs[0] : value;
+    const auto it = emitted_at_.find(result.node);
+    return it != emitted_at_.end() && fused_[it->second].result == result ? &fused_[it->second]
+                                                                          : nullptr;
   }
 
   void add_chain(int product) {
@@ -117,6 +135,7 @@ class Fusion {
     bool row_major = false;
     for (const int reader : readers_.of(fused.result)) {
       if (reader >= 0 && is_masked_reader(reader, fused.result)) continue;
+      if (reader >= 0 && graph_.node(reader).op == "AllFinite") continue;
       const std::optional<char> form =
           reader >= 0 ? form_of(graph_, graph_.node(reader)) : std::nullopt;
       if (form) {
@@ -165,7 +184,26 @@ class Fusion {
     if (fused.forms.find('M') != std::string::npos) {
       signs_[fused.result] = result(fused, id, 'M');
     }
+    if (fused.forms.find('n') != std::string::npos) {
+      max_norms_[fused.result] = result(fused, id, 'n');
+    }
     if (fused.forms.front() == 'r') rebuild_.replace(fused.result, result(fused, id, 'r'));
+  }
+
+  /// An AllFinite over the max-norms of those of its inputs that products compute.
+  void check(int id) {
+    const Node& node = graph_.node(id);
+    std::vector<Value> inputs;
+    for (const Value& input : node.inputs) {
+      const Fused* fused = checked(input);
+      inputs.push_back(fused != nullptr ? max_norms_.at(fused->result) : rebuild_.moved(input));
+    }
+    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+    graph::Attrs attrs = node.attrs;
+    attrs.erase("Tin");
+    const int now = rebuild_.builder().add_node("AllFinite", std::move(inputs), attrs, node.name);
+    rebuild_.keep_control(id, now);
+    rebuild_.replace({id, 0}, {now, 0});
   }
 
   static Value result(const Fused& fused, int id, char form) {
@@ -180,6 +218,7 @@ class Fusion {
   std::map<int, bool> absorbed_;
   std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> its chain
   std::map<Value, Value> signs_;          ///< the same -> form M in the new graph
+  std::map<Value, Value> max_norms_;      ///< a result -> its max-norms in the new graph
 };
 
 }  // namespace

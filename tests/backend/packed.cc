@@ -60,6 +60,25 @@ void check_packed(const Tensor& got,
   CHECK(misses == 0);
 }
 
+/// The largest magnitude in each block of 32 x 32 results.
+void check_norms(const Tensor& got,
+                 std::int64_t m,
+                 std::int64_t n,
+                 const std::function<double(std::int64_t row, std::int64_t column)>& y) {
+  REQUIRE(got.shape() == Shape{(m + 31) / 32, (n + 31) / 32});
+  for (std::int64_t block = 0; block < got.elements(); ++block) {
+    const std::int64_t row = block / got.shape()[1] * 32;
+    const std::int64_t column = block % got.shape()[1] * 32;
+    double largest = 0;
+    for (std::int64_t i = row; i < std::min(m, row + 32); ++i) {
+      for (std::int64_t j = column; j < std::min(n, column + 32); ++j) {
+        largest = std::max(largest, std::abs(y(i, j)));
+      }
+    }
+    CHECK(element_as_double(got.view(), block) == largest);
+  }
+}
+
 }  // namespace
 
 PackedNode::PackedNode(std::string_view op, std::vector<Tensor> in, graph::Attrs attrs)
@@ -186,7 +205,7 @@ std::vector<Tensor> PackedProduct::run(const Runner& runner, int threads) const 
 }
 
 void PackedProduct::check(const std::vector<Tensor>& results) const {
-  const auto& [rounded, widened, unrounded, column_sums, as_a, transposed, as_b, signs] =
+  const auto& [rounded, widened, unrounded, column_sums, as_a, transposed, as_b, signs, norms] =
       std::tie(results[0],
                results[1],
                results[2],
@@ -194,7 +213,8 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
                results[4],
                results[5],
                results[6],
-               results[7]);
+               results[7],
+               results[8]);
   const auto y = [&, &rounded = rounded](std::int64_t i, std::int64_t j) {
     return element_as_double(rounded.view(), i * c.n + j);
   };
@@ -226,6 +246,7 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
     }
   }
   CHECK(misses == 0);
+  check_norms(norms, c.m, c.n, y);
   check_packed(as_a, c.m, c.n, c.dtype, 'a', y);
   check_packed(transposed, c.n, c.m, c.dtype, 'a', [&](auto j, auto i) { return y(i, j); });
   check_packed(as_b, c.n, c.m, c.dtype, 'b', [&](auto j, auto i) { return y(i, j); });

@@ -73,7 +73,7 @@ struct PackedProduct {
   /// Compares results with the sums in double, and the forms with each other.
   void check(const std::vector<Tensor>& results) const;
 
-  static constexpr std::string_view k_forms = "rfgsATBM";
+  static constexpr std::string_view k_forms = "rfgsATBMn";
 
   ProductCase c;
   Tensor a, b;  // row-major, of c.dtype

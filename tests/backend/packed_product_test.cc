@@ -161,6 +161,58 @@ TEST_CASE("packed product: infinite float16 operands give results that are not f
   }
 }
 
+TEST_CASE("packed product: the max-norm of a block is finite just where all rounded values are") {
+  constexpr float k_infinity = std::numeric_limits<float>::infinity();
+  constexpr float k_largest = std::numeric_limits<float>::max();
+  const packed::Blocks* all[] = {
+      &packed::portable_blocks(),
+      &packed::blocks(backend::cpu_backend(2).capabilities.isa),
+  };
+  // 65519 rounds to the largest float16 and 65520 to infinity; float32's largest number rounds to
+  // infinity in bfloat16, and 1.9921875 * 2^127 is the largest one there.
+  for (const float special : {0.0F,
+                              -3.0F,
+                              65519.0F,
+                              -65520.0F,
+                              0x1.fep+127F,
+                              -k_largest,
+                              k_infinity,
+                              -k_infinity,
+                              std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(special);
+    for (const DType dtype : {DType::bfloat16, DType::float16}) {
+      CAPTURE(name(dtype));
+      for (std::int64_t at = 0; at < 1024; at += 33) {
+        Tensor sums = random_tensor(DType::float32, {1024}, 5);
+        sums.as<float>()[at] = special;
+        // Sums are in tiles of 16 x 16.
+        const std::int64_t row = at / 512 * 16 + at % 256 / 16;
+        const std::int64_t column = at / 256 % 2 * 16 + at % 16;
+        const bool inside = row < 30 && column < 29;
+        double want = 0;
+        for (std::int64_t i = 0; i < 1024; ++i) {
+          if (i / 512 * 16 + i % 256 / 16 >= 30 || i / 256 % 2 * 16 + i % 16 >= 29) continue;
+          const double y = std::abs(testing::rounded(dtype, sums.as<float>()[i]));
+          want = std::isnan(y) || y > want ? y : want;
+        }
+        for (const packed::Blocks* blocks : all) {
+          Tensor norm(dtype, {1});
+          blocks->finish[dtype == DType::float16]({.sums = sums.as<float>(),
+                                                   .rows = 30,
+                                                   .columns = 29,
+                                                   .max_norm = norm.as<std::uint16_t>()});
+          const double got = element_as_double(norm.view(), 0);
+          if (inside && std::isnan(special)) {
+            CHECK(std::isnan(got));
+          } else {
+            CHECK(got == want);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("packed product: results written past the caches are the same") {
   const packed::Blocks& blocks = packed::blocks(backend::cpu_backend(2).capabilities.isa);
   const Tensor sums = random_tensor(DType::float32, {1024}, 5);

@@ -159,6 +159,35 @@ TEST_CASE("fuse products: a value that somebody else reads stays, and nothing be
   CHECK(forms(*nodes(fused, "PackedMatMul").at(0)) == std::set<char>{'r'});
 }
 
+TEST_CASE("fuse products: the finite check reads max-norms of the products it checks") {
+  TwoLayers layers;
+  Builder b(layers.graph, graph::op_table());
+  const Value factor = b.placeholder("factor", DType::float32, {});
+  // One weight gradient as float32, one in 16 bits, and what no product computes as a matrix.
+  const Value dw1 = layers.graph.node(layers.dw1.node).inputs[0];
+  const Value ok =
+      b.add("AllFinite", {layers.dw2, dw1, layers.db1, factor}, {{"unscaled", true}}, "finite");
+  layers.graph.fetches() = {{"dw2", layers.dw2}, {"dw1", dw1}, {"ok", ok}};
+  const Graph fused = fuse(layers.graph);
+  const auto checks = nodes(fused, "AllFinite");
+  REQUIRE(checks.size() == 1);
+  const graph::Node& check = *checks[0];
+  CHECK(check.name == "finite");
+  CHECK(check.attrs.get<bool>("unscaled"));
+  REQUIRE(check.inputs.size() == 4);
+  // 96 x 40 and 48 x 96.
+  CHECK(fused.type(check.inputs[0]).shape == Shape{3, 2});
+  CHECK(fused.type(check.inputs[1]).shape == Shape{2, 3});
+  CHECK(fused.type(check.inputs[2]).shape == Shape{96});
+  for (const std::size_t i : {0U, 1U}) {
+    const graph::Node& product = fused.node(check.inputs[i].node);
+    CHECK(product.op == "PackedMatMul");
+    CHECK(forms(product) == std::set<char>{i == 0 ? 'f' : 'r', 'n'});
+    CHECK(fused.type(check.inputs[i]).dtype == DType::bfloat16);
+  }
+  CHECK(fused.node(check.inputs[3].node).op == "Placeholder");
+}
+
 TEST_CASE("fuse products: a gradient whose activation is in no product keeps its ReluGrad") {
   Graph graph;
   Builder b(graph, graph::op_table());

@@ -15,6 +15,9 @@
 //                    B  y packed on side b, with m as depth
 //                    M  whether y > 0, a bit each: blocks of 32 rows and 32 columns, row of blocks
 //                       by row of blocks, a little-endian word for each row of a block
+//                    n  the max-norm of the rounded y in each block of 32 rows and 32 columns, T
+//                       [row blocks, column blocks]; NaN in a block that holds one. So y times any
+//                       number is finite just where n times it is
 //   `products`: partial products of split operands, 1 for bfloat16; 3 or 4 (exact) for float16.
 
 #include "graph/ops/packed.h"
@@ -91,6 +94,9 @@ std::vector<Shape> infer_product(const InferContext& c) {
       case 'M':
         results.push_back(Shape{packed_mask_bytes(m, n)});
         break;
+      case 'n':
+        results.push_back(Shape{packed_blocks(m), packed_blocks(n)});
+        break;
       default:
         throw ShapeError(fmt::format("there is no form '{}'", form));
     }
@@ -102,7 +108,7 @@ std::vector<Shape> infer_product(const InferContext& c) {
 
 DType packed_result_dtype(char form, DType dtype) {
   if (form == 'f' || form == 'g') return DType::float32;
-  return form == 'r' || form == 's' ? dtype : DType::uint8;
+  return form == 'r' || form == 's' || form == 'n' ? dtype : DType::uint8;
 }
 
 std::vector<OpDef> packed_ops() {

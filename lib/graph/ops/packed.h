@@ -13,9 +13,12 @@ inline constexpr std::int64_t k_packed_block = 32;
 /// bfloat16 numbers that hold one value of `dtype` exactly: a float16 is the sum of two.
 constexpr std::int64_t packed_parts(DType dtype) { return dtype == DType::float16 ? 2 : 1; }
 
-constexpr std::int64_t packed_padded(std::int64_t n) {
-  return (n + k_packed_block - 1) / k_packed_block * k_packed_block;
+/// Blocks along a side of n rows, columns or reduction elements.
+constexpr std::int64_t packed_blocks(std::int64_t n) {
+  return (n + k_packed_block - 1) / k_packed_block;
 }
+
+constexpr std::int64_t packed_padded(std::int64_t n) { return packed_blocks(n) * k_packed_block; }
 
 /// Bytes of a packed operand with `rows` rows (or columns) along `depth` reduction elements.
 constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, DType dtype) {

@@ -26,7 +26,7 @@ OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
   }
   c.attrs = {{"T", dtype},
              {"Targs", arguments},
-             {"Tresults", std::vector<DType>{dtype, DType::float32, DType::float32, dtype}},
+             {"Tresults", std::vector<DType>{dtype, DType::float32, DType::float32, dtype, dtype}},
              {"m", m},
              {"n", n},
              {"k", k},
@@ -34,7 +34,7 @@ OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
              {"bias", all},
              {"activation", std::string(all ? "Relu" : "")},
              {"mask", all},
-             {"forms", std::string("rfgs")}};
+             {"forms", std::string("rfgsn")}};
   return c;
 }
 

@@ -56,6 +56,8 @@ struct FinishBlock {
 
   float* column_sums = nullptr;    ///< 32 sums of rounded values, row after row
   std::uint32_t* signs = nullptr;  ///< a word for each row: which rounded values are above zero
+  /// The bits of the largest |rounded value|, in the product's dtype; a NaN's bits are the largest.
+  std::uint16_t* max_norm = nullptr;
 };
 using Finish = void (*)(const FinishBlock& block);
 

@@ -1,5 +1,6 @@
 // The block work in plain loops.
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/packed/blocks.h"
@@ -56,6 +57,7 @@ template <class T>
 void finish(const FinishBlock& block) {
   if (block.column_sums != nullptr) std::memset(block.column_sums, 0, k_block * sizeof(float));
   if (block.signs != nullptr) std::memset(block.signs, 0, k_block * sizeof(std::uint32_t));
+  std::uint16_t max_norm = 0;
   for (std::int64_t row = 0; row < k_block; ++row) {
     for (std::int64_t column = 0; column < k_block; ++column) {
       const bool inside = row < block.rows && column < block.columns;
@@ -71,8 +73,11 @@ void finish(const FinishBlock& block) {
       if (block.side_b != nullptr) put(block.side_b, Side::b, column, row, value);
       if (block.column_sums != nullptr) block.column_sums[column] += rounded;
       if (block.signs != nullptr && rounded > 0) block.signs[row] |= 1U << column;
+      constexpr unsigned k_magnitude = 0x7fff;
+      max_norm = std::max<std::uint16_t>(max_norm, value.bits & k_magnitude);
     }
   }
+  if (block.max_norm != nullptr) *block.max_norm = max_norm;
 }
 
 template <class Value, Side side>

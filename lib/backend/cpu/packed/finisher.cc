@@ -69,7 +69,8 @@ void Finisher::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) 
               .side_b = past(result('B'), as_column),
               .stream = f_.as_a_.bytes() >= k_past_bytes,
               .column_sums = past(column_sums_, block * k_block),
-              .signs = past(result<std::uint32_t>('M'), block * k_block)});
+              .signs = past(result<std::uint32_t>('M'), block * k_block),
+              .max_norm = past(result<std::uint16_t>('n'), block)});
 }
 
 void Finisher::Bound::complete() const {
