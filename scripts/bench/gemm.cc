@@ -9,58 +9,12 @@
 #include <atomic>
 #include <string>
 
-#include "backend/cpu/packed/unit.h"
 #include "bench.h"
 #include "core/parallel.h"
+#include "peak.h"
 
 namespace halfstep::bench {
 namespace {
-
-/// A run of multiplications that wait for nothing but themselves: operations of it.
-using Burst = double (*)();
-
-double burst_avx512_bf16() {
-  constexpr int k_turns = 200'000;
-  // Registers that a compiler without the instruction set does not use.
-  asm volatile(
-      "mov %0, %%ecx\n"
-      "1:\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm16\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm17\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm18\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm19\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm20\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm21\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm22\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm23\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm24\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm25\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm26\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm27\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm28\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm29\n"
-      "dec %%ecx\n"
-      "jnz 1b\n" ::"i"(k_turns)
-      : "ecx", "cc");
-  return 14.0 * 64 * k_turns;
-}
-
-double burst_amx() {
-  constexpr int k_turns = 20'000;
-  backend::cpu::packed::k_amx_unit.begin();
-  asm volatile(
-      "mov %0, %%ecx\n"
-      "1:\n"
-      "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n"
-      "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\n"
-      "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n"
-      "tdpbf16ps %%tmm7, %%tmm5, %%tmm3\n"
-      "dec %%ecx\n"
-      "jnz 1b\n" ::"i"(k_turns)
-      : "ecx", "cc");
-  backend::cpu::packed::k_amx_unit.end();
-  return 4.0 * 2 * 16 * 16 * 32 * k_turns;
-}
 
 struct Case {
   std::string name;
@@ -93,7 +47,10 @@ Node packing(const backend::Backend& cpu, const Product& p, char side) {
           {{"dtype", DType::bfloat16}, {"side", std::string(1, side)}, {"transpose", transpose}}};
 }
 
-void measure(const backend::Backend& cpu, const Case& c, Burst burst) {
+/// About a millisecond of the unit.
+constexpr int k_bursts = 20;
+
+void measure(const backend::Backend& cpu, const Case& c, const PeakUnit& unit) {
   const Product& p = c.product;
   Node a = packing(cpu, p, 'a');
   Node b = packing(cpu, p, 'b');
@@ -128,7 +85,11 @@ void measure(const backend::Backend& cpu, const Case& c, Burst burst) {
       [&] {
         // Each part of the loop is a thread.
         std::atomic<double> sum = 0;
-        parallel_for(thread_count(), 1, [&](std::int64_t, std::int64_t) { sum += burst(); });
+        parallel_for(thread_count(), 1, [&](std::int64_t, std::int64_t) {
+          unit.begin();
+          for (int i = 0; i < k_bursts; ++i) sum += unit.burst();
+          unit.end();
+        });
         operations = sum;
       }};
   const std::vector<double> t = medians(functions);
@@ -153,13 +114,14 @@ void measure(const backend::Backend& cpu, const Case& c, Burst burst) {
 int run(std::string_view part) {
   const backend::Backend cpu = backend::cpu_backend(available_processors());
   const backend::Isa isa = cpu.capabilities.isa;
-  if (isa < backend::Isa::avx512_bf16) {
+  const PeakUnit* unit = fastest_unit(isa);
+  if (isa < backend::Isa::avx512_bf16 || unit == nullptr) {
     fmt::print(stderr, "no bfloat16 instructions here, only {}\n", backend::name(isa));
     return 6;
   }
   for (const Case& c : cases()) {
     if (c.name.find(part) == std::string::npos) continue;
-    measure(cpu, c, isa == backend::Isa::amx ? burst_amx : burst_avx512_bf16);
+    measure(cpu, c, *unit);
   }
   return 0;
 }
