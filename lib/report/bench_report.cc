@@ -28,6 +28,11 @@ Json tera_per_second(double flops, double milliseconds) {
   return flops > 0 && milliseconds > 0 ? number(flops / milliseconds / 1e9) : Json(nullptr);
 }
 
+/// Bytes in a time, as 10^9 a second; null where there are none.
+Json giga_per_second(double bytes, double milliseconds) {
+  return bytes > 0 && milliseconds > 0 ? number(bytes / milliseconds / 1e6) : Json(nullptr);
+}
+
 Json shares_block(const std::vector<TimeShare>& shares, const char* word) {
   Json block = Json::array();
   for (const TimeShare& s : shares) {
@@ -35,7 +40,8 @@ Json shares_block(const std::vector<TimeShare>& shares, const char* word) {
                      {"launches", s.launches},
                      {"ms", number(s.milliseconds)},
                      {"share", number(s.share)},
-                     {"achieved_tflops", tera_per_second(s.flops, s.milliseconds)}});
+                     {"achieved_tflops", tera_per_second(s.flops, s.milliseconds)},
+                     {"achieved_gbs", giga_per_second(s.bytes, s.milliseconds)}});
   }
   return block;
 }
@@ -56,7 +62,8 @@ Json profile_block(const BenchedPolicy& policy, const PolicyFacts* facts) {
                    {"kernel", op.kernel},
                    {"ms", number(op.milliseconds)},
                    {"share", number(total > 0 ? op.milliseconds / total : 0)},
-                   {"achieved_tflops", tera_per_second(op_flops, op.milliseconds)}});
+                   {"achieved_tflops", tera_per_second(op_flops, op.milliseconds)},
+                   {"achieved_gbs", giga_per_second(op.bytes, op.milliseconds)}});
   }
   return {{"scope", "a pass of its own in which every launch is timed; medians"},
           {"steps", policy.profiled_steps},
@@ -99,6 +106,7 @@ std::vector<TimeShare> time_shares(const std::vector<OpTime>& profile,
     group.name = name;
     ++group.launches;
     group.milliseconds += op.milliseconds;
+    group.bytes += op.bytes;
     const auto flops = op_flops.find(op.name);
     if (flops != op_flops.end()) group.flops += flops->second;
   }

@@ -25,6 +25,7 @@ struct TimeShare {
   double milliseconds = 0;
   double share = 0;  ///< of all launches
   double flops = 0;
+  double bytes = 0;
 };
 
 /// Groups by one of OpTime's words.

@@ -33,16 +33,19 @@ std::string speedup_cell(const Json& policy, bool first) {
 
 std::string shares_table(const Json& shares, const char* key, const char* word) {
   constexpr std::size_t k_rows = 12;
-  Rows rows{{word, "launches", "ms/step", "share", "GFLOP/s"}};
+  Rows rows{{word, "launches", "ms/step", "share", "GFLOP/s", "GB/s"}};
   for (const Json& share : shares) {
     if (rows.size() > k_rows) break;
     rows.push_back({share.at(key).get<std::string>(),
                     share.at("launches").dump(),
                     ms(share.at("ms")),
                     fmt::format("{:.1f} %", share.at("share").get<double>() * 100),
-                    gigaflops(share.at("achieved_tflops"))});
+                    gigaflops(share.at("achieved_tflops")),
+                    share.at("achieved_gbs").is_number()
+                        ? fmt::format("{:.1f}", share.at("achieved_gbs").get<double>())
+                        : "-"});
   }
-  std::string text = columns(rows, {1, 2, 3, 4});
+  std::string text = columns(rows, {1, 2, 3, 4, 5});
   if (shares.size() > k_rows) text += fmt::format("and {} more\n", shares.size() - k_rows);
   return text;
 }

@@ -9,31 +9,33 @@ Json shares(std::string_view word, Doc doc) {
                        {"launches", integer("in a step", 1)},
                        {"ms", number("ms in a step")},
                        {"share", fraction("of all launches")},
-                       {"achieved_tflops", measure("10^12 operations per second")}},
+                       {"achieved_tflops", measure("10^12 operations per second")},
+                       {"achieved_gbs", measure("10^9 bytes of operands and results per second")}},
                       "launches that have it in common"),
                doc);
 }
 
 Json profile() {
-  return nullable(
-      object({{"scope", text("how the launches were timed")},
-              {"steps", integer("profiled", 1)},
-              {"total_ms", number("ms in the launches of a step")},
-              {"by_type", shares("type", "slowest first")},
-              {"by_layer", shares("layer", "slowest first")},
-              {"by_phase", shares("phase", "slowest first")},
-              {"ops",
-               array(object({{"name", text("node of the step graph")},
-                             {"type", text("op")},
-                             {"layer", text("of the config; empty outside of layers")},
-                             {"phase", text("input, forward, loss, backward, ...")},
-                             {"kernel", text("implementation that ran")},
-                             {"ms", number("ms; median over the profiled steps")},
-                             {"share", fraction("of all launches")},
-                             {"achieved_tflops", measure("10^12 operations per second")}},
-                            "one launch of a step"),
-                     "in order")}},
-             "time per launch; null unless asked for"));
+  return nullable(object(
+      {{"scope", text("how the launches were timed")},
+       {"steps", integer("profiled", 1)},
+       {"total_ms", number("ms in the launches of a step")},
+       {"by_type", shares("type", "slowest first")},
+       {"by_layer", shares("layer", "slowest first")},
+       {"by_phase", shares("phase", "slowest first")},
+       {"ops",
+        array(object({{"name", text("node of the step graph")},
+                      {"type", text("op")},
+                      {"layer", text("of the config; empty outside of layers")},
+                      {"phase", text("input, forward, loss, backward, ...")},
+                      {"kernel", text("implementation that ran")},
+                      {"ms", number("ms; median over the profiled steps")},
+                      {"share", fraction("of all launches")},
+                      {"achieved_tflops", measure("10^12 operations per second")},
+                      {"achieved_gbs", measure("10^9 bytes of operands and results per second")}},
+                     "one launch of a step"),
+              "in order")}},
+      "time per launch; null unless asked for"));
 }
 
 /// What a policy has here and the first one has at the top too.

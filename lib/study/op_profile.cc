@@ -3,11 +3,32 @@
 #include <algorithm>
 
 #include "core/statistics.h"
+#include "graph/ops/fused_update.h"
 
 namespace halfstep::study {
 namespace {
 
 constexpr std::int64_t k_warmup = 3;
+
+/// Bytes that a launch has to read and write at least: operands and results once each, a variable
+/// that it updates once each way.
+double node_bytes(const graph::Graph& graph, const graph::Node& node) {
+  const auto bytes = [](DType dtype, const Shape& shape) {
+    return static_cast<double>(size_bytes(dtype)) * static_cast<double>(shape.elements());
+  };
+  double sum = 0;
+  for (const graph::TensorType& type : node.outputs) sum += bytes(type.dtype, type.shape);
+  for (const graph::Value input : node.inputs) {
+    const graph::TensorType& type = graph.type(input);
+    if (type.dtype == DType::resource) {
+      const graph::TensorType variable = graph::ops::variable_type(graph, input);
+      sum += 2 * bytes(variable.dtype, variable.shape);
+    } else {
+      sum += bytes(type.dtype, type.shape);
+    }
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -44,7 +65,8 @@ OpProfile profile_ops(train::Session& session,
                            node.origin.layer,
                            std::string(name(node.origin.phase)),
                            choice.kernel,
-                           median(milliseconds[static_cast<std::size_t>(choice.node)])});
+                           median(milliseconds[static_cast<std::size_t>(choice.node)]),
+                           node_bytes(graph, node)});
   }
   return profile;
 }

@@ -17,6 +17,7 @@ struct OpTime {
   std::string phase;
   std::string kernel;
   double milliseconds = 0;  ///< median over the profiled steps
+  double bytes = 0;  ///< of operands and results, each once; a variable that is updated twice
 };
 
 struct BenchedPolicy {

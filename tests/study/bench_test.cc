@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <ostream>
 #include <set>
 #include <string>
@@ -46,6 +47,15 @@ TEST_CASE("bench: every repeat counts the steps asked for") {
     CHECK(total > 0);
     CHECK(layers.count("hidden") == 1);
   }
+  // Adam reads the gradient and reads and writes weights and two moments, all float32.
+  const auto& profile = result.policies[0].profile;
+  const auto update = std::find_if(profile.begin(), profile.end(), [](const train::OpTime& op) {
+    return op.name == "optimizer/hidden/kernel/ResourceApplyAdam";
+  });
+  REQUIRE(update != profile.end());
+  constexpr double k_weights = 784 * 16;
+  CHECK(update->bytes >= 7 * 4 * k_weights);
+  CHECK(update->bytes <= 7 * 4 * k_weights + 64);  // and a few scalars
   CHECK_FALSE(result.policies[0].speedup.has_value());
   CHECK(result.policies[1].speedup.has_value());
 }
