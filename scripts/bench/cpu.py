@@ -1,62 +1,86 @@
 #!/usr/bin/env python3
 """Every figure of halfstep on a CPU beside its target, measured in one run.
 
-    scripts/bench/cpu.py [--largest 8192] [--only CONFIGS] [--python PYTHON] [--rounds 3] [--threads N]
+    scripts/bench/cpu.py [--quick] [--build ci] [--largest 8192] [--only CONFIGS] [--peers LIST]
+    scripts/bench/cpu.py --max-isa avx2        own steps alone, with fewer instructions
+    scripts/bench/page.py build/bench-cpu.json the page of benchmarks from the run
 
 Training steps of the shipped models under every precision, against PyTorch (eager and compiled),
-Keras on TensorFlow (jit on and off) and JAX; dense products against oneDNN and the processor's own
-rate; optimizer passes against copying; time to an accuracy. Programs take turns, on the same shapes,
-optimizers and thread count, with data in memory. A round has every program on every model once and
-gives the median over steps; each number is the best of the rounds, as what else runs on a machine only
-adds time, and the list tells the worst beside it. --largest leaves out larger batches: one of 8192
-takes minutes a framework.
+Keras on TensorFlow (jit on and off) and JAX; steps beside busy processes; dense products against
+oneDNN and the register peak; optimizer passes against copying; time to an accuracy. All on the same
+shapes, optimizers and thread count, with data in memory.
+
+How times are made comparable on a host that changes:
+- The modes of a workload take short turns, forth and back, `--rounds` times. Frameworks are held open
+  between their turns; halfstep is a process a turn.
+- Before and after every turn bench_peak measures the register peak of each unit on all processors (AMX,
+  AVX512-BF16, float32 FMA) and a copy bandwidth. They stand beside the sample.
+- A mode's time is its best turn, as other tenants only add time; `worst` is its slowest. A ratio takes
+  the best turns of both modes if the peaks beside them are alike, else the fastest pair of turns with
+  like peaks, since AMX and float32 slow down by different factors (scripts/bench/samples.py).
+- A mode with fewer than two turns in which others took less than 10 % of the processors gets up to two
+  more.
+- The verdict says whether the processor was quiet: the time that others took (/proc/stat), and how far
+  the peak of the fastest unit varied.
+
+Of each peer's mode the fastest variant counts (channels last or first, autocast or float32 tensors with
+bfloat16 products, steps per call); the notes tell them all. `processors`
+beside a peer's time is its processor time over wall time: near the thread count, or it sleeps.
 
 PYTHON is an interpreter with torch, tensorflow and jax; without it a virtual environment is made in
-build/bench-python. What is not installed there is left out of the table.
+build/bench-python. A peer that is not installed there is "not measured".
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PEERS = ROOT / "scripts/bench/peers"
-BIN = ROOT / "build/release/bin"
+import machine
+import programs
+import samples
+import targets
+from programs import PEERS, ROOT, output
+
 POLICIES = ["float32", "mixed_bfloat16", "mixed_float16", "rewrite:bfloat16", "rewrite:float16"]
-SCRIPTS = {"torch": "torch_steps.py", "keras": "keras_steps.py", "jax": "jax_steps.py"}
+PROFILED = ["float32", "mixed_bfloat16", "mixed_float16"]
 
-# (config, batch, seconds a mode and round)
+# (config, batch, seconds a turn, rounds, precisions of peers)
 WORKLOADS = [
-    ("guide_64", 128, 1),
-    ("guide_64", 1024, 1),
-    ("guide_64", 8192, 2),
-    ("guide_4096", 128, 2),
-    ("guide_4096", 1024, 4),
-    ("guide_4096", 8192, 12),
-    ("mnist_cnn", 128, 2),
-    ("fashion_cnn", 128, 2),
-    ("residual", 128, 2),
+    ("quickstart", 128, 0.3, 5, ()),
+    ("guide_64", 128, 0.3, 4, ("float32", "bfloat16")),
+    ("guide_64", 1024, 0.3, 4, ()),
+    ("guide_64", 8192, 0.5, 4, ()),
+    ("guide_4096", 128, 0.8, 4, ("bfloat16",)),
+    ("guide_4096", 1024, 1.0, 4, ("bfloat16",)),
+    ("guide_4096", 8192, 1.0, 3, ("bfloat16",)),
+    ("mnist_cnn", 128, 0.5, 4, ("bfloat16",)),
+    ("fashion_cnn", 128, 0.5, 4, ("bfloat16",)),
+    ("residual", 128, 0.5, 4, ("bfloat16",)),
 ]
+# JAX's products on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
+LARGEST_JAX = 1024
+# Modes with fewer turns that others left alone get up to so many more.
+MIN_TURNS, EXTRA_ROUNDS = 2, 2
+# Steps beside busy processes: (config, batch).
+SHARED = [("quickstart", 128), ("guide_64", 128), ("fashion_cnn", 128), ("guide_4096", 128)]
+BUSY_PROCESSES = 2
 
 
-def output(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        sys.stderr.write(done.stderr[-2000:])
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}")
-    return done.stdout
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
 
 
-def build():
-    if not (ROOT / "build/release/build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=sys.stderr)
-    targets = ["halfstep", "bench_kernels", "bench_gemm"]
-    command = ["cmake", "--build", "build/release", "--target", *targets]
+def build(preset):
+    folder = ROOT / f"build/{preset}"
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["cmake", "--preset", preset], cwd=ROOT, check=True, stdout=sys.stderr)
+    targets_built = ["halfstep", "bench_kernels", "bench_gemm", "bench_peak"]
+    command = ["cmake", "--build", str(folder), "--target", *targets_built]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
 
 
@@ -65,276 +89,279 @@ def interpreter():
     python = folder / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        for package in ("torch", "tensorflow", "jax"):
+        for package in ("torch", "tensorflow-cpu", "jax"):
             subprocess.run([python, "-m", "pip", "install", "--quiet", package])
     return str(python)
 
 
-def halfstep_steps(config, batch, seconds, threads):
-    """{policy: {seconds, peak bytes}} and the resolved config."""
-    results, resolved = {}, None
-    for policy in POLICIES:
-        # A process for each policy: its peak memory is its own.
-        command = [str(BIN / "halfstep"), "bench", str(ROOT / f"configs/{config}.yaml"), "--json"]
-        command += ["-q", "--synthetic", "--batch-size", str(batch), "--threads", str(threads)]
-        command += ["--policies", policy, "--warmup", "3", "--repeat", "1"]
-        quick = json.loads(output([*command, "--steps", "5"]))
-        steps = max(5, int(seconds * 1e3 / quick["step_time"]["median"]))
-        report = json.loads(output([*command, "--steps", str(min(steps, 2000))]))
-        resolved = report["config"]["resolved"]
-        results[policy] = {
-            "seconds": report["step_time"]["median"] * 1e-3,
-            "peak_rss_bytes": report["memory"]["host_peak_rss_bytes"],
-            "planned_arena_bytes": report["memory"]["planned_arena_bytes"],
-        }
-    return results, resolved
+class Bench:
+    """The programs and the meter of one run."""
 
+    def __init__(self, options):
+        self.options = options
+        self.bin = ROOT / f"build/{options.build}/bin"
+        self.meter = machine.PeakMeter(self.bin / "bench_peak", options.max_isa)
+        self.all_samples = []
 
-def peer_steps(python, peer, config, batch, seconds, threads):
-    task = {
-        "config": config,
-        "batch": batch,
-        "seconds": seconds,
-        "threads": threads,
-        "precisions": ["float32", "bfloat16"],
-    }
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    command = [python, str(PEERS / SCRIPTS[peer]), json.dumps(task)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        reason = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        print(f"{peer}: left out: {reason}", file=sys.stderr)
-    return {
-        line["mode"]: {"seconds": line["seconds"], "peak_rss_bytes": line["peak_rss_bytes"]}
-        for line in lines
-        if line["seconds"] is not None
-    }
+    def sample(self, mode, seconds, before):
+        """One turn of a mode and the reading of the peaks after it; `before` is the last one."""
+        usage = machine.Usage(mode.pids)
+        result = mode.turn(seconds)
+        taken, stolen = usage.taken(result["wall"])
+        after = self.meter.now()
+        result |= {"peak": machine.beside(before, after), "taken": taken, "stolen": stolen}
+        self.all_samples.append(result)
+        return result, after
 
-
-def measure_once(python, peers, workload, threads):
-    """{mode: seconds and bytes} of one round."""
-    config, batch, seconds = workload
-    found, resolved = halfstep_steps(config, batch, seconds, threads)
-    for peer in peers:
-        found |= peer_steps(python, peer, resolved, batch, seconds, threads)
-    return found
-
-
-def over_rounds(samples):
-    """The best round of a mode, what the worst took, and the median of its bytes."""
-    result = {key: statistics.median(s[key] for s in samples) for key in samples[0]}
-    seconds = [s["seconds"] for s in samples]
-    return result | {"seconds": min(seconds), "worst_seconds": max(seconds)}
-
-
-def measure_steps(python, peers, workloads, rounds, threads):
-    """{workload: {mode: result over rounds}}."""
-    samples = {f"{config} {batch}": {} for config, batch, _ in workloads}
-    for turn in range(rounds):
-        for workload in workloads:
-            key = f"{workload[0]} {workload[1]}"
-            for mode, result in measure_once(python, peers, workload, threads).items():
-                samples[key].setdefault(mode, []).append(result)
-            print(f"{key}, rounds so far: {turn + 1}", file=sys.stderr)
-            modes = {mode: over_rounds(some) for mode, some in samples[key].items()}
-            for mode, result in sorted(modes.items(), key=lambda item: item[1]["seconds"]):
-                ms, worst = result["seconds"] * 1e3, result["worst_seconds"] * 1e3
-                mib = result["peak_rss_bytes"] / 2**20
-                print(f"  {mode:28} {ms:10.3f} to {worst:10.3f} ms {mib:7.0f} MiB", file=sys.stderr)
-    return {
-        key: {mode: over_rounds(some) for mode, some in modes.items()}
-        for key, modes in samples.items()
-    }
-
-
-def best(result, prefix):
-    """The fastest mode whose name starts so."""
-    times = [r["seconds"] for mode, r in result.items() if mode.startswith(prefix)]
-    return min(times) if times else None
-
-
-class Table:
-    """Lines of figure, target and what was measured."""
-
-    def __init__(self):
-        self.lines = []
-
-    def add(self, figure, target, measured, at_most=False):
-        if measured is None:
-            met = None
-        else:
-            met = measured <= target if at_most else measured >= target
-        line = {"figure": figure, "target": target, "measured": measured}
-        self.lines.append(line | {"at_most": at_most, "met": met})
-
-    def ratio(self, figure, target, slow, fast):
-        """How many times as fast."""
-        self.add(figure, target, slow / fast if slow and fast else None)
-
-    def print(self):
-        print(f"{'figure':66} {'target':>9} {'measured':>9}  met")
-        for line in self.lines:
-            sign = "<=" if line["at_most"] else ">="
-            value = "-" if line["measured"] is None else f"{line['measured']:.2f}"
-            met = {None: "not measured", True: "yes", False: "no"}[line["met"]]
-            print(f"{line['figure']:66} {sign} {line['target']:>6g} {value:>9}  {met}")
-
-
-def fill(table, steps, extras):
-    own = {key: {p: r["seconds"] for p, r in result.items()} for key, result in steps.items()}
-    goals = {8192: (7.5, 3.3, 2, 2.5), 1024: (5, 2.5, 2.5, 3), 128: (3.5, 1.7, 3, 4)}
-    for batch, (bf16, f16, torch, keras) in goals.items():
-        result = steps.get(f"guide_4096 {batch}")
-        if result is None:
-            continue
-        t = own[f"guide_4096 {batch}"]
-        name = f"guide 4096, B = {batch}"
-        table.ratio(f"{name}: bfloat16 over float32", bf16, t["float32"], t["mixed_bfloat16"])
-        table.ratio(f"{name}: float16 over float32", f16, t["float32"], t["mixed_float16"])
-        for peer, goal in (("torch", torch), ("keras", keras)):
-            theirs = [
-                r["seconds"]
-                for mode, r in result.items()
-                if mode.startswith(peer) and mode.endswith("bfloat16")
-            ]
-            table.ratio(
-                f"{name}: bfloat16 over {peer}'s best bfloat16",
-                goal,
-                min(theirs, default=None),
-                t["mixed_bfloat16"],
-            )
-    for batch, ratio in extras["raw"].items():
-        table.add(f"guide 4096, B = {batch}: float32 step over raw products", 1.05, ratio, True)
-    if extras["peak"] is not None:
-        figure = "guide 4096, B = 8192: bfloat16 step, share of dot-product peak"
-        table.add(figure, 0.36, extras["peak"])
-    small = steps.get("guide_64 128")
-    if small:
-        mine = own["guide_64 128"]["float32"]
-        table.ratio("guide 64, B = 128: float32 over Keras", 10, best(small, "keras"), mine)
-        table.ratio("guide 64, B = 128: over PyTorch eager", 4, best(small, "torch eager"), mine)
-    for config in ("fashion_cnn", "residual"):
-        result = steps.get(f"{config} 128")
-        if not result:
-            continue
-        t = own[f"{config} 128"]
-        theirs = [
-            r["seconds"]
-            for mode, r in result.items()
-            if mode.startswith("torch") and mode.endswith("bfloat16")
-        ]
-        table.ratio(f"{config}: bfloat16 over float32", 2.5, t["float32"], t["mixed_bfloat16"])
-        table.ratio(
-            f"{config}: bfloat16 over PyTorch's bfloat16",
-            1.5,
-            min(theirs, default=None),
-            t["mixed_bfloat16"],
+    def halfstep(self, config, batch, policy):
+        return programs.Halfstep(
+            self.bin / "halfstep", config, batch, policy, self.options.threads, self.options.max_isa
         )
-    for op, ratio in extras["updates"].items():
-        table.add(f"{op}, 20 M parameters: over copying its bytes", 1.5, ratio, True)
-    for config in ("guide_4096 8192", "mnist_cnn 128", "fashion_cnn 128", "residual 128"):
-        result = steps.get(config)
-        if result:
-            share = (
-                result["mixed_bfloat16"]["planned_arena_bytes"]
-                / result["float32"]["planned_arena_bytes"]
-            )
-            table.add(f"{config}: activation bytes, bfloat16 over float32", 0.55, share, True)
-    for name, result in extras["accuracy"].items():
-        table.add(f"{name}, seconds with start-up", result["target"], result["wall_seconds"], True)
-        table.ratio(f"{name}: over PyTorch", 5, result.get("torch_seconds"), result["wall_seconds"])
 
+    def peers(self, python, resolved, batch, precisions):
+        if not precisions or self.options.max_isa:
+            return []
+        names = [name for name in self.options.peers.split(",") if name]
+        if batch > LARGEST_JAX and resolved["name"] == "guide_4096" and "jax" in names:
+            names.remove("jax")
+        log = open(ROOT / "build/bench-peers.log", "a", encoding="utf-8")
+        return [
+            programs.Peer(python, name, resolved, batch, self.options.threads, precisions, log)
+            for name in names
+        ]
 
-def raw_ratios(batches):
-    ratios = {}
-    for batch in batches:
-        line = output([BIN / "bench_kernels", "step", ROOT / "configs/guide_4096.yaml", str(batch)])
-        ratios[batch] = float(line.split()[-1])
-    return ratios
+    def workload(self, python, config, batch, seconds, rounds, precisions):
+        """One workload: {config, batch, flops, modes: {mode: {samples, memory}}, notes, profiles}"""
+        own = {policy: self.halfstep(config, batch, policy) for policy in POLICIES}
+        own["float32"].bench(1, 0)
+        peers = self.peers(python, own["float32"].resolved, batch, precisions)
+        modes = own | {mode.name: mode for peer in peers for mode in peer.modes}
+        found = {mode: {"samples": []} for mode in modes}
+        before = self.meter.now()
+        for turn in range(rounds + EXTRA_ROUNDS):
+            names = list(modes)
+            if turn >= rounds:
+                least = min(MIN_TURNS, rounds)
+                names = [n for n in names if samples.undisturbed(found[n]["samples"]) < least]
+            for name in names if turn % 2 == 0 else reversed(names):
+                try:
+                    result, before = self.sample(modes[name], seconds, before)
+                except (RuntimeError, OSError) as error:
+                    say(f"{name}: {error}")
+                    continue
+                found[name]["samples"].append(result)
+        notes = {mode: note for peer in peers for mode, note in peer.notes.items()}
+        versions = {name: v for peer in peers for name, v in peer.versions.items()}
+        for peer in peers:
+            peer.close()
+        for policy, mode in own.items():
+            found[policy] |= mode.memory()
+        profiles = {policy: self.profile(own[policy], seconds) for policy in PROFILED}
+        return {
+            "config": config,
+            "batch": batch,
+            "flops": own["float32"].flops,
+            "state": machine.state([s for result in found.values() for s in result["samples"]]),
+            "modes": {mode: result for mode, result in found.items() if result["samples"]},
+            "notes": notes,
+            "profiles": profiles,
+        }, versions
 
+    def profile(self, mode, seconds):
+        """Ops of a step by time, with the peaks beside: {peak, total_ms, ops}; None: not measured."""
+        before = self.meter.now()
+        report = mode.profile(seconds)
+        if report is None:
+            return None
+        peak = machine.beside(before, self.meter.now())
+        return {"peak": peak} | {key: report["profile"][key] for key in ("total_ms", "ops")}
 
-def updates():
-    lines = output([BIN / "bench_kernels", "updates"]).splitlines()
-    return {line.split()[0]: float(line.split()[-1]) for line in lines if "ratio" in line}
+    def busy(self, config, batch, rounds, seconds):
+        """{policy: {quiet, busy: samples, processes}}, a quiet and a busy turn after each other."""
+        found = {}
+        for policy in PROFILED:
+            mode = self.halfstep(config, batch, policy)
+            mode.turn(0.1)
+            quiet, shared = [], []
+            for _ in range(rounds):
+                quiet.append(mode.turn(seconds))
+                with programs.BusyProcesses(BUSY_PROCESSES):
+                    shared.append(mode.turn(seconds))
+            name = f"{config} {batch}, {policy}"
+            found[name] = {"quiet": quiet, "busy": shared, "processes": BUSY_PROCESSES}
+        return found
 
+    def raw_ratios(self, batches):
+        ratios = {}
+        for batch in batches:
+            config = ROOT / "configs/guide_4096.yaml"
+            line = output([self.bin / "bench_kernels", "step", config, batch])
+            ratios[batch] = float(line.split()[-1])
+        return ratios
 
-def accuracies(python, threads):
-    """Wall time from process start to report of runs that stop at an accuracy on MNIST."""
-    goals = {
-        "MNIST to 97 %, guide_64": ("guide_64", 0.97, 1.5),
-        "MNIST to 99 %, CNN": ("mnist_cnn", 0.99, 300),
-    }
-    results = {}
-    for name, (config, goal, target) in goals.items():
-        path = str(ROOT / f"configs/{config}.yaml")
-        command = [str(BIN / "halfstep"), "train", path, "--json", "-q", "--batch-size", "128"]
-        command += ["--threads", str(threads), "--policy", "mixed_bfloat16"]
-        command += ["--set", "data.name=mnist", "--set", f"training.target=val_accuracy={goal}"]
-        command += ["--set", "training.stop_at_target=true", "--set", "training.epochs=20"]
-        start = time.perf_counter()
+    def updates(self):
+        lines = output([self.bin / "bench_kernels", "updates"]).splitlines()
+        return {line.split()[0]: float(line.split()[-1]) for line in lines if "ratio" in line}
+
+    def gemm(self):
+        """Products of 1024 samples against oneDNN's; none without bfloat16 instructions."""
+        command = [self.bin / "bench_gemm", "1024,4096,4096"]
         done = subprocess.run(command, capture_output=True, text=True)
-        wall = time.perf_counter() - start
-        if done.returncode not in (0, 5):
-            print(f"{name}: {done.stderr.strip()}", file=sys.stderr)
-            results[name] = {"target": target, "wall_seconds": None}
-            continue
-        report = json.loads(done.stdout)
-        result = {"target": target, "wall_seconds": wall if done.returncode == 0 else None}
-        data = os.environ.get("HALFSTEP_DATA")
-        if data:
-            task = {
-                "config": report["config"]["resolved"],
-                "batch": 128,
-                "seconds": 0,
-                "threads": threads,
-                "precisions": ["bfloat16"],
-            }
-            script = [python, str(PEERS / "torch_accuracy.py")]
-            script += [json.dumps(task), f"{data}/mnist", str(goal)]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def accuracies(self, python):
+        """Wall time from process start to report of runs that stop at an accuracy on MNIST."""
+        goals = {
+            "MNIST to 97 %, guide_64": ("guide_64", 0.97, 1.5),
+            "MNIST to 99 %, CNN": ("mnist_cnn", 0.99, 300),
+        }
+        results = {}
+        for name, (config, goal, target) in goals.items():
+            path = str(ROOT / f"configs/{config}.yaml")
+            threads = self.options.threads
+            command = [str(self.bin / "halfstep"), "train", path, "--json", "-q"]
+            command += ["--batch-size", "128", "--threads", str(threads)]
+            command += ["--policy", "mixed_bfloat16", "--set", "data.name=mnist"]
+            command += ["--set", f"training.target=val_accuracy={goal}"]
+            command += ["--set", "training.stop_at_target=true", "--set", "training.epochs=20"]
             start = time.perf_counter()
-            done = subprocess.run(script, capture_output=True, text=True)
-            if done.returncode == 0:
-                result["torch_seconds"] = time.perf_counter() - start
-        results[name] = result
-    return results
+            done = subprocess.run(command, capture_output=True, text=True)
+            wall = time.perf_counter() - start
+            results[name] = {"target": target, "wall_seconds": None}
+            if done.returncode != 0:
+                say(f"{name}: {done.stderr.strip()}")
+                continue
+            results[name]["wall_seconds"] = wall
+            data = os.environ.get("HALFSTEP_DATA")
+            if data and "torch" in self.options.peers:
+                resolved = json.loads(done.stdout)["config"]["resolved"]
+                task = {"config": resolved, "batch": 128, "threads": threads}
+                task["precisions"] = ["bfloat16"]
+                script = [python, str(PEERS / "torch_accuracy.py"), json.dumps(task)]
+                start = time.perf_counter()
+                done = subprocess.run([*script, f"{data}/mnist", str(goal)], capture_output=True)
+                if done.returncode == 0:
+                    results[name]["torch_seconds"] = time.perf_counter() - start
+        return results
+
+
+def steps_text(key, workload):
+    """The modes of a workload, fastest first, with the peak beside and the share of it."""
+    lines = [f"{key}"]
+    for name, r in sorted(
+        workload["modes"].items(), key=lambda item: samples.best(item[1]["samples"])["seconds"]
+    ):
+        some = r["samples"]
+        unit = samples.unit_of(name, some)
+        low, worst = samples.best(some)["seconds"], max(s["seconds"] for s in some)
+        line = f"  {name:24} {low * 1e3:10.3f} to {worst * 1e3:10.3f} ms"
+        if unit:
+            peaks = [value for s in some for value in s["peak"].get(unit, [])]
+            share = samples.peak_share(some, workload["flops"], unit)
+            line += f"  {min(peaks):6.0f} to {max(peaks):6.0f} GFLOP/s {unit}"
+            line += f", {share * 100:5.1f} % of it" if share else ""
+        lines.append(line)
+    lines.append(f"  {workload['state']['verdict']}")
+    lines += [f"  {mode}: {note}" for mode, note in workload["notes"].items()]
+    return "\n".join(lines)
+
+
+def chosen_workloads(options):
+    only = options.only.split(",") if options.only else None
+    if options.quick and not only:
+        quick = {("quickstart", 128), ("guide_64", 128), ("guide_4096", 128), ("guide_4096", 1024)}
+        quick |= {("mnist_cnn", 128), ("fashion_cnn", 128), ("residual", 128)}
+        chosen = [w for w in WORKLOADS if w[:2] in quick]
+    else:
+        chosen = [w for w in WORKLOADS if only is None or {w[0], f"{w[0]}:{w[1]}"} & set(only)]
+    chosen = [w for w in chosen if w[1] <= options.largest]
+    rounds = options.rounds or (3 if options.quick else None)
+    return [(c, b, s, rounds or r, p) for c, b, s, r, p in chosen]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="own steps alone, about 4 minutes")
+    parser.add_argument("--largest", type=int, default=8192, help="batch")
+    parser.add_argument("--only", default="", help="comma-separated, as guide_4096 or guide_4096:8192; no other figures then")
+    parser.add_argument("--python", help="interpreter with torch, tensorflow and jax")
+    parser.add_argument("--rounds", type=int, help="turns of each mode")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--peers", default=None, help="comma-separated, none: torch,keras,jax")
+    parser.add_argument("--build", default="release", help="preset whose programs are measured")
+    parser.add_argument("--max-isa", help="own steps alone, with at most these instructions")
+    parser.add_argument("-o", "--output", default=str(ROOT / "build/bench-cpu.json"))
+    options = parser.parse_args()
+    if options.peers is None:
+        options.peers = "" if options.quick or options.max_isa else "torch,keras,jax"
+    if options.peers == "none":
+        options.peers = ""
+    return options
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=8192, help="batch")
-    parser.add_argument("--only", default="", help="comma-separated configs instead of all")
-    parser.add_argument("--python", help="interpreter with torch, tensorflow and jax")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--peers", default="torch,keras,jax", help="comma-separated")
-    parser.add_argument("-o", "--output", default=str(ROOT / "build/bench-cpu.json"))
-    options = parser.parse_args()
-    build()
-    python = options.python or interpreter()
-    peers = [peer for peer in options.peers.split(",") if peer]
-    only = options.only.split(",") if options.only else [config for config, _, _ in WORKLOADS]
-    workloads = [w for w in WORKLOADS if w[1] <= options.largest and w[0] in only]
-    steps = measure_steps(python, peers, workloads, options.rounds, options.threads)
-    gemm = [json.loads(line) for line in output([BIN / "bench_gemm"]).splitlines()]
-    peak = None
-    # 931.9 GFLOP: a step's products.
-    large = steps.get("guide_4096 8192")
-    if large and gemm:
-        rate = 931.9e9 / large["mixed_bfloat16"]["seconds"]
-        peak = rate * 1e-9 / statistics.median(line["peak_gflops"] for line in gemm)
-    extras = {
-        "raw": raw_ratios([batch for batch in (128, 1024, 8192) if batch <= options.largest]),
-        "updates": {} if options.only else updates(),
-        "peak": peak,
-        "accuracy": {} if options.only else accuracies(python, options.threads),
+    options = arguments()
+    build(options.build)
+    python = options.python or (interpreter() if options.peers else "")
+    bench = Bench(options)
+    described = machine.description()
+    start = time.monotonic()
+    run = {
+        "date": datetime.date.today().isoformat(),
+        "isa": bench.meter.isa,
+        "capped": options.max_isa,
+        "native_isa": native_isa(bench) if options.max_isa else bench.meter.isa,
+        "threads": options.threads,
+        "machine": described,
+        "versions": {},
+        "workloads": {},
     }
-    table = Table()
-    fill(table, steps, extras)
-    table.print()
-    result = {"steps": steps, "gemm": gemm, **extras, "table": table.lines}
-    pathlib.Path(options.output).write_text(json.dumps(result, indent=1) + "\n")
-    print(f"all numbers: {options.output}")
+    for config, batch, seconds, rounds, precisions in chosen_workloads(options):
+        key = f"{config} {batch}"
+        found, versions = bench.workload(python, config, batch, seconds, rounds, precisions)
+        run["workloads"][key] = found
+        run["versions"] |= versions
+        say(steps_text(key, found), f"\n  {time.monotonic() - start:.0f} s since the start")
+    run["busy"] = {}
+    whole = not options.only and not options.max_isa
+    for config, batch in SHARED:
+        few = options.quick and config not in ("quickstart", "guide_64")
+        if few or options.max_isa or f"{config} {batch}" not in run["workloads"]:
+            continue
+        run["busy"] |= bench.busy(config, batch, 3, 0.6)
+    say(f"busy processes: {time.monotonic() - start:.0f} s since the start")
+    run["state"] = machine.state(bench.all_samples)
+    run["versions"] |= {"oneDNN": onednn(bench)}
+    extras = run["extras"] = {}
+    if whole and not options.quick:
+        batches = [batch for batch in (128, 1024, 8192) if batch <= options.largest]
+        extras["raw"] = bench.raw_ratios(batches)
+        extras["updates"] = bench.updates()
+        extras["gemm"] = bench.gemm()
+        extras["accuracy"] = bench.accuracies(python)
+    bench.meter.close()
+    run["seconds"] = time.monotonic() - start
+    run["table"] = targets.fill(run)
+    print(targets.text(run["table"]))
+    governor = described["governor"] or "not readable"
+    about = f"{described['model']}, {described['processors']} processors, {run['isa']}"
+    print(f"{about}, governor {governor}, load average before {described['load_average']:.1f}")
+    print(f"state of the processor: {run['state']['verdict']}")
+    pathlib.Path(options.output).write_text(json.dumps(run, indent=1) + "\n")
+    print(f"all numbers: {options.output}; {run['seconds']:.0f} s")
+
+
+def native_isa(bench):
+    """The processor's own instruction set, for a run that is capped."""
+    meter = machine.PeakMeter(bench.bin / "bench_peak")
+    meter.close()
+    return meter.isa
+
+
+def onednn(bench):
+    """The version that halfstep reports."""
+    mode = bench.halfstep("quickstart", 128, "float32")
+    return mode.bench(1, 0)["context"]["versions"]["onednn"]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
-"""A halfstep model as a list of layers, for the scripts that train it in other frameworks."""
+"""A halfstep model as a list of layers, for the scripts that train it in other frameworks.
+
+Each script is held open by scripts/bench/cpu.py: it prepares its modes, then measures one for every
+line on standard input, so that short turns of all programs can follow each other.
+"""
 
 import dataclasses
 import json
+import statistics
 import sys
+import time
 
 
 @dataclasses.dataclass
@@ -65,7 +71,6 @@ class Task(Network):
     """What a script is to measure; read from its one argument, a JSON text."""
 
     batch: int
-    seconds: float
     threads: int
     precisions: list
 
@@ -89,34 +94,82 @@ def network_of(config):
 
 def read_task():
     task = json.loads(sys.argv[1])
-    keys = ("batch", "seconds", "threads", "precisions")
+    keys = ("batch", "threads", "precisions")
     return Task(**vars(network_of(task["config"])), **{key: task[key] for key in keys})
 
 
-def measure(step, seconds, finish=lambda: None):
-    """Median seconds of `step()` after a warm-up, from samples worth `seconds`."""
-    import statistics
-    import time
+def measure(step, seconds):
+    """Seconds of a step from samples worth about `seconds`, at least one step.
 
-    warm = time.perf_counter() + seconds / 4
-    count = 0
-    while count < 3 or time.perf_counter() < warm:
+    A call of `step` trains `step.steps` steps, 1 without that attribute.
+    {seconds: median, mean, steps, processors: processor time over wall time}
+    """
+    times = []
+    each = getattr(step, "steps", 1)
+    used, start = time.process_time(), time.perf_counter()
+    end = start + seconds
+    while not times or time.perf_counter() < end:
+        begin = time.perf_counter()
         step()
-        count += 1
-    finish()
-    samples = []
-    end = time.perf_counter() + seconds
-    while len(samples) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        step()
-        finish()
-        samples.append(time.perf_counter() - start)
-    return statistics.median(samples)
+        times.append((time.perf_counter() - begin) / each)
+    wall = time.perf_counter() - start
+    return {
+        "seconds": statistics.median(times),
+        "mean": statistics.fmean(times),
+        "steps": len(times) * each,
+        "processors": round((time.process_time() - used) / wall, 2),
+    }
 
 
-def report(mode, seconds):
-    """One JSON line of a mode's step time; None when it cannot run."""
-    import resource
+def tell(line):
+    print(json.dumps(line), flush=True)
 
-    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"mode": mode, "seconds": seconds, "peak_rss_bytes": rss}), flush=True)
+
+def fastest(mode, variants, trial=0.3):
+    """The fastest of {variant: function that makes a step}, by two short trials in turns.
+
+    A variant that this build cannot run is left out. Tells how they compare; returns the step of the
+    fastest one, None when none runs.
+    """
+    steps, failed = {}, {}
+    for name, make in variants.items():
+        try:
+            steps[name] = make()
+            for _ in range(2):  # compiles, allocates
+                steps[name]()
+        except Exception as error:
+            steps.pop(name, None)
+            failed[name] = str(error).strip().splitlines()[0] if str(error) else repr(error)
+            print(f"{mode}, {name}: {failed[name]}", file=sys.stderr)
+    times = {}
+    for name in [*steps, *reversed(steps)] if len(steps) > 1 else []:
+        seconds = measure(steps[name], trial)["seconds"]
+        times[name] = min(times.get(name, seconds), seconds)
+    chosen = min(steps, key=lambda name: times.get(name, 0)) if steps else None
+    compared = [f"{name} {seconds * 1e3:.3g} ms" for name, seconds in times.items()]
+    compared += [f"{name}: {reason}"[:120] for name, reason in failed.items()]
+    note = f"not measured; {'; '.join(compared)}"
+    if chosen is not None:
+        note = chosen + (f" ({'; '.join(compared)})" if len(compared) > 1 else "")
+    tell({"mode": mode, "runs": chosen is not None, "note": note})
+    return steps.get(chosen)
+
+
+def serve(versions, modes):
+    """Prepares every mode, then measures one for each line {"mode", "seconds"} on standard input.
+
+    `modes`: {mode: {variant: function that makes a step}}. A model is kept in memory for each mode.
+    """
+    tell({"versions": versions})
+    steps = {mode: fastest(mode, variants) for mode, variants in modes.items()}
+    tell({"ready": True})
+    slow = set()
+    for line in sys.stdin:
+        request = json.loads(line)
+        step = steps[request["mode"]]
+        if request["mode"] not in slow:
+            step()  # brings back what other modes have pushed out of the caches
+        result = measure(step, request["seconds"])
+        if result["seconds"] > 0.3:
+            slow.add(request["mode"])
+        tell(result)
