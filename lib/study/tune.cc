@@ -274,10 +274,22 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   constexpr double k_full_rate = 0.85;
   TuneResult result;
   double peak = 0;
+  const backend::cpu::PeakUnit* unit = backend::cpu::fastest_unit(cpu.capabilities.isa);
+  if (unit == nullptr) {
+    throw UserError(
+        ErrorKind::unavailable,
+        {},
+        "no register peak is known for this kind of processor: nothing would tell whether "
+        "a time was disturbed");
+  }
   const auto burst_rate = [&] {
+    constexpr int k_bursts = 8;
+    double flops = 0;
+    unit->begin();
     const double start = thread_seconds();
-    const double flops = backend::cpu::run_register_burst(cpu.capabilities.isa);
+    for (int i = 0; i < k_bursts; ++i) flops += unit->burst();
     const double rate = flops / std::max(thread_seconds() - start, 1e-9);
+    unit->end();
     peak = std::max(peak, rate);
     return rate;
   };

@@ -29,10 +29,11 @@ struct TuneResult {
 };
 
 /// Times every kernel of `cpu` on matrix products and convolutions of many shapes in float32,
-/// bfloat16 and float16, on the calling thread: random data, float16 by 3 and by 4 partial products,
-/// packing of activations included. A burst of register arithmetic before and after each timing
-/// tells whether the processor was at its full rate: a virtual processor whose core another tenant
-/// uses is slower for seconds at a time, at the same clock and without stolen time.
+/// bfloat16 and float16, on the calling thread: random data, float16 by 3 and by 4 partial
+/// products, packing of activations included. A burst of register arithmetic before and after each
+/// timing tells whether the processor was at its full rate: a virtual processor whose core another
+/// tenant uses is slower for seconds at a time, at the same clock and without stolen time. Errors:
+/// UserError(unavailable) on processors whose register peak is not known.
 TuneResult tune(const backend::Backend& cpu, const TuneOptions& options);
 
 /// The workloads that tune() times.

@@ -9,12 +9,15 @@
 #include <atomic>
 #include <string>
 
+#include "backend/cpu/register_peak.h"
 #include "bench.h"
 #include "core/parallel.h"
-#include "peak.h"
 
 namespace halfstep::bench {
 namespace {
+
+using backend::cpu::fastest_unit;
+using backend::cpu::PeakUnit;
 
 struct Case {
   std::string name;

@@ -25,12 +25,15 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/register_peak.h"
 #include "core/parallel.h"
 #include "core/system.h"
-#include "peak.h"
 
 namespace halfstep::bench {
 namespace {
+
+using backend::cpu::peak_units;
+using backend::cpu::PeakUnit;
 
 using Clock = std::chrono::steady_clock;
 

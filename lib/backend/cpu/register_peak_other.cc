@@ -1,7 +1,10 @@
+// No register peak is known for processors other than x86-64.
+
 #include "backend/cpu/register_peak.h"
 
 namespace halfstep::backend::cpu {
 
-double run_register_burst(Isa) { return 0; }
+std::span<const PeakUnit> peak_units() { return {}; }
+const PeakUnit* fastest_unit(Isa) { return nullptr; }
 
 }  // namespace halfstep::backend::cpu
