@@ -137,8 +137,9 @@ TEST_CASE("thread pool: teams of several callers take turns, or are refused if i
           continue;
         }
         int calls = 0;
-        const bool done =
-            run_team(size, Team::independent, [&](int index) { calls += index == 0 ? 1 : 0; });
+        const bool done = run_team(size, Team::independent, [&](int index) {
+          if (index == 0) ++calls;
+        });
         if (calls != (done ? 1 : 0)) ++wrong;
         ++(done ? ran : refused);
       }

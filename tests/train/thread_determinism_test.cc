@@ -54,13 +54,13 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Of all variables after five steps.
+/// Of all variables after three steps.
 std::string state_hash(std::string_view layers, std::string_view policy, int threads) {
   TinyRun tiny;
   tiny.layers = layers;
   tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
   tiny.precision = fmt::format("{{policy: {}}}", policy);
-  tiny.training = "{epochs: 1, batch_size: 32}";
+  tiny.training = "{epochs: 1, batch_size: 64}";
   return Run(tiny.spec(), {}, digits(), backend::cpu_backend(threads)).finish().state_hash;
 }
 
