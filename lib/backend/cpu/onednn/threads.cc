@@ -47,7 +47,9 @@ Runtime openmp_runtime() {
       return function.name == name && dlsym(RTLD_DEFAULT, name.data()) == function.address;
     });
   };
-  const bool gnu = imported("GOMP_parallel");
+  const bool gnu = std::any_of(imports.begin(), imports.end(), [](std::string_view name) {
+    return name.starts_with("GOMP_");
+  });
   const std::string name = gnu ? "GNU OpenMP" : "LLVM or Intel OpenMP";
   if (!own.empty()) {
     const auto foreign = std::find_if_not(imports.begin(), imports.end(), is_own);
@@ -56,7 +58,9 @@ Runtime openmp_runtime() {
               name,
               fmt::format("the loaded libdnnl calls {}, which is not halfstep's", *foreign)};
     }
-    if (!gnu) return {Control::one, name, "the loaded libdnnl does not import GOMP_parallel"};
+    if (!imported("GOMP_parallel")) {
+      return {Control::one, name, "the loaded libdnnl does not import GOMP_parallel"};
+    }
     return {Control::pool, "halfstep's pool", "the loaded libdnnl calls halfstep's GOMP_parallel"};
   }
   if (runtime_function("omp_set_num_threads") == nullptr) {
