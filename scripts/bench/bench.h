@@ -1,5 +1,5 @@
 #pragma once
-// What the measuring tools share: samples taken in turns, nodes on kernels, raw oneDNN matmuls.
+// Shared by the measuring tools: samples taken in turns, nodes on kernels, raw oneDNN matmuls.
 
 #include <functional>
 #include <oneapi/dnnl/dnnl.hpp>

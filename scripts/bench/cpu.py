@@ -283,7 +283,11 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="own steps alone, about 4 minutes")
     parser.add_argument("--largest", type=int, default=8192, help="batch")
-    parser.add_argument("--only", default="", help="comma-separated, as guide_4096 or guide_4096:8192; no other figures then")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="comma-separated, as guide_4096 or guide_4096:8192; no other figures then",
+    )
     parser.add_argument("--python", help="interpreter with torch, tensorflow and jax")
     parser.add_argument("--rounds", type=int, help="turns of each mode")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

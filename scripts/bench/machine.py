@@ -18,7 +18,7 @@ UNIT_NAMES = {"amx_bf16": "AMX", "avx512_bf16": "AVX512-BF16", "float32": "float
 
 
 class PeakMeter:
-    """bench_peak, held open. `threads` is empty for a processor whose peaks are unknown."""
+    """bench_peak, held open. Where no unit is known, its readings have the copy alone."""
 
     def __init__(self, program, max_isa=None):
         command = [str(program), *([max_isa] if max_isa else [])]
@@ -147,7 +147,7 @@ def state(samples):
 
 
 def verdict(found):
-    """"quiet", or the disturbances in words."""
+    """ "quiet", or the disturbances in words."""
     words = []
     taken = found["taken"] + found["stolen"]
     if taken > 0.03:

@@ -91,7 +91,7 @@ def short_ops(name, profile):
 
 
 def compact(run):
-    """What the page needs of a run."""
+    """The parts of a run that the page shows."""
     workloads = {}
     for key, workload in run["workloads"].items():
         workloads[key] = {
@@ -106,7 +106,9 @@ def compact(run):
     kept = ("date", "isa", "native_isa", "capped", "threads", "machine", "versions", "state")
     result = {key: run[key] for key in kept}
     result["gemm"] = run["extras"].get("gemm", [])
-    return short(result | {"seconds": run["seconds"], "table": run["table"], "workloads": workloads})
+    return short(
+        result | {"seconds": run["seconds"], "table": run["table"], "workloads": workloads}
+    )
 
 
 def kind(run):
@@ -131,7 +133,9 @@ def number(value, digits=3):
 
 
 def percent(value):
-    return "-" if value is None else f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.1f} %"
+    return (
+        "-" if value is None else f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.1f} %"
+    )
 
 
 def steps(key, workload):

@@ -122,7 +122,11 @@ class Ratios(unittest.TestCase):
 
     def test_the_share_of_the_peak_is_the_median_of_turns_whose_peak_held_still(self):
         # 10 GFLOP in 4 ms are 2.5 TFLOP/s.
-        some = [sample(4, (5000.0, 5000.0)), sample(8, (2500.0, 2500.0)), sample(4, (5000.0, 500.0))]
+        some = [
+            sample(4, (5000.0, 5000.0)),
+            sample(8, (2500.0, 2500.0)),
+            sample(4, (5000.0, 500.0)),
+        ]
         self.assertAlmostEqual(samples.peak_share(some, 1e10, "amx_bf16"), 0.5)
 
     def test_float32_is_held_against_float32_and_float16_too_without_amx(self):
@@ -161,7 +165,9 @@ class Targets(unittest.TestCase):
     def test_each_line_tells_target_measurement_and_whether_it_is_met(self):
         lines = targets.fill(a_run())
         ratio = line(lines, "B = 8192: bfloat16 over float32")
-        self.assertEqual((ratio["target"], round(ratio["measured"], 6), ratio["met"]), (10, 10, True))
+        self.assertEqual(
+            (ratio["target"], round(ratio["measured"], 6), ratio["met"]), (10, 10, True)
+        )
         self.assertFalse(line(lines, "B = 8192: float16 over float32")["met"])
         self.assertAlmostEqual(line(lines, "B = 8192: bfloat16 over PyTorch's")["measured"], 3)
         # 22.5 GFLOP in 9 and 10 ms beside 5 TFLOP/s: 0.5 and 0.45.
@@ -206,7 +212,9 @@ class Page(unittest.TestCase):
     def test_a_section_has_the_processor_its_state_targets_steps_and_ops(self):
         text = page.page({"amx": self.run_}, {})
         self.assertIn("## AMX\n", text)
-        self.assertIn("- 2026-01-31, A processor, 2 processors, 2 threads, governor not readable", text)
+        self.assertIn(
+            "- 2026-01-31, A processor, 2 processors, 2 threads, governor not readable", text
+        )
         self.assertIn("- State of the processor: quiet.", text)
         self.assertIn("| guide 4096, B = 8192: bfloat16 over float32 | 10 | 10.00 | yes |", text)
         self.assertIn("| mixed_bfloat16 | 9.00 | 10.0 | 5.00 to 5.00 (AMX) | 48 % | - |", text)
@@ -223,7 +231,9 @@ class Page(unittest.TestCase):
         capped["table"] = targets.fill(capped)
         short = page.compact(capped)
         self.assertEqual(page.kind(short), "avx2-on-amx")
-        text = page.page({"avx2-on-amx": short, "amx": self.run_}, {"avx512_bf16": "Old figures.\n"})
+        text = page.page(
+            {"avx2-on-amx": short, "amx": self.run_}, {"avx512_bf16": "Old figures.\n"}
+        )
         titles = [row for row in text.splitlines() if row.startswith("## ")]
         wanted = ["## AMX", "## AVX512-BF16", "## AVX2, capped on a processor with AMX"]
         self.assertEqual(titles, wanted)

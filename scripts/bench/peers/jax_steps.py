@@ -38,9 +38,7 @@ def layer_function(layer, shape, random):
         size, strides = network.pair(fields["kernel_size"]), network.pair(fields.get("strides"))
         area = size[0] * size[1]
         filters = fields["filters"]
-        parameters["kernel"] = glorot(
-            (*size, shape[-1], filters), area * shape[-1], area * filters
-        )
+        parameters["kernel"] = glorot((*size, shape[-1], filters), area * shape[-1], area * filters)
         if fields.get("use_bias", True):
             parameters["bias"] = jnp.zeros(filters)
         padding = fields.get("padding", "valid").upper()
