@@ -13,8 +13,14 @@
 // positions, of several images where these are small; threads sum over images of their own, and the
 // sums are added in the order of the threads.
 //
-// A bias is added to the sums before they are rounded. Infinities and NaN reach the results they
-// belong to; in the gradient towards the filter also taps that are padding there.
+// A bias is added to the sums before they are rounded.
+//
+// Infinities and NaN: a result element is not finite wherever it is not by definition, and a result
+// tensor holds such an element only if one is by definition, so that a check of tensors names the
+// right one. Padding is multiplied as zeros, and zero times infinity is NaN: in a channel that
+// meets a non-finite filter value or dy, elements at the image's border can be NaN without need.
+// Taps that never meet a pixel and pixels that no window reads are left out of the product. The
+// exception is a dy that is not finite under a window that lies in the padding altogether.
 
 #include "backend/cpu/packed/conv.h"
 
@@ -44,6 +50,11 @@ I64 round_up(I64 x, I64 y) { return divide_up(x, y) * y; }
 
 enum class Result { y, x, w };
 
+/// Pixels [0, pixels_read()) contain all that the windows reach.
+I64 pixels_read(const WindowAxis& a) {
+  return std::clamp<I64>((a.output - 1) * a.stride + a.extent() - a.pad_before, 0, a.input);
+}
+
 ConvGeometry geometry(const NodeView& node, Result result) {
   return graph::ops::conv_geometry(node.attrs(),
                                    result == Result::x ? node.output().shape : node.input(0).shape,
@@ -72,16 +83,18 @@ class Room {
 /// The grids of an image along one axis.
 struct GridAxis {
   I64 input = 1;   ///< pixels of the image
+  I64 read = 1;    ///< of these, the first ones, which the windows reach
   I64 before = 0;  ///< zeros in front of them
   I64 stride = 1;  ///< residues
   I64 cells = 1;   ///< of a grid
 
   /// Cells [0, wrap()) of every grid are zeros.
   I64 wrap() const { return before / stride; }
-  /// Sets `cells` for reads of cells below `needed`; what lies past the last cell is the first one
-  /// of the next row, which may be read where it is zero.
-  void reach(I64 needed, bool wrapped) {
-    cells = std::max({divide_up(input + before, stride), needed - (wrapped ? wrap() : 0), I64{1}});
+  /// Sets `cells` for `positions` positions that read cells below `needed`. Where rows wrap, a cell
+  /// past the last one is the first of the next row, which may be read where it is zero.
+  void reach(I64 needed, I64 positions, bool wrapped) {
+    cells = std::max(
+        {divide_up(input + before, stride), positions, needed - (wrapped ? wrap() : 0), I64{1}});
   }
 };
 
@@ -102,25 +115,25 @@ struct Grid {
   bool is_image() const { return lies_as_grid() && bytes() <= 2 * image_bytes(); }
   bool lies_as_grid() const {
     return parts == 1 && h.stride == 1 && w.stride == 1 && h.before == 0 && w.before == 0 &&
-           h.cells == h.input && w.cells == w.input;
+           h.cells == h.input && w.cells == w.input && h.read == h.input && w.read == w.input;
   }
 
   /// Image `at` of the grid; zeros are there already.
   void fill(const ConvUnit& unit, std::byte* grid, const std::byte* image, I64 at) const {
     const auto copy = unit.copy[parts - 1];
     const I64 pixel = channels * k_number;
-    for (I64 i = 0; i < h.input; ++i) {
+    for (I64 i = 0; i < h.read; ++i) {
       const I64 row = (i + h.before) / h.stride;
       const I64 residue_h = (i + h.before) % h.stride;
       const std::byte* from = image + i * w.input * pixel;
-      for (I64 j = 0; j < std::min(w.stride, w.input); ++j) {
+      for (I64 j = 0; j < std::min(w.stride, w.read); ++j) {
         const I64 residue = residue_h * w.stride + (j + w.before) % w.stride;
         const I64 cell = at * cells() + row * w.cells + (j + w.before) / w.stride;
         copy({.to = grid + (residue * numbers() + cell * channels) * k_number,
               .low = plane_bytes(),
               .from = from + j * pixel,
               .from_stride = w.stride * pixel,
-              .pixels = divide_up(w.input - j, w.stride),
+              .pixels = divide_up(w.read - j, w.stride),
               .channels = channels});
       }
     }
@@ -402,15 +415,16 @@ OverPositions forward(const NodeView& node) {
   grid.parts = o.products == 1 ? 1 : 2;
   grid.channels = g.inputs;
   // Rows have residues; along a row positions are a stride apart, in rows of whole strides.
-  grid.h = {.input = h.input, .before = h.pad_before, .stride = h.stride};
-  grid.h.reach(h.output + (h.size - 1) * h.dilation / h.stride, false);
-  grid.w = {.input = w.input, .before = w.pad_before};
-  grid.w.reach((w.output - 1) * w.stride + w.extent(), true);
+  grid.h = {.input = h.input, .read = pixels_read(h), .before = h.pad_before, .stride = h.stride};
+  grid.h.reach(h.output + (h.size - 1) * h.dilation / h.stride, h.output, false);
+  grid.w = {.input = w.input, .read = pixels_read(w), .before = w.pad_before};
+  grid.w.reach((w.output - 1) * w.stride + w.extent(), w.output * w.stride, true);
   grid.w.cells = round_up(grid.w.cells, w.stride);
   Pass pass;
   std::vector<I64> residues;
   for (I64 i = 0; i < h.size; ++i) {
     for (I64 j = 0; j < w.size; ++j) {
+      if (!reads_input(h, i) || !reads_input(w, j)) continue;
       const I64 row = i * h.dilation;
       const I64 cell = row / h.stride * grid.w.cells + j * w.dilation;
       pass.taps.push_back({cell * g.inputs, (i * w.size + j) * g.inputs * g.outputs});
@@ -453,8 +467,9 @@ OverPositions backward_data(const NodeView& node) {
     return Outputs{first, count, a.stride, residue - a.pad_before};
   };
   const auto axis = [&](const WindowAxis& a, bool wrapped) {
-    GridAxis x{.input = a.output, .before = reach(a)};
-    x.reach((a.input - 1 + a.pad_before) / a.stride + reach(a) + 1, wrapped);
+    GridAxis x{.input = a.output, .read = a.output, .before = reach(a)};
+    const I64 positions = (a.input - 1 + a.pad_before) / a.stride + 1;
+    x.reach(positions + reach(a), positions, wrapped);
     return x;
   };
   grid.h = axis(h, false);
@@ -467,6 +482,7 @@ OverPositions backward_data(const NodeView& node) {
       for (I64 i = h.size - 1; i >= 0; --i) {
         for (I64 j = w.size - 1; j >= 0; --j) {
           if (i * h.dilation % h.stride != a || j * w.dilation % w.stride != b) continue;
+          if (!reads_input(h, i) || !reads_input(w, j)) continue;
           const I64 row = rows.first + reach(h) - i * h.dilation / h.stride;
           const I64 column = columns.first + reach(w) - j * w.dilation / w.stride;
           pass.taps.push_back(
@@ -511,8 +527,9 @@ class OverImages {
   I64 rows_of_dy_, row_of_dy_;  ///< pixels down and across
   std::vector<FilterTile> tiles_;
   std::vector<Rows> rows_;
-  bool transposed_;  ///< else one channel: x lies as its transpose
-  I64 pitch_ = 0;    ///< bytes from row to row of the transposed x
+  std::vector<bool> tap_reads_;  ///< false: the tap is in the padding for every output
+  bool transposed_;              ///< else one channel: x lies as its transpose
+  I64 pitch_ = 0;                ///< bytes from row to row of the transposed x
   I64 transposed_plane_ = 0, pairs_plane_ = 0, steps_ = 0;
   I64 parts_ = 1;
   I64 own_at_ = 0, own_bytes_ = 0, sums_at_ = 0, x_at_ = 0, transposed_at_ = 0, pairs_at_ = 0;
@@ -533,9 +550,10 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   rows_of_dy_ = h.output;
   row_of_dy_ = w.output;
   const auto axis = [](const WindowAxis& a) {
-    GridAxis x{.input = a.input, .before = a.pad_before, .stride = a.stride};
+    GridAxis x{
+        .input = a.input, .read = pixels_read(a), .before = a.pad_before, .stride = a.stride};
     // Behind an image is the next one, whose first rows are zeros as well.
-    x.reach(a.output + (a.size - 1) * a.dilation / a.stride, true);
+    x.reach(a.output + (a.size - 1) * a.dilation / a.stride, a.output, true);
     return x;
   };
   x_.h = axis(h);
@@ -557,6 +575,9 @@ OverImages::OverImages(const NodeView& node, const ConvUnit& unit, int threads) 
   const I64 blocks = divide_up(inputs_, 16);
   transposed_plane_ = transposed_ ? pitch_ * 16 * blocks * h.stride * w.stride : x_.plane_bytes();
   pairs_plane_ = divide_up(outputs_, 16) * steps_ * 1024;
+  for (I64 tap = 0; tap < h.size * w.size; ++tap) {
+    tap_reads_.push_back(reads_input(h, tap / w.size) && reads_input(w, tap % w.size));
+  }
   // All taps of a pair of channel blocks, one after the other, read the same rows.
   for (I64 pair = 0; pair < blocks; pair += 2) {
     for (I64 tap = 0; tap < h.size * w.size; ++tap) {
@@ -679,7 +700,12 @@ void OverImages::store(const std::byte* room, T* w) const {
     for (I64 t = begin; t < end; ++t) {
       const Rows& rows = rows_[static_cast<std::size_t>(t)];
       for (I64 r = 0; r < rows.count; ++r) {
-        T* to = w + (rows.first + r * rows.apart) * outputs_;
+        const I64 row = rows.first + r * rows.apart;
+        T* to = w + row * outputs_;
+        if (!tap_reads_[static_cast<std::size_t>(row / inputs_)]) {
+          std::fill_n(to, outputs_, static_cast<T>(0.0F));
+          continue;
+        }
         for (I64 j = 0; j < across; ++j) {
           float sum[16];
           for (I64 part = 0; part < parts_; ++part) {
@@ -698,6 +724,12 @@ void OverImages::store(const std::byte* room, T* w) const {
 
 }  // namespace
 
+bool reads_input(const WindowAxis& axis, I64 k) {
+  const I64 shift = k * axis.dilation - axis.pad_before;
+  const I64 first = shift >= 0 ? 0 : divide_up(-shift, axis.stride);
+  return first < axis.output && first * axis.stride + shift < axis.input;
+}
+
 Accepts accepts_conv(const NodeView& node) {
   const DType dtype = node.output().dtype;
   if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
@@ -713,6 +745,10 @@ Accepts accepts_conv(const NodeView& node) {
   const I64 y = g.window.height.output * g.window.width.output;
   if (std::max(x * g.inputs, y * g.outputs) * k_number > k_most_grid) {
     return Accepts::no("an image larger than the second-level cache");
+  }
+  // Offsets into an image and into the filter are of 32 bits.
+  if (g.window.height.size * g.window.width.size * g.inputs * g.outputs > (I64{1} << 31) - 1) {
+    return Accepts::no("a filter of more than 2^31 values");
   }
   return Accepts::yes();
 }

@@ -1,14 +1,14 @@
 // Convolutions whose sums have few terms, and their gradients towards the filter: first layers of
 // one to three channels. A matrix unit would spend its time on packing what it multiplies; here an
 // image is widened to float32 with zeros around it, and 16 outputs are summed in a register.
-// Infinities and NaN reach the results they belong to; in the gradient towards the filter also taps
-// that are padding there.
+// Infinities and NaN: as in conv.cc.
 
 #include "backend/cpu/packed/direct.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "backend/cpu/packed/conv.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"
 #include "graph/ops/window.h"
@@ -44,7 +44,9 @@ class Direct {
     columns_ = std::max(w.pad_before + w.input, (w.output - 1) * w.stride + w.extent());
     for (I64 i = 0; i < h.size; ++i) {
       for (I64 j = 0; j < w.size; ++j) {
+        const bool reads = reads_input(h, i) && reads_input(w, j);
         for (I64 c = 0; c < g_.inputs; ++c) {
+          reads_.push_back(reads);
           offsets_.push_back(static_cast<std::int32_t>(
               (i * h.dilation * columns_ + j * w.dilation) * g_.inputs + c));
         }
@@ -86,6 +88,7 @@ class Direct {
   bool quick_;
   I64 rows_, columns_, parts_;
   std::vector<std::int32_t> offsets_;
+  std::vector<bool> reads_;  ///< of each tap: not in the padding for every output
 };
 
 class DirectForward : public Direct {
@@ -102,6 +105,12 @@ class DirectForward : public Direct {
     float* grids = bias + blocks() * k_lanes;
     // [tap][output] to [block][tap][16].
     unit_->widen_blocks[half_](filter, args.in[1].as<const std::uint16_t>(), taps(), g_.outputs);
+    for (I64 t = 0; t < taps(); ++t) {
+      if (reads_[static_cast<std::size_t>(t)]) continue;
+      for (I64 b = 0; b < blocks(); ++b) {
+        std::fill_n(filter + (b * taps() + t) * k_lanes, k_lanes, 0.0F);
+      }
+    }
     std::fill_n(bias, blocks() * k_lanes, 0.0F);
     if (args.in.size() > 2) convert(args.in[2], {DType::float32, {g_.outputs}, bias});
     const auto* x = args.in[0].as<const std::uint16_t>();
@@ -185,7 +194,7 @@ class DirectFilter : public Direct {
         const float* from = room + (o / k_lanes * taps() + t) * k_lanes + o % k_lanes;
         float sum = from[0];
         for (I64 part = 1; part < parts_; ++part) sum += from[part * own_floats()];
-        w[t * g_.outputs + o] = static_cast<T>(sum);
+        w[t * g_.outputs + o] = static_cast<T>(reads_[static_cast<std::size_t>(t)] ? sum : 0.0F);
       }
     }
   }
