@@ -95,11 +95,12 @@ class CostModel {
 /// none was measured for.
 const CostModel& shipped_cost_model(Isa isa);
 
-/// Whether a PackedMatMul is predicted to take no longer than the MatMul that it replaces with a pass
-/// over its result for bias and activation, which a packed product has in its epilogue. An operand
-/// that a PackOperand node makes is counted with its packing; another one arrives packed: from the
-/// epilogue of the product that computes it or, a weight, from its update. Where nothing was
-/// measured, products with n >= 16 and k >= 32 are packed: padding to 32 then at most doubles n.
+/// Whether a PackedMatMul is predicted to take no longer than the MatMul that it replaces with a
+/// pass over its result for bias and activation, which a packed product has in its epilogue. An
+/// operand that a PackOperand node makes is counted with its packing; another one arrives packed:
+/// from the epilogue of the product that computes it or, a weight, from its update. Where nothing
+/// was measured, products with n >= 16 and k >= 32 are packed: padding to 32 then at most doubles
+/// n.
 Accepts packing_pays(const NodeView& product,
                      std::string_view kernel,
                      const Capabilities& capabilities);

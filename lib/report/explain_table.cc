@@ -220,11 +220,10 @@ std::string predictions(const Explanation& e, bool verbose) {
     for (const auto& [kernel, seconds] : op.predicted) {
       times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
     }
-    text += fact("predicted",
-                 fmt::format("{} runs on {}: {} (one thread, 128 samples)",
-                             op.row.name,
-                             op.row.kernel,
-                             times));
+    text +=
+        fact("predicted",
+             fmt::format(
+                 "{} runs on {}: {} (one thread, 128 samples)", op.row.name, op.row.kernel, times));
   }
   return text;
 }
