@@ -242,8 +242,9 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
                     "--resume auto goes on with it");
   }
 
-  const backend::Backend device =
-      open_device(spec, resume.checkpoint.empty() ? std::string() : directory.path());
+  // A checkpoint's run directory is two levels up; "" for a fresh run.
+  const fs::path resumed_run = fs::path(resume.checkpoint).parent_path().parent_path();
+  const backend::Backend device = open_device(spec, resumed_run.string());
   const data::Dataset dataset = load_data(loaded);
   train::Session session(spec, dataset, device);
   print_warnings(session.warnings());

@@ -295,7 +295,7 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   };
   for (int i = 0; i < 50; ++i) burst_rate();
 
-  const std::vector<Workload> workloads = tuned_workloads();
+  const std::vector<Workload>& workloads = options.workloads;
   for (std::size_t at = 0; at < workloads.size(); ++at) {
     if (options.stop && options.stop()) {
       result.stopped = true;

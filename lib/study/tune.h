@@ -10,7 +10,11 @@
 
 namespace halfstep::study {
 
+/// Matrix products, packing and convolutions of small and large layers in every dtype.
+std::vector<backend::Workload> tuned_workloads();
+
 struct TuneOptions {
+  std::vector<backend::Workload> workloads = tuned_workloads();
   /// Turns in which all kernels of a workload are timed one after the other. The best turn counts.
   int rounds = 5;
   /// Told of each workload before it is measured.
@@ -28,15 +32,11 @@ struct TuneResult {
   bool stopped = false;
 };
 
-/// Times every kernel of `cpu` on matrix products and convolutions of many shapes in float32,
-/// bfloat16 and float16, on the calling thread: random data, float16 by 3 and by 4 partial
-/// products, packing of activations included. A burst of register arithmetic before and after each
-/// timing tells whether the processor was at its full rate: a virtual processor whose core another
-/// tenant uses is slower for seconds at a time, at the same clock and without stolen time. Errors:
-/// UserError(unavailable) on processors whose register peak is not known.
+/// Times every kernel of `cpu` that accepts a workload, on the calling thread, over random data. A
+/// burst of register arithmetic before and after each timing tells whether the processor was at its
+/// full rate: a virtual processor whose core another tenant uses is slower for seconds at a time,
+/// at the same clock and without stolen time. Errors: UserError(unavailable) on processors whose
+/// register peak is not known.
 TuneResult tune(const backend::Backend& cpu, const TuneOptions& options);
-
-/// The workloads that tune() times.
-std::vector<backend::Workload> tuned_workloads();
 
 }  // namespace halfstep::study

@@ -59,6 +59,28 @@ TEST_CASE("resume: a finished run prints its report again and changes nothing") 
   CHECK(read_text(directory.file("run/report.json")) == before);
 }
 
+TEST_CASE("resume: the run directory's cost model chooses kernels again") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "3"}).exit_code == 0);
+  const fs::path table = directory.file("run/kernel_costs.txt");
+  REQUIRE(fs::exists(table));
+  const std::string own =
+      "# measured by a test\nmatmul bfloat16 1 16 784 1 1 1 1.000e-05 onednn/matmul by float32\n";
+  write_text(table, own);
+  const Finished rest = train(directory, "run", {"--resume", "auto", "--max-steps", "5"});
+  CAPTURE(rest.err);
+  REQUIRE(rest.exit_code == 0);
+  const Json context = report_of(directory, "run").at("context");
+  CHECK(context.at("cpu").at("kernel_costs").at("origin") == "measured by a test");
+  CHECK(read_text(table) == own);
+
+  write_text(table, own + "matmul bfloat16\n");
+  const Finished damaged = train(directory, "run", {"--resume", "auto"});
+  CHECK(damaged.exit_code == 3);
+  CHECK(damaged.err.find("kernel_costs.txt:3") != std::string::npos);
+}
+
 TEST_CASE("resume: without a checkpoint the run starts at its beginning") {
   const TemporaryDirectory directory;
   write_config(directory);
