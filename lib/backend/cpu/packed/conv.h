@@ -1,20 +1,32 @@
 #pragma once
-// Convolutions of 16-bit numbers as products over positions, image by image.
+// Convolutions in bfloat16 or float16 as implicit GEMMs on a matrix unit.
+//
+// Operands are those of the ops: x [N,H,W,C], filter [h,w,C,O], bias [O], dy and y [N,H',W',O], all
+// of the result's dtype; float16 is multiplied in the attribute float16_products (3 or 4) partial
+// products. Accumulated in float32, rounded once. The workspace is aligned to 64 bytes. A launch
+// cuts the batch into at most `threads` parts; the gradient towards the filter adds their sums in
+// order, so its bits depend on `threads`. The other results of an image depend on neither threads
+// nor batch.
 
-#include "backend/cpu/packed/conv_unit.h"
+#include "backend/cpu/packed/conv_micro_kernels.h"
 #include "backend/kernel.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu::packed {
 
+/// Conv2D, Conv2DBias and both gradients without groups, images of at most 1 MiB.
 Accepts accepts_conv(const NodeView& node);
 
 /// Whether tap `k` is on an input cell for at least one output. A tap that is not contributes
 /// nothing by definition; multiplied by the zeros of the padding, its infinities would become NaN.
 bool reads_input(const graph::ops::WindowAxis& axis, std::int64_t k);
 
-Prepared prepare_conv_forward(const NodeView& node, const ConvUnit& unit, int threads);
-Prepared prepare_conv_backward_data(const NodeView& node, const ConvUnit& unit, int threads);
-Prepared prepare_conv_backward_filter(const NodeView& node, const ConvUnit& unit, int threads);
+Prepared prepare_conv_forward(const NodeView& node, const ConvMicroKernels& kernels, int threads);
+Prepared prepare_conv_backward_data(const NodeView& node,
+                                    const ConvMicroKernels& kernels,
+                                    int threads);
+Prepared prepare_conv_backward_filter(const NodeView& node,
+                                      const ConvMicroKernels& kernels,
+                                      int threads);
 
 }  // namespace halfstep::backend::cpu::packed

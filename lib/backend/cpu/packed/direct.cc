@@ -1,6 +1,6 @@
-// Convolutions whose sums have few terms, and their gradients towards the filter: first layers of
-// one to three channels. A matrix unit would spend its time on packing what it multiplies; here an
-// image is widened to float32 with zeros around it, and 16 outputs are summed in a register.
+// Convolutions with few terms, and their gradients towards the filter: first layers of one to three
+// channels. A matrix unit would spend more time on packing than on multiplying; here an image is
+// widened to float32 with zeros around it, and a register accumulates 16 outputs.
 // Infinities and NaN: as in conv.cc.
 
 #include "backend/cpu/packed/direct.h"
@@ -21,9 +21,9 @@ using graph::ops::WindowAxis;
 using I64 = std::int64_t;
 
 constexpr I64 k_lanes = 16;
-constexpr I64 k_most_terms = 32;
+constexpr I64 k_max_terms = 32;
 
-I64 blocks_of(I64 outputs) { return (outputs + k_lanes - 1) / k_lanes; }
+I64 output_blocks(I64 outputs) { return (outputs + k_lanes - 1) / k_lanes; }
 
 ConvGeometry geometry(const NodeView& node) {
   const bool filter = node.node.op == "Conv2DBackpropFilter";
@@ -31,14 +31,16 @@ ConvGeometry geometry(const NodeView& node) {
       node.attrs(), node.input(0).shape, filter ? node.output().shape : node.input(1).shape);
 }
 
-/// What both directions read: an image with zeros around it.
-class Direct {
+/// Both directions: x as padded images in float32.
+class DirectConv {
  public:
-  Direct(const NodeView& node, const DirectUnit& unit, const Capabilities& capabilities)
-      : unit_(&unit),
+  DirectConv(const NodeView& node,
+             const DirectMicroKernels& kernels,
+             const Capabilities& capabilities)
+      : kernels_(&kernels),
         g_(geometry(node)),
-        half_(node.output().dtype == DType::float16),
-        quick_(half_ == 0 && capabilities.isa >= Isa::avx512_bf16) {
+        dtype_index_(node.output().dtype == DType::float16),
+        flush_subnormals_(dtype_index_ == 0 && capabilities.isa >= Isa::avx512_bf16) {
     const WindowAxis &h = g_.window.height, &w = g_.window.width;
     rows_ = std::max(h.pad_before + h.input, (h.output - 1) * h.stride + h.extent());
     columns_ = std::max(w.pad_before + w.input, (w.output - 1) * w.stride + w.extent());
@@ -46,54 +48,55 @@ class Direct {
       for (I64 j = 0; j < w.size; ++j) {
         const bool reads = reads_input(h, i) && reads_input(w, j);
         for (I64 c = 0; c < g_.inputs; ++c) {
-          reads_.push_back(reads);
+          term_reads_input_.push_back(reads);
           offsets_.push_back(static_cast<std::int32_t>(
               (i * h.dilation * columns_ + j * w.dilation) * g_.inputs + c));
         }
       }
     }
-    const double terms = static_cast<double>(g_.batch * h.output * w.output * g_.outputs) *
-                         static_cast<double>(taps());
+    const double products = static_cast<double>(g_.batch * h.output * w.output * g_.outputs) *
+                            static_cast<double>(terms());
     parts_ = std::clamp<I64>(
-        static_cast<I64>(terms / (1 << 19)), 1, std::min<I64>(capabilities.threads, g_.batch));
+        static_cast<I64>(products / (1 << 19)), 1, std::min<I64>(capabilities.threads, g_.batch));
   }
 
  protected:
-  I64 taps() const { return static_cast<I64>(offsets_.size()); }
-  I64 blocks() const { return blocks_of(g_.outputs); }
-  /// Floats of an image, of all filter values, and of a row of dy.
+  I64 terms() const { return static_cast<I64>(offsets_.size()); }
+  I64 blocks() const { return output_blocks(g_.outputs); }
+  /// Floats of a padded image, of the filter, and of a row of dy.
   I64 grid_floats() const { return (rows_ * columns_ * g_.inputs + k_lanes) / k_lanes * k_lanes; }
-  I64 filter_floats() const { return blocks() * taps() * k_lanes; }
+  I64 filter_floats() const { return blocks() * terms() * k_lanes; }
   I64 row_floats() const { return blocks() * g_.window.width.output * k_lanes; }
-  /// Rows of dy that stay in the first-level cache.
-  I64 rows_at_once() const { return std::clamp<I64>((4 << 10) / row_floats(), 1, 64); }
+  /// Rows of dy that fit the first-level cache (16 KiB).
+  I64 rows_per_call() const { return std::clamp<I64>((4 << 10) / row_floats(), 1, 64); }
 
   void widen(float* grid, const std::uint16_t* image) const {
     const WindowAxis &h = g_.window.height, &w = g_.window.width;
     for (I64 i = 0; i < h.input; ++i) {
-      unit_->widen[half_](grid + ((i + h.pad_before) * columns_ + w.pad_before) * g_.inputs,
-                          image + i * w.input * g_.inputs,
-                          w.input * g_.inputs);
+      kernels_->widen[dtype_index_](
+          grid + ((i + h.pad_before) * columns_ + w.pad_before) * g_.inputs,
+          image + i * w.input * g_.inputs,
+          w.input * g_.inputs);
     }
   }
-  I64 image_numbers() const { return g_.window.height.input * g_.window.width.input * g_.inputs; }
-  const float* row_of(const float* grid, I64 i) const {
+  I64 image_values() const { return g_.window.height.input * g_.window.width.input * g_.inputs; }
+  const float* window_row(const float* grid, I64 i) const {
     return grid + i * g_.window.height.stride * columns_ * g_.inputs;
   }
-  I64 apart() const { return g_.window.width.stride * g_.inputs; }
+  I64 pixel_stride() const { return g_.window.width.stride * g_.inputs; }
 
-  const DirectUnit* unit_;
+  const DirectMicroKernels* kernels_;
   ConvGeometry g_;
-  std::size_t half_;
-  bool quick_;
+  std::size_t dtype_index_;
+  bool flush_subnormals_;
   I64 rows_, columns_, parts_;
   std::vector<std::int32_t> offsets_;
-  std::vector<bool> reads_;  ///< of each tap: not in the padding for every output
+  std::vector<bool> term_reads_input_;  ///< false: in the padding for every output
 };
 
-class DirectForward : public Direct {
+class DirectForward : public DirectConv {
  public:
-  using Direct::Direct;
+  using DirectConv::DirectConv;
 
   I64 workspace_floats() const {
     return filter_floats() + blocks() * k_lanes + parts_ * grid_floats();
@@ -104,11 +107,12 @@ class DirectForward : public Direct {
     float* bias = filter + filter_floats();
     float* grids = bias + blocks() * k_lanes;
     // [tap][output] to [block][tap][16].
-    unit_->widen_blocks[half_](filter, args.in[1].as<const std::uint16_t>(), taps(), g_.outputs);
-    for (I64 t = 0; t < taps(); ++t) {
-      if (reads_[static_cast<std::size_t>(t)]) continue;
+    kernels_->widen_blocks[dtype_index_](
+        filter, args.in[1].as<const std::uint16_t>(), terms(), g_.outputs);
+    for (I64 t = 0; t < terms(); ++t) {
+      if (term_reads_input_[static_cast<std::size_t>(t)]) continue;
       for (I64 b = 0; b < blocks(); ++b) {
-        std::fill_n(filter + (b * taps() + t) * k_lanes, k_lanes, 0.0F);
+        std::fill_n(filter + (b * terms() + t) * k_lanes, k_lanes, 0.0F);
       }
     }
     std::fill_n(bias, blocks() * k_lanes, 0.0F);
@@ -121,17 +125,18 @@ class DirectForward : public Direct {
         float* grid = grids + part * grid_floats();
         std::fill_n(grid, grid_floats(), 0.0F);
         for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
-          widen(grid, x + n * image_numbers());
+          widen(grid, x + n * image_values());
           for (I64 i = 0; i < height; ++i) {
-            unit_->row[quick_ ? 2 : half_]({.x = row_of(grid, i),
-                                            .apart = apart(),
-                                            .offsets = offsets_.data(),
-                                            .taps = taps(),
-                                            .filter = filter,
-                                            .bias = bias,
-                                            .y = y + (n * height + i) * width * g_.outputs,
-                                            .pixels = width,
-                                            .outputs = g_.outputs});
+            kernels_->row[flush_subnormals_ ? 2 : dtype_index_](
+                {.x = window_row(grid, i),
+                 .pixel_stride = pixel_stride(),
+                 .offsets = offsets_.data(),
+                 .terms = terms(),
+                 .filter = filter,
+                 .bias = bias,
+                 .y = y + (n * height + i) * width * g_.outputs,
+                 .pixels = width,
+                 .outputs = g_.outputs});
           }
         }
       }
@@ -139,72 +144,77 @@ class DirectForward : public Direct {
   }
 };
 
-class DirectFilter : public Direct {
+class DirectFilter : public DirectConv {
  public:
-  using Direct::Direct;
+  using DirectConv::DirectConv;
 
-  I64 workspace_floats() const { return parts_ * own_floats(); }
+  I64 workspace_floats() const { return parts_ * thread_floats(); }
 
   void run(const Args& args) const {
-    auto* room = reinterpret_cast<float*>(args.workspace);
+    auto* workspace = reinterpret_cast<float*>(args.workspace);
     const auto* x = args.in[0].as<const std::uint16_t>();
     const auto* dy = args.in[2].as<const std::uint16_t>();
     const I64 height = g_.window.height.output, width = g_.window.width.output;
     parallel_for(parts_, 1, [&](I64 begin, I64 end) {
       for (I64 part = begin; part < end; ++part) {
-        float* sums = room + part * own_floats();
-        float* grid = sums + filter_floats();
+        float* accumulators = workspace + part * thread_floats();
+        float* grid = accumulators + filter_floats();
         float* row = grid + grid_floats();
-        std::fill_n(sums, filter_floats() + grid_floats(), 0.0F);
+        std::fill_n(accumulators, filter_floats() + grid_floats(), 0.0F);
         for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
-          widen(grid, x + n * image_numbers());
-          for (I64 i = 0; i < height; i += rows_at_once()) {
-            const I64 rows = std::min(rows_at_once(), height - i);
-            unit_->widen_blocks[half_](
+          widen(grid, x + n * image_values());
+          for (I64 i = 0; i < height; i += rows_per_call()) {
+            const I64 rows = std::min(rows_per_call(), height - i);
+            kernels_->widen_blocks[dtype_index_](
                 row, dy + (n * height + i) * width * g_.outputs, rows * width, g_.outputs);
-            unit_->filter_rows({.x = row_of(grid, i),
-                                .apart = apart(),
-                                .row_apart = g_.window.height.stride * columns_ * g_.inputs,
-                                .offsets = offsets_.data(),
-                                .taps = taps(),
-                                .dy = row,
-                                .rows = rows,
-                                .pixels = width,
-                                .blocks = blocks(),
-                                .sums = sums});
+            kernels_->filter_gradient({.x = window_row(grid, i),
+                                       .pixel_stride = pixel_stride(),
+                                       .row_stride = g_.window.height.stride * columns_ * g_.inputs,
+                                       .offsets = offsets_.data(),
+                                       .terms = terms(),
+                                       .dy = row,
+                                       .rows = rows,
+                                       .pixels = width,
+                                       .blocks = blocks(),
+                                       .accumulators = accumulators});
           }
         }
       }
     });
-    if (half_ != 0) {
-      store(room, args.out[0].as<float16>());
+    if (dtype_index_ != 0) {
+      store(workspace, args.out[0].as<float16>());
     } else {
-      store(room, args.out[0].as<bfloat16>());
+      store(workspace, args.out[0].as<bfloat16>());
     }
   }
 
  private:
-  I64 own_floats() const { return filter_floats() + grid_floats() + row_floats() * rows_at_once(); }
+  I64 thread_floats() const {
+    return filter_floats() + grid_floats() + row_floats() * rows_per_call();
+  }
 
-  /// The sums of the parts, in their order.
+  /// Adds the accumulators of the parts in order, and rounds.
   template <class T>
-  void store(const float* room, T* w) const {
+  void store(const float* workspace, T* w) const {
     for (I64 o = 0; o < g_.outputs; ++o) {
-      for (I64 t = 0; t < taps(); ++t) {
-        const float* from = room + (o / k_lanes * taps() + t) * k_lanes + o % k_lanes;
+      for (I64 t = 0; t < terms(); ++t) {
+        const float* from = workspace + (o / k_lanes * terms() + t) * k_lanes + o % k_lanes;
         float sum = from[0];
-        for (I64 part = 1; part < parts_; ++part) sum += from[part * own_floats()];
-        w[t * g_.outputs + o] = static_cast<T>(reads_[static_cast<std::size_t>(t)] ? sum : 0.0F);
+        for (I64 part = 1; part < parts_; ++part) sum += from[part * thread_floats()];
+        w[t * g_.outputs + o] =
+            static_cast<T>(term_reads_input_[static_cast<std::size_t>(t)] ? sum : 0.0F);
       }
     }
   }
 };
 
-template <class Kind>
-Prepared prepare(const NodeView& node, const DirectUnit& unit, const Capabilities& capabilities) {
-  Kind kind(node, unit, capabilities);
-  const auto bytes = static_cast<std::size_t>(kind.workspace_floats()) * sizeof(float);
-  return launch([kind = std::move(kind)](const Args& args) { kind.run(args); }, bytes);
+template <class Conv>
+Prepared prepare(const NodeView& node,
+                 const DirectMicroKernels& kernels,
+                 const Capabilities& capabilities) {
+  Conv conv(node, kernels, capabilities);
+  const auto bytes = static_cast<std::size_t>(conv.workspace_floats()) * sizeof(float);
+  return launch([conv = std::move(conv)](const Args& args) { conv.run(args); }, bytes);
 }
 
 }  // namespace
@@ -217,20 +227,20 @@ Accepts accepts_direct(const NodeView& node) {
   if (terms == 0 || g.x_shape().elements() == 0 || g.y_shape().elements() == 0) {
     return Accepts::no("empty");
   }
-  if (terms > k_most_terms) return Accepts::no("many terms");
+  if (terms > k_max_terms) return Accepts::no("many terms");
   return Accepts::yes();
 }
 
 Prepared prepare_direct_forward(const NodeView& node,
-                                const DirectUnit& unit,
+                                const DirectMicroKernels& kernels,
                                 const Capabilities& capabilities) {
-  return prepare<DirectForward>(node, unit, capabilities);
+  return prepare<DirectForward>(node, kernels, capabilities);
 }
 
 Prepared prepare_direct_filter(const NodeView& node,
-                               const DirectUnit& unit,
+                               const DirectMicroKernels& kernels,
                                const Capabilities& capabilities) {
-  return prepare<DirectFilter>(node, unit, capabilities);
+  return prepare<DirectFilter>(node, kernels, capabilities);
 }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -1,19 +1,21 @@
 #pragma once
-// Convolutions of 16-bit numbers with few input channels, in float32.
+// Convolutions in bfloat16 or float16 whose outputs have at most 32 terms (taps times input
+// channels): the first layers of image networks. Widened to and accumulated in float32, rounded
+// once. Operands as in conv.h.
 
-#include "backend/cpu/packed/direct_unit.h"
+#include "backend/cpu/packed/direct_micro_kernels.h"
 #include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::packed {
 
-/// Forward and towards the filter.
+/// Conv2D, Conv2DBias and Conv2DBackpropFilter without groups.
 Accepts accepts_direct(const NodeView& node);
 
 Prepared prepare_direct_forward(const NodeView& node,
-                                const DirectUnit& unit,
+                                const DirectMicroKernels& kernels,
                                 const Capabilities& capabilities);
 Prepared prepare_direct_filter(const NodeView& node,
-                               const DirectUnit& unit,
+                               const DirectMicroKernels& kernels,
                                const Capabilities& capabilities);
 
 }  // namespace halfstep::backend::cpu::packed

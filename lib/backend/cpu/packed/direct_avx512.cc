@@ -1,10 +1,11 @@
-// Convolutions of few input channels in AVX-512: 16 outputs in a register, pixels broadcast.
+// Micro-kernels of convolutions with few terms in AVX-512: 16 outputs in a register, the value of x
+// broadcast.
 
 #include <immintrin.h>
 
 #include <cstddef>
 
-#include "backend/cpu/packed/direct_unit.h"
+#include "backend/cpu/packed/direct_micro_kernels.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
@@ -22,10 +23,10 @@ inline __m256i round16<Float16>(__m512 x) {
   return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/// Bfloat16, rounded by the instruction for it.
-struct QuickBfloat16 {};
+/// Bfloat16 rounded by VCVTNEPS2BF16, which flushes subnormal results to zero.
+struct FlushedBfloat16 {};
 template <>
-inline __m256i round16<QuickBfloat16>(__m512 x) {
+inline __m256i round16<FlushedBfloat16>(__m512 x) {
   return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
 }
 
@@ -40,42 +41,44 @@ inline __m512 widen16<Float16>(__m256i x) {
   return _mm512_cvtph_ps(x);
 }
 
-/// `n` pixels from pixel `j` on.
+/// Pixels [j, j + n) of 16 outputs from `first` on.
 template <class X, int n>
-inline void pixels(const DirectRow& r, const float* filter, I64 first, __mmask16 lanes, I64 j) {
+inline void accumulate_pixels(
+    const DirectRowArgs& args, const float* filter, I64 first, __mmask16 lanes, I64 j) {
   __m512 sums[n];
-  const __m512 bias = _mm512_loadu_ps(r.bias + first);
+  const __m512 bias = _mm512_loadu_ps(args.bias + first);
   for (int p = 0; p < n; ++p) sums[p] = bias;
-  const float* x = r.x + j * r.apart;
-  for (I64 t = 0; t < r.taps; ++t) {
+  const float* x = args.x + j * args.pixel_stride;
+  for (I64 t = 0; t < args.terms; ++t) {
     const __m512 w = _mm512_loadu_ps(filter + t * 16);
-    const float* from = x + r.offsets[t];
+    const float* from = x + args.offsets[t];
     for (int p = 0; p < n; ++p) {
-      sums[p] = _mm512_fmadd_ps(_mm512_set1_ps(from[p * r.apart]), w, sums[p]);
+      sums[p] = _mm512_fmadd_ps(_mm512_set1_ps(from[p * args.pixel_stride]), w, sums[p]);
     }
   }
-  std::uint16_t* y = r.y + j * r.outputs + first;
+  std::uint16_t* y = args.y + j * args.outputs + first;
   for (int p = 0; p < n; ++p) {
-    _mm256_mask_storeu_epi16(y + p * r.outputs, lanes, round16<X>(sums[p]));
+    _mm256_mask_storeu_epi16(y + p * args.outputs, lanes, round16<X>(sums[p]));
   }
 }
 
 template <class X>
-void row(const DirectRow& r) {
+void row(const DirectRowArgs& args) {
   constexpr int k_pixels = 12;
-  const float* filter = r.filter;
-  for (I64 first = 0; first < r.outputs; first += 16, filter += r.taps * 16) {
-    const auto lanes = static_cast<__mmask16>(first_bits(r.outputs - first));
+  const float* filter = args.filter;
+  for (I64 first = 0; first < args.outputs; first += 16, filter += args.terms * 16) {
+    const auto lanes = static_cast<__mmask16>(first_bits(args.outputs - first));
     I64 j = 0;
-    for (; j + k_pixels <= r.pixels; j += k_pixels) pixels<X, k_pixels>(r, filter, first, lanes, j);
-    if (j == r.pixels) continue;
-    if (r.pixels >= k_pixels) {
-      // The last ones again, with the same results.
-      pixels<X, k_pixels>(r, filter, first, lanes, r.pixels - k_pixels);
+    for (; j + k_pixels <= args.pixels; j += k_pixels)
+      accumulate_pixels<X, k_pixels>(args, filter, first, lanes, j);
+    if (j == args.pixels) continue;
+    if (args.pixels >= k_pixels) {
+      // Overlaps the block before, with the same results.
+      accumulate_pixels<X, k_pixels>(args, filter, first, lanes, args.pixels - k_pixels);
       continue;
     }
-    for (; j + 4 <= r.pixels; j += 4) pixels<X, 4>(r, filter, first, lanes, j);
-    for (; j < r.pixels; ++j) pixels<X, 1>(r, filter, first, lanes, j);
+    for (; j + 4 <= args.pixels; j += 4) accumulate_pixels<X, 4>(args, filter, first, lanes, j);
+    for (; j < args.pixels; ++j) accumulate_pixels<X, 1>(args, filter, first, lanes, j);
   }
 }
 
@@ -97,18 +100,21 @@ void widen_blocks(float* to, const std::uint16_t* from, I64 n, I64 outputs) {
   }
 }
 
-/// `n` taps from tap `t` on.
+/// Terms [t, t + n) of a block of 16 outputs; `total` are the block's accumulators.
 template <int n>
-inline void filter_taps(const DirectFilterRows& r, const float* dy, float* total, I64 t) {
+inline void filter_terms(const DirectFilterGradientArgs& args,
+                         const float* dy,
+                         float* total,
+                         I64 t) {
   __m512 sums[n];
   const float* x[n];
   for (int i = 0; i < n; ++i) {
     sums[i] = _mm512_setzero_ps();
-    x[i] = r.x + r.offsets[t + i];
+    x[i] = args.x + args.offsets[t + i];
   }
-  for (I64 row = 0; row < r.rows; ++row) {
-    I64 at = row * r.row_apart;
-    for (I64 j = 0; j < r.pixels; ++j, at += r.apart, dy += 16) {
+  for (I64 row = 0; row < args.rows; ++row) {
+    I64 at = row * args.row_stride;
+    for (I64 j = 0; j < args.pixels; ++j, at += args.pixel_stride, dy += 16) {
       const __m512 d = _mm512_loadu_ps(dy);
       for (int i = 0; i < n; ++i) sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(x[i][at]), d, sums[i]);
     }
@@ -119,37 +125,37 @@ inline void filter_taps(const DirectFilterRows& r, const float* dy, float* total
   }
 }
 
-using Taps = void (*)(const DirectFilterRows&, const float*, float*, I64);
-constexpr I64 k_taps = 9;
-constexpr Taps k_filter_taps[k_taps] = {filter_taps<1>,
-                                        filter_taps<2>,
-                                        filter_taps<3>,
-                                        filter_taps<4>,
-                                        filter_taps<5>,
-                                        filter_taps<6>,
-                                        filter_taps<7>,
-                                        filter_taps<8>,
-                                        filter_taps<9>};
+using FilterTerms = void (*)(const DirectFilterGradientArgs&, const float*, float*, I64);
+constexpr I64 k_max_terms = 9;
+constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
+                                                     filter_terms<2>,
+                                                     filter_terms<3>,
+                                                     filter_terms<4>,
+                                                     filter_terms<5>,
+                                                     filter_terms<6>,
+                                                     filter_terms<7>,
+                                                     filter_terms<8>,
+                                                     filter_terms<9>};
 
-void filter_rows(const DirectFilterRows& r) {
-  // Groups of nearly the same size: sums of few taps would wait for each other.
-  const I64 groups = (r.taps + k_taps - 1) / k_taps;
-  for (I64 b = 0; b < r.blocks; ++b) {
-    const float* dy = r.dy + b * r.rows * r.pixels * 16;
-    float* sums = r.sums + b * r.taps * 16;
+void filter_gradient(const DirectFilterGradientArgs& args) {
+  // Groups of nearly equal size: the latency of few accumulators would show.
+  const I64 groups = (args.terms + k_max_terms - 1) / k_max_terms;
+  for (I64 b = 0; b < args.blocks; ++b) {
+    const float* dy = args.dy + b * args.rows * args.pixels * 16;
+    float* sums = args.accumulators + b * args.terms * 16;
     for (I64 i = 0; i < groups; ++i) {
-      const I64 t = r.taps * i / groups;
-      k_filter_taps[r.taps * (i + 1) / groups - t - 1](r, dy, sums, t);
+      const I64 t = args.terms * i / groups;
+      k_filter_terms[args.terms * (i + 1) / groups - t - 1](args, dy, sums, t);
     }
   }
 }
 
 }  // namespace
 
-constinit const DirectUnit k_avx512_direct_unit{
-    .row = {row<Bfloat16>, row<Float16>, row<QuickBfloat16>},
+constinit const DirectMicroKernels k_avx512_direct_micro_kernels{
+    .row = {row<Bfloat16>, row<Float16>, row<FlushedBfloat16>},
     .widen = {widen<Bfloat16>, widen<Float16>},
     .widen_blocks = {widen_blocks<Bfloat16>, widen_blocks<Float16>},
-    .filter_rows = filter_rows};
+    .filter_gradient = filter_gradient};
 
 }  // namespace halfstep::backend::cpu::packed

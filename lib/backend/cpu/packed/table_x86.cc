@@ -52,9 +52,9 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   return packed::accepts_conv(node);
 }
 
-template <Prepared (*prepare)(const NodeView&, const packed::ConvUnit&, int)>
+template <Prepared (*prepare)(const NodeView&, const packed::ConvMicroKernels&, int)>
 Prepared prepare_conv(const NodeView& node, const Capabilities& capabilities) {
-  return prepare(node, packed::k_amx_conv_unit, capabilities.threads);
+  return prepare(node, packed::k_amx_conv_micro_kernels, capabilities.threads);
 }
 
 Accepts accepts_direct(const NodeView& node, const Capabilities& capabilities) {
@@ -62,9 +62,10 @@ Accepts accepts_direct(const NodeView& node, const Capabilities& capabilities) {
   return packed::accepts_direct(node);
 }
 
-template <Prepared (*prepare)(const NodeView&, const packed::DirectUnit&, const Capabilities&)>
+template <
+    Prepared (*prepare)(const NodeView&, const packed::DirectMicroKernels&, const Capabilities&)>
 Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) {
-  return prepare(node, packed::k_avx512_direct_unit, capabilities);
+  return prepare(node, packed::k_avx512_direct_micro_kernels, capabilities);
 }
 
 template <const packed::Unit& unit>

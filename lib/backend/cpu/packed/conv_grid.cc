@@ -1,0 +1,111 @@
+#include "backend/cpu/packed/conv_grid.h"
+
+#include <cstring>
+
+#include "backend/cpu/packed/conv.h"
+
+namespace halfstep::backend::cpu::packed {
+ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result) {
+  return graph::ops::conv_geometry(
+      node.attrs(),
+      result == ConvResult::x ? node.output().shape : node.input(0).shape,
+      result == ConvResult::w ? node.output().shape : node.input(1).shape);
+}
+
+I64 partial_products_of(const NodeView& node) {
+  return node.output().dtype == DType::float16 ? node.attrs().get<I64>("float16_products") : 1;
+}
+
+double conv_flops(const ConvGeometry& g) {
+  const WindowAxis &h = g.window.height, &w = g.window.width;
+  return 2.0 * static_cast<double>(g.batch * h.output * w.output * g.outputs * g.inputs) *
+         static_cast<double>(h.size * w.size);
+}
+
+I64 pixels_read(const WindowAxis& a) {
+  return std::clamp<I64>((a.output - 1) * a.stride + a.extent() - a.pad_before, 0, a.input);
+}
+
+bool is_read(const WindowAxis& a, I64 i) {
+  for (I64 k = 0; k < a.size; ++k) {
+    const I64 distance = i + a.pad_before - k * a.dilation;
+    if (distance >= 0 && distance % a.stride == 0 && distance / a.stride < a.output) return true;
+  }
+  return false;
+}
+
+void ConvGrid::copy_image(const ConvMicroKernels& kernels,
+                          std::byte* grid,
+                          const std::byte* image,
+                          I64 n) const {
+  const auto copy = kernels.copy_pixels[planes - 1];
+  const I64 pixel = channels * k_value_bytes;
+  for (I64 i = 0; i < h.read; ++i) {
+    if (std::binary_search(h.unread.begin(), h.unread.end(), i)) continue;
+    const I64 row = (i + h.before) / h.stride;
+    const I64 residue_h = (i + h.before) % h.stride;
+    const std::byte* from = image + i * w.input * pixel;
+    const auto cell_of = [&](I64 j) {
+      const I64 residue = residue_h * w.stride + (j + w.before) % w.stride;
+      const I64 cell = n * cells() + row * w.cells + (j + w.before) / w.stride;
+      return grid + (residue * values() + cell * channels) * k_value_bytes;
+    };
+    for (I64 j = 0; j < std::min(w.stride, w.read); ++j) {
+      copy({.to = cell_of(j),
+            .low_plane = plane_bytes(),
+            .from = from + j * pixel,
+            .from_stride = w.stride * pixel,
+            .pixels = divide_up(w.read - j, w.stride),
+            .channels = channels});
+    }
+    for (const I64 j : w.unread) {
+      for (I64 plane = 0; plane < planes; ++plane) {
+        std::memset(cell_of(j) + plane * plane_bytes(), 0, static_cast<std::size_t>(pixel));
+      }
+    }
+  }
+}
+
+namespace {
+
+constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level cache
+
+ConvResult result_of(const NodeView& node) {
+  if (node.node.op == "Conv2DBackpropInput") return ConvResult::x;
+  return node.node.op == "Conv2DBackpropFilter" ? ConvResult::w : ConvResult::y;
+}
+
+}  // namespace
+
+bool reads_input(const WindowAxis& axis, std::int64_t k) {
+  const std::int64_t shift = k * axis.dilation - axis.pad_before;
+  const std::int64_t first = shift >= 0 ? 0 : divide_up(-shift, axis.stride);
+  return first < axis.output && first * axis.stride + shift < axis.input;
+}
+
+Accepts accepts_conv(const NodeView& node) {
+  const DType dtype = node.output().dtype;
+  if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
+  const ConvResult result = result_of(node);
+  const graph::ops::ConvGeometry g = conv_geometry_of(node, result);
+  if (g.groups > 1) return Accepts::no("groups");
+  if (g.x_shape().elements() == 0 || g.y_shape().elements() == 0 || g.inputs == 0 ||
+      g.window.height.size * g.window.width.size == 0) {
+    return Accepts::no("empty");
+  }
+  const std::int64_t x =
+      (g.window.height.input + g.window.height.pad_before + g.window.height.pad_after) *
+      (g.window.width.input + g.window.width.pad_before + g.window.width.pad_after);
+  const std::int64_t y = g.window.height.output * g.window.width.output;
+  if (std::max(x * g.inputs, y * g.outputs) * k_value_bytes > k_max_grid_bytes) {
+    return Accepts::no("an image larger than the second-level cache");
+  }
+  // Offsets into images and filters are 32-bit integers.
+  if (g.window.height.size * g.window.width.size * g.inputs * g.outputs >
+      (std::int64_t{1} << 31) - 1) {
+    return Accepts::no("a filter of more than 2^31 values");
+  }
+  return Accepts::yes();
+}
+
+}  // namespace halfstep::backend::cpu::packed
