@@ -30,7 +30,7 @@ namespace vector = backend::cpu::vector;
 
 std::vector<Isa> isas() {
   std::vector<Isa> all;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
     if (isa <= backend::cpu::detect_isa()) all.push_back(isa);
   }
   return all;
@@ -208,6 +208,24 @@ TEST_CASE("vector: all 16-bit patterns widen exactly, and float32 rounds to the 
     };
     check(Type<float16>{}, l.widen_float16, l.narrow_float16);
     check(Type<bfloat16>{}, l.widen_bfloat16, l.narrow_bfloat16);
+  }
+}
+
+TEST_CASE("vector: subnormal numbers anywhere in a run round to the nearest bfloat16") {
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Narrow narrow = vector::loops(isa).narrow_bfloat16;
+    // A lone one at each offset of a run with whole blocks, a vector and a rest.
+    std::int64_t wrong = 0;
+    for (std::size_t at = 0; at < 300; ++at) {
+      std::vector<float> x(300, 1.5F);
+      x[at] = at % 2 == 0 ? 0x1.55p-127F : -0x1p-133F;
+      x[(at + 1) % x.size()] = at % 3 == 0 ? HUGE_VALF : at % 3 == 1 ? 0.0F : -0.0F;
+      std::vector<std::uint16_t> y(x.size());
+      narrow(y.data(), x.data(), static_cast<std::int64_t>(x.size()));
+      for (std::size_t i = 0; i < x.size(); ++i) wrong += y[i] != bfloat16(x[i]).bits;
+    }
+    CHECK(wrong == 0);
   }
 }
 

@@ -163,5 +163,7 @@ const Loops& loops(Isa isa);
 const Loops& baseline_loops();
 const Loops& avx2_loops();
 const Loops& avx512_loops();
+/// Narrow for processors with AVX512-BF16; the rest is avx512_loops().
+void narrow_bfloat16_avx512_bf16(void* y, const float* x, std::int64_t n);
 
 }  // namespace halfstep::backend::cpu::vector

@@ -3,6 +3,14 @@
 namespace halfstep::backend::cpu::vector {
 
 const Loops& loops(Isa isa) {
+  if (isa >= Isa::avx512_bf16) {
+    static const Loops k_loops = [] {
+      Loops l = avx512_loops();
+      l.narrow_bfloat16 = narrow_bfloat16_avx512_bf16;
+      return l;
+    }();
+    return k_loops;
+  }
   if (isa >= Isa::avx512) return avx512_loops();
   if (isa >= Isa::avx2) return avx2_loops();
   return baseline_loops();
