@@ -180,21 +180,10 @@ bool can_run(const Kernel& kernel,
   return node.output().dtype == dtype && bool(backend::cpu::packed::accepts_conv(node));
 }
 
-/// oneDNN 2.6.3's bfloat16 code for AMX returns wrong results for about one in a hundred of these
-/// convolutions, or writes past its buffers: windows smaller than their stride or entirely in the
-/// padding, channels that are no multiple of 16, gradients towards filters over images one pixel
-/// wide. It is left out here where the processor has AMX; its float32 code, and its bfloat16 code
-/// without AMX, are not.
-bool fails_on_amx(const Kernel& kernel, DType dtype, Isa isa) {
-  return isa >= Isa::amx && dtype != DType::float32 && kernel.name.starts_with("onednn/") &&
-         !kernel.name.ends_with("by float32");
-}
-
-std::vector<Kernel> conv_kernels(Isa isa, DType dtype) {
+std::vector<Kernel> conv_kernels() {
   std::vector<Kernel> kernels;
   for (const Kernel& kernel : backend::cpu::all_kernels()) {
-    if (!kernel.reference && kernel.op.find("Conv2") != std::string_view::npos &&
-        !fails_on_amx(kernel, dtype, isa)) {
+    if (!kernel.reference && kernel.op.find("Conv2") != std::string_view::npos) {
       kernels.push_back(kernel);
     }
   }
@@ -282,7 +271,7 @@ Runs check_random(std::uint64_t seed, int count, double most) {
     const auto threads = static_cast<int>(dice.from(1, 4));
     const backend::Backend cpu = backend::cpu_backend(threads, max_isa());
     std::optional<Truth> want;
-    for (const Kernel& kernel : conv_kernels(cpu.capabilities.isa, dtype)) {
+    for (const Kernel& kernel : conv_kernels()) {
       for (Isa isa = Isa::baseline; isa <= cpu.capabilities.isa;
            isa = static_cast<Isa>(static_cast<int>(isa) + 1)) {
         backend::Capabilities capabilities = cpu.capabilities;
@@ -363,7 +352,7 @@ TEST_CASE("conv: an image's results do not depend on the batch it is in") {
     const backend::Backend cpu = backend::cpu_backend(threads, max_isa());
     const OpCase c = case_of(conv, suffix, 3);
     BuiltCase all = build(c, dtype);
-    for (const Kernel& kernel : conv_kernels(cpu.capabilities.isa, dtype)) {
+    for (const Kernel& kernel : conv_kernels()) {
       if (!can_run(kernel, all, cpu.capabilities)) continue;
       CAPTURE(c.name);
       CAPTURE(kernel.name);
