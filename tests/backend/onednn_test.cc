@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <ostream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn/limit.h"
 #include "graph/ops/ops.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"
@@ -102,6 +106,7 @@ TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out an
   if (!capabilities) return;
   for (const std::int64_t products : {3, 4}) {
     CAPTURE(products);
+    int taken = 0;
     for (const OpCase& c : halved_cases(products)) {
       for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
         if (!by_halves(kernel) || kernel.op != c.op) continue;
@@ -109,8 +114,11 @@ TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out an
         BuiltCase narrow = build(c, DType::float16);
         const OneKernel one(kernel, *capabilities);
         const bool grouped = c.name.find("group") != std::string::npos;
-        REQUIRE(one.takes(narrow) == !grouped);
-        if (grouped) continue;
+        // With real AMX instructions some shapes are refused: oneDNN has them wrong.
+        const bool real_amx = backend::cpu::onednn::effective_isa() >= backend::Isa::amx;
+        if (grouped || !real_amx) REQUIRE(one.takes(narrow) == !grouped);
+        if (!one.takes(narrow)) continue;
+        ++taken;
         BuiltCase wide = build(c, DType::float64, DType::float16);
         const Tensor got = std::move(one.run(narrow)[0]);
         const Tensor want = std::move(run(wide, backend::cpu_reference())[0]);
@@ -129,6 +137,7 @@ TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out an
         CHECK(misses == 0);
       }
     }
+    CHECK(taken >= 3);
   }
 }
 
@@ -139,23 +148,27 @@ TEST_CASE("onednn: exact products of halves keep low by low, others do not; infi
   for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
     if (!by_halves(kernel) || kernel.op != "Conv2D") continue;
     for (const std::int64_t products : {3, 4}) {
-      // Two pixels of two channels: a a - (a a without low by low), and infinity.
-      const OpCase c{.name = "Conv2D/halves",
-                     .op = "Conv2D",
-                     .attrs = {{"strides", std::vector<std::int64_t>{1, 1, 1, 1}},
-                               {"padding", std::string("VALID")},
-                               {"float16_products", products}},
-                     .inputs = {uniform({1, 1, 2, 2}), uniform({1, 1, 2, 1})}};
+      // In two channels, a a - (a a without low by low), and infinity in another pixel.
+      constexpr std::size_t k_channels = 16;
+      const OpCase c{
+          .name = "Conv2D/halves",
+          .op = "Conv2D",
+          .attrs = {{"strides", std::vector<std::int64_t>{1, 1, 1, 1}},
+                    {"padding", std::string("VALID")},
+                    {"float16_products", products}},
+          .inputs = {uniform({1, 2, 2, k_channels}), uniform({1, 1, k_channels, k_channels})}};
       BuiltCase built = build(c, DType::float16);
-      const auto feed = [&](std::size_t input, std::vector<float> numbers) {
+      const auto feed = [&](std::size_t input, std::vector<std::pair<std::size_t, float>> numbers) {
         Tensor& t = built.feeds.at(built.graph.node(built.inputs[input].node).name);
-        for (std::size_t i = 0; i < numbers.size(); ++i) t.as<float16>()[i] = float16(numbers[i]);
+        std::memset(t.view().data, 0, t.bytes());
+        for (const auto& [i, number] : numbers) t.as<float16>()[i] = float16(number);
       };
-      feed(0, {a, 1, std::numeric_limits<float>::infinity(), 1});
-      feed(1, {a, -(1 + 0x1p-8F)});
+      feed(0, {{0, a}, {1, 1}, {k_channels, std::numeric_limits<float>::infinity()}});
+      feed(1, {{0, a}, {k_channels, -(1 + 0x1p-8F)}});
+      REQUIRE(OneKernel(kernel, *capabilities).takes(built));
       const Tensor y = std::move(OneKernel(kernel, *capabilities).run(built)[0]);
       CHECK(element_as_double(y.view(), 0) == (products == 4 ? 0x1p-18 : 0));
-      CHECK_FALSE(std::isfinite(element_as_double(y.view(), 1)));
+      CHECK_FALSE(std::isfinite(element_as_double(y.view(), k_channels)));
     }
   }
 }
