@@ -148,8 +148,19 @@ class Explainer {
     const auto workload = backend::workload_of({graph_, node});
     if (!workload) return;
     for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
-      op.predicted.emplace_back(p.kernel, p.seconds);
+      if (could_run(p.kernel, node)) op.predicted.emplace_back(p.kernel, p.seconds);
     }
+  }
+
+  /// Whether a kernel accepts the node. One of PackedMatMul, which a MatMul may become, accepts
+  /// all.
+  bool could_run(std::string_view name, const Node& node) const {
+    for (const backend::Kernel& kernel : backend_.kernels) {
+      if (kernel.name != name || (kernel.op != node.op && kernel.op != "PackedMatMul")) continue;
+      return kernel.op == "PackedMatMul" ||
+             bool(kernel.accepts({graph_, node}, backend_.capabilities));
+    }
+    return false;
   }
 
   /// The product that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.

@@ -215,7 +215,8 @@ std::string predictions(const Explanation& e, bool verbose) {
   std::string text;
   for (const ExplainedOp& op : e.ops) {
     if (op.predicted.size() < 2) continue;
-    if (!verbose && !op.row.kernel.ends_with("by float32")) continue;
+    const bool widened = op.row.kernel.ends_with("by float32");
+    if (!verbose && (!widened || !is_main_phase(op.row.phase))) continue;
     std::string times;
     for (const auto& [kernel, seconds] : op.predicted) {
       times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
