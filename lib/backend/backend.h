@@ -32,9 +32,9 @@ struct Choice {
   const Kernel* kernel = nullptr;
   std::vector<std::pair<std::string_view, std::string>> refused;
 };
-/// The first kernel that accepts the node. Kernels stand in the order of `backend.kernels`, but for
-/// those that the cost model knows for the node: these share their positions in the order of their
-/// predicted times.
+/// The first kernel that accepts the node. Kernels are asked in the order of `backend.kernels`,
+/// except that those with a predicted time for the node exchange their positions so that the one
+/// with the least time comes first.
 Choice choose(const Backend& backend, const NodeView& node);
 
 /// The CPU of this machine, with no more than `max_isa`; sets the process's thread count. The limit

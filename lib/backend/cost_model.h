@@ -18,8 +18,9 @@ struct Accepts;
 struct NodeView;
 
 /// Samples of a batch, and rows of a matrix product, for which times are predicted. The actual
-/// number is left out on purpose: a node gets the same kernel, and so a sample the same bits, in
-/// batches of every size.
+/// number is left out on purpose, so that a forward op gets the same kernel in batches of every
+/// size. The reduction of a dense layer's weight gradient is the batch: its kernel may depend on
+/// it.
 inline constexpr std::int64_t k_nominal_batch = 128;
 
 /// The shape and dtype of an op that kernels of several techniques compute, without its batch.

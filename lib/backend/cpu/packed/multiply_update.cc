@@ -53,8 +53,8 @@ class ProductUpdate {
     FusedUpdate::Piece piece{};
     std::int64_t rows = 0;
     std::int64_t done = 0;
-    std::int64_t asked = 0;  ///< for rows before this one
-    std::int64_t room = 0;   ///< of two
+    std::int64_t asked = 0;  ///< rows whose weights and slots have been prefetched
+    std::int64_t room = 0;   ///< index of the buffer, 0 or 1, that holds the gradient
   };
 
   std::size_t rooms_bytes() const {
@@ -80,7 +80,7 @@ class ProductUpdate {
       waiting = {.piece = {at.i, column, columns, rounded, columns, rounded}, .room = room};
       waiting.rows = update_.rows_of(waiting.piece);
     }
-    // What the next block will apply.
+    // Prefetch the rows that are updated while the next block is computed.
     const std::int64_t next = block == blocks ? 1 : block + 1;
     const std::int64_t ahead = waiting.rows * next / blocks;
     if (ahead > waiting.asked) {

@@ -63,7 +63,7 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // Below this many multiplications a thread is not worth waking.
   constexpr std::int64_t k_least_work = 1 << 20;
   const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
-  // A part for each thread, of sides as short as may be: what it reads grows with them.
+  // One part a thread, as square as possible: a part reads its rows of a and its columns of b.
   for (parts_ = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts_ > 1; --parts_) {
     std::int64_t least = 0;
     for (std::int64_t down = 1; down <= parts_; ++down) {
@@ -77,8 +77,8 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
     }
     if (least != 0) break;
   }
-  // Tiles of the parts. Rows of them as long as their share of b stays in a second-level cache,
-  // where nothing else keeps them short.
+  // Cut parts into tiles. With one kc block no accumulators are kept between kc blocks, so a tile
+  // may be as wide as its columns of b fit in the second-level cache.
   constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
   if (wanted == Tiles::long_rows && a_.slabs() == 1) {
     across_ *= divide_up(divide_up(b_.bytes(), across_), k_resident_bytes);
@@ -86,8 +86,8 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
     across_ *= divide_up(divide_up(b_.panels(), across_), tile_panels_);
   }
   down_ *= divide_up(divide_up(a_.panels(), down_), tile_panels_);
-  // So many that a thread that is slower, or held up, can leave some to the others, if they are
-  // long beside what it takes to begin one.
+  // At least six tiles a part, so that a slower thread can leave tiles to the others, as long as a
+  // tile has 2^24 multiplications: to start one costs little beside that.
   constexpr std::int64_t k_tiles_of_part = 6;
   constexpr std::int64_t k_long = 1 << 24;  // multiplications
   const std::int64_t least = parts_ == 1 ? 1 : std::min(k_tiles_of_part * parts_, work / k_long);
@@ -104,8 +104,8 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
 }
 
 Product::Region Product::tile(std::int64_t t) const {
-  // Down and up through strips of a few tiles: what they read of both sides is read again from a
-  // cache that all threads share.
+  // Tiles are started in strips of four rows, column by column, so that neighbours in time read the
+  // same panels of a and b from the shared cache.
   constexpr std::int64_t k_strip = 4;
   const std::int64_t strip = t / (k_strip * across_);
   const std::int64_t height = std::min(k_strip, down_ - strip * k_strip);

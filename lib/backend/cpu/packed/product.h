@@ -17,8 +17,8 @@ namespace halfstep::backend::cpu::packed {
 /// take tiles of the result as they become free.
 class Product {
  public:
-  /// What tiles are made for: to read little of the operands, or to give long rows of the result
-  /// where the reduction is one slab, so that nothing else keeps them short.
+  /// Shape of the tiles: square ones read the fewest bytes of the operands; long_rows, where k fits
+  /// in one kc block, write long runs of each row of the result.
   enum class Tiles { square, long_rows };
   /// `products` partial products for each product of values: 1 for operands of one part, 3 or 4 for
   /// operands of two.

@@ -222,7 +222,7 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
   const std::int64_t bands = (gradient.shape[0] + packed::k_block - 1) / packed::k_block;
   // Each part of the bands has a room of its own.
   const std::int64_t parts = std::clamp<std::int64_t>(bands, 1, capabilities.threads);
-  // Pieces that are long beside what it takes to begin one.
+  // At least 2^17 elements a piece: to claim one costs an atomic increment.
   constexpr std::int64_t k_piece = std::int64_t{1} << 17;
   const std::int64_t pieces =
       std::clamp(gradient.shape.elements() / k_piece, parts, std::max(parts, bands));
