@@ -1,29 +1,13 @@
 // The loops are assembly, so that this file needs no compiler flags. Every accumulator is written
 // once a turn: with 12 or more of them no instruction waits for an earlier one's result.
 
-#include <cstdint>
-
+#include "backend/cpu/packed/unit.h"
 #include "backend/cpu/register_peak.h"
 
 namespace halfstep::backend::cpu {
 namespace {
 
 void nothing() {}
-
-/// Tile registers of 16 rows of 64 bytes, all zero; detect_isa() has asked for them.
-void configure_tiles() {
-  struct alignas(64) Config {
-    std::uint8_t palette = 1;
-    std::uint8_t start_row = 0;
-    std::uint8_t reserved[14] = {};
-    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  };
-  static const Config config;
-  asm volatile("ldtilecfg %0" ::"m"(config));
-}
-
-void release_tiles() { asm volatile("tilerelease"); }
 
 double burst_amx() {
   constexpr int k_turns = 1000;
@@ -205,7 +189,13 @@ double burst_baseline() {
 }
 
 constexpr PeakUnit k_units[] = {
-    {"amx_bf16", "TDPBF16PS", Isa::amx, Isa::amx, configure_tiles, release_tiles, burst_amx},
+    {"amx_bf16",
+     "TDPBF16PS",
+     Isa::amx,
+     Isa::amx,
+     packed::configure_amx_tiles,
+     packed::release_amx_tiles,
+     burst_amx},
     {"avx512_bf16", "VDPBF16PS", Isa::avx512_bf16, Isa::amx, nothing, nothing, burst_avx512_bf16},
     {"float32", "VFMADD231PS, 512 bits", Isa::avx512, Isa::amx, nothing, nothing, burst_avx512},
     {"float32", "VFMADD231PS, 256 bits", Isa::avx2, Isa::avx2, nothing, nothing, burst_avx2},

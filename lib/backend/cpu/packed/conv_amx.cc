@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
+#include "backend/cpu/packed/unit.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
@@ -13,25 +14,6 @@ using Bytes = const std::byte*;
 
 // Packing, which uses the above.
 #include "backend/cpu/packed/isa/avx512_conv_pack.inc"
-
-struct TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileShapes) == 64);
-
-// Static, and behind a barrier: see unit_amx.cc.
-alignas(64) const TileShapes k_shapes;
-
-void configure() {
-  asm volatile("" ::: "memory");
-  _tile_loadconfig(&k_shapes);
-}
-
-void release() { _tile_release(); }
 
 /// Keeps stores before the tile loads that follow, whose intrinsics declare no memory operand.
 inline void compiler_barrier() { asm volatile("" ::: "memory"); }
@@ -401,8 +383,8 @@ void filter_gradient(const FilterGradientArgs& args) {
 }  // namespace
 
 constinit const ConvMicroKernels k_amx_conv_micro_kernels{
-    .configure = configure,
-    .release = release,
+    .configure = configure_amx_tiles,
+    .release = release_amx_tiles,
     .gemm = {gemm<1>, gemm<3>, gemm<4>},
     .filter_gradient = {filter_gradient<1>, filter_gradient<3>, filter_gradient<4>},
     .copy_pixels = {copy_pixels<Bfloat16>, copy_pixels<Halves>},

@@ -41,6 +41,11 @@ struct Unit {
   std::int64_t panels[2];
 };
 
+/// Gives the calling thread eight tile registers of 16 rows of 64 bytes, and takes them back.
+/// Every AMX kernel runs between these two. detect_isa() has asked the system for them.
+void configure_amx_tiles();
+void release_amx_tiles();
+
 extern const Unit k_amx_unit;
 extern const Unit k_avx512_bf16_unit;
 

@@ -67,19 +67,19 @@ static_assert(sizeof(TileShapes) == 64);
 // drops stores to the others.
 alignas(64) const TileShapes k_shapes;
 
-void begin() {
+}  // namespace
+
+void configure_amx_tiles() {
   asm volatile("" ::: "memory");
   _tile_loadconfig(&k_shapes);
 }
 
-void end() { _tile_release(); }
-
-}  // namespace
+void release_amx_tiles() { _tile_release(); }
 
 constinit const Unit k_amx_unit{
     .name = "amx",
-    .begin = begin,
-    .end = end,
+    .begin = configure_amx_tiles,
+    .end = release_amx_tiles,
     .sweep = {sweep<AmxTiles, 1>, sweep<AmxTiles, 3>, sweep<AmxTiles, 4>},
     .panels = {12, 16}};
 
