@@ -3,7 +3,6 @@
 //   bench_kernels maps              elementwise kernels against copying memory
 //   bench_kernels updates           optimizers against moving their bytes by copying
 //   bench_kernels step CONFIG [B]   a training step against the raw matmuls it needs
-//   bench_kernels convs [WORD]...  convolutions on every row that takes them, least and median
 // Own and raw calls alternate; each number is the median of its samples.
 
 #include <fmt/format.h>
@@ -18,7 +17,6 @@
 #include "bench.h"
 #include "config/merge.h"
 #include "config/run_spec.h"
-#include "convs.h"
 #include "core/parallel.h"
 #include "data/dataset.h"
 #include "graph/builder.h"
@@ -228,14 +226,10 @@ int run(std::span<char*> args) {
     bench_maps(cpu);
   } else if (what == "updates") {
     bench_updates(cpu);
-  } else if (what == "convs") {
-    bench_convs(cpu, args.subspan(1));
   } else if (what == "step" && args.size() > 1) {
     bench_step(cpu, args[1], args.size() > 2 ? args[2] : "");
   } else {
-    fmt::print(
-        stderr,
-        "usage: bench_kernels matmul | maps | updates | convs [WORD]... | step CONFIG [BATCH]\n");
+    fmt::print(stderr, "usage: bench_kernels matmul | maps | updates | step CONFIG [BATCH]\n");
     return 2;
   }
   return 0;
