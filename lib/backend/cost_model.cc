@@ -15,6 +15,8 @@ namespace halfstep::backend {
 namespace {
 
 constexpr std::array k_kinds{Workload::Kind::matmul,
+                             Workload::Kind::matmul_backward_data,
+                             Workload::Kind::matmul_backward_weights,
                              Workload::Kind::pack,
                              Workload::Kind::conv_forward,
                              Workload::Kind::conv_backward_data,
@@ -27,11 +29,16 @@ std::optional<Workload> matmul_workload(const NodeView& node) {
   Workload p;
   p.kind = Workload::Kind::matmul;
   if (node.node.op == "MatMul") {
-    const Shape& a = node.input(0).shape;
     p.dtype = node.output().dtype;
     if (p.dtype == DType::float16) p.products = k_default_products;
     p.shape[0] = node.output().shape[1];
-    p.shape[1] = a[node.attrs().get<bool>("transpose_a") ? 0 : 1];
+    if (node.attrs().get<bool>("transpose_a")) {
+      p.kind = Workload::Kind::matmul_backward_weights;
+      p.shape[1] = node.output().shape[0];
+    } else {
+      if (node.attrs().get<bool>("transpose_b")) p.kind = Workload::Kind::matmul_backward_data;
+      p.shape[1] = node.input(0).shape[1];
+    }
   } else {
     p.dtype = node.attrs().get<DType>("T");
     p.products = node.attrs().get<std::int64_t>("products");
@@ -70,7 +77,7 @@ double squared_distance(const Workload::Extents& a, const Workload::Extents& b) 
 
 double Workload::flops() const {
   // The stride is the last extent: it does not count.
-  const double product = kind == Kind::matmul || kind == Kind::pack
+  const double product = is_matmul(kind) || kind == Kind::pack
                              ? static_cast<double>(shape[0]) * static_cast<double>(shape[1])
                              : static_cast<double>(shape[0]) * static_cast<double>(shape[1]) *
                                    static_cast<double>(shape[2]) * static_cast<double>(shape[3]);
@@ -81,6 +88,10 @@ std::string_view name(Workload::Kind kind) {
   switch (kind) {
     case Workload::Kind::matmul:
       return "matmul";
+    case Workload::Kind::matmul_backward_data:
+      return "matmul_backward_data";
+    case Workload::Kind::matmul_backward_weights:
+      return "matmul_backward_weights";
     case Workload::Kind::pack:
       return "pack";
     case Workload::Kind::conv_forward:
@@ -91,6 +102,11 @@ std::string_view name(Workload::Kind kind) {
       return "conv_backward_filter";
   }
   return "unknown";
+}
+
+bool is_matmul(Workload::Kind kind) {
+  return kind == Workload::Kind::matmul || kind == Workload::Kind::matmul_backward_data ||
+         kind == Workload::Kind::matmul_backward_weights;
 }
 
 std::optional<Workload> workload_of(const NodeView& node) {
@@ -139,9 +155,10 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
       throw UserError(
           ErrorKind::data,
           {file, number, 1, ""},
-          "no measurement of a kernel: a line holds a kind (matmul, pack, conv_forward, "
-          "conv_backward_data or conv_backward_filter), a dtype, the number of partial "
-          "products, five extents of at least 1, seconds above 0 and a kernel's name",
+          "no measurement of a kernel: a line holds a kind (matmul, matmul_backward_data, "
+          "matmul_backward_weights, pack, conv_forward, conv_backward_data or "
+          "conv_backward_filter), a dtype, the number of partial products, five extents of at "
+          "least 1, seconds above 0 and a kernel's name",
           "halfstep tune writes this file anew");
     }
     sample.workload.kind = *kind_at;
@@ -201,14 +218,17 @@ std::vector<CostModel::Prediction> CostModel::predictions(const Workload& worklo
 }
 
 Accepts packing_pays(const NodeView& product,
+                     const NodeView& packed,
                      std::string_view kernel,
                      const Capabilities& capabilities) {
-  const std::optional<Workload> workload = workload_of(product);
+  std::optional<Workload> workload = workload_of(product);
   if (!workload) return Accepts::no("an empty product");
+  workload->products = packed.attrs().get<std::int64_t>("products");
   const CostModel& costs = cost_model(capabilities);
-  std::optional<double> packed = costs.seconds(kernel, *workload);
-  if (!packed) {
-    return workload->shape[0] >= 16 && workload->shape[1] >= 32
+  std::optional<double> seconds = costs.seconds(kernel, *workload);
+  if (!seconds) {
+    const graph::Attrs& attrs = packed.attrs();
+    return attrs.get<std::int64_t>("n") >= 16 && attrs.get<std::int64_t>("k") >= 32
                ? Accepts::yes()
                : Accepts::no("too small to pack, by rule: nothing was measured here");
   }
@@ -220,17 +240,25 @@ Accepts packing_pays(const NodeView& product,
     const auto times = costs.predictions(pass);
     return times.empty() ? 0.0 : times.front().seconds;
   };
-  for (const graph::Value& input : product.node.inputs) {
-    const graph::Node& producer = product.graph.node(input.node);
-    if (producer.op == "PackOperand") *packed += packing(workload->shape[1]);
+  const auto launched = [&](std::size_t operand) {
+    return packed.graph.node(packed.node.inputs[operand].node).op == "PackOperand";
+  };
+  const bool weights_gradient = workload->kind == Workload::Kind::matmul_backward_weights;
+  if (launched(0)) *seconds += packing(workload->shape[1]);
+  // A weight of k x n values is as large as so many columns of the batch.
+  if (launched(1)) {
+    *seconds += packing(
+        weights_gradient
+            ? workload->shape[0]
+            : std::max<std::int64_t>(1, workload->shape[0] * workload->shape[1] / k_nominal_batch));
   }
   // Bias and activation, or the mask of its gradient, run in the epilogue of a packed product and
   // as one more pass over the result of another, which takes about as long as packing the result.
-  const double pass = packing(workload->shape[0]);
+  const double pass = weights_gradient ? 0 : packing(workload->shape[0]);
   for (const CostModel::Prediction& other : costs.predictions(*workload)) {
-    if (other.kernel.starts_with("packed/") || other.seconds + pass >= *packed) continue;
+    if (other.kernel.starts_with("packed/") || other.seconds + pass >= *seconds) continue;
     return Accepts::no(fmt::format("predicted {:.3g} us with packing, {} {:.3g} us",
-                                   *packed * 1e6,
+                                   *seconds * 1e6,
                                    other.kernel,
                                    (other.seconds + pass) * 1e6));
   }

@@ -17,19 +17,29 @@ namespace halfstep::backend {
 struct Accepts;
 struct NodeView;
 
-/// Samples of a batch, and rows of a matrix product, for which times are predicted. The actual
-/// number is left out on purpose, so that a forward op gets the same kernel in batches of every
-/// size. The reduction of a dense layer's weight gradient is the batch: its kernel may depend on
-/// it.
-inline constexpr std::int64_t k_nominal_batch = 128;
+/// Samples of a batch, and so rows of a dense layer's product, for which times are predicted. The
+/// actual number is left out on purpose, so that an op gets the same kernel in batches of every
+/// size. A kernel that loses in small batches loses microseconds there, one that loses in large
+/// batches seconds.
+inline constexpr std::int64_t k_nominal_batch = 512;
 
 /// The shape and dtype of an op that kernels of several techniques compute, without its batch.
 struct Workload {
-  /// matmul: shape is {n, k} of an [m, k] x [k, n] product.
-  /// pack: shape is {1, k} of an [m, k] operand that is brought into the order of the matrix units.
-  /// conv_forward, conv_backward_data, conv_backward_filter: shape is {pixels of y, input channels,
-  /// output channels, filter taps, stride}.
-  enum class Kind { matmul, pack, conv_forward, conv_backward_data, conv_backward_filter };
+  /// matmul: shape is {n, k} of an [m, k] x [k, n] product, a dense layer's forward pass.
+  /// matmul_backward_data: {n, k} of an [m, k] x [n, k]^T product, its gradient towards the input.
+  /// matmul_backward_weights: {n, m} of a [k, m]^T x [k, n] product, its gradient towards the
+  /// weights; k is the batch. pack: shape is {1, k} of an [m, k] operand that is brought into the
+  /// order of the matrix units. conv_forward, conv_backward_data, conv_backward_filter: shape is
+  /// {pixels of y, input channels, output channels, filter taps, stride}.
+  enum class Kind {
+    matmul,
+    matmul_backward_data,
+    matmul_backward_weights,
+    pack,
+    conv_forward,
+    conv_backward_data,
+    conv_backward_filter
+  };
   using Extents = std::array<std::int64_t, 5>;
 
   Kind kind = Kind::matmul;
@@ -44,6 +54,8 @@ struct Workload {
 };
 
 std::string_view name(Workload::Kind kind);
+/// Whether it is a matrix product.
+bool is_matmul(Workload::Kind kind);
 
 /// The workload of a MatMul, PackedMatMul, PackedMatMulUpdate, Conv2D, Conv2DBias,
 /// Conv2DBackpropInput or Conv2DBackpropFilter node; none for other ops, for groups and for empty
@@ -96,13 +108,14 @@ class CostModel {
 /// none was measured for.
 const CostModel& shipped_cost_model(Isa isa);
 
-/// Whether a PackedMatMul is predicted to take no longer than the MatMul that it replaces with a
-/// pass over its result for bias and activation, which a packed product has in its epilogue. An
-/// operand that a PackOperand node makes is counted with its packing; another one arrives packed:
-/// from the epilogue of the product that computes it or, a weight, from its update. Where nothing
-/// was measured, products with n >= 16 and k >= 32 are packed: padding to 32 then at most doubles
-/// n.
+/// Whether `packed`, a PackedMatMul on `kernel`, is predicted to take no longer than `product`, the
+/// MatMul that it is to replace, with a pass over its result for bias and activation, which a
+/// packed product has in its epilogue. An operand that a PackOperand node makes is counted with its
+/// packing; another one arrives packed: from the epilogue of the product that computes it or, a
+/// weight, from its update. Where nothing was measured, products with n >= 16 and k >= 32 are
+/// packed: padding to 32 then at most doubles n.
 Accepts packing_pays(const NodeView& product,
+                     const NodeView& packed,
                      std::string_view kernel,
                      const Capabilities& capabilities);
 

@@ -79,7 +79,7 @@ bool packs(const graph::Graph& graph,
            const graph::Node& product,
            const graph::Attrs& attrs,
            const graph::OpTable& ops,
-           const Runs& pays) {
+           const PackingPays& pays) {
   graph::Graph trial;
   graph::Builder b(trial, ops);
   const DType dtype = product.outputs[0].dtype;
@@ -93,7 +93,7 @@ bool packs(const graph::Graph& graph,
     return b.placeholder(side, DType::uint8, Shape{graph::ops::packed_bytes(m, k, dtype)});
   };
   const int id = b.add_node("PackedMatMul", {operand(0, "a", "m"), operand(1, "b", "n")}, attrs);
-  return pays(trial, trial.node(id));
+  return pays(graph, product, trial, trial.node(id));
 }
 
 bool is_float16_convolution(const graph::Node& node) {
@@ -104,7 +104,7 @@ bool is_float16_convolution(const graph::Node& node) {
 
 graph::Graph pack_products(const graph::Graph& graph,
                            const graph::OpTable& ops,
-                           const Runs& pays,
+                           const PackingPays& pays,
                            std::int64_t float16_products) {
   Rebuild rebuild(graph, ops);
   Packer packer(rebuild);

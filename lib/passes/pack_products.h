@@ -9,6 +9,10 @@ namespace halfstep::passes {
 /// Whether some kernel runs this node of this graph.
 using Runs = std::function<bool(const graph::Graph&, const graph::Node&)>;
 
+/// Whether a MatMul of the first graph is to become the PackedMatMul of the second.
+using PackingPays = std::function<bool(
+    const graph::Graph&, const graph::Node&, const graph::Graph&, const graph::Node&)>;
+
 /// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `pays` says so. It is
 /// asked with a PackedMatMul whose operands come from PackOperand where packing is a launch of its
 /// own. An operand that several products read alike is packed once, straight from float32 when it
@@ -17,7 +21,7 @@ using Runs = std::function<bool(const graph::Graph&, const graph::Node&)>;
 /// operands are packed by their kernels.
 graph::Graph pack_products(const graph::Graph& graph,
                            const graph::OpTable& ops,
-                           const Runs& pays,
+                           const PackingPays& pays,
                            std::int64_t float16_products);
 
 }  // namespace halfstep::passes

@@ -39,12 +39,12 @@ struct Target {
   passes::Runs asks() const {
     return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
   }
-  passes::Runs asks_packing() const {
-    return [this](const Graph& graph, const Node& node) {
-      const backend::NodeView view{graph, node};
+  passes::PackingPays asks_packing() const {
+    return [this](const Graph& graph, const Node& node, const Graph& trial, const Node& packed) {
+      const backend::NodeView view{trial, packed};
       const backend::Kernel* kernel = backend::choose(backend, view).kernel;
       return kernel != nullptr && !kernel->reference &&
-             backend::packing_pays(view, kernel->name, backend.capabilities);
+             backend::packing_pays({graph, node}, view, kernel->name, backend.capabilities);
     };
   }
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "backend/cost_model.h"
 #include "report/explain_words.h"
 
 namespace halfstep::report {
@@ -221,10 +222,12 @@ std::string predictions(const Explanation& e, bool verbose) {
     for (const auto& [kernel, seconds] : op.predicted) {
       times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
     }
-    text +=
-        fact("predicted",
-             fmt::format(
-                 "{} runs on {}: {} (one thread, 128 samples)", op.row.name, op.row.kernel, times));
+    text += fact("predicted",
+                 fmt::format("{} runs on {}: {} (one thread, {} samples)",
+                             op.row.name,
+                             op.row.kernel,
+                             times,
+                             backend::k_nominal_batch));
   }
   return text;
 }

@@ -126,7 +126,7 @@ Json explain() {
       {"cast_bytes", number("read and written, when it casts between floating dtypes")},
       {"predicted",
        array(object({{"kernel", text("that could run it")},
-                     {"seconds", number("of one thread for 128 samples")}},
+                     {"seconds", number("of one thread for 512 samples")}},
                     "one prediction"),
              "by the cost model of the CPU, the fastest first; empty for other ops and devices")}};
   for (const Member& member : more) {

@@ -94,22 +94,28 @@ bool splits(std::string_view kernel, DType dtype) {
          (kernel.ends_with("by halves") || kernel.starts_with("packed/amx"));
 }
 
-/// MatMul and PackedMatMul of [k_nominal_batch, k] x [k, n], or PackOperand of [k_nominal_batch,
-/// k].
+/// MatMul and PackedMatMul of a dense layer's forward or backward pass over k_nominal_batch
+/// samples, or PackOperand of [k_nominal_batch, k].
 void add_matmuls(const backend::Backend& cpu, const Workload& w, std::vector<Candidate>& all) {
-  constexpr std::int64_t m = backend::k_nominal_batch;
-  const std::int64_t n = w.shape[0], k = w.shape[1];
+  const bool transpose_a = w.kind == Workload::Kind::matmul_backward_weights;
+  const bool transpose_b = w.kind == Workload::Kind::matmul_backward_data;
+  const std::int64_t n = w.shape[0];
+  const std::int64_t m = transpose_a ? w.shape[1] : backend::k_nominal_batch;
+  const std::int64_t k = transpose_a ? backend::k_nominal_batch : w.shape[1];
   graph::Graph graph;
   graph::Builder b(graph, graph::op_table());
-  const Value x = b.placeholder("x", w.dtype, {m, k}), y = b.placeholder("y", w.dtype, {k, n});
-  const int plain = b.add_node("MatMul", {x, y}, {});
-  const auto pack = [&](Value value, const char* side) {
+  const Value x = b.placeholder("x", w.dtype, transpose_a ? Shape{k, m} : Shape{m, k});
+  const Value y = b.placeholder("y", w.dtype, transpose_b ? Shape{n, k} : Shape{k, n});
+  const int plain =
+      b.add_node("MatMul", {x, y}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+  const auto pack = [&](Value value, const char* side, bool transpose) {
     return b.add("PackOperand",
                  {value},
-                 {{"dtype", w.dtype}, {"side", std::string(side)}, {"transpose", false}});
+                 {{"dtype", w.dtype}, {"side", std::string(side)}, {"transpose", transpose}});
   };
   const bool packs = w.dtype != DType::float32;
-  const Value left = packs ? pack(x, "a") : x, right = packs ? pack(y, "b") : y;
+  const Value left = packs ? pack(x, "a", transpose_a) : x;
+  const Value right = packs ? pack(y, "b", transpose_b) : y;
   int packed = -1;
   if (packs) {
     packed = b.add_node("PackedMatMul",
@@ -161,7 +167,7 @@ void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vecto
   const std::int64_t size = root(pixels), tap = root(taps), stride = root(strides);
   // Fewer images of a large workload: kernels go through images one by one.
   constexpr double k_most_flops = 1e9;
-  std::int64_t batch = backend::k_nominal_batch;
+  std::int64_t batch = 128;
   while (batch > 8 &&
          w.flops() / backend::k_nominal_batch * static_cast<double>(batch) > k_most_flops)
     batch /= 2;
@@ -200,7 +206,7 @@ void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vecto
 
 std::vector<Candidate> candidates(const backend::Backend& cpu, const Workload& workload) {
   std::vector<Candidate> all;
-  if (workload.kind == Workload::Kind::matmul || workload.kind == Workload::Kind::pack) {
+  if (is_matmul(workload.kind) || workload.kind == Workload::Kind::pack) {
     add_matmuls(cpu, workload, all);
   } else {
     add_convolutions(cpu, workload, all);
@@ -239,9 +245,13 @@ std::vector<Workload> tuned_workloads() {
   for (const std::int64_t k : {8, 32, 64, 128, 784, 2048}) {
     add({.kind = Workload::Kind::pack, .shape = {1, k, 1, 1, 1}});
   }
-  for (const std::int64_t n : {1, 8, 10, 32, 64, 128, 512, 2048}) {
-    for (const std::int64_t k : {8, 32, 64, 128, 784, 2048}) {
-      add({.kind = Workload::Kind::matmul, .shape = {n, k, 1, 1, 1}});
+  for (const auto kind : {Workload::Kind::matmul,
+                          Workload::Kind::matmul_backward_data,
+                          Workload::Kind::matmul_backward_weights}) {
+    for (const std::int64_t n : {1, 10, 32, 64, 128, 512, 2048}) {
+      for (const std::int64_t k : {10, 32, 64, 128, 784, 2048}) {
+        add({.kind = kind, .shape = {n, k, 1, 1, 1}});
+      }
     }
   }
   struct Conv {

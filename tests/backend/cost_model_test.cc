@@ -140,6 +140,23 @@ TEST_CASE("cost model: the workload of a node does not depend on its batch") {
   CHECK(extents(conv_node(1000)) == extents(conv_node(1)));
   CHECK(extents(matmul_node(1, 30, 20)) == Workload::Extents{20, 30, 1, 1, 1});
   CHECK(extents(matmul_node(8192, 30, 20)) == extents(matmul_node(1, 30, 20)));
+  // The gradients of a dense layer of 30 inputs and 20 units.
+  const auto gradient = [](Shape a, Shape b, bool transpose_a) {
+    OneNode one;
+    graph::Builder builder(one.graph, graph::op_table());
+    const Value x = builder.placeholder("x", k_bf16, a), y = builder.placeholder("y", k_bf16, b);
+    one.id = builder.add_node(
+        "MatMul", {x, y}, {{"transpose_a", transpose_a}, {"transpose_b", !transpose_a}});
+    return *workload_of(one.view());
+  };
+  for (const std::int64_t batch : {1, 8192}) {
+    const Workload data = gradient({batch, 20}, {30, 20}, false);
+    CHECK(data.kind == Workload::Kind::matmul_backward_data);
+    CHECK(data.shape == Workload::Extents{30, 20, 1, 1, 1});
+    const Workload weights = gradient({batch, 30}, {batch, 20}, true);
+    CHECK(weights.kind == Workload::Kind::matmul_backward_weights);
+    CHECK(weights.shape == Workload::Extents{20, 30, 1, 1, 1});
+  }
   CHECK(matmul(20, 30).flops() == 2.0 * k_nominal_batch * 20 * 30);
   CHECK_FALSE(workload_of(conv_node(1, 2).view()));
 }
@@ -193,7 +210,9 @@ TEST_CASE("packing: counted for operands that need a launch, not for those that 
                          {"n", std::int64_t{64}},
                          {"k", std::int64_t{64}},
                          {"products", std::int64_t{1}}});
-    CHECK(static_cast<bool>(packing_pays(one.view(), "packed/x", capabilities)) == !packs);
+    const OneNode product = matmul_node(64, 64, 64);
+    CHECK(static_cast<bool>(packing_pays(product.view(), one.view(), "packed/x", capabilities)) ==
+          !packs);
   }
 }
 

@@ -23,7 +23,11 @@ using graph::Graph;
 using graph::Value;
 
 Graph pack(const Graph& graph, const passes::Runs& runs = always, std::int64_t products = 3) {
-  Graph packed = passes::pack_products(graph, graph::op_table(), runs, products);
+  const auto pays =
+      [&](const Graph&, const graph::Node&, const Graph& trial, const graph::Node& node) {
+        return runs(trial, node);
+      };
+  Graph packed = passes::pack_products(graph, graph::op_table(), pays, products);
   graph::verify(packed, "pack_products");
   return packed;
 }

@@ -57,9 +57,9 @@ bool has(const Plan& plan, std::string_view op) {
 /// Plans for 64 and 3 samples and for evaluation over one state.
 struct Run {
   State state{dense_graph(64), 7};
-  Plan full = compile(dense_graph(64), cpu());
-  Plan tail = compile(dense_graph(3), cpu());
-  Plan evaluation = compile(dense_graph(64, nn::Purpose::evaluate), cpu());
+  Plan full = compile(dense_graph(64), cpu_by_rule());
+  Plan tail = compile(dense_graph(3), cpu_by_rule());
+  Plan evaluation = compile(dense_graph(64, nn::Purpose::evaluate), cpu_by_rule());
   Arena arena;
 
   Run() {

@@ -53,7 +53,7 @@ struct Run {
   Plan plan;
   Arena arena;
 
-  explicit Run(const graph::Graph& graph) : state(graph, 7), plan(compile(graph, cpu())) {
+  explicit Run(const graph::Graph& graph) : state(graph, 7), plan(compile(graph, cpu_by_rule())) {
     arena.reserve(plan.arena_bytes());
     plan.bind(state, arena);
   }

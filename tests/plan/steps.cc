@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <random>
 
+#include "backend/cost_model.h"
 #include "config/load.h"
 
 namespace halfstep::plan {
@@ -109,6 +111,15 @@ void feed(Plan& plan, std::uint32_t seed) {
 
 const backend::Backend& cpu() {
   static const backend::Backend backend = backend::cpu_backend(1);
+  return backend;
+}
+
+const backend::Backend& cpu_by_rule() {
+  static const backend::Backend backend = [] {
+    backend::Backend plain = cpu();
+    plain.capabilities.costs = std::make_shared<const backend::CostModel>();
+    return plain;
+  }();
   return backend;
 }
 

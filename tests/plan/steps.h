@@ -23,5 +23,7 @@ void feed(Plan& plan, std::uint32_t seed);
 
 /// One thread.
 const backend::Backend& cpu();
+/// The same without measured times: what is packed follows from shapes alone, on every processor.
+const backend::Backend& cpu_by_rule();
 
 }  // namespace halfstep::plan
