@@ -1,16 +1,21 @@
 // The command line: subcommands from a table, and the one place where errors become exit codes.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <new>
 #include <system_error>
 
 #include "command.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "terminal.h"
 #include "version_text.h"
 
@@ -56,13 +61,37 @@ void print_error(const std::string& message, const std::string& hint) {
       fmt::format("error: {}{}", message, hint.empty() ? "" : fmt::format(" ({})", hint)));
 }
 
+/// A result that did not arrive is not a result. Errors: std::system_error.
+void check_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return;
+  throw std::system_error(
+      errno != 0 ? errno : EIO, std::generic_category(), "cannot write to standard output");
+}
+
+/// Files opened later must not take the place of a standard stream that was closed: output would
+/// land in them. A stream that is not open is opened for the direction it is not used in, so that
+/// its use still fails.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    [[maybe_unused]] const int opened =
+        ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 int usage_error(const CLI::App& app,
                 const CLI::ParseError& error,
                 const std::vector<std::string>& words) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  if (error.get_exit_code() == 0) {  // --help, --version
+    app.exit(error);
+    std::cout.flush();
+    check_output();
+    return 0;
+  }
   constexpr int k_usage = static_cast<int>(halfstep::ErrorKind::config);
   if (words.empty()) {
-    fmt::print(stderr, "{}", app.help());
+    halfstep::write_to_stderr(app.help());
     return k_usage;
   }
   const CLI::App* command = &app;
@@ -84,7 +113,8 @@ int usage_error(const CLI::App& app,
   } else {
     print_error(error.what(), "");
   }
-  fmt::print(stderr, "{} --help lists {}\n", path, commands.empty() ? "flags" : "commands");
+  halfstep::write_to_stderr(
+      fmt::format("{} --help lists {}\n", path, commands.empty() ? "flags" : "commands"));
   return k_usage;
 }
 
@@ -109,10 +139,7 @@ int run(int argc, char** argv) {
     return usage_error(app, error, words);
   }
   const int exit_code = chosen();
-  // A result that did not arrive is not a result.
-  if (std::fflush(stdout) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
-  }
+  check_output();
   return exit_code;
 }
 
@@ -120,6 +147,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using halfstep::app::write_failure;
+  occupy_standard_streams();
+  // A reader of messages that goes away, as in `2>&1 | head`, must not end a run.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const halfstep::UserError& error) {
@@ -129,6 +159,8 @@ int main(int argc, char** argv) {
     write_failure("error: out of memory");
     return static_cast<int>(halfstep::ErrorKind::memory);
   } catch (const std::system_error& error) {
+    // The reader of the output has seen enough; as a shell reports it of other programs.
+    if (error.code() == std::errc::broken_pipe) return 128 + SIGPIPE;
     // The system refused: no space left, no more threads.
     write_failure(fmt::format("error: {}", error.what()));
     return static_cast<int>(halfstep::ErrorKind::data);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -24,9 +25,26 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+/// A file that gets a copy of every message. One that can no longer be written, as on a full disk,
+/// is told of once and left alone: a run is worth more than its log.
+struct LogFile {
+  std::string path;
+  std::unique_ptr<std::FILE, Close> file;
+  bool failed = false;
+
+  void write(std::string_view text) {
+    if (failed) return;
+    const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+    if (written && std::fflush(file.get()) == 0) return;
+    failed = true;
+    write_to_stderr(
+        fmt::format("warning: {}: cannot be written: {}\n", path, std::strerror(errno)));
+  }
+};
+
 struct Messages {
   std::optional<bool> coloured;  ///< absent: as the environment says
-  std::vector<std::unique_ptr<std::FILE, Close>> logs;
+  std::vector<LogFile> logs;
   std::string so_far;  ///< all messages, until a run has a log of its own
   bool in_run = false;
   bool progress = false;  ///< a line of progress stands on stderr
@@ -77,22 +95,19 @@ std::string painted(std::string_view text) {
 
 void write_lines(std::string_view text) {
   clear_progress();
-  fmt::print(stderr, "{}\n", wants_colours() ? painted(text) : std::string(text));
-  for (const auto& log : messages().logs) {
-    fmt::print(log.get(), "{}\n", text);
-    std::fflush(log.get());
-  }
-  if (!messages().in_run) messages().so_far += fmt::format("{}\n", text);
+  const std::string lines = fmt::format("{}\n", text);
+  write_to_stderr(wants_colours() ? painted(lines) : lines);
+  for (LogFile& log : messages().logs) log.write(lines);
+  if (!messages().in_run) messages().so_far += lines;
 }
 
 /// Opens a file for messages to come. Errors: std::system_error.
-std::FILE* open_log(const std::string& path) {
+LogFile& open_log(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
     throw std::system_error(errno, std::generic_category(), "cannot open " + path);
   }
-  messages().logs.emplace_back(file);
-  return file;
+  return messages().logs.emplace_back(LogFile{path, std::unique_ptr<std::FILE, Close>(file)});
 }
 
 /// Columns of the terminal; 80 where it does not say.
@@ -124,9 +139,7 @@ void open_messages(std::string_view color, const std::string& log_file) {
 
 void keep_messages(const std::string& path) {
   try {
-    std::FILE* log = open_log(path);
-    fmt::print(log, "{}", messages().so_far);
-    std::fflush(log);
+    open_log(path).write(messages().so_far);
   } catch (const std::system_error& error) {
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, error.what());
   }
@@ -138,15 +151,13 @@ void write_failure(std::string_view text) { write_lines(text); }
 
 void show_progress(std::string_view line) {
   // A line that reaches the last column would be wrapped, and only its end cleared.
-  fmt::print(stderr, "{}{}", k_clear_line, line.substr(0, columns() - 1));
-  std::fflush(stderr);
+  write_to_stderr(fmt::format("{}{}", k_clear_line, line.substr(0, columns() - 1)));
   messages().progress = true;
 }
 
 void clear_progress() {
   if (!messages().progress) return;
-  fmt::print(stderr, "{}", k_clear_line);
-  std::fflush(stderr);
+  write_to_stderr(k_clear_line);
   messages().progress = false;
 }
 

@@ -14,6 +14,7 @@
 #include "report/schema.h"
 #include "report/show.h"
 #include "report/validate.h"
+#include "terminal.h"
 
 namespace halfstep::app {
 namespace {
@@ -44,7 +45,8 @@ int validate(const std::vector<std::string>& paths) {
       const report::Json document = report::read_report(path);
       const std::vector<report::Violation> found = report::validate(document);
       for (const report::Violation& v : found) {
-        fmt::print(stderr, "{}: {}{}{}\n", path, v.path, v.path.empty() ? "" : ": ", v.message);
+        write_failure(
+            fmt::format("{}: {}{}{}", path, v.path, v.path.empty() ? "" : ": ", v.message));
       }
       if (found.empty()) {
         fmt::print("{}: ok, {}\n", path, document.at("kind").get<std::string>());
@@ -52,7 +54,7 @@ int validate(const std::vector<std::string>& paths) {
         code = std::max(code, static_cast<int>(ErrorKind::config));
       }
     } catch (const UserError& error) {
-      fmt::print(stderr, "{}\n", error.what());
+      write_failure(error.what());
       code = std::max(code, static_cast<int>(error.kind()));
     }
   }

@@ -9,6 +9,9 @@
 
 namespace halfstep {
 
+/// Writes text to standard error. A failure is ignored, as there is nowhere left to tell of it.
+void write_to_stderr(std::string_view text);
+
 enum class LogLevel { error, warning, info, debug };
 
 /// Messages above this level are dropped. Default: info.

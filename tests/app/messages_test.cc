@@ -89,4 +89,42 @@ TEST_CASE("messages: the log file has what stderr has, without colours and bars"
   CHECK(!holds(log, "\r"));
 }
 
+TEST_CASE("messages: a run ends well although nobody can read its messages") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  int number = 0;
+  for (const std::string_view redirection :
+       {"2>&-", "2>/dev/full", "2>&1 >/dev/null | true", "--log-file /dev/full"}) {
+    CAPTURE(redirection);
+    const std::string name = "run" + std::to_string(++number);
+    std::string command = "set -o pipefail;";
+    for (const std::string& word : halfstep_words(train_arguments(name))) command += " " + word;
+    const Finished end =
+        Process({"bash", "-c", command + " " + std::string(redirection)}, directory.path()).wait();
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(report_of(directory, name).at("status") == "completed");
+  }
+}
+
+TEST_CASE("messages: output that does not arrive is an error") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run").exit_code == 0);
+  const std::string program = halfstep_words({})[0];
+  for (const std::string_view command :
+       {"--help", "--version", "report export run --format csv", "report show run"}) {
+    for (const std::string_view redirection : {">/dev/full", ">&-"}) {
+      CAPTURE(command);
+      CAPTURE(redirection);
+      const std::string line =
+          program + " " + std::string(command) + " " + std::string(redirection);
+      const Finished end = Process({"sh", "-c", line}, directory.path()).wait();
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 3);
+      CHECK(holds(end.err, "cannot write to standard output"));
+    }
+  }
+}
+
 }  // namespace halfstep::test
