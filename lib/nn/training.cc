@@ -50,6 +50,7 @@ Value shorten(Builder& b, Value g, Value norm, double limit) {
   return b.add("Mul", {g, b.add("RealDiv", {c, b.add("Maximum", {norm, c})})});
 }
 
+/// Clips gradients in float32; each keeps its dtype, which has 16 bits under a pure 16-bit policy.
 void clip(Builder& b,
           const OptimizerSpec& spec,
           const std::vector<Weight>& weights,
@@ -58,7 +59,9 @@ void clip(Builder& b,
   if (spec.global_clipnorm) {
     const ScopeGuard scope(b, in_float32(Phase::clip, "gradients are clipped in float32"), "clip");
     std::vector<Value> squares;
-    for (const Value& g : gradients) squares.push_back(squared_norm(b, g));
+    for (const Value& g : gradients) {
+      squares.push_back(squared_norm(b, b.cast(g, DType::float32)));
+    }
     global = b.add("Sqrt", {graph::ops::accumulate(b, squares)}, {}, "global_norm");
     b.graph().fetches().emplace_back("global_norm", global);
   }
@@ -67,7 +70,8 @@ void clip(Builder& b,
         b,
         in_float32(Phase::clip, "gradients are clipped in float32", layer_of(weights[i].name)),
         "clip/" + weights[i].name);
-    Value& g = gradients[i];
+    const DType dtype = b.dtype(gradients[i]);
+    Value g = b.cast(gradients[i], DType::float32);
     if (spec.global_clipnorm) {
       g = shorten(b, g, global, *spec.global_clipnorm);
     } else if (spec.clipnorm) {
@@ -78,6 +82,7 @@ void clip(Builder& b,
                  b.scalar(DType::float32, -*spec.clipvalue),
                  b.scalar(DType::float32, *spec.clipvalue)});
     }
+    gradients[i] = b.cast(g, dtype);
   }
 }
 

@@ -56,7 +56,13 @@ std::vector<Value> differentiate(graph::Builder& b, Value y, std::span<const Val
       feeds = feeds || depends[static_cast<std::size_t>(input.node)];
     }
     if (!any || !feeds) continue;
-    require(node.def->gradient != nullptr, "{} has no gradient", node.op);
+    if (node.def->gradient == nullptr) {
+      throw UserError(
+          ErrorKind::config,
+          node.origin.where,
+          fmt::format("{} has no gradient, and layers before it are to be trained", node.op),
+          "put it before the first layer with weights");
+    }
     const std::vector<Value> dx = node.def->gradient({b, node, id, dy});
     require(dx.size() == node.inputs.size(),
             "the gradient of {} gives {} values for {} inputs",

@@ -10,7 +10,7 @@ namespace halfstep::passes {
 
 /// Appends the gradient of scalar `y` with respect to each of `xs`. The result has an invalid
 /// Value where y does not depend on x. Gradients have the dtype of their x.
-/// Errors: InternalError when an op on the way has no gradient.
+/// Errors: UserError(config) when an op on the way has no gradient, as random_translation has not.
 std::vector<graph::Value> differentiate(graph::Builder& b,
                                         graph::Value y,
                                         std::span<const graph::Value> xs);

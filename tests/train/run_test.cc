@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <ostream>
+#include <string_view>
 
 #include "train/lab.h"
 
@@ -77,8 +78,44 @@ TEST_CASE("run: a request for a checkpoint saves one and goes on") {
   options.requests = [&] { return ++asked == 3 ? Request::checkpoint : Request::none; };
   Run run(TinyRun().spec(), options);
   CHECK(run.finish().status == Status::completed);
-  REQUIRE(run.record().checkpoints.size() == 2);
+  REQUIRE(run.record().checkpoints.size() == 3);  // asked for, after the first epoch, at the end
   CHECK(run.record().checkpoints[0].ends_with("step-000003"));
+}
+
+TEST_CASE("run: every way of clipping trains under every policy") {
+  for (const std::string_view policy : {"float32", "mixed_bfloat16", "bfloat16", "float16"}) {
+    for (const std::string_view clip :
+         {"global_clipnorm: 0.5", "clipnorm: 0.5", "clipvalue: 0.1"}) {
+      CAPTURE(policy);
+      CAPTURE(clip);
+      TinyRun tiny;
+      tiny.precision = fmt::format("{{policy: {}}}", policy);
+      tiny.optimizer = fmt::format("{{type: sgd, learning_rate: 0.05, {}}}", clip);
+      Run run(tiny.spec());
+      const TrainResult result = run.finish();
+      CHECK(result.status == Status::completed);
+      CHECK(result.history[1].train.at("loss") < result.history[0].train.at("loss"));
+    }
+  }
+}
+
+TEST_CASE("run: a layer without a gradient behind one with weights is an error of the config") {
+  TinyRun tiny;
+  tiny.layers = R"(
+    - {type: conv2d, filters: 2, kernel_size: 3}
+    - {type: random_translation, height_factor: 0.1, width_factor: 0.1}
+    - {type: flatten}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  try {
+    Run run(tiny.spec());
+    FAIL("no error");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::config);
+    CHECK(std::string_view(error.what()).find("RandomTranslation has no gradient") !=
+          std::string_view::npos);
+  }
 }
 
 }  // namespace halfstep::train
