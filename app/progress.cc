@@ -44,7 +44,6 @@ ProgressStyle progress_style(const std::string& word, bool quiet) {
 }
 
 void ProgressDisplay::on_step(const train::StepInfo& info) {
-  last_ = info;
   if (style_ != ProgressStyle::bar) return;
   const Clock::time_point now = Clock::now();
   if (now - shown_ < std::chrono::milliseconds(100) && info.step_in_epoch < info.steps_per_epoch)
@@ -96,7 +95,7 @@ void ProgressDisplay::on_epoch(const train::EpochRecord& record) {
       record.steps > 0 ? record.train_seconds / static_cast<double>(record.steps) * 1e3 : 0;
   log_info("epoch {}/{}  {} steps  {:.1f} s  {:.2f} ms/step{}{}{}{}{}",
            record.epoch,
-           last_.epochs,
+           epochs_,
            record.steps,
            record.train_seconds,
            per_step,

@@ -15,7 +15,7 @@ ProgressStyle progress_style(const std::string& word, bool quiet);
 
 class ProgressDisplay final : public train::TrainObserver {
  public:
-  explicit ProgressDisplay(ProgressStyle style) : style_(style) {}
+  ProgressDisplay(ProgressStyle style, std::int64_t epochs) : style_(style), epochs_(epochs) {}
 
   void on_step(const train::StepInfo& info) override;
   void on_scale(const train::ScaleEvent& event) override;
@@ -26,7 +26,7 @@ class ProgressDisplay final : public train::TrainObserver {
   using Clock = std::chrono::steady_clock;
 
   ProgressStyle style_;
-  train::StepInfo last_;
+  std::int64_t epochs_;  ///< that the run is to have
   Clock::time_point shown_{};
   std::int64_t told_ = 0;  ///< skips and falls told of so far
 };

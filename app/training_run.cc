@@ -15,9 +15,9 @@
 #include "environment.h"
 #include "open_device.h"
 #include "report/numerics_block.h"
+#include "report/validate.h"
 #include "slurm.h"
 #include "terminal.h"
-#include "train/checkpoint.h"
 
 namespace halfstep::app {
 namespace {
@@ -87,41 +87,6 @@ class RunObserver final : public train::TrainObserver {
   bool epoch_ended_ = false;
 };
 
-/// What `--resume` means here.
-struct Resume {
-  std::string checkpoint;  ///< "" for a fresh run
-  std::string run_dir;     ///< where the run goes on, "" when not said
-};
-
-Resume find_resume(const RunOptions& options,
-                   const TrainFlags& flags,
-                   const config::RunSpec& spec) {
-  std::string word = flags.resume;
-  const auto restarts = environment("SLURM_RESTART_COUNT");
-  if (word.empty() && restarts && *restarts != "0") word = "auto";
-  if (word.empty()) return {};
-  if (word != "auto") {
-    const auto checkpoint = train::find_checkpoint(word);
-    if (!checkpoint) {
-      throw UserError(
-          ErrorKind::data,
-          {word, 0, 0, ""},
-          fs::exists(word) ? "holds no complete checkpoint" : "there is no such checkpoint");
-    }
-    // A checkpoint's run directory is two levels up.
-    const fs::path run = fs::path(*checkpoint).parent_path().parent_path();
-    return {*checkpoint, options.run_dir.empty() ? run.string() : options.run_dir};
-  }
-  std::string run_dir = options.run_dir;
-  if (run_dir.empty()) {
-    std::error_code error;
-    const fs::path latest = fs::path("runs") / spec.name / "latest";
-    if (fs::is_directory(latest, error)) run_dir = fs::weakly_canonical(latest, error).string();
-  }
-  if (run_dir.empty()) return {};
-  return {train::find_checkpoint(run_dir).value_or(""), run_dir};
-}
-
 std::int64_t restart_count(const report::RunDirectory& directory) {
   std::error_code error;
   if (!fs::exists(directory.file("report.json"), error)) return 0;
@@ -169,13 +134,13 @@ bool is_final(const std::string& status) {
 /// A finished run asked to resume prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
   const std::string text = read_file(directory.file("report.json"));
-  const report::Json report = report::Json::parse(text);
+  const report::Json report = report::read_valid_report(directory.file("report.json"));
   if (json) {
     fmt::print("{}", text);
   } else {
     print_summary(report, directory.file("report.json"));
   }
-  return 0;
+  return report.at("exit_code").get<int>();
 }
 
 int signal_of(config::SlurmSignal word) {
@@ -233,23 +198,31 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   const LoadedConfig loaded = load_config(options);
   const config::RunSpec& spec = loaded.spec;
 
-  const Resume resume = find_resume(options, flags, spec);
-  report::RunDirectory directory(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
-  if (directory.occupied() && flags.resume.empty() && !flags.dry_run && resume.run_dir.empty()) {
-    throw UserError(ErrorKind::config,
-                    {"--run-dir", 0, 0, ""},
-                    fmt::format("{} holds a run already", directory.path()),
-                    "--resume auto goes on with it");
+  Resume resume = find_resume(options, flags.resume, spec.name);
+  std::optional<report::RunDirectory> claimed;
+  if (!flags.dry_run) {
+    claimed.emplace(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
+    if (claimed->occupied() && !resume.asked) {
+      throw UserError(ErrorKind::config,
+                      {"--run-dir", 0, 0, ""},
+                      fmt::format("{} holds a run already", claimed->path()),
+                      "--resume auto goes on with it");
+    }
+    // Before the directory was locked, another process may have written to it.
+    if (!resume.run_dir.empty()) resume = find_resume(options, flags.resume, spec.name);
+    if (resume.asked && resume.checkpoint.empty()) {
+      log_info("{}: no checkpoint yet, so training starts at its beginning", claimed->path());
+    }
   }
+  const std::vector<std::string> changed = check_settings(resume, spec, flags.resume.allowed);
 
-  // A checkpoint's run directory is two levels up; "" for a fresh run.
-  const fs::path resumed_run = fs::path(resume.checkpoint).parent_path().parent_path();
-  const backend::Backend device = open_device(spec, resumed_run.string());
+  const backend::Backend device = open_device(spec, resume.origin());
   const data::Dataset dataset = load_data(loaded);
   train::Session session(spec, dataset, device);
   print_warnings(session.warnings());
   say_device(device);
   if (flags.dry_run) return dry_run(session);
+  report::RunDirectory& directory = *claimed;
 
   report::RunInfo run;
   run.started_at = utc_now();
@@ -261,19 +234,22 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
   run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
-  ProgressDisplay display(progress_style(options.progress, options.quiet));
+  ProgressDisplay display(progress_style(options.progress, options.quiet), spec.training.epochs);
   RunObserver observer(display, directory);
   train::TrainOptions train_options;
   train_options.run_dir = directory.path();
   train_options.resume = resume.checkpoint;
+  train_options.changed = changed;
   train_options.init_from = flags.init_from;
   train_options.requests = train::take_request;
   train_options.numerics = true;
   const train::InterruptGuard signals(signal_of(spec.slurm.signal));
   train::Trainer trainer(session, train_options, observer);
   if (trainer.done() && is_final(reported_status(directory))) {
+    log_info("{}: the run has ended; this is its report", directory.path());
     return print_again(directory, options.json);
   }
+  print_warnings(trainer.warnings());
   directory.begin(spec, run, report::context(device));
   if (!device.device) {
     write_file_atomically(directory.file(k_cost_model_file),
@@ -290,7 +266,14 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   clear_progress();
   const report::Json report = report::train_report(session, result, run, false);
   directory.write_report(report);
-  if (!result.message.empty()) log_info("{}", result.message);
+  if (!result.message.empty()) {
+    log(result.status == train::Status::diverged ? LogLevel::error : LogLevel::info,
+        result.message);
+  }
+  if (report.at("exit_code") == static_cast<int>(ErrorKind::target)) {
+    log(LogLevel::error,
+        fmt::format("the target {} was not reached", spec.training.target.value_or("")));
+  }
   if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
   if (options.json) {
     fmt::print("{}", report::dump(report));

@@ -7,13 +7,14 @@
 #include "progress.h"
 #include "report/run_dir.h"
 #include "report/train_report.h"
+#include "resume.h"
 #include "run_options.h"
 #include "train/trainer.h"
 
 namespace halfstep::app {
 
 struct TrainFlags {
-  std::string resume;  ///< "", "auto" or a path
+  ResumeFlags resume;
   std::string init_from;
   bool dry_run = false;
 };

@@ -15,8 +15,13 @@ std::function<int()> declare_train(CLI::App& command) {
   const auto state = std::make_shared<State>();
   declare(command, state->run, {.training = true});
   command.add_option("--resume",
-                     state->train.resume,
+                     state->train.resume.resume,
                      "auto (the run directory's newest checkpoint) or a checkpoint");
+  command
+      .add_option("--override-resume",
+                  state->train.resume.allowed,
+                  "PATH of a setting that may differ from the run's from here on")
+      ->allow_extra_args(false);
   command.add_option(
       "--init-from", state->train.init_from, "a checkpoint whose weights to start from");
   command.add_flag(

@@ -73,7 +73,7 @@ void TrainingSpec::fields(Fields& f) {
           {.doc = "samples in a batch of evaluation; null: batch_size", .min = 1});
   f.section("checkpoint_every",
             checkpoint_every,
-            {.doc = "when to save, whichever comes first; nothing given: at the end"});
+            {.doc = "when to save, whichever comes first; nothing given: after every epoch"});
   f.field("keep", keep, {.doc = "the newest checkpoints that stay", .min = 1});
   f.field("deterministic", deterministic, {.doc = "the same numbers in every run"});
   f.section("early_stopping", early_stopping, {.doc = "end when a metric stops improving"});

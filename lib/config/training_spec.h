@@ -11,7 +11,8 @@
 
 namespace halfstep::config {
 
-/// When to write a checkpoint; whichever comes first. Nothing given: at the end only.
+/// When to write a checkpoint; whichever comes first. Nothing given: after every epoch. The end of
+/// training writes one always.
 struct CheckpointEvery {
   std::optional<std::int64_t> steps;
   std::optional<double> minutes;

@@ -5,8 +5,13 @@
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "core/error.h"
 
 namespace halfstep {
 
@@ -28,6 +33,21 @@ Hasher& Hasher::add(std::string_view text) { return add(std::as_bytes(std::span(
 std::string Hasher::hex() const {
   const XXH128_hash_t h = XXH3_128bits_digest(state_->xxh);
   return fmt::format("{:016x}{:016x}", h.high64, h.low64);
+}
+
+std::string hash_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Hasher hasher;
+  std::vector<char> block(std::size_t{1} << 20);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    hasher.add(std::as_bytes(std::span(block).first(static_cast<std::size_t>(file.gcount()))));
+  }
+  if (!file.eof()) {
+    throw UserError(
+        ErrorKind::data, {path, 0, 0, ""}, fmt::format("cannot read: {}", std::strerror(errno)));
+  }
+  return hasher.hex();
 }
 
 namespace {

@@ -27,6 +27,9 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
+/// XXH3-128 of a file's bytes. Errors: UserError(data) when it cannot be read.
+std::string hash_file(const std::string& path);
+
 /// 64 lower-case hexadecimal digits (FIPS 180-4).
 std::string sha256_hex(std::span<const std::byte> bytes);
 

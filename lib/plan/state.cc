@@ -1,5 +1,6 @@
 #include "plan/state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -14,6 +15,13 @@ namespace {
 /// Whether a variable is part of the model itself.
 bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
+}
+
+/// A copy of floating values in float32.
+Tensor in_float32(const Tensor& tensor) {
+  Tensor values(DType::float32, tensor.shape());
+  convert(tensor.view(), values.view());
+  return values;
 }
 
 /// A standard normal by the Box-Muller transform.
@@ -151,14 +159,24 @@ std::string State::hash(bool all) const {
     if (!all && !in_model(entry.variable.role)) continue;
     hasher.add(name).add(to_string(entry.tensor.shape()));
     if (is_floating(entry.tensor.dtype())) {
-      Tensor canonical(DType::float32, entry.tensor.shape());
-      convert(entry.tensor.view(), canonical.view());
-      hasher.add(std::as_bytes(canonical.span<float>()));
+      hasher.add(std::as_bytes(in_float32(entry.tensor).span<float>()));
     } else {
       hasher.add({static_cast<const std::byte*>(entry.tensor.view().data), entry.tensor.bytes()});
     }
   }
   return hasher.hex();
+}
+
+bool State::finite() const {
+  to_host();
+  for (const Entry& entry : entries_) {
+    if (!in_model(entry.variable.role) || !is_floating(entry.tensor.dtype())) continue;
+    const Tensor values = in_float32(entry.tensor);
+    const auto span = values.span<float>();
+    if (!std::all_of(span.begin(), span.end(), [](float x) { return std::isfinite(x); }))
+      return false;
+  }
+  return true;
 }
 
 std::string State::weights_hash() const { return hash(false); }

@@ -64,6 +64,9 @@ class State {
   /// The same over all variables: equal hashes mean that the runs go on alike.
   std::string full_hash() const;
 
+  /// Whether every weight and statistic is finite.
+  bool finite() const;
+
   /// A copy of the weights and statistics, in order of declaration, and back.
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
+#include "core/directory_lock.h"
 #include "core/files.h"
 #include "core/system.h"
 #include "report/export/event_file.h"
@@ -20,18 +22,59 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-RunDirectory::RunDirectory(std::string asked, const config::RunSpec& spec)
-    : path_(std::move(asked)), wanted_(spec.report) {
-  if (!path_.empty()) return;
+/// A directory of this process, taken away again when no run began in it.
+struct RunDirectory::Claim {
+  std::string path;
+  bool made = false;   ///< it was not there before
+  bool begun = false;  ///< a run stands there now
+  std::optional<DirectoryLock> lock;
+
+  /// Makes the directory, or with `must_be_new` tells by false that it is there.
+  bool make(bool must_be_new) {
+    std::error_code error;
+    fs::create_directories(fs::path(path).parent_path(), error);
+    made = fs::create_directory(path, error);
+    if (error || !fs::is_directory(path)) {
+      fail(path,
+           "cannot make the run directory: " +
+               (error ? error.message() : std::string("something else has that name")));
+    }
+    if (!made && must_be_new) return false;
+    lock.emplace(path);
+    return true;
+  }
+
+  ~Claim() {
+    if (!made || begun || !lock) return;
+    std::error_code error;
+    fs::remove(fs::path(path) / k_lock_file, error);
+    fs::remove(path, error);
+  }
+};
+
+RunDirectory::RunDirectory(const std::string& asked, const config::RunSpec& spec)
+    : claim_(std::make_unique<Claim>()), wanted_(spec.report) {
+  if (!asked.empty()) {
+    const fs::path path(asked);
+    claim_->path = path.has_filename() ? asked : path.parent_path().string();
+    claim_->make(false);
+    return;
+  }
   default_place_ = true;
   const std::string base = fmt::format(
       "runs/{}/{}-{}", spec.name, utc_now_compact(), config::config_hash(spec).substr(0, 8));
-  path_ = base;
-  for (int i = 2; fs::exists(path_); ++i) path_ = fmt::format("{}-{}", base, i);
+  claim_->path = base;
+  for (int i = 2; !claim_->make(true); ++i) claim_->path = fmt::format("{}-{}", base, i);
 }
 
+RunDirectory::RunDirectory(RunDirectory&&) noexcept = default;
+RunDirectory& RunDirectory::operator=(RunDirectory&&) noexcept = default;
+RunDirectory::~RunDirectory() = default;
+
+const std::string& RunDirectory::path() const { return claim_->path; }
+
 std::string RunDirectory::file(std::string_view name) const {
-  return (fs::path(path_) / name).string();
+  return (fs::path(path()) / name).string();
 }
 
 bool RunDirectory::occupied() const {
@@ -41,13 +84,7 @@ bool RunDirectory::occupied() const {
 }
 
 void RunDirectory::begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment) {
-  std::error_code error;
-  fs::create_directories(path_, error);
-  if (error || !fs::is_directory(path_)) {
-    fail(path_,
-         "cannot make the run directory: " +
-             (error ? error.message() : std::string("something else has that name")));
-  }
+  claim_->begun = true;
   std::string command;
   for (const std::string& word : run.command) command += (command.empty() ? "" : " ") + word;
   write_file_atomically(file("config.resolved.yaml"),
@@ -61,9 +98,10 @@ void RunDirectory::begin(const config::RunSpec& spec, const RunInfo& run, const 
   metrics_ = JsonLines(file("metrics.jsonl"));
   numerics_ = JsonLines(file("numerics.jsonl"));
   if (!default_place_) return;
-  const fs::path link = fs::path(path_).parent_path() / "latest";
-  const fs::path fresh = fs::path(path_).parent_path() / fmt::format(".latest-{}", run.id);
-  fs::create_symlink(fs::path(path_).filename(), fresh, error);
+  std::error_code error;
+  const fs::path link = fs::path(path()).parent_path() / "latest";
+  const fs::path fresh = fs::path(path()).parent_path() / fmt::format(".latest-{}", run.id);
+  fs::create_symlink(fs::path(path()).filename(), fresh, error);
   if (!error) fs::rename(fresh, link, error);
   if (error) fs::remove(fresh, error);
 }

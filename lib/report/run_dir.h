@@ -4,6 +4,7 @@
 // numerics.jsonl, report.json, status.json, log.txt (what the program said), exports of the report,
 // tb/ and checkpoints/.
 
+#include <memory>
 #include <string>
 
 #include "config/run_spec.h"
@@ -13,19 +14,24 @@
 
 namespace halfstep::report {
 
-/// A run's own directory.
+/// A run's own directory, which no other process can have at the same time.
 class RunDirectory {
  public:
-  /// `asked` is the directory itself; "" makes `runs/<name>/<UTC>-<config hash 8>` under the
-  /// working directory, with a `latest` link beside it. Nothing is written yet.
-  RunDirectory(std::string asked, const config::RunSpec& spec);
+  /// Makes the directory if need be and locks it. `asked` is the directory itself; "" makes a new
+  /// one, `runs/<name>/<UTC>-<config hash 8>` under the working directory, with a `latest` link
+  /// beside it once a run begins. A directory made here in which no run begins is removed again.
+  /// Errors: UserError(data) when it cannot be made, or belongs to another process.
+  RunDirectory(const std::string& asked, const config::RunSpec& spec);
+  RunDirectory(RunDirectory&&) noexcept;
+  RunDirectory& operator=(RunDirectory&&) noexcept;
+  ~RunDirectory();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const;
   std::string file(std::string_view name) const;
   /// Whether a run stands there already.
   bool occupied() const;
 
-  /// Makes the directory and writes what is known at the start.
+  /// Writes what is known at the start.
   /// Errors: UserError(data) when it cannot be written.
   void begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment);
 
@@ -38,7 +44,8 @@ class RunDirectory {
   void write_report(const Json& report);
 
  private:
-  std::string path_;
+  struct Claim;
+  std::unique_ptr<Claim> claim_;
   bool default_place_ = false;
   config::ReportSpec wanted_;
   JsonLines metrics_;

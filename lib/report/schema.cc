@@ -40,21 +40,38 @@ Json loss_scale() {
                    "loss scaling");
 }
 
+Json segment() {
+  return s::object(
+      {{"first_ordinal", s::integer("batches drawn before it")},
+       {"started_at", s::text("UTC")},
+       {"host", s::text("of the machine")},
+       {"device", s::text("backend that computed")},
+       {"isa", s::text("strongest instruction set of the CPU's kernels")},
+       {"threads", s::integer("in use", 1)},
+       {"policy", s::text("precision as asked for: a policy, or rewrite")},
+       {"config_sha256", s::hash("of the resolved config")},
+       {"data_xxh3_128", s::hash("of the training samples and their labels")},
+       {"changed", s::array(s::text({}), "settings unlike those before: path: before -> after")}},
+      "what one process did of the run");
+}
+
 Json run() {
-  return s::object({{"id", s::text("of this process' run")},
-                    {"directory", s::nullable(s::text("of the run's files"))},
-                    {"started_at", s::text("UTC")},
-                    {"ended_at", s::text("UTC; so far while running")},
-                    {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
-                    {"restart_count", s::integer("times the run was resumed")},
-                    {"rank_count", s::integer("processes that trained together", 1)},
-                    {"slurm",
-                     s::nullable(s::open_object({{"job_id", s::text("of the job")}},
-                                                s::text("what Slurm says of the job"),
-                                                "the Slurm job; null outside of one"))},
-                    {"train_seconds", s::number("s in training steps, over all restarts")},
-                    {"wall_seconds", s::number("s, over all restarts")}},
-                   "the run");
+  return s::object(
+      {{"id", s::text("of this process' run")},
+       {"directory", s::nullable(s::text("of the run's files"))},
+       {"started_at", s::text("UTC")},
+       {"ended_at", s::text("UTC; so far while running")},
+       {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
+       {"restart_count", s::integer("times the run was resumed")},
+       {"segments", s::array(segment(), "parts of the run, from resume to resume"), false},
+       {"rank_count", s::integer("processes that trained together", 1)},
+       {"slurm",
+        s::nullable(s::open_object({{"job_id", s::text("of the job")}},
+                                   s::text("what Slurm says of the job"),
+                                   "the Slurm job; null outside of one"))},
+       {"train_seconds", s::number("s in training steps, over all restarts")},
+       {"wall_seconds", s::number("s, over all restarts")}},
+      "the run");
 }
 
 Json train_schema() {

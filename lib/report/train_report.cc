@@ -62,6 +62,25 @@ Json slurm_block(const std::optional<SlurmJob>& job) {
   return block;
 }
 
+Json segments(const TrainResult& result) {
+  Json list = Json::array();
+  for (const train::Segment& segment : result.segments) {
+    Json changed = Json::array();
+    for (const std::string& setting : segment.changed) changed.push_back(utf8(setting));
+    list.push_back({{"first_ordinal", segment.first_ordinal},
+                    {"started_at", segment.started_at},
+                    {"host", utf8(segment.host)},
+                    {"device", segment.device},
+                    {"isa", segment.isa},
+                    {"threads", segment.threads},
+                    {"policy", utf8(segment.policy)},
+                    {"config_sha256", segment.config_hash},
+                    {"data_xxh3_128", segment.data_hash},
+                    {"changed", std::move(changed)}});
+  }
+  return list;
+}
+
 Json run_block(const TrainResult& result, const RunInfo& run) {
   return {{"id", utf8(run.id)},
           {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
@@ -70,6 +89,7 @@ Json run_block(const TrainResult& result, const RunInfo& run) {
           {"resumed_from",
            result.resumed_from.empty() ? Json(nullptr) : Json(utf8(result.resumed_from))},
           {"restart_count", run.restart_count},
+          {"segments", segments(result)},
           {"rank_count", 1},
           {"slurm", slurm_block(run.slurm)},
           {"train_seconds", number(result.train_seconds)},
@@ -251,6 +271,7 @@ Json train_report(train::Session& session,
   plan::Plan& plan = session.plan(nn::Purpose::train, spec.training.batch_size);
 
   std::vector<config::Warning> notes = session.warnings();
+  notes.insert(notes.end(), result.warnings.begin(), result.warnings.end());
   if (!running && time.n < train::k_few_steps) {
     notes.push_back(
         {"W301",

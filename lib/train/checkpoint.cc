@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 #include "core/files.h"
+#include "core/hash.h"
+#include "core/log.h"
 #include "data/safetensors.h"
 
 namespace halfstep::train {
@@ -62,6 +65,34 @@ void publish(const std::string& temporary, const std::string& final_path) {
   std::error_code error;
   fs::remove_all(final_path, error);
   fs::rename(temporary, final_path);
+}
+
+/// What DONE says of the files of a checkpoint.
+std::string checksums(const std::string& checkpoint) {
+  std::string lines;
+  for (const std::string_view name : {k_model, k_optimizer, k_best, k_progress}) {
+    const std::string path = join(checkpoint, name);
+    if (fs::exists(path)) lines += fmt::format("{}  {}\n", hash_file(path), name);
+  }
+  return lines;
+}
+
+/// The first file that is not as it was written, and in what way; "" for a whole checkpoint. Those
+/// of old, whose DONE is empty, cannot be checked.
+std::string damage(const std::string& checkpoint) {
+  std::istringstream lines(read_file(join(checkpoint, k_done)));
+  for (std::string hash, name; lines >> hash >> name;) {
+    const std::string path = join(checkpoint, name);
+    if (!fs::exists(path)) return name + " is missing";
+    if (hash_file(path) != hash) return name + " is not as it was written (its checksum differs)";
+  }
+  return "";
+}
+
+void refuse_damaged(const std::string& checkpoint) {
+  if (const std::string found = damage(checkpoint); !found.empty()) {
+    fail(checkpoint, "is damaged: " + found);
+  }
 }
 
 /// Loads the variables of one kind. Absent loss-scale variables are left as they are.
@@ -137,7 +168,7 @@ std::string save_checkpoint(const std::string& run_dir,
           join(temporary, k_best), name_best(state, best), {{"format", "halfstep"}});
     }
     write_file_atomically(join(temporary, k_progress), to_json(progress));
-    write_file_atomically(join(temporary, k_done), "");
+    write_file_atomically(join(temporary, k_done), checksums(temporary));
     sync_path(temporary);
     publish(temporary, final_path);
     sync_path(root);
@@ -190,7 +221,17 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
 
 std::optional<std::string> find_checkpoint(const std::string& path) {
   if (fs::exists(fs::path(path) / k_done)) return path;
-  const std::vector<std::string> have = list_checkpoints(path);
+  std::vector<std::string> have = list_checkpoints(path);
+  std::vector<Problem> problems;
+  for (; !have.empty(); have.pop_back()) {
+    const std::string found = damage(have.back());
+    if (found.empty()) break;
+    problems.push_back({{have.back(), 0, 0, ""}, "is damaged: " + found, ""});
+  }
+  if (have.empty() && !problems.empty()) throw UserError(ErrorKind::data, problems);
+  for (const Problem& problem : problems) {
+    log_warning("{} {}; {} is taken instead", problem.where.file, problem.message, have.back());
+  }
   if (have.empty()) return std::nullopt;
   return have.back();
 }
@@ -201,6 +242,7 @@ void load_weights(const std::string& path, plan::State& state) {
   if (!checkpoint) {
     fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
+  refuse_damaged(*checkpoint);
   load(join(*checkpoint, k_model), state, in_model);
 }
 
@@ -209,6 +251,7 @@ Loaded load_checkpoint(const std::string& path, plan::State& state) {
   if (!checkpoint) {
     fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
+  refuse_damaged(*checkpoint);
   const std::string progress_path = join(*checkpoint, k_progress);
   Loaded loaded;
   loaded.progress = progress_from_json(read_file(progress_path), progress_path);

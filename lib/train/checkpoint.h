@@ -2,7 +2,8 @@
 // Checkpoints: `<run>/checkpoints/step-000938/` with model.safetensors (weights and statistics),
 // optimizer.safetensors (slots, counters, loss scale), best.safetensors (weights and statistics of
 // the epoch that early stopping would set them back to), state.json (progress) and DONE, which is
-// written last: a checkpoint without it does not exist.
+// written last: a checkpoint without it does not exist. DONE has a line `<XXH3-128>  <file>` for
+// each file; a checkpoint that does not agree with it is damaged.
 
 #include <optional>
 #include <string>
@@ -37,8 +38,8 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep);
 
 /// Reads weights and statistics alone. `path` is a checkpoint, a run directory (its newest
 /// checkpoint is taken) or a safetensors file.
-/// Errors: UserError(data) when it is incomplete or belongs to another model: every tensor that
-/// is missing, superfluous or of another shape is named.
+/// Errors: UserError(data) when it is damaged, incomplete or belongs to another model: every tensor
+/// that is missing, superfluous or of another shape is named.
 void load_weights(const std::string& path, plan::State& state);
 
 /// What a checkpoint holds besides the variables.
@@ -54,7 +55,9 @@ Loaded load_checkpoint(const std::string& path, plan::State& state);
 /// The "last" checkpoint beside `checkpoint`, or nothing.
 std::optional<std::string> find_last_beside(const std::string& checkpoint);
 
-/// The checkpoint that `path` (a checkpoint or run directory) stands for, or nothing.
+/// The checkpoint that `path` stands for: itself, or the newest one of a run directory that is
+/// whole; a warning tells of damaged ones passed over. Nothing when there is none. Errors:
+/// UserError(data) when all checkpoints of a run directory are damaged.
 std::optional<std::string> find_checkpoint(const std::string& path);
 
 }  // namespace halfstep::train

@@ -196,6 +196,32 @@ std::optional<TimeToAccuracy> read_time_to_accuracy(const Json& json) {
                         number(json.at("wall_seconds"))};
 }
 
+Json write(const Segment& segment) {
+  return {{"first_ordinal", segment.first_ordinal},
+          {"started_at", segment.started_at},
+          {"host", segment.host},
+          {"device", segment.device},
+          {"isa", segment.isa},
+          {"threads", segment.threads},
+          {"policy", segment.policy},
+          {"config_hash", segment.config_hash},
+          {"data_hash", segment.data_hash},
+          {"changed", segment.changed}};
+}
+
+Segment read_segment(const Json& json) {
+  return {json.at("first_ordinal"),
+          json.at("started_at"),
+          json.at("host"),
+          json.at("device"),
+          json.at("isa"),
+          json.at("threads"),
+          json.at("policy"),
+          json.at("config_hash"),
+          json.at("data_hash"),
+          json.at("changed")};
+}
+
 template <class T>
 Json write_list(const std::vector<T>& values) {
   Json json = Json::array();
@@ -230,7 +256,8 @@ std::string to_json(const Progress& p) {
                   {"init_hash", p.init_hash},
                   {"finished", p.finished ? Json(static_cast<int>(*p.finished)) : Json(nullptr)},
                   {"message", p.message},
-                  {"restored", p.restored}};
+                  {"restored", p.restored},
+                  {"segments", write_list(p.segments)}};
   return json.dump(1) + "\n";
 }
 
@@ -258,6 +285,7 @@ Progress progress_from_json(const std::string& text, const std::string& path) {
     }
     p.message = json.at("message");
     p.restored = json.at("restored");
+    if (json.contains("segments")) p.segments = read_list(json.at("segments"), read_segment);
     return p;
   } catch (const nlohmann::json::exception& error) {
     throw UserError(

@@ -46,8 +46,9 @@ struct Progress {
   double wall_seconds = 0;
   std::string init_hash;
   std::optional<Status> finished;
-  std::string message;    ///< why it finished, for statuses other than completed
-  bool restored = false;  ///< the weights have been set back to the best epoch's
+  std::string message;            ///< why it finished, for statuses other than completed
+  bool restored = false;          ///< the weights have been set back to the best epoch's
+  std::vector<Segment> segments;  ///< one for each process so far; checkpoints of old have none
 
   bool operator==(const Progress&) const = default;
 };

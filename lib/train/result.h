@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/run_spec.h"
 #include "train/tensor_numerics.h"
 
 namespace halfstep::train {
@@ -47,6 +48,22 @@ struct SkippedStep {
   std::optional<FirstNonfinite> first_nonfinite;
 
   bool operator==(const SkippedStep&) const = default;
+};
+
+/// The part of a run that one process did, from its start or a resume on.
+struct Segment {
+  std::int64_t first_ordinal = 0;  ///< batches drawn before it
+  std::string started_at;          ///< UTC
+  std::string host;
+  std::string device;  ///< backend: cpu, cuda
+  std::string isa;     ///< strongest instruction set of the CPU's kernels
+  std::int64_t threads = 0;
+  std::string policy;                ///< precision as asked for
+  std::string config_hash;           ///< of the resolved config
+  std::string data_hash;             ///< of the training samples and their labels
+  std::vector<std::string> changed;  ///< settings unlike those before: "path: before -> after"
+
+  bool operator==(const Segment&) const = default;
 };
 
 struct Counters {
@@ -154,6 +171,8 @@ struct TrainResult {
   MemoryUse memory;
   NumericsSummary numerics;  ///< of the steps this process sampled
   std::string resumed_from;  ///< checkpoint path, "" for a fresh run
+  std::vector<Segment> segments;
+  std::vector<config::Warning> warnings;  ///< of the trainer
 };
 
 }  // namespace halfstep::train

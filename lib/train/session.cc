@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/hash.h"
 #include "core/system.h"
 #include "nn/losses/labels.h"
 
@@ -128,6 +129,15 @@ void Session::split_data() {
   test_rows_ = data::view(dataset_.test);
   data::check_batch_size(
       spec_.training.batch_size, train_rows_.samples(), spec_.where("training.batch_size"));
+}
+
+std::string Session::training_data_hash() const {
+  Hasher hasher;
+  for (const TensorView* view : {&train_rows_.images, &train_rows_.labels}) {
+    hasher.add(name(view->dtype)).add(to_string(view->shape));
+    hasher.add({static_cast<const std::byte*>(view->data), view->bytes()});
+  }
+  return hasher.hex();
 }
 
 std::int64_t Session::evaluation_batch() const {

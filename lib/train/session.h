@@ -51,6 +51,8 @@ class Session {
   const Prepared& prepared() const { return prepared_; }
 
   std::int64_t evaluation_batch() const;
+  /// XXH3-128 over dtype, shape and bytes of the training samples and their labels.
+  std::string training_data_hash() const;
   MemoryUse memory() const;
   /// Precision warnings and those of the config.
   const std::vector<config::Warning>& warnings() const { return warnings_; }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/parallel.h"
+#include "core/system.h"
 #include "data/loader.h"
 #include "precision/loss_scale.h"
 #include "train/checkpoint.h"
@@ -34,6 +36,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
   last_ordinal_ = spec.training.epochs * steps_per_epoch_;
   if (spec.training.max_steps) last_ordinal_ = std::min(last_ordinal_, *spec.training.max_steps);
   if (!options_.resume.empty()) resume();
+  if (!options_.run_dir.empty()) begin_segment();
   prepare_batches();
   samples_.reserve(static_cast<std::size_t>(
       std::clamp<std::int64_t>(last_ordinal_ - progress_.counters.ordinal, 0, k_most_samples)));
@@ -62,7 +65,79 @@ void Trainer::resume() {
     }
     reopen();
   }
+  if (!done() && progress_.counters.ordinal > last_ordinal_) {
+    const config::TrainingSpec& training = session_.spec().training;
+    throw UserError(
+        ErrorKind::config,
+        session_.spec().where(training.max_steps ? "training.max_steps" : "training.epochs"),
+        fmt::format(
+            "training would end after batch {}, and the checkpoint stands at batch {} (epoch {})",
+            last_ordinal_,
+            progress_.counters.ordinal,
+            progress_.counters.ordinal / steps_per_epoch_ + 1),
+        "ask for more, or begin a new run");
+  }
   earlier_wall_seconds_ = progress_.wall_seconds;
+}
+
+void Trainer::begin_segment() {
+  const config::RunSpec& spec = session_.spec();
+  const backend::Backend& backend = session_.backend();
+  Segment segment;
+  segment.first_ordinal = progress_.counters.ordinal;
+  segment.started_at = utc_now();
+  segment.host = host_name();
+  segment.device = backend.name;
+  segment.isa = backend::name(backend.capabilities.isa);
+  segment.threads = backend.capabilities.threads;
+  segment.policy =
+      spec.precision.rewrite == config::Rewrite::automatic ? "rewrite" : spec.precision.policy;
+  segment.config_hash = config::config_hash(spec);
+  segment.data_hash = session_.training_data_hash();
+  segment.changed = options_.changed;
+  if (!progress_.segments.empty() && !done()) {
+    const Segment& before = progress_.segments.back();
+    if (before.data_hash != segment.data_hash) {
+      throw UserError(ErrorKind::data,
+                      {session_.dataset().source, 0, 0, ""},
+                      "the training samples are not those that the run began with",
+                      "give it the same data, or begin a new run");
+    }
+    if (std::tie(before.device, before.isa, before.threads) !=
+        std::tie(segment.device, segment.isa, segment.threads)) {
+      warnings_.push_back(
+          {"W302",
+           {"", 0, 0, "device"},
+           fmt::format(
+               "the run computed on {} ({}, {} threads) and goes on on {} ({}, {} threads): its "
+               "bits will differ from those of a run that was never stopped",
+               before.device,
+               before.isa,
+               before.threads,
+               segment.device,
+               segment.isa,
+               segment.threads)});
+    }
+  }
+  // A process that did no step leaves no segment.
+  if (!progress_.segments.empty() &&
+      progress_.segments.back().first_ordinal == segment.first_ordinal) {
+    progress_.segments.pop_back();
+  }
+  progress_.segments.push_back(std::move(segment));
+}
+
+std::string Trainer::failure() const {
+  const Counters& counters = progress_.counters;
+  if (counters.attempted > 0 && counters.applied == 0) {
+    return fmt::format("no step was applied: all {} were left out because they were not finite",
+                       counters.attempted);
+  }
+  if (!session_.state().finite()) {
+    return "weights of the model are no longer finite: look for a learning rate too high or NaN in "
+           "the data";
+  }
+  return "";
 }
 
 void Trainer::reopen() {
@@ -154,10 +229,18 @@ void Trainer::obey(const Judgement& judgement) {
 
 void Trainer::end(Status status, std::string message) {
   if (done()) return;
+  const bool whole = status == Status::completed;
+  if (status == Status::completed || status == Status::target_reached ||
+      status == Status::stopped_early) {
+    if (std::string why = failure(); !why.empty()) {
+      status = Status::diverged;
+      message = std::move(why);
+    }
+  }
   progress_.finished = status;
   progress_.message = std::move(message);
   const bool mid_epoch = progress_.sums.steps > 0;
-  if (status == Status::completed && mid_epoch) end_epoch(true);
+  if (whole && mid_epoch) end_epoch(true);
   if (status == Status::completed || status == Status::stopped_early) restore_best(status);
   // These runs are to go on from their checkpoint.
   const bool goes_on = status == Status::interrupted || status == Status::preempted;
@@ -197,9 +280,11 @@ void Trainer::handle_requests() {
 void Trainer::checkpoint_if_due(bool epoch_end) {
   const config::CheckpointEvery& every = session_.spec().training.checkpoint_every;
   const std::int64_t ordinal = progress_.counters.ordinal;
+  if (ordinal >= last_ordinal_) return;  // the end of training writes one
   const bool by_steps = every.steps && ordinal % *every.steps == 0;
-  const bool by_epochs =
-      epoch_end && every.epochs && (ordinal / steps_per_epoch_) % *every.epochs == 0;
+  const bool nothing_given = !every.steps && !every.minutes && !every.epochs;
+  const std::int64_t epochs = every.epochs.value_or(nothing_given ? 1 : 0);
+  const bool by_epochs = epoch_end && epochs > 0 && (ordinal / steps_per_epoch_) % epochs == 0;
   const bool by_time = every.minutes && seconds_since(last_checkpoint_) >= *every.minutes * 60;
   if (by_steps || by_epochs || by_time) checkpoint();
 }
@@ -239,6 +324,8 @@ TrainResult Trainer::result() const {
   result.memory = session_.memory();
   result.numerics = numerics_;
   result.resumed_from = options_.resume;
+  result.segments = progress_.segments;
+  result.warnings = warnings_;
   return result;
 }
 

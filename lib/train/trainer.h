@@ -26,12 +26,16 @@ struct TrainOptions {
   std::function<Request()> requests;
   bool evaluate_test = true;  ///< once, at the end, when the data has a test split
   bool numerics = false;      ///< sample as the config's report.numerics says
+  /// Settings that differ from those of the run that is resumed: "path: before -> after".
+  std::vector<std::string> changed;
 };
 
 class Trainer {
  public:
   /// Loads or initializes the state. `observer` must outlive the trainer.
-  /// Errors: UserError(data) for checkpoints that do not fit.
+  /// Errors: UserError(data) for checkpoints that do not fit and for other training samples than
+  /// those of the run that is resumed; UserError(config) when it is asked to end before its
+  /// checkpoint.
   Trainer(Session& session, TrainOptions options, TrainObserver& observer);
 
   /// At most `steps` more batches; false once training has ended.
@@ -40,6 +44,8 @@ class Trainer {
   bool advance(std::int64_t steps);
 
   bool done() const { return progress_.finished.has_value(); }
+  /// About how this process goes on with a run of others.
+  const std::vector<config::Warning>& warnings() const { return warnings_; }
   /// Batches after which training ends, unless something ends it earlier.
   std::int64_t total_steps() const { return last_ordinal_; }
   std::int64_t steps_to_epoch_end() const {
@@ -90,6 +96,9 @@ class Trainer {
   void obey(const Judgement& judgement);
   void resume();
   void reopen();
+  void begin_segment();
+  /// Why the run has not trained a model although it got to its end, or "".
+  std::string failure() const;
   void end(Status status, std::string message);
   void restore_best(Status status);
   void handle_requests();
@@ -117,6 +126,7 @@ class Trainer {
   std::vector<Tensor> best_;  ///< State::weights() of the epoch to set them back to
   std::optional<Evaluation> test_;
   NumericsSummary numerics_;
+  std::vector<config::Warning> warnings_;
 };
 
 }  // namespace halfstep::train

@@ -145,7 +145,7 @@ TEST_CASE("resume: a run killed again and again ends with the same weights" *
 TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and say what") {
   const TemporaryDirectory directory;
   write_config(directory);
-  REQUIRE(train(directory, "run", {"--max-steps", "7"}).exit_code == 0);
+  REQUIRE(train(directory, "run", {"--max-steps", "5"}).exit_code == 0);
   const fs::path checkpoints = directory.path() / "run" / "checkpoints";
   fs::path checkpoint;
   for (const auto& entry : fs::directory_iterator(checkpoints)) checkpoint = entry.path();
@@ -162,7 +162,9 @@ TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and
     write_text(checkpoint / file, good);
   }
 
-  // Class numbers where weights should be: as many bytes, and no weights.
+  // Class numbers where weights should be: as many bytes, and no weights. Without checksums, as
+  // checkpoints of old are.
+  write_text(checkpoint / "DONE", "");
   const std::string good = read_text(checkpoint / "model.safetensors");
   std::string integers = good;
   integers.replace(integers.find("F32"), 3, "I32");
@@ -180,6 +182,7 @@ TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and
     - {type: softmax, dtype: float32}
 )";
   write_config(directory, other);
+  fs::remove(directory.file("run/config.resolved.yaml"));
   const Finished end = train(directory, "other", {"--resume", checkpoint.string()});
   CAPTURE(end.err);
   CHECK(end.exit_code == 3);
@@ -187,6 +190,149 @@ TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and
     CAPTURE(tensor);
     CHECK(end.err.find(tensor) != std::string::npos);
   }
+}
+
+TEST_CASE("resume: a damaged checkpoint is passed over for the newest one that is whole") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "whole").exit_code == 0);
+  REQUIRE(train(directory, "run", {"--max-steps", "6"}).exit_code == 0);
+  REQUIRE(train(directory, "run", {"--resume", "auto", "--max-steps", "9"}).exit_code == 0);
+  const fs::path newest = directory.file("run/checkpoints/step-000009");
+  std::string weights = read_text(newest / "model.safetensors");
+  weights[weights.size() - 3] ^= 1;
+  write_text(newest / "model.safetensors", weights);
+  const Finished end = train(directory, "run", {"--resume", "auto"});
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(end.err.find("step-000009 is damaged: model.safetensors is not as it was written") !=
+        std::string::npos);
+  CHECK(end.err.find("step-000006 is taken instead") != std::string::npos);
+  CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
+  // Named itself, it is refused.
+  REQUIRE(train(directory, "again", {"--max-steps", "6"}).exit_code == 0);
+  const fs::path only = directory.file("again/checkpoints/step-000006");
+  write_text(only / "state.json", read_text(only / "state.json") + " ");
+  const Finished refused = train(directory, "third", {"--resume", only.string()});
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 3);
+  CHECK(refused.err.find("state.json is not as it was written") != std::string::npos);
+}
+
+TEST_CASE("resume: settings that change the result are refused unless they are named") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "7"}).exit_code == 0);
+  const std::vector<std::string> other{
+      "--resume", "auto", "--policy", "mixed_bfloat16", "--set", "optimizer.learning_rate=5e-4"};
+  const Finished refused = train(directory, "run", other);
+  CAPTURE(refused.err);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("the run began with float32, now it is mixed_bfloat16") !=
+        std::string::npos);
+  CHECK(refused.err.find("the run began with 1e-3, now it is 5e-4") != std::string::npos);
+  CHECK(refused.err.find("--override-resume optimizer.learning_rate") != std::string::npos);
+
+  std::vector<std::string> allowed = other;
+  allowed.insert(allowed.end(),
+                 {"--override-resume", "precision", "--override-resume", "optimizer"});
+  const Finished end = train(directory, "run", allowed);
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  const Json segments = report_of(directory, "run").at("run").at("segments");
+  REQUIRE(segments.size() == 2);
+  CHECK(segments[0].at("policy") == "float32");
+  CHECK(segments[0].at("first_ordinal") == 0);
+  CHECK(segments[1].at("policy") == "mixed_bfloat16");
+  CHECK(segments[1].at("first_ordinal") == 7);
+  CHECK(segments[1].at("changed").size() == 2);
+  CHECK(halfstep({"report", "validate", "run"}, directory.path()).exit_code == 0);
+}
+
+TEST_CASE("resume: batch size, seed and model can never change") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "7"}).exit_code == 0);
+  for (const auto& [path, value] :
+       {std::pair("training.batch_size", "32"), {"seed", "8"}, {"model.layers[1].rate", "0.5"}}) {
+    CAPTURE(path);
+    const Finished end = train(
+        directory,
+        "run",
+        {"--resume", "auto", "--set", std::string(path) + "=" + value, "--override-resume", path});
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(end.err.find("begin a new run") != std::string::npos);
+  }
+}
+
+TEST_CASE("resume: an end before the checkpoint is an error, a later one is not") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--epochs", "3", "--max-steps", "14"}).exit_code == 0);
+  const fs::path checkpoint = directory.file("run/checkpoints/step-000012");
+  REQUIRE(fs::exists(checkpoint));
+  const Finished end =
+      train(directory, "shorter", {"--resume", checkpoint.string(), "--epochs", "1"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(end.err.find("training would end after batch 6, and the checkpoint stands at batch 12") !=
+        std::string::npos);
+  CHECK_FALSE(fs::exists(directory.file("shorter")));
+  CHECK(train(directory, "longer", {"--resume", checkpoint.string(), "--epochs", "3"}).exit_code ==
+        0);
+}
+
+TEST_CASE("resume: a run that failed ends with its exit code again") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  write_config(directory, run);
+  const std::vector<std::string> missed{"--target", "val_accuracy=1.0"};
+  const Finished first = train(directory, "missed", missed);
+  CHECK(first.exit_code == 5);
+  CHECK(first.err.find("the target val_accuracy=1.0 was not reached") != std::string::npos);
+  std::vector<std::string> again = missed;
+  again.insert(again.end(), {"--resume", "auto"});
+  CHECK(train(directory, "missed", again).exit_code == 5);
+
+  run.precision = "{policy: float32, on_nonfinite: stop}";
+  run.optimizer = "{type: sgd, learning_rate: 1e30}";
+  write_config(directory, run);
+  CHECK(train(directory, "diverged").exit_code == 4);
+  CHECK(train(directory, "diverged", {"--resume", "auto"}).exit_code == 4);
+}
+
+TEST_CASE("resume: other threads are told of, other data are refused") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "7"}).exit_code == 0);
+  const Finished more = halfstep({"train",
+                                  "run.yaml",
+                                  "--run-dir",
+                                  "run",
+                                  "--threads",
+                                  "2",
+                                  "--resume",
+                                  "auto",
+                                  "--max-steps",
+                                  "8"},
+                                 directory.path());
+  CAPTURE(more.err);
+  CHECK(more.exit_code == 0);
+  CHECK(more.err.find("W302") != std::string::npos);
+  CHECK(more.err.find("1 threads) and goes on on cpu") != std::string::npos);
+
+  std::string state = read_text(directory.file("run/checkpoints/step-000007/state.json"));
+  const std::size_t at = state.find("\"data_hash\": \"") + 14;
+  state[at] = state[at] == '0' ? '1' : '0';
+  write_text(directory.file("run/checkpoints/step-000007/state.json"), state);
+  write_text(directory.file("run/checkpoints/step-000007/DONE"), "");
+  const Finished other =
+      train(directory, "other", {"--resume", directory.file("run/checkpoints/step-000007")});
+  CAPTURE(other.err);
+  CHECK(other.exit_code == 3);
+  CHECK(other.err.find("the training samples are not those that the run began with") !=
+        std::string::npos);
 }
 
 }  // namespace halfstep::test

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <filesystem>
+#include <memory>
 #include <ostream>
+#include <set>
 
 #include "app/small_run.h"
 
@@ -35,6 +38,71 @@ TEST_CASE("run directory: configs stand there as given, and resolved") {
   CAPTURE(again.err);
   REQUIRE(again.exit_code == 0);
   CHECK(final_hash(directory, "again") == final_hash(directory, "run"));
+}
+
+TEST_CASE("run directory: runs that start together have directories of their own") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  std::vector<std::unique_ptr<Process>> runs;
+  for (int i = 0; i < 8; ++i) {
+    runs.push_back(std::make_unique<Process>(
+        halfstep_words({"train", "run.yaml", "--max-steps", "2", "--threads", "1"}),
+        directory.path()));
+  }
+  std::set<std::string> reports;
+  for (const auto& run : runs) {
+    const Finished end = run->wait();
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    reports.insert(end.out.substr(end.out.find("report: ")));
+  }
+  CHECK(reports.size() == runs.size());
+}
+
+TEST_CASE("run directory: a second process is refused and told of the first") {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  Process first(halfstep_words(train_arguments("run")), directory.path());
+  REQUIRE(wait_for_steps(first, directory, "run"));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--resume", "auto"}}) {
+    const Finished second = train(directory, "run", more);
+    CAPTURE(second.err);
+    CHECK(second.exit_code == 3);
+    CHECK(second.err.find("another process uses this directory: process ") != std::string::npos);
+    CHECK(second.err.find("train run.yaml --run-dir run") != std::string::npos);
+  }
+  first.send(SIGTERM);
+  CHECK(first.wait().exit_code == 75);
+  CHECK(train(directory, "run", {"--resume", "auto"}).exit_code == 0);
+}
+
+TEST_CASE("run directory: a run that cannot begin leaves none behind") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.data = "{format: npz, path: nowhere.npz}";
+  write_config(directory, run);
+  CHECK(train(directory, "run").exit_code == 3);
+  CHECK_FALSE(std::filesystem::exists(directory.file("run")));
+}
+
+TEST_CASE("run: one that trained nothing has failed, whatever it was told to skip") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.precision = "{policy: mixed_float16, loss_scale: 1e30, on_nonfinite: skip}";
+  write_config(directory, run);
+  const Finished none = train(directory, "none");
+  CAPTURE(none.err);
+  CHECK(none.exit_code == 4);
+  CHECK(none.err.find("error: no step was applied: all 12 were left out") != std::string::npos);
+  CHECK(report_of(directory, "none").at("status") == "diverged");
+
+  run.precision = "{policy: float32, on_nonfinite: apply}";
+  run.optimizer = "{type: sgd, learning_rate: 1e30}";
+  write_config(directory, run);
+  const Finished broken = train(directory, "broken");
+  CAPTURE(broken.err);
+  CHECK(broken.exit_code == 4);
+  CHECK(broken.err.find("weights of the model are no longer finite") != std::string::npos);
 }
 
 TEST_CASE("command line: without a config the message says what one is") {

@@ -1,0 +1,143 @@
+#include "config/differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/printer.h"
+
+namespace halfstep::config {
+namespace {
+
+/// Settings that leave the weights of every step as they are. A section stands for all in it.
+constexpr std::array<std::string_view, 15> k_free{"name",
+                                                  "version",
+                                                  "report",
+                                                  "slurm",
+                                                  "device",
+                                                  "data.path",
+                                                  "data.sha256",
+                                                  "data.prefetch",
+                                                  "training.epochs",
+                                                  "training.max_steps",
+                                                  "training.validation_batch_size",
+                                                  "training.checkpoint_every",
+                                                  "training.keep",
+                                                  "training.target",
+                                                  "training.stop_at_target"};
+
+/// Settings that the state of a run depends on.
+constexpr std::array<std::string_view, 5> k_fixed{
+    "seed", "model", "data", "metrics", "training.batch_size"};
+
+/// Whether `path` is `section` or lies in it.
+bool within(std::string_view path, std::string_view section) {
+  if (!path.starts_with(section)) return false;
+  return path.size() == section.size() || path[section.size()] == '.' ||
+         path[section.size()] == '[';
+}
+
+/// The value in one line.
+std::string whole_flow(const Node* node) {
+  if (node == nullptr) return "(none)";
+  std::string text;
+  switch (node->kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return node->text;
+    case Node::Kind::sequence:
+      for (const Node& item : node->items) text += (text.empty() ? "" : ", ") + whole_flow(&item);
+      return "[" + text + "]";
+    case Node::Kind::map:
+      for (const Node::Entry& entry : node->entries) {
+        text += (text.empty() ? "" : ", ") + entry.key + ": " + whole_flow(&entry.value);
+      }
+      return "{" + text + "}";
+  }
+  return text;
+}
+
+/// The same, cut to what fits a message.
+std::string flow(const Node* node) {
+  constexpr std::size_t k_longest = 80;
+  std::string text = whole_flow(node);
+  if (text.size() > k_longest) text = text.substr(0, k_longest - 3) + "...";
+  return text;
+}
+
+void compare(const Node* before,
+             const Node* after,
+             const std::string& path,
+             std::vector<Difference>& found) {
+  if (before != nullptr && after != nullptr) {
+    if (same(*before, *after)) return;
+    if (before->kind == Node::Kind::map && after->kind == Node::Kind::map) {
+      const auto below = [&](const std::string& key) {
+        return path.empty() ? key : path + "." + key;
+      };
+      for (const Node::Entry& entry : before->entries) {
+        compare(&entry.value, after->find(entry.key), below(entry.key), found);
+      }
+      for (const Node::Entry& entry : after->entries) {
+        if (before->find(entry.key) == nullptr) {
+          compare(nullptr, &entry.value, below(entry.key), found);
+        }
+      }
+      return;
+    }
+    const bool lists = before->kind == Node::Kind::sequence && after->kind == Node::Kind::sequence;
+    if (lists && before->items.size() == after->items.size()) {
+      for (std::size_t i = 0; i < before->items.size(); ++i) {
+        compare(&before->items[i], &after->items[i], fmt::format("{}[{}]", path, i), found);
+      }
+      return;
+    }
+  }
+  found.push_back({path, flow(before), flow(after)});
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const RunSpec& before, const RunSpec& after) {
+  const Node a = to_node(before), b = to_node(after);
+  std::vector<Difference> found;
+  compare(&a, &b, "", found);
+  return found;
+}
+
+std::vector<Difference> check_resume(const RunSpec& before,
+                                     const RunSpec& after,
+                                     std::span<const std::string> allowed) {
+  Diagnostics diagnostics;
+  std::vector<Difference> kept;
+  std::vector<std::string> used;
+  for (const Difference& difference : differences(before, after)) {
+    const auto holds = [&](std::string_view section) { return within(difference.path, section); };
+    if (std::any_of(k_free.begin(), k_free.end(), holds)) continue;
+    const auto permit = std::find_if(allowed.begin(), allowed.end(), holds);
+    if (permit != allowed.end()) used.push_back(*permit);
+    const bool fixed = std::any_of(k_fixed.begin(), k_fixed.end(), holds);
+    if (permit != allowed.end() && !fixed) {
+      kept.push_back(difference);
+      continue;
+    }
+    diagnostics.error(
+        after.where(difference.path),
+        fmt::format("the run began with {}, now it is {}", difference.before, difference.after),
+        fixed ? "its checkpoints mean nothing under another value: begin a new run"
+              : fmt::format("take the first value, begin a new run, or change it from here on with "
+                            "--override-resume {}",
+                            difference.path));
+  }
+  for (const std::string& permit : allowed) {
+    if (std::find(used.begin(), used.end(), permit) != used.end()) continue;
+    diagnostics.error({"--override-resume", 0, 0, permit},
+                      "does not differ from the run's own value");
+  }
+  diagnostics.throw_if_any();
+  return kept;
+}
+
+}  // namespace halfstep::config

@@ -1,0 +1,34 @@
+#pragma once
+// In which settings two configs differ, and what a run that is resumed may change.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/run_spec.h"
+
+namespace halfstep::config {
+
+/// A setting that has another value, as YAML; "(none)" for one that a side lacks.
+struct Difference {
+  std::string path;
+  std::string before;
+  std::string after;
+};
+
+/// Every setting in which `after` differs from `before`, defaults included. Lists count as one
+/// setting unless they have as many items on both sides.
+std::vector<Difference> differences(const RunSpec& before, const RunSpec& after);
+
+/// Refuses a resume with settings that lead to another result than those the run began with, unless
+/// an entry of `allowed` names the setting or a section around it. Settings of reports,
+/// checkpoints, places and the end of training are free; model, data, seed and batch size are never
+/// allowed to change, because the state of a run means nothing under others. Returns the
+/// differences that were allowed. Errors: UserError(config) with all that is refused, and for
+/// entries of `allowed` that name no difference.
+std::vector<Difference> check_resume(const RunSpec& before,
+                                     const RunSpec& after,
+                                     std::span<const std::string> allowed);
+
+}  // namespace halfstep::config

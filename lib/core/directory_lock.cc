@@ -1,0 +1,74 @@
+#include "core/directory_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/system.h"
+
+namespace halfstep {
+namespace {
+
+/// The command line of this process, its words separated by blanks.
+std::string own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string command, word;
+  while (std::getline(file, word, '\0')) command += (command.empty() ? "" : " ") + word;
+  return command;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::string& directory) {
+  const std::string path = directory + "/" + k_lock_file;
+  const auto fail = [&](const std::string& message, const std::string& hint = {}) {
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (descriptor >= 0) ::close(descriptor);
+    throw UserError(ErrorKind::data, {directory, 0, 0, ""}, message, hint);
+  };
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor_ < 0) fail(fmt::format("cannot be written to: {}", std::strerror(errno)));
+  int failure = 0;
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    failure = errno;
+    if (failure != EINTR) break;
+    failure = 0;
+  }
+  if (failure == EWOULDBLOCK) {
+    std::ifstream file(path);
+    std::ostringstream holder;
+    holder << file.rdbuf();
+    std::string who = holder.str();
+    while (!who.empty() && who.back() == '\n') who.pop_back();
+    fail(fmt::format("another process uses this directory: {}",
+                     who.empty() ? "it has just begun" : who),
+         "wait for it, or name another directory");
+  }
+  if (failure != 0) {
+    log_warning("{} cannot be locked ({}): make sure that no other process uses it",
+                directory,
+                std::strerror(failure));
+    return;
+  }
+  // For the message above, in other processes; the lock holds without it, on a full disk too.
+  const std::string text = fmt::format(
+      "process {} on {} since {}: {}\n", ::getpid(), host_name(), utc_now(), own_command());
+  if (::ftruncate(descriptor_, 0) == 0) {
+    [[maybe_unused]] const ssize_t written = ::write(descriptor_, text.data(), text.size());
+  }
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,28 @@
+#pragma once
+// A directory that belongs to one process at a time.
+
+#include <string>
+
+namespace halfstep {
+
+/// Holds the lock file `.lock` of a directory. The system drops the lock with the process, however
+/// it ends, so there is never a stale one to remove. It holds between the hosts of a cluster where
+/// the file system passes flock(2) on; where it knows no locks at all, a warning says so.
+class DirectoryLock {
+ public:
+  /// Locks an existing directory.
+  /// Errors: UserError(data) when another process holds it, naming process, host and command, or
+  /// when the lock file cannot be made.
+  explicit DirectoryLock(const std::string& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Name of the lock file in its directory.
+inline constexpr const char* k_lock_file = ".lock";
+
+}  // namespace halfstep
