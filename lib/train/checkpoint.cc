@@ -25,6 +25,7 @@ constexpr std::string_view k_best = "best.safetensors";
 constexpr std::string_view k_progress = "state.json";
 constexpr std::string_view k_done = "DONE";
 constexpr std::string_view k_temporary = ".tmp-";
+constexpr std::string_view k_step = "step-";
 
 bool in_model(Role role) { return role == Role::weight || role == Role::statistic; }
 bool in_optimizer(Role role) { return !in_model(role) && role != Role::derived; }
@@ -52,6 +53,21 @@ std::vector<data::NamedTensor> name_best(const plan::State& state,
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, std::string hint = {}) {
   throw UserError(ErrorKind::data, {path, 0, 0, ""}, what, std::move(hint));
+}
+
+/// Whether save_checkpoint gives folders this name by default. Other folders beside the checkpoints
+/// are the user's.
+bool is_step_folder(std::string_view folder) {
+  constexpr std::string_view k_digits = "0123456789";
+  return folder.starts_with(k_step) && folder.size() > k_step.size() &&
+         folder.find_first_not_of(k_digits, k_step.size()) == std::string_view::npos;
+}
+
+/// Whether a folder is what a save that was cut short leaves.
+bool is_temporary(std::string_view folder) {
+  if (!folder.starts_with(k_temporary)) return false;
+  folder.remove_prefix(k_temporary.size());
+  return is_step_folder(folder) || folder == k_best_checkpoint || folder == k_last_checkpoint;
 }
 
 /// Gives a finished folder its name. One that stands there already (a checkpoint of the same step)
@@ -150,7 +166,7 @@ std::string save_checkpoint(const std::string& run_dir,
                             std::string_view name) {
   const std::string root = join(run_dir, "checkpoints");
   const std::string folder =
-      name.empty() ? fmt::format("step-{:06}", progress.counters.ordinal) : std::string(name);
+      name.empty() ? fmt::format("{}{:06}", k_step, progress.counters.ordinal) : std::string(name);
   const std::string final_path = join(root, folder);
   const std::string temporary = join(root, std::string(k_temporary) + folder);
   std::error_code error;
@@ -189,7 +205,7 @@ std::vector<std::string> list_checkpoints(const std::string& run_dir) {
   for (const fs::directory_entry& entry :
        fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
     const std::string folder = entry.path().filename().string();
-    if (folder.starts_with("step-") && fs::exists(entry.path() / k_done)) {
+    if (is_step_folder(folder) && fs::exists(entry.path() / k_done)) {
       found.push_back(entry.path().string());
     }
   }
@@ -214,8 +230,8 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
        fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
     const fs::path path = entry.path();
     const std::string folder = path.filename().string();
-    const bool broken = folder.starts_with("step-") && !fs::exists(path / k_done);
-    if (broken || folder.starts_with(k_temporary)) fs::remove_all(path, error);
+    const bool broken = is_step_folder(folder) && !fs::exists(path / k_done);
+    if (broken || is_temporary(folder)) fs::remove_all(path, error);
   }
 }
 

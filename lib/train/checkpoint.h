@@ -33,7 +33,8 @@ std::string save_checkpoint(const std::string& run_dir,
 /// Complete checkpoints of a run, oldest first ("best" left out).
 std::vector<std::string> list_checkpoints(const std::string& run_dir);
 
-/// Removes all but the newest `keep` and what broken-off writes have left.
+/// Removes all but the newest `keep` and what broken-off writes have left. Folders and files of
+/// other names stay: they are the user's.
 void prune_checkpoints(const std::string& run_dir, std::int64_t keep);
 
 /// Reads weights and statistics alone. `path` is a checkpoint, a run directory (its newest

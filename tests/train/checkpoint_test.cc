@@ -24,7 +24,7 @@ using test::TemporaryDirectory;
 struct Trained {
   Trained() {
     run.trainer().advance(8);
-    progress.counters.ordinal = 8;
+    progress.counters = {.attempted = 8, .applied = 8, .ordinal = 8};
     progress.message = "first";
     best = run.state().weights();
   }
@@ -225,6 +225,32 @@ TEST_CASE("checkpoint: the newest ones stay, and what was broken off goes") {
   CHECK(fs::exists(root / k_best_checkpoint / "DONE"));
   CHECK_FALSE(fs::exists(root / "step-000999"));
   CHECK_FALSE(fs::exists(root / ".tmp-step-000007"));
+}
+
+TEST_CASE("checkpoint: folders that are not checkpoints stay, whatever their names begin with") {
+  Trained trained;
+  const TemporaryDirectory directory;
+  const std::string path = directory.path().string();
+  for (const std::int64_t ordinal : {1, 2, 3}) {
+    trained.progress.counters.ordinal = ordinal;
+    REQUIRE(saves(path, trained));
+  }
+  const fs::path root = directory.path() / "checkpoints";
+  const std::vector<std::string> foreign{
+      "step-notes", "step-", "step-12-old", "step-000001.bak", ".tmp-mine"};
+  for (const std::string& folder : foreign) {
+    fs::create_directories(root / folder);
+    write_file_atomically((root / folder / "DONE").string(), "");
+    write_file_atomically((root / folder / "notes.txt").string(), "mine");
+  }
+  fs::remove(root / "step-notes" / "DONE");
+  CHECK(list_checkpoints(path).size() == 3);
+  prune_checkpoints(path, 1);
+  CHECK(list_checkpoints(path) == std::vector<std::string>{(root / "step-000003").string()});
+  for (const std::string& folder : foreign) {
+    CAPTURE(folder);
+    CHECK(fs::exists(root / folder / "notes.txt"));
+  }
 }
 
 }  // namespace halfstep::train
