@@ -17,9 +17,19 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
 std::int64_t Shape::elements() const { return elements(0, rank_); }
 
 std::int64_t Shape::elements(std::size_t first, std::size_t last) const {
+  const std::span<const std::int64_t> wanted = dims().subspan(first, last - first);
   std::int64_t product = 1;
-  for (std::size_t i = first; i < last; ++i) product *= dims_[i];
-  return product;
+  bool fits = true;
+  for (const std::int64_t extent : wanted) {
+    fits = !__builtin_mul_overflow(product, extent, &product) && product <= k_most_elements && fits;
+  }
+  if (fits) return product;
+  // An empty axis makes the tensor empty, however long the others are.
+  if (std::find(wanted.begin(), wanted.end(), 0) != wanted.end()) return 0;
+  throw UserError(
+      ErrorKind::memory,
+      {},
+      fmt::format("a tensor of shape {} has more elements than memory can hold", to_string(*this)));
 }
 
 Shape Shape::with(std::size_t i, std::int64_t extent) const {

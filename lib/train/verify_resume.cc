@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -56,7 +57,7 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   spec.training.checkpoint_every = {};
   spec.training.early_stopping.reset();
   spec.training.target.reset();
-  spec.training.max_steps = 2 * at_step;
+  spec.training.max_steps = 2 * std::min(at_step, std::numeric_limits<std::int64_t>::max() / 2);
   TrainOptions options;
   options.evaluate_test = false;
   Part whole(spec, dataset, backend, options);
