@@ -13,9 +13,7 @@ target_compile_options(halfstep_options INTERFACE
   $<$<BOOL:${HALFSTEP_WERROR}>:-Werror>)
 if(HALFSTEP_SANITIZE)
   target_compile_options(halfstep_options INTERFACE
-    -fsanitize=${HALFSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-    # GCC 12 reports members of std::regex as uninitialized in instrumented code.
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+    -fsanitize=${HALFSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(halfstep_options INTERFACE -fsanitize=${HALFSTEP_SANITIZE})
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)

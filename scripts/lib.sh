@@ -7,7 +7,7 @@
 build_packages=(
   g++ cmake ninja-build ccache
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev doctest-dev libdnnl-dev zlib1g-dev
-  libxxhash-dev
+  libxxhash-dev libre2-dev
   dataset-fashion-mnist python3-jsonschema python3-numpy jq
 )
 # To check style as well, and to build with the second compiler.

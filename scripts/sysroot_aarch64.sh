@@ -10,7 +10,7 @@ sysroot=build/aarch64/sysroot
 [[ ! -d $sysroot ]] || exit 0
 
 packages=(libstdc++-12-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev doctest-dev
-  libdnnl-dev zlib1g-dev libxxhash-dev)
+  libdnnl-dev zlib1g-dev libxxhash-dev libre2-dev)
 
 # A package database of its own, in which nothing is installed yet.
 state=$PWD/build/aarch64/apt

@@ -79,7 +79,7 @@ void ListEdits::fields(Fields& f) {
 void OverrideSpec::fields(Fields& f) {
   f.field("match",
           match,
-          {.doc = "a layer's name, or re:<regex> for the whole name", .required = true});
+          {.doc = "a layer's name, or re:<RE2 regex> for the whole name", .required = true});
   f.one_of("dtype", dtype, k_policy_names, {.doc = "the policy of the layer", .required = true});
 }
 

@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <regex>
 
 #include "config/path.h"
 #include "config/scalar.h"
+#include "core/pattern.h"
 
 namespace halfstep::config {
 namespace {
 
 constexpr std::array<std::string_view, 7> k_report_formats{
     "json", "csv", "markdown", "html", "junit", "dllogger", "mllog"};
-constexpr std::size_t k_longest_regex = 1000;
 
 /// A place for the middle of a sentence: "a.yaml:3:5", "--policy mixed_float16".
 std::string at(const Where& where) {
@@ -243,14 +242,9 @@ class Checks {
       if (!given(path)) continue;
       if (match.empty()) error(path, "must name a layer");
       if (!match.starts_with(k_regex)) continue;
-      if (match.size() > k_longest_regex) {
-        error(path, fmt::format("is longer than {} characters", k_longest_regex));
-        continue;
-      }
-      try {
-        const std::regex compiled(match.substr(k_regex.size()));
-      } catch (const std::regex_error& problem) {
-        error(path, fmt::format("'{}' is not a regular expression: {}", match, problem.what()));
+      const Pattern pattern(match.substr(k_regex.size()));
+      if (!pattern.problem().empty()) {
+        error(path, fmt::format("'{}' is not a regular expression: {}", match, pattern.problem()));
       }
     }
   }

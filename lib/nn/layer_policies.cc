@@ -50,8 +50,8 @@ precision::Resolved LayerPolicies::resolve(std::string_view layer,
   precision::Resolved resolved = choose(layer, dtype, where);
   if (!rewrites_ || !is_half(resolved.policy.compute)) return resolved;
   Where asked = where;
-  for (const Override& o : map_ ? map_->overrides() : std::span<const Override>{}) {
-    if (PolicyMap::matches(o, layer)) asked = o.where;
+  for (std::size_t i = 0; map_ && i < map_->overrides().size(); ++i) {
+    if (map_->matches(i, layer)) asked = map_->overrides()[i].where;
   }
   diagnostics_.error(asked,
                      fmt::format("layer '{}' has the policy {}, but rewrite: auto needs float32",
@@ -90,9 +90,10 @@ precision::Resolved LayerPolicies::choose(std::string_view layer,
 
 void LayerPolicies::finish(const std::vector<std::string>& layers) {
   if (!map_) return;
-  for (const Override& o : map_->overrides()) {
-    const bool used = std::any_of(layers.begin(), layers.end(), [&o](const std::string& layer) {
-      return PolicyMap::matches(o, layer);
+  for (std::size_t i = 0; i < map_->overrides().size(); ++i) {
+    const Override& o = map_->overrides()[i];
+    const bool used = std::any_of(layers.begin(), layers.end(), [&](const std::string& layer) {
+      return map_->matches(i, layer);
     });
     if (used) continue;
     if (o.match.starts_with("re:")) {

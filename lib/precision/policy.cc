@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <regex>
 
 namespace halfstep::precision {
 namespace {
@@ -17,18 +16,6 @@ constexpr std::array k_policies{
 };
 
 constexpr std::string_view k_regex_mark = "re:";
-
-bool is_expression(const Override& o) { return o.match.starts_with(k_regex_mark); }
-
-std::regex expression(const Override& o) {
-  try {
-    return std::regex(o.match.substr(k_regex_mark.size()), std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw UserError(ErrorKind::config,
-                    o.where,
-                    fmt::format("'{}' is not a regular expression: {}", o.match, error.what()));
-  }
-}
 
 }  // namespace
 
@@ -48,7 +35,15 @@ PolicyMap::PolicyMap(Policy default_policy, std::vector<Override> overrides)
     if (policy_named(o.policy) == nullptr) {
       throw UserError(ErrorKind::config, o.where, fmt::format("unknown policy '{}'", o.policy));
     }
-    if (is_expression(o)) expression(o);
+    patterns_.emplace_back();
+    if (o.match.starts_with(k_regex_mark)) {
+      patterns_.back().emplace(o.match.substr(k_regex_mark.size()));
+      if (const std::string& problem = patterns_.back()->problem(); !problem.empty()) {
+        throw UserError(ErrorKind::config,
+                        o.where,
+                        fmt::format("'{}' is not a regular expression: {}", o.match, problem));
+      }
+    }
     for (std::size_t k = 0; k < i; ++k) {
       if (overrides_[k].match != o.match) continue;
       throw UserError(ErrorKind::config,
@@ -59,23 +54,26 @@ PolicyMap::PolicyMap(Policy default_policy, std::vector<Override> overrides)
   }
 }
 
-bool PolicyMap::matches(const Override& o, std::string_view layer_path) {
-  if (!is_expression(o)) return o.match == layer_path;
-  return std::regex_match(layer_path.begin(), layer_path.end(), expression(o));
+bool PolicyMap::matches(std::size_t i, std::string_view layer_path) const {
+  return patterns_[i] ? patterns_[i]->matches(layer_path) : overrides_[i].match == layer_path;
 }
 
 const Override* PolicyMap::exact(std::string_view layer_path) const {
-  for (const Override& o : overrides_) {
-    if (!is_expression(o) && o.match == layer_path) return &o;
+  for (std::size_t i = 0; i < overrides_.size(); ++i) {
+    if (!patterns_[i] && matches(i, layer_path)) return &overrides_[i];
   }
   return nullptr;
 }
 
 Resolved PolicyMap::resolve(std::string_view layer_path) const {
-  const Override* hit = exact(layer_path);
-  for (const Override& o : overrides_) {
-    if (hit != nullptr && !is_expression(*hit)) break;
-    if (!matches(o, layer_path)) continue;
+  const auto chosen = [](const Override& o) {
+    return Resolved{*policy_named(o.policy), fmt::format("override '{}'", o.match)};
+  };
+  if (const Override* named = exact(layer_path)) return chosen(*named);
+  const Override* hit = nullptr;
+  for (std::size_t i = 0; i < overrides_.size(); ++i) {
+    if (!matches(i, layer_path)) continue;
+    const Override& o = overrides_[i];
     if (hit != nullptr) {
       throw UserError(
           ErrorKind::config,
@@ -86,7 +84,7 @@ Resolved PolicyMap::resolve(std::string_view layer_path) const {
     }
     hit = &o;
   }
-  if (hit != nullptr) return {*policy_named(hit->policy), fmt::format("override '{}'", hit->match)};
+  if (hit != nullptr) return chosen(*hit);
   return {default_, fmt::format("policy {}", default_.name)};
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/pattern.h"
 
 namespace halfstep::precision {
 
@@ -25,7 +26,8 @@ struct Policy {
 std::span<const Policy> all_policies();
 const Policy* policy_named(std::string_view name);
 
-/// `match` is a layer's path, or "re:" and a regular expression that must match the whole path.
+/// `match` is a layer's path, or "re:" and a regular expression (core/pattern.h) that must match
+/// the whole path.
 struct Override {
   std::string match;
   std::string policy;
@@ -48,13 +50,15 @@ class PolicyMap {
   Resolved resolve(std::string_view layer_path) const;
   /// The override that gives the layer's name itself, or nullptr.
   const Override* exact(std::string_view layer_path) const;
-  static bool matches(const Override& o, std::string_view layer_path);
+  /// Whether overrides()[i] means this layer, by its name or by its expression.
+  bool matches(std::size_t i, std::string_view layer_path) const;
   const Policy& default_policy() const { return default_; }
   std::span<const Override> overrides() const { return overrides_; }
 
  private:
   Policy default_;
   std::vector<Override> overrides_;
+  std::vector<std::optional<Pattern>> patterns_;  ///< of each override; nothing for a plain name
 };
 
 }  // namespace halfstep::precision

@@ -90,6 +90,14 @@ TEST_CASE(
   CHECK(map.resolve("ax").policy.name == "float32");
 }
 
+TEST_CASE("policy map: no expression and no layer name is too long to be matched") {
+  const PolicyMap map = map_of({{"re:(a|b)*", "float32", {}}, {"re:(a+)+!", "bfloat16", {}}});
+  const std::string name(200'000, 'a');
+  CHECK(map.resolve(name).policy.name == "float32");
+  CHECK(map.resolve(name + "!").policy.name == "bfloat16");
+  CHECK(map.resolve(name + "?").policy.name == "mixed_float16");
+}
+
 TEST_CASE("policy map: what cannot be meant is refused with its place") {
   CHECK(message_of([] { map_of({{"a", "float8", {}}}); }) == "unknown policy 'float8'");
   CHECK(message_of([] {
