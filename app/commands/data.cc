@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "command.h"
+#include "core/printable.h"
 #include "data/dataset.h"
 #include "data/idx.h"
 #include "data/synthetic_digits.h"
@@ -63,14 +64,16 @@ int info(const Info& flags) {
     return 0;
   }
   fmt::print("{}: {} training and {} test images of {} {}, {} classes\nfrom {}\n",
-             set.name,
+             printable(set.name),
              set.train.samples(),
              set.test.samples(),
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
              set.classes,
-             set.source);
-  for (const data::SourceFile& file : set.files) fmt::print("  {}  {}\n", file.sha256, file.path);
+             printable(set.source));
+  for (const data::SourceFile& file : set.files) {
+    fmt::print("  {}  {}\n", file.sha256, printable(file.path));
+  }
   return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "core/files.h"
+#include "core/printable.h"
 #include "core/system.h"
 #include "data/npz.h"
 #include "open_device.h"
@@ -91,7 +92,7 @@ void print_table(const train::Evaluation& result, const std::vector<std::string>
     const auto index = static_cast<std::size_t>(label);
     fmt::print(
         "{:<14} {:>7} {:>9.4f} {}\n",
-        index < names.size() ? names[index] : std::to_string(label),
+        index < names.size() ? printable(names[index]) : std::to_string(label),
         count,
         count > 0 ? static_cast<double>(c.at(label, label)) / static_cast<double>(count) : 0.0,
         row);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "command.h"
+#include "core/printable.h"
 #include "data/npz.h"
 #include "data/safetensors.h"
 #include "open_device.h"
@@ -76,7 +77,7 @@ int summary(const RunOptions& options) {
     flops += row.flops;
     if (!options.json) {
       fmt::print("{:<20} {:<24} {:<22} {:<16} {:>11} {:>9} {:>10.2f}\n",
-                 node.name,
+                 printable(node.name),
                  node.type,
                  row.output,
                  node.precision.policy.name,

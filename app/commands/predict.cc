@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "command.h"
+#include "core/printable.h"
 #include "data/idx.h"
 #include "data/image.h"
 #include "data/npz.h"
@@ -140,7 +141,8 @@ int predict(const State& state) {
     const auto best = static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
     const std::string name = best < dataset.class_names.size() ? dataset.class_names[best] : "";
     if (!state.run.json) {
-      fmt::print("{:>6}  class {:>3}  {:<12} probability {:.4f}\n", i, best, name, p[best]);
+      fmt::print(
+          "{:>6}  class {:>3}  {:<12} probability {:.4f}\n", i, best, printable(name), p[best]);
       continue;
     }
     report::Json all = report::Json::array();

@@ -45,11 +45,11 @@ int validate(const std::vector<std::string>& paths) {
       const report::Json document = report::read_report(path);
       const std::vector<report::Violation> found = report::validate(document);
       for (const report::Violation& v : found) {
-        write_failure(
-            fmt::format("{}: {}{}{}", path, v.path, v.path.empty() ? "" : ": ", v.message));
+        const std::string place = v.path.empty() ? "" : v.path + ": ";
+        write_failure(printable(fmt::format("{}: {}{}", path, place, v.message)));
       }
       if (found.empty()) {
-        fmt::print("{}: ok, {}\n", path, document.at("kind").get<std::string>());
+        fmt::print("{}: ok, {}\n", printable(path), document.at("kind").get<std::string>());
       } else {
         code = std::max(code, static_cast<int>(ErrorKind::config));
       }

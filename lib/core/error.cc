@@ -4,15 +4,18 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/printable.h"
+
 namespace halfstep {
 namespace {
 
+/// One line that is safe on a terminal, whatever the user's files and names hold.
 std::string describe(const Problem& problem) {
   std::string text = to_string(problem.where);
   if (!text.empty()) text += ": ";
   text += "error: " + problem.message;
   if (!problem.hint.empty()) text += " (" + problem.hint + ")";
-  return text;
+  return printable(text);
 }
 
 std::string describe(const std::vector<Problem>& problems) {
@@ -60,7 +63,8 @@ UserError::UserError(ErrorKind kind, std::vector<Problem> problems)
     : std::runtime_error(describe(problems)), kind_(kind), problems_(std::move(problems)) {}
 
 InternalError::InternalError(const std::string& message, const std::source_location& location)
-    : std::logic_error(fmt::format("{}:{}: {}", location.file_name(), location.line(), message)) {}
+    : std::logic_error(
+          fmt::format("{}:{}: {}", location.file_name(), location.line(), printable(message))) {}
 
 void Diagnostics::error(Where where, std::string message, std::string hint) {
   problems_.push_back({std::move(where), std::move(message), std::move(hint)});
@@ -87,10 +91,14 @@ void Diagnostics::throw_if_any(ErrorKind kind) const {
 }
 
 std::string nearest(std::string_view given, const std::vector<std::string>& known) {
+  // Nobody mistypes so long a name, and the distance takes the product of both lengths.
+  constexpr std::size_t k_longest = 200;
+  if (given.size() > k_longest) return {};
   const std::size_t limit = std::max<std::size_t>(2, given.size() / 3);
   std::string best;
   std::size_t best_distance = limit + 1;
   for (const std::string& word : known) {
+    if (word.size() > given.size() + limit) continue;
     const std::size_t distance = edit_distance(given, word);
     if (distance < best_distance && distance < word.size()) {
       best = word;

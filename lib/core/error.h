@@ -43,7 +43,8 @@ struct Problem {
   std::string hint;
 };
 
-/// One or more problems of the user's input. what() has a line for each.
+/// One or more problems of the user's input. what() has a line for each, without control characters
+/// (core/printable.h).
 class UserError : public std::runtime_error {
  public:
   UserError(ErrorKind kind, Where where, std::string message, std::string hint = {});
@@ -98,7 +99,8 @@ void require(bool condition, LocatedFormat<std::type_identity_t<Args>...> text, 
   }
 }
 
-/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough.
+/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough or
+/// `given` is longer than a name.
 std::string nearest(std::string_view given, const std::vector<std::string>& known);
 
 /// "did you mean 'x'?" for the nearest known word, or "".

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "core/printable.h"
+
 namespace halfstep {
 namespace {
 
@@ -45,7 +47,7 @@ void log(LogLevel level, std::string_view message) {
   Log& log = instance();
   if (level > log.level.load()) return;
   const std::lock_guard lock(log.mutex);
-  log.sink(level, message);
+  log.sink(level, printable_lines(message));
 }
 
 }  // namespace halfstep

@@ -23,6 +23,7 @@ LogLevel log_level();
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);
 
+/// Control characters other than line ends and tabs reach the sink as escapes (core/printable.h).
 void log(LogLevel level, std::string_view message);
 
 template <class... Args>

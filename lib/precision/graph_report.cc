@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.h"
 #include "graph/ops/ops.h"
 #include "graph/text.h"
 
@@ -125,7 +126,7 @@ std::string summary(const GraphReport& report) {
 
 std::string dot_text(std::string_view text) {
   std::string result = "\"";
-  for (char c : text) {
+  for (char c : printable(text)) {
     if (c == '"' || c == '\\') result += '\\';
     result += c;
   }
@@ -183,11 +184,11 @@ std::string to_table(const GraphReport& report) {
     const Node& node = report.result.graph.node(report.result.nodes[i]);
     const auto it = paint.find(static_cast<int>(i));
     const bool known = it != paint.end();
-    lines.push_back({node.name,
-                     node.op,
-                     attrs_text(node),
+    lines.push_back({printable(node.name),
+                     printable(node.op),
+                     printable(attrs_text(node)),
                      known ? std::string(name(it->second->step)) : "",
-                     known ? it->second->reason : ""});
+                     known ? printable(it->second->reason) : ""});
   }
   std::size_t widths[4] = {};
   for (const Line& line : lines) {
@@ -213,14 +214,15 @@ std::string to_table(const GraphReport& report) {
   }
   if (!report.result.casts.empty()) text += "\ncasts\n";
   for (const InsertedCast& cast : report.result.casts) {
-    text += fmt::format("{}: {} -> {}, {} for {}\n",
-                        cast.name,
-                        name(cast.from),
-                        name(cast.to),
-                        cast.input,
-                        fmt::join(cast.consumers, ", "));
+    text += printable(fmt::format("{}: {} -> {}, {} for {}",
+                                  cast.name,
+                                  name(cast.from),
+                                  name(cast.to),
+                                  cast.input,
+                                  fmt::join(cast.consumers, ", "))) +
+            "\n";
   }
-  return text + "\n" + summary(report);
+  return text + "\n" + printable_lines(summary(report));
 }
 
 std::string to_dot(const GraphReport& report) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printable.h"
+
 namespace halfstep::report {
 namespace {
 
@@ -16,8 +18,11 @@ std::size_t width(const std::string& text) {
 
 }  // namespace
 
-std::string columns(const std::vector<std::vector<std::string>>& rows,
+std::string columns(std::vector<std::vector<std::string>> rows,
                     const std::vector<std::size_t>& right) {
+  for (std::vector<std::string>& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "core/printable.h"
+
 namespace halfstep::report {
 namespace {
 
@@ -110,7 +112,7 @@ Json diff(const Json& a, const Json& b) {
 }
 
 std::string show_diff(const Json& diff, const std::string& a, const std::string& b) {
-  std::string text = fmt::format("a: {}\nb: {}\n", a, b);
+  std::string text = fmt::format("a: {}\nb: {}\n", printable(a), printable(b));
   bool any = false;
   for (const char* block : {"config", "precision", "outcome", "metrics"}) {
     const Json& rows = diff.at(block);
@@ -118,8 +120,8 @@ std::string show_diff(const Json& diff, const std::string& a, const std::string&
     any = true;
     text += fmt::format("\n{}\n", block);
     for (const Json& row : rows) {
-      text += fmt::format(
-          "  {:<36} {} -> {}", word(row.at("path")), word(row.at("a")), word(row.at("b")));
+      text += printable(fmt::format(
+          "  {:<36} {} -> {}", word(row.at("path")), word(row.at("a")), word(row.at("b"))));
       if (row.contains("delta") && !row.at("delta").is_null()) {
         text += fmt::format("  ({:+.4g})", row.at("delta").get<double>());
       }

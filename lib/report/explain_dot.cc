@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/printable.h"
 #include "report/explain_words.h"
 
 namespace halfstep::report {
@@ -11,7 +12,7 @@ namespace {
 
 std::string dot_text(std::string_view text) {
   std::string result = "\"";
-  for (char c : text) {
+  for (char c : printable(text)) {
     if (c == '"' || c == '\\') result += '\\';
     result += c;
   }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "backend/cost_model.h"
+#include "core/printable.h"
 #include "report/explain_words.h"
 
 namespace halfstep::report {
@@ -48,13 +49,13 @@ class Page {
     row(titles);
   }
 
-  void heading(const std::string& text) { text_ += text + "\n"; }
+  void heading(const std::string& text) { text_ += printable(text) + "\n"; }
 
   void row(const std::vector<std::string>& cells) {
     std::vector<std::vector<std::string>> wrapped;
     std::size_t height = 0;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      wrapped.push_back(wrap(cells[i], columns_[i].width));
+      wrapped.push_back(wrap(printable(cells[i]), columns_[i].width));
       height = std::max(height, wrapped.back().size());
     }
     for (std::size_t y = 0; y < height; ++y) {
@@ -272,7 +273,7 @@ std::string to_table(const Explanation& e, bool verbose) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
   }
-  return text + "\n" + legend(rewrite);
+  return printable_lines(text) + "\n" + legend(rewrite);
 }
 
 std::string diff_table(const Explanation& a,

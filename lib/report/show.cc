@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "core/printable.h"
 #include "report/bench_table.h"
 #include "report/compare_table.h"
 
@@ -265,11 +266,11 @@ constexpr std::array k_showers{Shower{"train", show_train},
 
 std::string show(const Json& report) {
   for (const Shower& shower : k_showers) {
-    if (report.at("kind") == shower.kind) return shower.show(report);
+    if (report.at("kind") == shower.kind) return printable_lines(shower.show(report));
   }
   std::string text;
   members(report, "", text);
-  return text;
+  return printable_lines(text);
 }
 
 }  // namespace halfstep::report

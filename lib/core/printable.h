@@ -1,0 +1,35 @@
+#pragma once
+// Text from files, command lines and environments on its way to a terminal.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace halfstep {
+
+/// A code point and how many bytes it takes in UTF-8.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;
+};
+
+/// The character at the start of `text`, which is not empty; 0 bytes when there is no valid one
+/// (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF).
+Character first_character(std::string_view text);
+
+/// Whether a terminal obeys a character instead of showing it: controls (C0, DEL, C1), ends of
+/// lines, marks that turn the direction of writing.
+bool is_steering(char32_t character);
+
+bool is_utf8(std::string_view text);
+
+/// `text` with steering characters and bytes that are not UTF-8 as escapes: \n, \x1b, \u202e.
+std::string printable(std::string_view text);
+
+/// The same for text of several lines: line ends and tabs stay.
+std::string printable_lines(std::string_view text);
+
+/// `text`, or what of its characters fits in `most` bytes and "..." for the rest.
+std::string shortened(std::string_view text, std::size_t most);
+
+}  // namespace halfstep
