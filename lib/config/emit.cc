@@ -7,22 +7,27 @@
 #include <cctype>
 
 #include "config/interpolate.h"
+#include "core/printable.h"
 
 namespace halfstep::config {
 namespace {
 
 constexpr std::string_view k_indicators = "-?:,[]{}#&*!|>'\"%@`";
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+/// Whether a character is written as an escape: YAML does not leave it alone, or a terminal does
+/// not.
+bool is_odd(char32_t character) {
+  return is_steering(character) || character == 0xFEFF || character == 0xFFFE ||
+         character == 0xFFFF;
+}
 
-/// Line breaks and marks beyond ASCII that YAML does not leave alone.
 bool has_odd_character(std::string_view text) {
-  constexpr std::array<std::string_view, 4> k_odd{
-      "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xEF\xBB\xBF"};
-  return std::any_of(text.begin(), text.end(), is_control) ||
-         std::any_of(k_odd.begin(), k_odd.end(), [text](std::string_view odd) {
-           return text.find(odd) != std::string_view::npos;
-         });
+  while (!text.empty()) {
+    const auto [code, size] = first_character(text);
+    if (is_odd(code)) return true;
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return false;
 }
 
 bool is_plain(std::string_view text, bool in_flow) {
@@ -35,29 +40,24 @@ bool is_plain(std::string_view text, bool in_flow) {
 
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"' || c == '\\')
-      result.append("\\").push_back(c);
-    else if (c == '\n')
+  while (!text.empty()) {
+    const auto [code, size] = first_character(text);
+    const std::size_t bytes = std::max<std::size_t>(size, 1);
+    if (size == 0)
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    else if (code == '"' || code == '\\')
+      result.append("\\").push_back(text[0]);
+    else if (code == '\n')
       result += "\\n";
-    else if (c == '\t')
+    else if (code == '\t')
       result += "\\t";
-    else if (is_control(c))
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else if (is_odd(code) && code < 0x100)
+      result += fmt::format("\\x{:02x}", static_cast<unsigned>(code));
+    else if (is_odd(code))
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(code));
     else
-      result.push_back(c);
-  }
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> k_escapes{{
-      {"\xC2\x85", "\\x85"},
-      {"\xE2\x80\xA8", "\\u2028"},
-      {"\xE2\x80\xA9", "\\u2029"},
-      {"\xEF\xBB\xBF", "\\ufeff"},
-  }};
-  for (const auto& [odd, escape] : k_escapes) {
-    for (std::size_t at = result.find(odd); at != std::string::npos; at = result.find(odd, at)) {
-      result.replace(at, odd.size(), escape);
-    }
+      result += text.substr(0, bytes);
+    text.remove_prefix(bytes);
   }
   return result + '"';
 }
@@ -139,8 +139,7 @@ class Emitter {
   std::string origin(const Node& node) const {
     if (!origins_) return {};
     if (node.where.file.empty()) return "  # default";
-    std::string from = node.where.file;
-    std::replace_if(from.begin(), from.end(), is_control, ' ');
+    std::string from = printable(node.where.file);
     if (node.where.line > 0) from += fmt::format(":{}", node.where.line);
     return "  # " + from;
   }

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "core/printable.h"
+
 namespace halfstep::config {
 namespace {
 
 constexpr std::string_view k_open = "${";
 constexpr std::string_view k_env = "env:";
 constexpr std::string_view k_default = ":-";
+constexpr std::size_t k_longest_shown = 60;
 
 bool is_name(std::string_view text) {
   const auto letter = [](char c) {
@@ -32,7 +35,10 @@ std::optional<std::string> expand(std::string_view inside,
   if (!is_env || !is_name(name)) {
     const std::string hint = is_name(name) ? fmt::format("did you mean '${{env:{}}}'?", variable)
                                            : "write ${env:NAME} or ${env:NAME:-default}";
-    diagnostics.error(where, fmt::format("cannot interpolate '${{{}}}'", inside), hint);
+    diagnostics.error(
+        where,
+        fmt::format("cannot interpolate '${{{}}}'", shortened(inside, k_longest_shown)),
+        hint);
     return std::nullopt;
   }
   std::optional<std::string> value = environment ? environment(name) : std::nullopt;
@@ -50,10 +56,15 @@ std::optional<std::string> expand(std::string_view inside,
 
 std::string interpolate(std::string_view text,
                         const Lookup& environment,
+                        std::size_t most_bytes,
                         const Where& where,
                         Diagnostics& diagnostics) {
   std::string result;
   while (true) {
+    if (result.size() + text.size() > most_bytes) {
+      diagnostics.error(where, "is too long once the environment's variables are put in");
+      return {};
+    }
     const std::size_t open = text.find(k_open);
     if (open == std::string_view::npos) return result.append(text);
     if (open > 0 && text[open - 1] == '$') {
@@ -64,9 +75,10 @@ std::string interpolate(std::string_view text,
     result.append(text.substr(0, open));
     const std::size_t close = text.find('}', open);
     if (close == std::string_view::npos) {
-      diagnostics.error(where,
-                        fmt::format("'{}' has no closing brace", text.substr(open)),
-                        "'$${' is a plain '${'");
+      diagnostics.error(
+          where,
+          fmt::format("'{}' has no closing brace", shortened(text.substr(open), k_longest_shown)),
+          "'$${' is a plain '${'");
       return result.append(text.substr(open));
     }
     const std::string_view inside = text.substr(open + k_open.size(), close - open - k_open.size());

@@ -14,9 +14,11 @@ namespace halfstep::config {
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 /// The text with every `${env:...}` replaced; `$${` stands for `${`. What a variable holds is not
-/// looked at again. Errors: a variable that is not set and has no default, and any other `${`.
+/// looked at again. Errors: a variable that is not set and has no default, any other `${`, and more
+/// than `most_bytes` of text.
 std::string interpolate(std::string_view text,
                         const Lookup& environment,
+                        std::size_t most_bytes,
                         const Where& where,
                         Diagnostics& diagnostics);
 

@@ -12,6 +12,7 @@
 
 #include "config/path.h"
 #include "config/yaml_events.h"
+#include "core/printable.h"
 
 namespace halfstep::config {
 namespace {
@@ -45,31 +46,15 @@ std::string read_bytes(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
-/// Bytes of the UTF-8 character that `text` starts with; 0 when it starts with none.
-std::size_t character_size(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
-  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xED && byte(1) > 0x9F;
-  const bool beyond = first == 0xF4 && byte(1) > 0x8F;
-  return overlong || surrogate || beyond ? 0 : size;
-}
-
 /// Refuses what is not UTF-8 text, which yaml-cpp would quietly patch.
 void check_text(std::string_view text, const std::string& file) {
   Where where{file, 1, 1, {}};
   while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) {
-      fail(where,
-           fmt::format("not a text file in UTF-8 (byte 0x{:02x})",
-                       static_cast<unsigned char>(text[0])));
+    const std::size_t size = first_character(text).bytes;
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool control = first < 0x20 && first != '\t' && first != '\n' && first != '\r';
+    if (size == 0 || control) {
+      fail(where, fmt::format("not a text file in UTF-8 (byte 0x{:02x})", first));
     }
     if (text[0] == '\n') {
       ++where.line;
@@ -81,16 +66,25 @@ void check_text(std::string_view text, const std::string& file) {
   }
 }
 
-/// Replaces the environment's variables in every value.
-void interpolate_all(Node& node, const Lookup& environment, Diagnostics& diagnostics) {
-  for (Node& item : node.items) interpolate_all(item, environment, diagnostics);
+/// Replaces the environment's variables in every value. `room` is how many bytes the values may
+/// still take.
+void interpolate_all(Node& node,
+                     const Lookup& environment,
+                     std::size_t& room,
+                     Diagnostics& diagnostics) {
+  for (Node& item : node.items) interpolate_all(item, environment, room, diagnostics);
   for (Node::Entry& entry : node.entries) {
-    interpolate_all(entry.value, environment, diagnostics);
+    interpolate_all(entry.value, environment, room, diagnostics);
   }
   if (node.kind != Node::Kind::scalar || node.text.find("${") == std::string::npos) return;
   const std::size_t problems = diagnostics.problems().size();
-  std::string text = interpolate(node.text, environment, node.where, diagnostics);
+  std::string text = interpolate(node.text, environment, room, node.where, diagnostics);
   if (diagnostics.problems().size() > problems) return;
+  if (!is_utf8(text)) {
+    diagnostics.error(node.where, "is not UTF-8 text once the environment's variables are put in");
+    return;
+  }
+  room -= text.size();
   node.text = std::move(text);
   if (!node.quoted && (node.text.empty() || node.text == "null" || node.text == "~")) {
     node.kind = Node::Kind::null;
@@ -116,7 +110,7 @@ Node load_text(std::string_view text,
   constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(k_byte_order_mark)) text.remove_prefix(k_byte_order_mark.size());
   check_text(text, file);
-  const Limits limits{options.max_nodes, options.max_depth};
+  const Limits limits{options.max_nodes, options.max_tree_bytes, options.max_depth};
   std::optional<Node> root = parse_yaml(text, file, limits, diagnostics);
   if (!root || root->kind == Node::Kind::null) {
     fail({file, 0, 0, {}}, "holds no config: it is empty");
@@ -127,7 +121,8 @@ Node load_text(std::string_view text,
          fmt::format("a config is a map of keys and values, not a {}", list ? "list" : "word"));
   }
   set_paths(*root);
-  interpolate_all(*root, options.environment, diagnostics);
+  std::size_t room = options.max_tree_bytes;
+  interpolate_all(*root, options.environment, room, diagnostics);
   return std::move(*root);
 }
 
@@ -139,7 +134,7 @@ Node load_value(std::string_view text, const std::string& origin, Diagnostics& d
   const Where where{origin, 0, 0, {}};
   check_text(text, origin);
   const LoadOptions defaults;
-  const Limits limits{defaults.max_nodes, defaults.max_depth};
+  const Limits limits{defaults.max_nodes, defaults.max_tree_bytes, defaults.max_depth};
   Diagnostics inside;
   Node value = parse_yaml(text, origin, limits, inside).value_or(Node());
   for (const Problem& problem : inside.problems()) {

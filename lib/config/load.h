@@ -15,6 +15,7 @@ struct LoadOptions {
   Lookup environment;                             ///< for `${env:NAME}`; unset: knows no variable
   std::size_t max_bytes = std::size_t{4} << 20U;  ///< of a file
   std::size_t max_nodes = 100'000;                ///< with aliases written out
+  std::size_t max_tree_bytes = std::size_t{64} << 20U;  ///< of memory, likewise
   int max_depth = 64;
 };
 

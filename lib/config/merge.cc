@@ -9,6 +9,7 @@
 
 #include "config/path.h"
 #include "config/shorthand.h"
+#include "core/printable.h"
 
 namespace halfstep::config {
 namespace {
@@ -167,7 +168,9 @@ std::optional<Node> new_value(const Override& change, Diagnostics& diagnostics) 
   if (change.kind == Override::Kind::set_text) {
     Node node = Node::scalar(change.value, {change.origin, 0, 0, {}});
     node.quoted = true;
-    return node;
+    if (is_utf8(node.text)) return node;
+    diagnostics.error(node.where, "the value is not UTF-8 text, so no config can hold it");
+    return std::nullopt;
   }
   try {
     return load_value(change.value, change.origin, diagnostics);
@@ -190,7 +193,9 @@ void overlay(Node& base, Node over) {
 Override Override::parse(Kind kind, std::string_view flag, std::string_view argument) {
   Override result;
   result.kind = kind;
-  result.origin = fmt::format("{} {}", flag, argument);
+  // Every value that the setting makes holds its origin.
+  constexpr std::size_t k_longest_origin = 200;
+  result.origin = fmt::format("{} {}", flag, shortened(argument, k_longest_origin));
   const std::size_t split = kind == Kind::unset ? argument.size() : argument.find('=');
   if (split == std::string_view::npos) {
     throw UserError(

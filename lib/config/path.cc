@@ -4,7 +4,37 @@
 
 #include <charconv>
 
+#include "core/printable.h"
+
 namespace halfstep::config {
+namespace {
+
+/// Of all paths in a tree, which grow with the lengths of keys times their depth times the number
+/// of values below.
+constexpr std::size_t k_most_path_bytes = std::size_t{32} << 20U;
+
+void set_paths_below(Node& node, std::string_view path, std::size_t& room) {
+  // The key holds the path as well.
+  if (2 * path.size() > room) {
+    constexpr std::size_t k_longest_shown = 60;
+    throw UserError(ErrorKind::config,
+                    {node.where.file, node.where.line, node.where.column, {}},
+                    fmt::format("the paths of the config's values take more than {} MiB",
+                                k_most_path_bytes >> 20U),
+                    fmt::format("use shorter keys than '{}'", shortened(path, k_longest_shown)));
+  }
+  room -= 2 * path.size();
+  node.where.path = path;
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    set_paths_below(node.items[i], item_path(path, i), room);
+  }
+  for (Node::Entry& entry : node.entries) {
+    entry.where.path = key_path(path, entry.key);
+    set_paths_below(entry.value, entry.where.path, room);
+  }
+}
+
+}  // namespace
 
 std::optional<std::vector<PathStep>> parse_path(std::string_view text) {
   std::vector<PathStep> steps;
@@ -70,15 +100,9 @@ const Node* find_path(const Node& root, std::string_view path) {
   return node;
 }
 
-void set_paths(Node& root, std::string_view path) {
-  root.where.path = path;
-  for (std::size_t i = 0; i < root.items.size(); ++i) {
-    set_paths(root.items[i], item_path(path, i));
-  }
-  for (Node::Entry& entry : root.entries) {
-    entry.where.path = key_path(path, entry.key);
-    set_paths(entry.value, entry.where.path);
-  }
+void set_paths(Node& root) {
+  std::size_t room = k_most_path_bytes;
+  set_paths_below(root, {}, room);
 }
 
 }  // namespace halfstep::config

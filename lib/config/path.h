@@ -33,7 +33,8 @@ const Node* find_step(const Node& node, const PathStep& step);
 /// The node at a path, or nullptr.
 const Node* find_path(const Node& root, std::string_view path);
 
-/// Writes every node's path below `root`, whose own path is `path`.
-void set_paths(Node& root, std::string_view path = {});
+/// Writes the path of every node of a whole config. Errors: UserError(config) when the paths take
+/// more than 32 MiB together.
+void set_paths(Node& root);
 
 }  // namespace halfstep::config

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/printable.h"
+
 namespace halfstep::config {
 namespace {
 
@@ -145,8 +147,7 @@ std::string describe(const Node& node) {
     case Node::Kind::scalar:
       break;
   }
-  std::string text = node.text.substr(0, k_longest_shown);
-  if (text.size() < node.text.size()) text += "...";
+  const std::string text = shortened(node.text, k_longest_shown);
   if (node.quoted) return fmt::format("the string \"{}\"", text);
   return parse_decimal(node.text) ? text : fmt::format("'{}'", text);
 }

@@ -14,18 +14,42 @@
 #include <utility>
 #include <vector>
 
+#include "core/printable.h"
+
 namespace halfstep::config {
 namespace {
+
+constexpr std::size_t k_longest_shown = 100;
 
 [[noreturn]] void fail(Where where, std::string message, std::string hint = {}) {
   throw UserError(ErrorKind::config, std::move(where), std::move(message), std::move(hint));
 }
 
-std::size_t count_nodes(const Node& node) {
-  std::size_t count = 1;
-  for (const Node& item : node.items) count += count_nodes(item);
-  for (const Node::Entry& entry : node.entries) count += count_nodes(entry.value);
-  return count;
+/// What a part of the tree takes.
+struct Size {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;
+
+  Size& operator+=(const Size& other) {
+    nodes += other.nodes;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// Of a value alone, with the names of the file that it and its key hold.
+Size size_of_value(const Node& node) {
+  return {1, sizeof(Node::Entry) + node.text.size() + 2 * node.where.file.size()};
+}
+
+Size size_of_tree(const Node& node) {
+  Size size = size_of_value(node);
+  for (const Node& item : node.items) size += size_of_tree(item);
+  for (const Node::Entry& entry : node.entries) {
+    size += size_of_tree(entry.value);
+    size.bytes += entry.key.size();
+  }
+  return size;
 }
 
 /// The line of `text` with a number from 1; empty beyond the end.
@@ -89,7 +113,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) fail(place(mark), "an alias stands inside its own anchor");
-    count(count_nodes(found->second), place(mark));
+    count(size_of_tree(found->second), place(mark));
     attach(found->second, place(mark));
   }
 
@@ -134,13 +158,19 @@ class TreeBuilder final : public YAML::EventHandler {
   static bool is_text_tag(const std::string& tag, const Where& where) {
     if (tag.empty() || tag == "?") return false;
     if (tag == "tag:yaml.org,2002:str") return true;
-    fail(where, fmt::format("the tag '{}' has no meaning in a config", tag));
+    fail(where,
+         fmt::format("the tag '{}' has no meaning in a config", shortened(tag, k_longest_shown)));
   }
 
-  void count(std::size_t nodes, const Where& where) {
-    nodes_ += nodes;
-    if (nodes_ > limits_.nodes) {
+  void count(const Size& size, const Where& where) {
+    size_ += size;
+    if (size_.nodes > limits_.nodes) {
       fail(where, fmt::format("the config has more than {} values", limits_.nodes));
+    }
+    if (size_.bytes > limits_.bytes) {
+      fail(where,
+           fmt::format("the config takes more than {} MiB with its aliases written out",
+                       limits_.bytes >> 20U));
     }
   }
 
@@ -154,10 +184,10 @@ class TreeBuilder final : public YAML::EventHandler {
       fail(where, fmt::format("the config is nested more than {} deep", limits_.depth));
     }
     if (needs_key()) fail(where, "a key must be a word, not a list or a map");
-    count(1, where);
     Open open;
     open.node.kind = kind;
     open.node.where = where;
+    count(size_of_value(open.node), where);
     open.anchor = anchor;
     open_.push_back(std::move(open));
   }
@@ -176,7 +206,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void add(Node node, YAML::anchor_t anchor) {
-    count(1, node.where);
+    count(size_of_value(node), node.where);
     remember(node, anchor);
     attach(std::move(node), {});
   }
@@ -184,7 +214,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void remember(const Node& node, YAML::anchor_t anchor) {
     if (anchor == 0) return;
     // The copy is kept beside the tree, so it counts as well.
-    count(count_nodes(node), node.where);
+    count(size_of_tree(node), node.where);
     anchors_[anchor] = node;
   }
 
@@ -222,7 +252,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void report_duplicate(const Key& key, int first_line) {
     diagnostics_.error(key.where,
-                       fmt::format("duplicate key '{}' (first at line {})", key.text, first_line));
+                       fmt::format("duplicate key '{}' (first at line {})",
+                                   shortened(key.text, k_longest_shown),
+                                   first_line));
   }
 
   void add_merge(Open& parent, const Key& key, Node value) {
@@ -256,7 +288,7 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string& file_;
   Limits limits_;
   Diagnostics& diagnostics_;
-  std::size_t nodes_ = 0;
+  Size size_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchors_;
   std::optional<Node> root_;

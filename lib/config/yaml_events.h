@@ -13,6 +13,7 @@ namespace halfstep::config {
 /// What a text may grow to; guards against nesting bombs and aliases of aliases.
 struct Limits {
   std::size_t nodes;
+  std::size_t bytes;  ///< of memory, with aliases written out
   int depth;
 };
 

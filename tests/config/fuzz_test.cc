@@ -7,6 +7,7 @@
 #include "config/emit.h"
 #include "config/merge.h"
 #include "config/printer.h"
+#include "core/printable.h"
 #include "support.h"
 
 namespace halfstep::config::testing {
@@ -91,6 +92,36 @@ TEST_CASE("fuzz: any text in any place is printed so that it reads back") {
     root.entries = {{"v", {}, value}, {"w" + text, {}, value}, {text, {}, list}};
     const std::string yaml = emit_yaml(root);
     CAPTURE(yaml);
+    CHECK(same(node_of(yaml), root));
+  }
+}
+
+TEST_CASE("fuzz: every character is printed so that it reads back, and none steers a terminal") {
+  // All of the first plane that mean something, some of the rest.
+  const auto step = [](char32_t code) { return code < 0x3100U || code >= 0xFE00U ? 1U : 97U; };
+  for (char32_t code = 0; code <= 0x10FFFF; code += code < 0x10050 ? step(code) : 4096U) {
+    if (code >= 0xD800 && code <= 0xDFFF) continue;
+    std::string text = "a";
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text += {static_cast<char>(0xC0U | code >> 6U), static_cast<char>(0x80U | (code & 0x3FU))};
+    } else if (code < 0x10000) {
+      text += {static_cast<char>(0xE0U | code >> 12U),
+               static_cast<char>(0x80U | (code >> 6U & 0x3FU)),
+               static_cast<char>(0x80U | (code & 0x3FU))};
+    } else {
+      text += {static_cast<char>(0xF0U | code >> 18U),
+               static_cast<char>(0x80U | (code >> 12U & 0x3FU)),
+               static_cast<char>(0x80U | (code >> 6U & 0x3FU)),
+               static_cast<char>(0x80U | (code & 0x3FU))};
+    }
+    CAPTURE(static_cast<std::uint32_t>(code));
+    Node root;
+    root.kind = Node::Kind::map;
+    root.entries = {{"v", {}, Node::scalar(text)}, {text, {}, Node::scalar("w")}};
+    const std::string yaml = emit_yaml(root);
+    CHECK(printable_lines(yaml) == yaml);
     CHECK(same(node_of(yaml), root));
   }
 }

@@ -202,6 +202,48 @@ TEST_CASE("load: limits of size and depth hold against bombs") {
   }
 }
 
+TEST_CASE("load: memory is bounded for aliases of long text and for values below long keys") {
+  const auto repeated = [](std::string_view text, int times) {
+    std::string result;
+    for (int i = 0; i < times; ++i) result += text;
+    return result;
+  };
+  const std::string word(600'000, 'x');
+  CHECK(failure("a: &a " + word + "\nb: [" + repeated("*a,", 90'000) + "]\n")
+            .ends_with("error: the config takes more than 64 MiB with its aliases written out"));
+  CHECK(failure("a: &a " + word + "\nb:\n" + repeated("  - {*a : 1}\n", 9'000))
+            .find("takes more than 64 MiB") != std::string::npos);
+  CHECK(failure("a: &a {k: " + word + "}\nb:\n" + repeated("  - {<<: *a}\n", 9'000))
+            .find("takes more than 64 MiB") != std::string::npos);
+  const std::string key(80'000, 'k');
+  CHECK(failure("? " + key + "\n: [" + repeated("1,", 45'000) + "]\n")
+            .find("the paths of the config's values take more than 32 MiB (use shorter keys than "
+                  "'kkkk") != std::string::npos);
+  std::string nested;
+  for (int i = 0; i < 60; ++i) nested += "{" + std::string(1000, 'k') + ": ";
+  CHECK(failure("a: " + nested + "[" + repeated("1,", 50'000) + "]" + repeated("}", 60))
+            .find("take more than 32 MiB") != std::string::npos);
+  // As large as a config may be, with paths as they are.
+  CHECK(failure("model:\n  layers:\n" + repeated("    - {name: a, units: 10}\n", 19'000)).empty());
+}
+
+TEST_CASE("load: an environment variable that is long, or no text, is refused where it is named") {
+  LoadOptions options;
+  options.environment = [](std::string_view name) -> std::optional<std::string> {
+    if (name == "BYTES") return "a\xff";
+    return std::string(100'000, 'x');
+  };
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "${env:LONG}";
+  CHECK(failure("a: \"" + many + "\"\n", options) ==
+        "c.yaml:1:4: a: error: is too long once the environment's variables are put in");
+  std::string list = "a: [";
+  for (int i = 0; i < 1000; ++i) list += "\"${env:LONG}\",";
+  CHECK(failure(list + "]\n", options).find("is too long once") != std::string::npos);
+  CHECK(failure("a: {b: \"${env:BYTES}\"}\n", options) ==
+        "c.yaml:1:8: a.b: error: is not UTF-8 text once the environment's variables are put in");
+}
+
 TEST_CASE("load: the value of a setting stands nowhere but in its setting") {
   Diagnostics diagnostics;
   const Node value = load_value("{a: [1, x]}", "--set m={a: [1, x]}", diagnostics);

@@ -156,6 +156,29 @@ TEST_CASE("set-str takes the value as it stands") {
   }
 }
 
+TEST_CASE("set-str refuses what no config file can hold") {
+  Node node = node_of("a: 1");
+  Diagnostics diagnostics;
+  apply(node, Override::parse(Override::Kind::set_text, "--set-str", "a=caf\xe9"), diagnostics);
+  CHECK(problems(diagnostics) ==
+        std::vector<std::string>{"--set-str a=caf\\xe9: error: the value is not UTF-8 text, so no "
+                                 "config can hold it"});
+  CHECK(node.find("a")->text == "1");
+}
+
+TEST_CASE("set: a long list does not carry its whole setting with every item") {
+  std::string list = "a=[1";
+  for (int i = 0; i < 20'000; ++i) list += ",1";
+  const Override change = Override::parse(Override::Kind::set, "--set", list + "]");
+  CHECK(change.origin.size() < 300);
+  Node node = node_of("a: 1");
+  Diagnostics diagnostics;
+  apply(node, change, diagnostics);
+  CHECK(diagnostics.empty());
+  CHECK(node.find("a")->items.size() == 20'001);
+  CHECK(node.find("a")->items[7].where.file == change.origin);
+}
+
 TEST_CASE("unset removes a key or an item, and the paths behind it move up") {
   CHECK(change("a: {b: 1, c: 2}", Override::Kind::unset, "a.b").yaml == "a:\n  c: 2\n");
   CHECK(change("a: [1, 2, 3]", Override::Kind::unset, "a[1]").yaml == "a: [1, 3]\n");
