@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "config/scalar.h"
@@ -11,6 +13,21 @@ namespace halfstep::config {
 namespace {
 
 constexpr std::size_t k_longest_type_list = 300;
+
+/// Training computes with float32: a number must not be infinite or zero there unless it is here.
+Parsed<double> to_float32(const Node& node) {
+  Parsed<double> parsed = to_number(node);
+  if (!parsed.value) return parsed;
+  using Float = std::numeric_limits<float>;
+  const double size = std::abs(*parsed.value);
+  const std::string_view wrong = size > Float::max()                      ? "too large"
+                                 : size > 0 && size < Float::denorm_min() ? "too small"
+                                                                          : "";
+  if (!wrong.empty()) {
+    parsed = {{}, fmt::format("is {} for a float32, got {}", wrong, describe(node))};
+  }
+  return parsed;
+}
 
 /// "must be at least 1, got 0", or nothing when the value is within its bounds.
 std::string out_of_range(double value, const About& about, const Node& node) {
@@ -104,7 +121,7 @@ bool read_value(const Node& node, std::int64_t& value, const About& about, Diagn
 }
 
 bool read_value(const Node& node, double& value, const About& about, Diagnostics& out) {
-  return read_number(node, value, about, out, to_number);
+  return read_number(node, value, about, out, to_float32);
 }
 
 bool read_value(const Node& node, std::string& value, const About& about, Diagnostics& out) {

@@ -65,7 +65,9 @@ void EarlyStopping::fields(Fields& f) {
 }
 
 void TrainingSpec::fields(Fields& f) {
-  f.field("epochs", epochs, {.doc = "passes over the training samples", .min = 1});
+  // Batches are counted in 64 bits: epochs times batches of the largest data set must fit.
+  f.field(
+      "epochs", epochs, {.doc = "passes over the training samples", .min = 1, .max = 100'000'000});
   f.field("max_steps", max_steps, {.doc = "end after so many optimizer steps", .min = 1});
   f.field("batch_size", batch_size, {.doc = "samples in a step", .min = 1});
   f.field("validation_batch_size",
