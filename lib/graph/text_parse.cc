@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <unordered_set>
 
 #include "graph/text.h"
 #include "graph/text_attr.h"
@@ -14,6 +15,7 @@ namespace halfstep::graph {
 namespace {
 
 constexpr std::int64_t k_most_ports = 65536;
+constexpr std::size_t k_most_named = 20;  ///< nodes of a cycle
 
 template <class E, std::size_t N>
 constexpr std::array<E, N> first_values() {
@@ -44,7 +46,7 @@ class Parser {
     }
     for (const RawKernel& kernel : raw_.no_kernel) add_no_kernel(kernel);
     for (const RawVariable& variable : raw_.variables) add_variable(variable);
-    infer_types(parsed_.graph);
+    infer_types(parsed_.graph, diagnostics_);
     for (std::size_t i = 0; i < sources_.size(); ++i) finish(static_cast<int>(i));
     for (const RawResult& result : raw_.results) add_result(result);
     check_cycles();
@@ -53,6 +55,7 @@ class Parser {
 
  private:
   void error(const Where& where, std::string message, std::string hint = {}) {
+    if (diagnostics_.problems().size() > k_most_problems) return;
     diagnostics_.error(where, std::move(message), std::move(hint));
   }
 
@@ -102,6 +105,7 @@ class Parser {
       error(raw.where, fmt::format("attribute '{}' is given twice", raw.name));
       return;
     }
+    if (diagnostics_.problems().size() > k_most_problems) return;
     const std::optional<AttrValue> value = read_attr(raw, node.def, diagnostics_);
     if (!value) return;
     if (node.def != nullptr && is_count(*node.def, raw.name)) {
@@ -165,7 +169,7 @@ class Parser {
   void add_variable(const RawVariable& raw) {
     Variable variable;
     variable.name = raw.name.name;
-    if (parsed_.graph.variable(variable.name) != nullptr) {
+    if (!variable_names_.insert(variable.name).second) {
       error(raw.name.where, fmt::format("a second variable '{}'", variable.name));
       return;
     }
@@ -277,6 +281,10 @@ class Parser {
         if (reached == open) {
           std::vector<std::string> names{graph.node(from).name};
           for (std::size_t i = path.size(); i-- > 0 && path[i].id != from;) {
+            if (names.size() == k_most_named) {
+              names.emplace_back("...");
+              break;
+            }
             names.push_back(graph.node(path[i].id).name);
           }
           names.push_back(graph.node(from).name);
@@ -295,6 +303,7 @@ class Parser {
   Diagnostics& diagnostics_;
   ParsedGraph parsed_;
   std::vector<const RawNode*> sources_;  ///< of each node of the graph
+  std::unordered_set<std::string> variable_names_;
 };
 
 }  // namespace

@@ -8,6 +8,9 @@ namespace halfstep::graph {
 namespace {
 
 constexpr int k_deepest_list = 4;
+constexpr std::size_t k_most_attrs = 1000;  ///< of a node
+/// Names, references and values in a text. Each takes some 200 bytes here and few in the text.
+constexpr std::size_t k_most_items = 2'000'000;
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -20,14 +23,20 @@ struct LineError {
   std::string message;
 };
 
-/// One line, read left to right.
+/// One line, read left to right. `room` is how many items may still be read.
 class Line {
  public:
-  Line(std::string_view text, std::string_view file, int number)
-      : text_(text), file_(file), number_(number) {}
+  Line(std::string_view text, std::string_view file, int number, std::size_t& room)
+      : text_(text), file_(file), number_(number), room_(room) {}
 
   Where where(std::size_t at) const {
     return {std::string(file_), number_, static_cast<int>(at) + 1, {}};
+  }
+  /// The place of an item that starts here.
+  Where item() {
+    if (room_ == 0) fail(fmt::format("a graph has at most {} names and values", k_most_items));
+    --room_;
+    return where(at());
   }
   std::size_t at() {
     skip();
@@ -52,7 +61,7 @@ class Line {
   }
 
   RawName name(std::string_view what) {
-    RawName result{{}, where(at())};
+    RawName result{{}, item()};
     if (at_ < text_.size() && text_[at_] == '"') {
       result.name = quoted();
       if (result.name.empty()) fail(fmt::format("{} is empty", what));
@@ -67,7 +76,7 @@ class Line {
 
   RawReference reference() {
     RawReference result;
-    result.where = where(at());
+    result.where = item();
     result.control = take('^');
     result.name = name("the name of a node").name;
     if (at_ < text_.size() && text_[at_] == ':') {
@@ -93,7 +102,7 @@ class Line {
 
   RawValue value(int depth = 0) {
     RawValue result;
-    result.where = where(at());
+    result.where = item();
     const std::size_t start = at_;
     if (start < text_.size() && text_[start] == '"') {
       result.kind = RawValue::Kind::text;
@@ -132,6 +141,7 @@ class Line {
     std::vector<RawAttr> result;
     expect('{', "before attributes");
     while (!take('}')) {
+      if (result.size() == k_most_attrs) fail(fmt::format("more than {} attributes", k_most_attrs));
       const RawName key = name("the name of an attribute");
       expect(':', fmt::format("after '{}'", key.name));
       result.push_back({key.name, value(), key.where});
@@ -188,6 +198,7 @@ class Line {
   std::string_view text_;
   std::string_view file_;
   int number_;
+  std::size_t& room_;
   std::size_t at_ = 0;
 };
 
@@ -269,9 +280,14 @@ void read_line(Line& line, RawGraph& graph) {
 
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics) {
   RawGraph graph;
+  std::size_t room = k_most_items;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
-    Line line(text.substr(0, end), file_name, number);
+    Line line(text.substr(0, end), file_name, number, room);
+    if (room == 0 || diagnostics.problems().size() >= k_most_problems) {
+      diagnostics.error(line.where(0), "this line and those that follow were not read");
+      break;
+    }
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     try {
       read_line(line, graph);

@@ -72,7 +72,11 @@ struct RawGraph {
   std::vector<RawResult> results;
 };
 
-/// Reads every line; a line with a mistake is reported and left out.
+/// A text with so many problems is no graph; no more of them are looked for.
+inline constexpr std::size_t k_most_problems = 1000;
+
+/// Reads every line; a line with a mistake is reported and left out. After k_most_problems of them,
+/// or two million names and values, the rest is left out with an error.
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics);
 
 /// True when a name can stand in the text without quotes.

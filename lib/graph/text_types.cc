@@ -1,12 +1,18 @@
 #include "graph/text_types.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include "graph/ports.h"
 
 namespace halfstep::graph {
 namespace {
+
+/// Beyond a few for each node: about 50 MB.
+constexpr std::int64_t k_most_extra_ports = 1 << 18;
 
 /// For each node: how many of its outputs are in use.
 std::vector<int> used_outputs(const Graph& graph) {
@@ -79,49 +85,69 @@ struct Slot {
   std::optional<DType> dtype;
 };
 
+constexpr int k_no_slot = -1;
+
 class Inference {
  public:
-  explicit Inference(Graph& graph) : graph_(graph), nodes_(static_cast<std::size_t>(graph.size())) {
+  Inference(Graph& graph, Diagnostics& diagnostics)
+      : graph_(graph), diagnostics_(diagnostics), nodes_(static_cast<std::size_t>(graph.size())) {
     const std::vector<int> used = used_outputs(graph);
     for (int id = 0; id < graph.size(); ++id) open(id, used[static_cast<std::size_t>(id)]);
     for (int id = 0; id < graph.size(); ++id) {
-      for (const Value& input : graph.node(id).inputs) {
-        if (input.valid()) facts(input.node).users.push_back(id);
-      }
-      if (graph.node(id).def == nullptr) continue;
-      for (int slot : facts(id).slots) collect_inputs(slots_[static_cast<std::size_t>(slot)]);
+      if (graph.node(id).def != nullptr) collect_inputs(id);
     }
     ask_consumers();
   }
 
+  /// Each slot has the dtype of its first input. Every dtype found is passed on to the slots that
+  /// wait for it, so the time is linear in the number of ports.
   void run() {
-    for (int id = 0; id < graph_.size(); ++id) queue_.push_back(id);
-    for (Slot& slot : slots_) {
-      if (slot.inputs.empty()) slot.dtype = slot.attr->default_dtype.value_or(DType::float32);
+    followers_.resize(slots_.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      for (const Value& input : slots_[i].inputs) {
+        const int producer = producer_of(input);
+        if (producer != k_no_slot) {
+          followers_[static_cast<std::size_t>(producer)].push_back(static_cast<int>(i));
+        } else if (known_dtype(input)) {
+          partly_known_.insert(static_cast<int>(i));
+        }
+      }
+      if (slots_[i].inputs.empty()) {
+        set(static_cast<int>(i), slots_[i].attr->default_dtype.value_or(DType::float32));
+      } else if (const std::optional<DType> first = dtype(slots_[i].inputs.front())) {
+        set(static_cast<int>(i), *first);
+      }
     }
     spread();
     // What is left hangs on a loop: take any typed input that is known, else the default.
-    while (Slot* slot = stuck()) {
-      settle(*slot);
+    for (int slot = stuck(); slot != k_no_slot; slot = stuck()) {
+      settle(slot);
       spread();
     }
     write_back();
   }
 
  private:
+  /// The slots of one type attribute of a node, which follow each other.
+  struct SlotRange {
+    const TypeAttr* attr = nullptr;
+    int first = k_no_slot;
+    int size = 0;
+  };
   struct Facts {
     std::vector<PortType> in;
     std::vector<PortType> out;
     std::vector<std::optional<DType>> asked;  ///< outputs of an op without def
-    std::vector<int> slots;
-    std::vector<int> users;
+    std::vector<SlotRange> slots;
   };
 
   Facts& facts(int id) { return nodes_[static_cast<std::size_t>(id)]; }
+  Slot& slot(int index) { return slots_[static_cast<std::size_t>(index)]; }
 
   void open(int id, int used) {
     Node& node = graph_.node(id);
     Facts& f = facts(id);
+    if (!take_room(node, used)) used = 1;
     if (node.def == nullptr) {
       open_unknown(node, f, used);
       return;
@@ -137,13 +163,48 @@ class Inference {
         if (node.attrs.find(type.name) == nullptr) node.attrs.set(type.name, std::vector<DType>{});
         size = static_cast<int>(node.attrs.get<std::vector<DType>>(type.name).size());
       }
+      f.slots.push_back({&type, static_cast<int>(slots_.size()), size});
       for (int i = 0; i < size; ++i) {
-        f.slots.push_back(static_cast<int>(slots_.size()));
         slots_.push_back({id, &type, type.is_list ? i : -1, {}, std::nullopt});
       }
     }
     f.in = input_port_types(*node.def, node.attrs);
     f.out = output_port_types(*node.def, node.attrs);
+  }
+
+  /// Ports that a node has by a count or by the number of an output in use: few letters of the text
+  /// make many of them. False, with an error, when the graph has too many; the counts then go.
+  bool take_room(Node& node, int used) {
+    constexpr std::int64_t k_free = 16;  // of each node
+    std::int64_t ports = used;
+    std::vector<std::string> counts;
+    for (const auto& entry : node.attrs) {
+      if (node.def == nullptr ||
+          (!sizes(node.def->inputs, entry.first) && !sizes(node.def->outputs, entry.first))) {
+        continue;
+      }
+      counts.push_back(entry.first);
+      ports += node.attrs.get<std::int64_t>(entry.first);
+    }
+    const std::int64_t taken = std::max<std::int64_t>(0, ports - k_free);
+    if (taken <= room_) {
+      room_ -= taken;
+      return true;
+    }
+    for (const std::string& attr : counts) node.attrs.erase(attr);
+    diagnostics_.error(node.origin.where,
+                       fmt::format("'{}' has {} ports; beyond {} a node, the nodes of a graph may "
+                                   "have {} in all",
+                                   node.name,
+                                   ports,
+                                   k_free,
+                                   k_most_extra_ports));
+    return false;
+  }
+
+  static bool sizes(const std::vector<Port>& ports, std::string_view attr) {
+    return std::any_of(
+        ports.begin(), ports.end(), [&](const Port& port) { return port.count_attr == attr; });
   }
 
   /// A function may say its output types by an attribute Tout.
@@ -156,12 +217,13 @@ class Inference {
     std::copy(dtypes->begin(), dtypes->end(), f.asked.begin());
   }
 
-  void collect_inputs(Slot& slot) {
-    const Node& node = graph_.node(slot.node);
-    const std::vector<PortType>& in = facts(slot.node).in;
+  void collect_inputs(int id) {
+    const Node& node = graph_.node(id);
+    const std::vector<PortType>& in = facts(id).in;
     for (std::size_t i = 0; i < std::min(in.size(), node.inputs.size()); ++i) {
-      if (in[i].attr == slot.attr->name && in[i].index == slot.index && node.inputs[i].valid()) {
-        slot.inputs.push_back(node.inputs[i]);
+      const int typed_by = slot_of(id, in[i]);
+      if (typed_by != k_no_slot && node.inputs[i].valid()) {
+        slot(typed_by).inputs.push_back(node.inputs[i]);
       }
     }
   }
@@ -177,85 +239,96 @@ class Inference {
         std::vector<std::optional<DType>>& asked = facts(from.node).asked;
         const auto port = static_cast<std::size_t>(from.port);
         if (port >= asked.size() || asked[port]) continue;
-        if (slot_of(id, in[i]) == nullptr) asked[port] = dtype_of(in[i], node.attrs);
+        if (slot_of(id, in[i]) == k_no_slot) asked[port] = dtype_of(in[i], node.attrs);
       }
     }
   }
 
-  Slot* slot_of(int id, const PortType& port) {
-    for (int index : facts(id).slots) {
-      Slot& slot = slots_[static_cast<std::size_t>(index)];
-      if (slot.attr->name == port.attr && slot.index == port.index) return &slot;
+  /// The slot that types a port of a node, or k_no_slot.
+  int slot_of(int id, const PortType& port) {
+    for (const SlotRange& range : facts(id).slots) {
+      if (range.attr->name != port.attr) continue;
+      const int index = range.attr->is_list ? port.index : 0;
+      return index >= 0 && index < range.size ? range.first + index : k_no_slot;
     }
-    return nullptr;
+    return k_no_slot;
   }
 
-  std::optional<DType> dtype(Value value) {
+  /// The slot that types a value, or k_no_slot.
+  int producer_of(Value value) {
+    const std::vector<PortType>& out = facts(value.node).out;
     const auto port = static_cast<std::size_t>(value.port);
-    Facts& f = facts(value.node);
+    return port < out.size() ? slot_of(value.node, out[port]) : k_no_slot;
+  }
+
+  /// The dtype of a value that no slot types; nothing when an attribute for it is missing.
+  std::optional<DType> known_dtype(Value value) {
+    const auto port = static_cast<std::size_t>(value.port);
+    const Facts& f = facts(value.node);
     const Node& node = graph_.node(value.node);
     if (node.def == nullptr) {
       return port < f.asked.size() ? f.asked[port].value_or(DType::float32) : DType::float32;
     }
     if (port >= f.out.size()) return DType::float32;
-    const Slot* slot = slot_of(value.node, f.out[port]);
-    return slot != nullptr ? slot->dtype : dtype_of(f.out[port], node.attrs);
+    return dtype_of(f.out[port], node.attrs);
   }
 
-  void set(Slot& slot, DType dtype) {
-    slot.dtype = dtype;
-    for (int user : facts(slot.node).users) queue_.push_back(user);
+  std::optional<DType> dtype(Value value) {
+    const int producer = producer_of(value);
+    return producer != k_no_slot ? slot(producer).dtype : known_dtype(value);
+  }
+
+  void set(int index, DType dtype) {
+    slot(index).dtype = dtype;
+    queue_.push_back(index);
   }
 
   void spread() {
     while (!queue_.empty()) {
-      const int id = queue_.front();
+      const int from = queue_.front();
       queue_.pop_front();
-      for (int index : facts(id).slots) {
-        Slot& slot = slots_[static_cast<std::size_t>(index)];
-        if (slot.dtype) continue;
-        if (const std::optional<DType> first = dtype(slot.inputs.front())) set(slot, *first);
+      for (const int index : followers_[static_cast<std::size_t>(from)]) {
+        if (slot(index).dtype) continue;
+        partly_known_.insert(index);
+        if (producer_of(slot(index).inputs.front()) == from) set(index, *slot(from).dtype);
       }
     }
   }
 
-  Slot* stuck() {
-    for (Slot& slot : slots_) {
-      if (slot.dtype) continue;
-      for (const Value& input : slot.inputs) {
-        if (dtype(input)) return &slot;
-      }
+  /// The first slot without dtype that has an input with one, else the first without dtype.
+  int stuck() {
+    while (!partly_known_.empty()) {
+      const int index = *partly_known_.begin();
+      if (!slot(index).dtype) return index;
+      partly_known_.erase(partly_known_.begin());
     }
-    for (Slot& slot : slots_) {
-      if (!slot.dtype) return &slot;
-    }
-    return nullptr;
+    while (first_open_ < slots_.size() && slots_[first_open_].dtype) ++first_open_;
+    return first_open_ < slots_.size() ? static_cast<int>(first_open_) : k_no_slot;
   }
 
-  void settle(Slot& slot) {
-    for (const Value& input : slot.inputs) {
+  void settle(int index) {
+    for (const Value& input : slot(index).inputs) {
       if (const std::optional<DType> known = dtype(input)) {
-        set(slot, *known);
+        set(index, *known);
         return;
       }
     }
-    set(slot, slot.attr->default_dtype.value_or(DType::float32));
+    set(index, slot(index).attr->default_dtype.value_or(DType::float32));
   }
 
   void write_back() {
-    for (const Slot& slot : slots_) {
-      Attrs& attrs = graph_.node(slot.node).attrs;
-      if (slot.index < 0) {
-        attrs.set(slot.attr->name, *slot.dtype);
-      } else {
-        auto list = attrs.get<std::vector<DType>>(slot.attr->name);
-        list[static_cast<std::size_t>(slot.index)] = *slot.dtype;
-        attrs.set(slot.attr->name, std::move(list));
-      }
-    }
     for (int id = 0; id < graph_.size(); ++id) {
       Node& node = graph_.node(id);
-      Facts& f = facts(id);
+      const Facts& f = facts(id);
+      for (const SlotRange& range : f.slots) {
+        if (!range.attr->is_list) {
+          node.attrs.set(range.attr->name, *slot(range.first).dtype);
+          continue;
+        }
+        std::vector<DType> list;
+        for (int i = 0; i < range.size; ++i) list.push_back(*slot(range.first + i).dtype);
+        node.attrs.set(range.attr->name, std::move(list));
+      }
       if (node.def == nullptr) {
         for (const auto& asked : f.asked)
           node.outputs.push_back({asked.value_or(DType::float32), Shape{}});
@@ -268,13 +341,18 @@ class Inference {
   }
 
   Graph& graph_;
+  Diagnostics& diagnostics_;
   std::vector<Facts> nodes_;
   std::vector<Slot> slots_;
-  std::deque<int> queue_;
+  std::vector<std::vector<int>> followers_;  ///< of each slot: slots with an input that it types
+  std::set<int> partly_known_;               ///< slots with an input whose dtype is known
+  std::size_t first_open_ = 0;               ///< no slot before it is without dtype
+  std::deque<int> queue_;                    ///< slots whose dtype is to be passed on
+  std::int64_t room_ = k_most_extra_ports;
 };
 
 }  // namespace
 
-void infer_types(Graph& graph) { Inference(graph).run(); }
+void infer_types(Graph& graph, Diagnostics& diagnostics) { Inference(graph, diagnostics).run(); }
 
 }  // namespace halfstep::graph
