@@ -99,6 +99,8 @@ fetch_file() {
   local folder="$1" file="$2" kind="$3" want="$4"
   shift 4
   local partial="$folder/$file.partial" url resumed status
+  # Only a file of our own is gone on with; nothing is written through a link.
+  if [[ -L "$partial" ]]; then rm -f -- "$partial"; fi
   for url in "$@"; do
     say "  $file from $url"
     while true; do
@@ -137,11 +139,13 @@ unpack() {
     *.zip)
       command -v unzip >/dev/null || fail "unzip is not installed (apt-get install unzip)"
       for member in "${members[@]}"; do
+        rm -f -- "$folder/$member.partial"
         unzip -p "$folder/$file" "gzip/$member" >"$folder/$member.partial" || return 1
         mv -f -- "$folder/$member.partial" "$folder/$member" || return 1
       done
       ;;
   esac
+  rm -f -- "$folder/SHA256SUMS.partial"
   (cd "$folder" && sha256sum -- "${members[@]}") >"$folder/SHA256SUMS.partial" || return 1
   mv -f -- "$folder/SHA256SUMS.partial" "$folder/SHA256SUMS" || return 1
   rm -f -- "$folder/$file"

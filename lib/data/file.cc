@@ -67,8 +67,10 @@ std::vector<std::byte> read_file(const std::string& path) {
 }
 
 OutputFile::OutputFile(const std::string& path)
-    : path_(path), partial_(path + ".partial"), descriptor_(-1) {
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    : path_(path), partial_(fmt::format("{}.{}.partial", path, ::getpid())), descriptor_(-1) {
+  // What a killed process of the same number left goes; a link is not written through.
+  ::unlink(partial_.c_str());
+  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw file_error(path, "cannot be written: {}", reason());
 }
 

@@ -46,8 +46,8 @@ class InputFile {
 /// All bytes of a regular file. Errors: as InputFile.
 std::vector<std::byte> read_file(const std::string& path);
 
-/// Writes to a neighbour `path.partial` that takes the place of `path` on commit and goes away
-/// otherwise, so that `path` is never half written.
+/// Writes to a neighbour `path.<process>.partial` that takes the place of `path` on commit and goes
+/// away otherwise, so that `path` is never half written. Links are not written through.
 class OutputFile {
  public:
   /// Errors: UserError(data) when it cannot be created.

@@ -32,7 +32,8 @@ bool ends_in_gz(const std::string& path) { return path.ends_with(".gz"); }
 /// The bytes of an IDX file in sequence, compressed or not.
 class Source {
  public:
-  Source(std::span<const std::byte> bytes, const std::string& path) : plain_(bytes), path_(path) {
+  Source(std::span<const std::byte> bytes, const std::string& path)
+      : all_(bytes), plain_(bytes), path_(path) {
     if (is_gzip(bytes)) inflater_.emplace(bytes, Wrapper::gzip, path);
   }
 
@@ -44,9 +45,9 @@ class Source {
     return n;
   }
 
-  /// Bytes that can still follow, at most.
-  std::uint64_t most_left() const {
-    return inflater_ ? plain_.size() * k_largest_expansion : plain_.size();
+  /// Whether memory may be taken for the `bytes` bytes from the start of the file on.
+  bool may_hold(std::uint64_t bytes) const {
+    return inflater_ ? data::may_hold(all_, Wrapper::gzip, path_, bytes) : bytes <= all_.size();
   }
 
   void read_all(std::span<std::byte> out, std::string_view what) {
@@ -58,7 +59,8 @@ class Source {
   }
 
  private:
-  std::span<const std::byte> plain_;
+  std::span<const std::byte> all_;
+  std::span<const std::byte> plain_;  ///< not yet read
   const std::string& path_;
   std::optional<Inflater> inflater_;
 };
@@ -122,7 +124,7 @@ Tensor read_idx(const std::string& path) {
   }
   const std::span<const std::int64_t> dims(extents.data(), rank);
   const std::optional<std::uint64_t> stored_bytes = byte_count(dims, type->bytes);
-  if (!stored_bytes || *stored_bytes > source.most_left()) {
+  if (!stored_bytes || !source.may_hold(magic.size() + 4 * rank + *stored_bytes)) {
     throw file_error(
         path,
         "is too short for what its header says ({} elements of {} bytes): the file has "

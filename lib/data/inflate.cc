@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <vector>
 
 #include "data/file.h"
 #include "data/window_bits.h"
@@ -10,6 +11,24 @@ namespace halfstep::data {
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
+bool may_hold(std::span<const std::byte> input,
+              Wrapper wrapper,
+              const std::string& file,
+              std::uint64_t bytes) {
+  constexpr std::uint64_t k_largest_expansion = 1032;  // 258 bytes out of 2 bits
+  constexpr std::uint64_t k_much = std::uint64_t{64} << 20U;
+  if (bytes / k_largest_expansion > input.size()) return false;
+  if (bytes <= k_much) return true;
+  Inflater inflater(input, wrapper, file);
+  std::vector<std::byte> piece(std::size_t{1} << 18U);
+  for (std::uint64_t left = bytes; left > 0;) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+    if (inflater.read(std::span(piece).first(wanted)) < wanted) return false;
+    left -= wanted;
+  }
+  return true;
 }
 
 struct Inflater::State {

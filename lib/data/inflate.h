@@ -2,6 +2,7 @@
 // Decompression piece by piece, so that the reader decides how much memory it is worth.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,11 +12,17 @@ namespace halfstep::data {
 /// The wrappers of a deflate stream: none (zip), zlib's (PNG), gzip's.
 enum class Wrapper { none, zlib, gzip };
 
-/// No deflate stream grows by more: 258 bytes out of 2 bits.
-constexpr std::uint64_t k_largest_expansion = 1032;
-
 /// Whether data starts like a gzip file.
 bool is_gzip(std::span<const std::byte> bytes);
+
+/// Whether `input` can be expected to inflate to at least `bytes` bytes, so that memory may be
+/// taken for them: no deflate stream grows by more than its limit, and where that would be much
+/// memory, the stream is inflated once and nothing kept. `file` is named in errors. Errors:
+/// UserError(data) when the stream is damaged or cut off.
+bool may_hold(std::span<const std::byte> input,
+              Wrapper wrapper,
+              const std::string& file,
+              std::uint64_t bytes);
 
 /// One compressed stream held in memory; for gzip also several, one after the other.
 class Inflater {

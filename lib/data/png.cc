@@ -158,7 +158,7 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
 
   const std::size_t row_bytes = header.row_bytes();
   const std::uint64_t all_bytes = (1 + row_bytes) * static_cast<std::uint64_t>(header.height);
-  if (all_bytes / k_largest_expansion > compressed.size()) {
+  if (!may_hold(compressed, Wrapper::zlib, path, all_bytes)) {
     throw file_error(path, "has too little data for {} x {} pixels", header.width, header.height);
   }
   Inflater inflater(compressed, Wrapper::zlib, path);

@@ -38,6 +38,8 @@ json parse_header(const std::string& path, const std::string& text) {
     return json::parse(text, watch);
   } catch (const json::parse_error& error) {
     throw file_error(path, "has a header that is not JSON (byte {})", error.byte);
+  } catch (const json::out_of_range&) {
+    throw file_error(path, "has a number in its header that no double can hold");
   }
 }
 

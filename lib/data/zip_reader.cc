@@ -168,7 +168,10 @@ std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
   std::string local_name(name_bytes, '\0');
   file_.read(entry.header_offset + local.size(), std::as_writable_bytes(std::span(local_name)));
   if (local_name != entry.name) throw damaged();
-  const bool possible = entry.deflated ? entry.size / k_largest_expansion <= entry.stored_size
+  std::vector<std::byte> content(entry.stored_size);
+  file_.read(start, content);
+  const std::string what = fmt::format("{}: entry '{}'", path(), entry.name);
+  const bool possible = entry.deflated ? may_hold(content, Wrapper::none, what, entry.size)
                                        : entry.size == entry.stored_size;
   if (!possible) {
     throw file_error(path(),
@@ -178,12 +181,10 @@ std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
                      entry.stored_size);
   }
 
-  std::vector<std::byte> content(entry.stored_size);
-  file_.read(start, content);
   if (entry.deflated) {
     const std::vector<std::byte> stored = std::move(content);
     content = std::vector<std::byte>(entry.size);
-    Inflater inflater(stored, Wrapper::none, fmt::format("{}: entry '{}'", path(), entry.name));
+    Inflater inflater(stored, Wrapper::none, what);
     std::byte extra{};
     const std::size_t got = inflater.read(content);
     if (got < content.size() || inflater.read({&extra, 1}) > 0) {

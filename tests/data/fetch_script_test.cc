@@ -74,6 +74,15 @@ TEST_CASE("fetch script: a file with another checksum is not kept, and a part is
   CHECK(contains(absent.output, "could not be had"));
   CHECK(read_file(folder.file("d/mnist/" + first + ".partial")) == bytes("the first half"));
 
+  // A link in place of the part is not followed.
+  const Bytes precious = bytes("what it points to");
+  write_bytes(folder.file("precious"), precious);
+  const std::string part = folder.file("d/mnist/" + first + ".partial");
+  std::filesystem::remove(part);
+  std::filesystem::create_symlink(folder.file("precious"), part);
+  CHECK(fetch(common + "mirror' mnist").status == 1);
+  CHECK(read_file(folder.file("precious")) == precious);
+
   const Outcome missing = fetch(fmt::format("--dir '{}/d' --verify mnist", folder.path()));
   CHECK(missing.status == 1);
   CHECK(contains(missing.output, first + " is missing"));

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/system.h"
 #include "data/deflate.h"
 #include "files.h"
 
@@ -155,7 +156,37 @@ TEST_CASE("idx: a file that cannot be written leaves the old one as it was") {
     unfinished.write("half of it");
   }
   CHECK(read_file(path) == k_small);
-  CHECK(!std::filesystem::exists(path + ".partial"));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("output file: nothing is written through a link that has the temporary name") {
+  const TempFolder folder;
+  const std::string path = folder.file("t");
+  write_bytes(folder.file("precious"), k_small);
+  const std::string partial = fmt::format("{}.{}.partial", path, getpid());
+  std::filesystem::create_symlink(folder.file("precious"), partial);
+  OutputFile file(path);
+  file.write("new");
+  file.commit();
+  CHECK(read_file(folder.file("precious")) == k_small);
+  CHECK(read_file(path) == bytes("new"));
+  CHECK(std::filesystem::symlink_status(path).type() == std::filesystem::file_type::regular);
+}
+
+TEST_CASE("idx: memory is taken for what a compressed file holds, not for what its header says") {
+  const TempFolder folder;
+  // Two GiB said, 200 MB of zeros there: not more than the limit of the compression allows.
+  Bytes content = bytes({0, 0, 8, 1, 0x7F, 0xFF, 0xFF, 0xFF});
+  content.resize(200'000'000);
+  Bytes file = deflate(content, Wrapper::gzip);
+  content = {};
+  // Padding makes it large enough for the limit.
+  file.resize(3'000'000);
+  write_bytes(folder.file("t.gz"), file);
+  const std::uint64_t before = peak_rss_bytes();
+  CHECK(
+      contains(error_of([&] { read_idx(folder.file("t.gz")); }), "too short for what its header"));
+  CHECK(peak_rss_bytes() - before < 64U << 20U);
 }
 
 }  // namespace
