@@ -30,8 +30,12 @@ void DataSpec::fields(Fields& f) {
               "processor to it, else 0",
        .min = 0,
        .max = 1024});
-  f.field("train_samples", train_samples, {.doc = "of synthetic data", .min = 1});
-  f.field("test_samples", test_samples, {.doc = "of synthetic data", .min = 1});
+  constexpr double k_most_samples = 1e9;
+  f.field("train_samples",
+          train_samples,
+          {.doc = "of synthetic data", .min = 1, .max = k_most_samples});
+  f.field(
+      "test_samples", test_samples, {.doc = "of synthetic data", .min = 1, .max = k_most_samples});
 }
 
 }  // namespace halfstep::config

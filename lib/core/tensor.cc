@@ -43,6 +43,14 @@ std::byte* allocate_zeroed(std::size_t bytes) {
   const bool large = bytes >= 2 * k_large_page_bytes;
   const std::size_t alignment = large ? k_large_page_bytes : AlignedBuffer::k_alignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  // The system promises memory that it does not have, and kills a process that writes to it.
+  constexpr std::size_t k_much = std::size_t{1} << 30U;
+  const std::uint64_t available = bytes < k_much ? bytes : available_memory_bytes();
+  if (bytes > available) {
+    throw UserError(ErrorKind::memory,
+                    {},
+                    fmt::format("cannot allocate {} bytes, {} are available", bytes, available));
+  }
   // Rounding up may have wrapped around to nothing.
   void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (memory == nullptr) {

@@ -11,6 +11,7 @@
 
 #include "core/dispatch.h"
 #include "core/error.h"
+#include "core/system.h"
 
 namespace halfstep {
 namespace {
@@ -60,6 +61,13 @@ TEST_CASE("tensor: moving keeps the address") {
   const Tensor moved = std::move(tensor);
   CHECK(moved.view().data == address);
   CHECK(moved.as<float>()[1] == 2);
+}
+
+TEST_CASE(
+    "tensor: memory that the system would promise and not have is refused before it is used") {
+  const auto available = static_cast<std::int64_t>(available_memory_bytes());
+  if (available < std::int64_t{1} << 30) return;
+  CHECK_THROWS_AS(Tensor(DType::uint8, Shape{available + (available >> 3)}), UserError);
 }
 
 TEST_CASE("tensor: memory that cannot be had is the user's error") {
