@@ -41,7 +41,9 @@ class Descriptor {
 void write_file_atomically(const std::string& path, std::string_view text) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   try {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+    // What a killed process of the same number left goes; a link is not written through.
+    ::unlink(temporary.c_str());
+    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
     if (file.get() < 0) fail(path, "create");
     for (std::string_view rest = text; !rest.empty();) {
       const ssize_t written = ::write(file.get(), rest.data(), rest.size());
