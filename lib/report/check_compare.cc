@@ -39,15 +39,15 @@ std::map<std::string, Tally> tally(const Json& report) {
 }
 
 void check_runs(const Json& report, const std::set<std::string>& policies, Found& found) {
-  const Json& seeds = report.at("seeds");
+  std::set<std::int64_t> seeds;
+  for (const Json& seed : report.at("seeds")) seeds.insert(seed.get<std::int64_t>());
   for (std::size_t i = 0; i < report.at("runs").size(); ++i) {
     const Json& run = report.at("runs")[i];
     const std::string path = fmt::format("runs[{}]", i);
     if (!policies.contains(run.at("policy"))) {
       found.push_back({path + ".policy", "is none of the policies"});
     }
-    if (report.at("paired") == true &&
-        std::find(seeds.begin(), seeds.end(), run.at("seed")) == seeds.end()) {
+    if (report.at("paired") == true && !seeds.contains(run.at("seed").get<std::int64_t>())) {
       found.push_back({path + ".seed", "is none of the seeds"});
     }
     check_history(run.at("history"), path + ".history", found);

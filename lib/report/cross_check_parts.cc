@@ -41,7 +41,7 @@ void check_step_time(const Json& time, const std::string& path, std::vector<Viol
 }
 
 bool agrees(const Json& a, const Json& b, std::size_t terms) {
-  constexpr double k_digit = 1e-8;  // nine significant digits, and sums that cancel
+  constexpr double k_digit = 1e-8;  // for sums that cancel, in whatever order they are taken
   if (!a.is_number() || !b.is_number()) return a == b;
   const double x = a.get<double>(), y = b.get<double>();
   const double size = std::max({1.0, std::abs(x), std::abs(y)});

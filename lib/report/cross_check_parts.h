@@ -14,8 +14,8 @@ void check_history(const Json& history, const std::string& path, std::vector<Vio
 /// Percentiles rise; there are times exactly where steps were counted.
 void check_step_time(const Json& time, const std::string& path, std::vector<Violation>& found);
 
-/// Whether two numbers are the same but for the nine digits they are written with; sums of `terms`
-/// numbers may be off by so many of them. Null is the same as null.
+/// Whether two numbers are the same but for rounding, 1e-8 of their size for each of `terms`
+/// numbers that are summed. Null is the same as null.
 bool agrees(const Json& a, const Json& b, std::size_t terms = 1);
 
 /// The ends of an interval are in order; null is fine.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <unordered_map>
 
 #include "report/cross_check_parts.h"
 
@@ -46,42 +47,53 @@ void check_exit_code(const Json& report, Found& found) {
   }
 }
 
-/// What a path such as "history.loss[2]" leads to; keys may hold dots and brackets themselves.
-const Json* resolve(const Json& json, std::string_view path) {
-  if (path.empty()) return &json;
-  if (json.is_array()) {
-    const std::size_t close = path.find(']');
-    if (path.front() != '[' || close == std::string_view::npos || close == 1) return nullptr;
-    std::size_t index = 0;
-    for (char c : path.substr(1, close - 1)) {
-      if (c < '0' || c > '9' || index > json.size()) return nullptr;
-      index = index * 10 + static_cast<std::size_t>(c - '0');
+/// Finds what each of some paths such as "history.loss[2]" leads to, in one walk over the report.
+class PathFinder {
+ public:
+  /// Paths are the keys of `paths`.
+  explicit PathFinder(const Json& paths) {
+    for (const auto& [path, kind] : paths.items()) found_.emplace(path, nullptr);
+  }
+
+  void walk(const Json& json) {
+    // Keys may hold dots and brackets themselves; of two ways to write a path, the first counts.
+    const auto it = found_.find(path_);
+    if (it != found_.end() && it->second == nullptr) it->second = &json;
+    const std::size_t size = path_.size();
+    if (json.is_object()) {
+      for (const auto& [key, value] : json.items()) {
+        path_ += (path_.empty() ? "" : ".") + key;
+        walk(value);
+        path_.resize(size);
+      }
+    } else if (json.is_array()) {
+      for (std::size_t i = 0; i < json.size(); ++i) {
+        path_ += fmt::format("[{}]", i);
+        walk(json[i]);
+        path_.resize(size);
+      }
     }
-    if (index >= json.size()) return nullptr;
-    path.remove_prefix(close + 1);
-    if (path.starts_with('.')) path.remove_prefix(1);
-    return resolve(json[index], path);
   }
-  if (!json.is_object()) return nullptr;
-  for (const auto& [key, value] : json.items()) {
-    if (!path.starts_with(key)) continue;
-    std::string_view rest = path.substr(key.size());
-    if (!rest.empty() && rest.front() != '.' && rest.front() != '[') continue;
-    if (rest.starts_with('.')) rest.remove_prefix(1);
-    if (const Json* target = resolve(value, rest)) return target;
-  }
-  return nullptr;
-}
+
+  /// nullptr when the path leads nowhere.
+  const Json* at(const std::string& path) const { return found_.at(path); }
+
+ private:
+  std::unordered_map<std::string, const Json*> found_;
+  std::string path_;
+};
 
 void check_nonfinite(const Json& report, Found& found) {
-  if (!report.contains("nonfinite")) return;
+  if (!report.contains("nonfinite") || report.at("nonfinite").empty()) return;
+  PathFinder finder(report.at("nonfinite"));
+  finder.walk(report);
   for (const auto& [path, kind] : report.at("nonfinite").items()) {
-    const Json* target = resolve(report, path);
+    const Json* target = finder.at(path);
     const std::string place = "nonfinite." + path;
     if (target == nullptr) {
       found.push_back({place, "leads nowhere in this report"});
     } else if (!target->is_null()) {
-      found.push_back({place, fmt::format("is {} there and must be null", target->dump())});
+      found.push_back({place, fmt::format("is {} there and must be null", shown(*target))});
     }
   }
 }

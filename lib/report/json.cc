@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 
 namespace halfstep::report {
 namespace {
@@ -28,12 +27,16 @@ void collect(Json& json, const std::string& path, Json& found) {
 
 }  // namespace
 
-Json number(double value) {
-  if (!std::isfinite(value)) return value;
-  return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr);
-}
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+std::string shown(const Json& value) {
+  constexpr std::size_t k_most = 60;
+  std::string text = value.is_structured()
+                         ? fmt::format("{} of {}", value.type_name(), value.size())
+                         : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > k_most) text = utf8(text.substr(0, k_most)) + "...";
+  return text;
+}
 
 std::string utf8(std::string_view text) {
   const Json json = std::string(text);

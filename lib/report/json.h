@@ -10,9 +10,12 @@ namespace halfstep::report {
 
 using Json = nlohmann::ordered_json;
 
-/// A number with nine significant digits: what a float holds, without its binary tail.
-Json number(double value);
+/// The value itself, or null. dump() writes the shortest decimal that reads back as the same
+/// double, so a float32 shows its whole value: 0.1f is 0.10000000149011612.
 Json number(const std::optional<double>& value);
+
+/// A value short enough for a message.
+std::string shown(const Json& value);
 
 /// The text with bytes that are not UTF-8 replaced.
 std::string utf8(std::string_view text);

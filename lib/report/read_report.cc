@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t k_most_bytes = std::size_t{256} << 20;
 constexpr int k_most_depth = 200;
+/// A value takes some 100 bytes of memory and as few as two of the file.
+constexpr std::size_t k_most_values = 8'000'000;
+constexpr std::size_t k_most_comparisons = 1'000'000'000;  ///< of keys
 
 [[noreturn]] void fail(const std::string& path, const std::string& why, int line = 0, int col = 0) {
   throw UserError(ErrorKind::data, {path, line, col, ""}, why);
@@ -50,13 +53,22 @@ class Guard {
 
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= k_most_depth) {
-        fail(path_, fmt::format("is nested more than {} levels deep", k_most_depth));
-      }
+    const bool begins = event == Event::object_start || event == Event::array_start;
+    if ((begins || event == Event::value) && ++values_ > k_most_values) {
+      fail(path_, fmt::format("has more than {} values, so it is no report", k_most_values));
+    }
+    if (begins && depth >= k_most_depth) {
+      fail(path_, fmt::format("is nested more than {} levels deep", k_most_depth));
     }
     if (event == Event::object_start) objects_.emplace_back();
     if (event == Event::object_end) objects_.pop_back();
+    if (event == Event::key) {
+      // The parser compares each key with those before it.
+      comparisons_ += objects_.back().seen.size();
+      if (comparisons_ > k_most_comparisons) {
+        fail(path_, "has objects with too many members, so it is no report");
+      }
+    }
     if (event == Event::key && !objects_.back().seen.insert(parsed.get<std::string>()).second) {
       std::string place;
       for (std::size_t i = 0; i + 1 < objects_.size(); ++i) place += objects_[i].key + ".";
@@ -74,6 +86,8 @@ class Guard {
 
   std::string path_;
   std::vector<Object> objects_;
+  std::size_t values_ = 0;
+  std::size_t comparisons_ = 0;
 };
 
 /// "line 3, column 7: syntax error ..." without the library's own prefix.

@@ -15,15 +15,8 @@ namespace {
 
 using Found = std::vector<Violation>;
 
-/// A value short enough for a message.
-std::string shown(const Json& value) {
-  constexpr std::size_t k_most = 60;
-  std::string text = value.is_structured()
-                         ? fmt::format("{} of {}", value.type_name(), value.size())
-                         : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > k_most) text = utf8(text.substr(0, k_most)) + "...";
-  return text;
-}
+/// A document with so many is no report; no more of them are looked for.
+constexpr std::size_t k_most_violations = 1000;
 
 /// Whether a number is whole and fits 64 bits: the checks that follow count with it.
 bool is_integral(const Json& value) {
@@ -70,6 +63,7 @@ class Checker {
   explicit Checker(Found& found) : found_(found) {}
 
   void check(const Json& value, const Json& schema, const std::string& path) {
+    if (found_.size() >= k_most_violations) return;
     if (schema.is_boolean()) {
       if (!schema.get<bool>()) found_.push_back({path, "must not be here"});
       return;

@@ -15,17 +15,25 @@ namespace {
 constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double k_inf = std::numeric_limits<double>::infinity();
 
-TEST_CASE("number: nine significant digits, which is what a float holds") {
-  CHECK(number(0.1F).dump() == "0.100000001");
-  CHECK(number(1.0 / 3).dump() == "0.333333333");
-  CHECK(number(123456789.123).dump() == "123456789.0");
+TEST_CASE("number: what is written reads back as exactly the value that was used") {
+  CHECK(number(0.1).dump() == "0.1");
+  CHECK(number(0.1F).dump() == "0.10000000149011612");
+  CHECK(number(1.0 / 3).dump() == "0.3333333333333333");
   CHECK(number(-2.5e-300).dump() == "-2.5e-300");
+  CHECK(number(32768).dump() == "32768.0");
   CHECK(number(std::optional<double>{}).is_null());
   CHECK(number(std::optional<double>{0.5}) == 0.5);
-  // Every float comes back as itself.
-  for (float value = 1.0e-30F; value < 1.0e30F; value *= 1.37F) {
-    CHECK(static_cast<float>(number(value).get<double>()) == value);
+  const auto comes_back = [](double value) {
+    const Json read = Json::parse(dump(Json{{"value", number(value)}}));
+    return read.at("value").get<double>() == value;
+  };
+  // A loss scale is a power of two: 2^40 has 13 digits.
+  for (int exponent = -149; exponent < 128; ++exponent) {
+    CAPTURE(exponent);
+    CHECK(comes_back(std::ldexp(1.0, exponent)));
   }
+  for (float value = 1.0e-30F; value < 1.0e30F; value *= 1.37F) CHECK(comes_back(value));
+  for (double value = 1.0e-300; value < 1.0e300; value *= 1.37) CHECK(comes_back(value));
 }
 
 TEST_CASE("number: a report names every number that is not finite and never writes one") {

@@ -1,0 +1,172 @@
+// Random damage to reports: they are read, or refused with a message, in bounded memory and time.
+
+#include "support/damage.h"
+
+#include <chrono>
+
+#include "core/files.h"
+#include "precision/graph_report.h"
+#include "report/cross_checks.h"
+#include "report/diff.h"
+#include "report/export/exporter.h"
+#include "report/show.h"
+#include "report/train_report.h"
+#include "report/validate.h"
+#include "train/lab.h"
+
+namespace halfstep::report {
+namespace {
+
+using namespace std::string_view_literals;
+
+Json whole_report() {
+  train::TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16}";
+  train::Run run(tiny.spec());
+  const train::TrainResult result = run.finish();
+  RunInfo info;
+  info.started_at = "2026-01-31T12:00:00Z";
+  info.id = "0123456789ab";
+  info.directory = "run";
+  return train_report(run.session(), result, info, false);
+}
+
+/// What the commands do with a report that is valid.
+void use(const Json& report) {
+  show(report);
+  for (const Exporter* exporter : export_table()) {
+    if (exporter->accepts(report)) export_report(report, *exporter, "--format");
+  }
+  if (report.at("kind") == "train") show_diff(diff(report, report), "a", "b");
+}
+
+TEST_CASE("damage: the text of reports") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("report.json");
+  const std::string graph = precision::to_json(
+      precision::explain_graph("x = Const\ny = Relu(x)\nz = MatMul(y, y)\n", "g.txt", {}));
+  constexpr std::array k_tokens{"{"sv,
+                                "}"sv,
+                                "["sv,
+                                "]"sv,
+                                "\""sv,
+                                ","sv,
+                                ":"sv,
+                                "null"sv,
+                                "1e999"sv,
+                                "-1"sv,
+                                "9223372036854775807"sv,
+                                "1e300"sv,
+                                "\"kind\": "sv,
+                                "\\ud800"sv};
+  for (const std::string& valid : {dump(whole_report()), graph}) {
+    const test::DamageOutcome outcome =
+        test::read_damaged(valid, k_tokens, 150, [&](const std::string& text) {
+          write_file_atomically(path, text);
+          use(read_valid_report(path));
+        });
+    CHECK(outcome.refused > 0);
+  }
+}
+
+TEST_CASE("damage: the values of reports") {
+  const Json valid = whole_report();
+  REQUIRE(validate(valid) == std::vector<Violation>{});
+  std::vector<std::string> places;
+  const Json flat = valid.flatten();
+  for (const auto& [place, value] : flat.items()) places.push_back(place);
+  const std::vector<Json> values{nullptr,
+                                 true,
+                                 0,
+                                 -1,
+                                 1,
+                                 0.5,
+                                 1e300,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 "",
+                                 "nan",
+                                 "\x1b[2J",
+                                 Json::array(),
+                                 Json::object(),
+                                 Json::array({1, 2, 3}),
+                                 Json{{"a", 1}}};
+  std::mt19937 random(20261123);
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 500; ++round) {
+    Json report = valid;
+    const std::string& place = places[random() % places.size()];
+    const Json& value = values[random() % values.size()];
+    CAPTURE(place);
+    CAPTURE(value.dump());
+    try {
+      report[Json::json_pointer(place)] = value;
+      if (validate(report).empty()) {
+        use(report);
+        ++taken;
+      } else {
+        ++refused;
+      }
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  CHECK(taken > 0);
+  CHECK(refused > 0);
+}
+
+/// An object without the search for equal keys that inserting one by one does.
+Json object_of(int members, Json (*value)(int), std::string (*key)(int)) {
+  Json::object_t object;
+  auto& list = static_cast<Json::object_t::Container&>(object);
+  for (int i = 0; i < members; ++i) list.emplace_back(key(i), value(i));
+  return object;
+}
+
+TEST_CASE("validate: paths of numbers that are not finite are found in linear time") {
+  constexpr int k_members = 60'000;
+  const Json report{{"status", "completed"},
+                    {"nonfinite",
+                     object_of(
+                         k_members,
+                         [](int) { return Json("nan"); },
+                         [](int i) { return "block.value " + std::to_string(i); })},
+                    {"block",
+                     object_of(
+                         k_members,
+                         [](int i) { return i == 7 ? Json(1) : Json(nullptr); },
+                         [](int i) { return "value " + std::to_string(k_members - i); })}};
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Violation> found;
+  check_common(report, found);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  CHECK(found ==
+        std::vector<Violation>{{"nonfinite.block.value 0", "leads nowhere in this report"},
+                               {"nonfinite.block.value 59993", "is 1 there and must be null"}});
+}
+
+TEST_CASE("validate: documents that are no reports are given up early") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("report.json");
+  const auto refusal = [&](const std::string& text) -> std::string {
+    write_file_atomically(path, text);
+    try {
+      read_valid_report(path);
+    } catch (const UserError& error) {
+      return error.problems().at(0).message;
+    }
+    return "";
+  };
+  std::string list = "{\"a\": [1";
+  for (int i = 0; i < 8'100'000; ++i) list += ",1";
+  CHECK(refusal(list + "]}") == "has more than 8000000 values, so it is no report");
+  std::string members = "{\"a0\": 1";
+  for (int i = 1; i < 100'000; ++i) members += ",\"a" + std::to_string(i) + "\": 1";
+  CHECK(refusal(members + "}") == "has objects with too many members, so it is no report");
+  std::string unknown = "{\"kind\": \"train\"";
+  for (int i = 0; i < 2'000; ++i) unknown += ",\"a" + std::to_string(i) + "\": 1";
+  CHECK(refusal(unknown + "}") != "");
+}
+
+}  // namespace
+}  // namespace halfstep::report
