@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "core/error.h"
 
@@ -10,6 +11,11 @@ namespace halfstep::train {
 namespace {
 
 using Json = nlohmann::json;
+
+/// JSON that is no Progress.
+struct Malformed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// JSON has no infinities: a number that is not finite travels as a word.
 Json number(double value) {
@@ -22,8 +28,29 @@ double number(const Json& json) {
   if (json.is_number()) return json.get<double>();
   const auto word = json.get<std::string>();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return word == "inf" ? std::numeric_limits<double>::infinity()
-                       : -std::numeric_limits<double>::infinity();
+  if (word == "inf") return std::numeric_limits<double>::infinity();
+  if (word == "-inf") return -std::numeric_limits<double>::infinity();
+  throw Malformed(fmt::format("'{}' is no number", word));
+}
+
+/// A counter: whole, not negative, and small enough that sums with other counters fit in 64 bits.
+std::int64_t count(const Json& json, const char* name) {
+  constexpr std::uint64_t k_most = std::uint64_t{1} << 53U;
+  const Json& value = json.at(name);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > k_most) {
+    throw Malformed(fmt::format(
+        "'{}' must be a whole number from 0 to {}, got {}", name, k_most, value.dump()));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::optional<Status> read_status(const Json& json) {
+  if (json.at("finished").is_null()) return std::nullopt;
+  const std::int64_t value = count(json, "finished");
+  if (value > static_cast<std::int64_t>(Status::diverged)) {
+    throw Malformed(fmt::format("'finished' is {}, which is no status", value));
+  }
+  return static_cast<Status>(value);
 }
 
 Json write(const Metrics& metrics) {
@@ -59,7 +86,7 @@ std::optional<FirstNonfinite> read_first(const Json& json) {
                         json.at("phase"),
                         json.at("dtype"),
                         json.at("kind"),
-                        json.at("count"),
+                        count(json, "count"),
                         number(json.at("finite_absmax")),
                         json.at("loss_finite")};
 }
@@ -75,13 +102,18 @@ Json write(const Counters& c) {
 }
 
 Counters read_counters(const Json& json) {
-  return {json.at("attempted"),
-          json.at("applied"),
-          json.at("ordinal"),
-          json.at("skipped"),
-          json.at("retried"),
-          json.at("samples_seen"),
-          json.at("samples_trained")};
+  const Counters c{count(json, "attempted"),
+                   count(json, "applied"),
+                   count(json, "ordinal"),
+                   count(json, "skipped"),
+                   count(json, "retried"),
+                   count(json, "samples_seen"),
+                   count(json, "samples_trained")};
+  if (c.ordinal != c.applied + c.skipped) throw Malformed("'ordinal' is not applied + skipped");
+  if (c.attempted != c.ordinal + c.retried) throw Malformed("'attempted' is not ordinal + retried");
+  if (c.samples_trained > c.samples_seen)
+    throw Malformed("'samples_trained' is above samples_seen");
+  return c;
 }
 
 Json write(const EpochSums& s) {
@@ -97,11 +129,11 @@ Json write(const EpochSums& s) {
 
 EpochSums read_sums(const Json& json) {
   return {number(json.at("loss")),
-          json.at("loss_samples"),
+          count(json, "loss_samples"),
           read_metrics(json.at("metrics")),
-          json.at("samples"),
-          json.at("steps"),
-          json.at("skipped"),
+          count(json, "samples"),
+          count(json, "steps"),
+          count(json, "skipped"),
           number(json.at("seconds")),
           number(json.at("learning_rate"))};
 }
@@ -121,14 +153,14 @@ Json write(const EpochRecord& e) {
 
 EpochRecord read_epoch(const Json& json) {
   EpochRecord e;
-  e.epoch = json.at("epoch");
+  e.epoch = count(json, "epoch");
   e.partial = json.at("partial");
   e.train = read_metrics(json.at("train"));
   e.validation = read_metrics(json.at("validation"));
   e.learning_rate = number(json.at("learning_rate"));
   if (!json.at("loss_scale").is_null()) e.loss_scale = number(json.at("loss_scale"));
-  e.skipped_steps = json.at("skipped_steps");
-  e.steps = json.at("steps");
+  e.skipped_steps = count(json, "skipped_steps");
+  e.steps = count(json, "steps");
   e.train_seconds = number(json.at("train_seconds"));
   e.eval_seconds = number(json.at("eval_seconds"));
   return e;
@@ -144,9 +176,9 @@ Json write(const ScaleEvent& e) {
 }
 
 ScaleEvent read_event(const Json& json) {
-  return {json.at("step"),
-          json.at("attempt"),
-          json.at("ordinal"),
+  return {count(json, "step"),
+          count(json, "attempt"),
+          count(json, "ordinal"),
           number(json.at("from")),
           number(json.at("to")),
           read_first(json.at("first_nonfinite"))};
@@ -160,8 +192,8 @@ Json write(const SkippedStep& s) {
 }
 
 SkippedStep read_skip(const Json& json) {
-  return {json.at("attempt"),
-          json.at("ordinal"),
+  return {count(json, "attempt"),
+          count(json, "ordinal"),
           json.at("retried"),
           read_first(json.at("first_nonfinite"))};
 }
@@ -171,7 +203,7 @@ Json write(const Best& b) {
 }
 
 Best read_best(const Json& json) {
-  return {number(json.at("value")), json.at("epoch"), json.at("waited")};
+  return {number(json.at("value")), count(json, "epoch"), count(json, "waited")};
 }
 
 Json write(const std::optional<TimeToAccuracy>& t) {
@@ -190,8 +222,8 @@ std::optional<TimeToAccuracy> read_time_to_accuracy(const Json& json) {
   return TimeToAccuracy{json.at("metric"),
                         number(json.at("target")),
                         json.at("reached"),
-                        json.at("step"),
-                        json.at("epoch"),
+                        count(json, "step"),
+                        count(json, "epoch"),
                         number(json.at("train_seconds")),
                         number(json.at("wall_seconds"))};
 }
@@ -238,6 +270,11 @@ std::vector<T> read_list(const Json& json, T (*read)(const Json&)) {
 
 constexpr int k_version = 1;
 
+[[noreturn]] void fail(const std::string& path, std::string_view why) {
+  throw UserError(
+      ErrorKind::data, {path, 0, 0, ""}, fmt::format("not the state of a run: {}", why));
+}
+
 }  // namespace
 
 std::string to_json(const Progress& p) {
@@ -273,23 +310,22 @@ Progress progress_from_json(const std::string& text, const std::string& path) {
     p.history = read_list(json.at("history"), read_epoch);
     p.scale_events = read_list(json.at("scale_events"), read_event);
     p.skips = read_list(json.at("skips"), read_skip);
-    p.consecutive_skips = json.at("consecutive_skips");
+    p.consecutive_skips = count(json, "consecutive_skips");
     p.early_stopping = read_best(json.at("early_stopping"));
     p.keep_best = read_best(json.at("keep_best"));
     p.time_to_accuracy = read_time_to_accuracy(json.at("time_to_accuracy"));
     p.train_seconds = number(json.at("train_seconds"));
     p.wall_seconds = number(json.at("wall_seconds"));
     p.init_hash = json.at("init_hash");
-    if (!json.at("finished").is_null()) {
-      p.finished = static_cast<Status>(json.at("finished").get<int>());
-    }
+    p.finished = read_status(json);
     p.message = json.at("message");
     p.restored = json.at("restored");
     if (json.contains("segments")) p.segments = read_list(json.at("segments"), read_segment);
     return p;
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(
-        ErrorKind::data, {path, 0, 0, ""}, fmt::format("not the state of a run: {}", error.what()));
+    fail(path, error.what());
+  } catch (const Malformed& error) {
+    fail(path, error.what());
   }
 }
 

@@ -55,7 +55,8 @@ struct Progress {
 
 /// Progress as JSON text and back.
 std::string to_json(const Progress& progress);
-/// Errors: UserError(data) naming `path` when the text is not a progress.
+/// Errors: UserError(data) naming `path` when the text is not a progress, or when a counter is
+/// negative, above 2^53 or at odds with the others.
 Progress progress_from_json(const std::string& text, const std::string& path);
 
 }  // namespace halfstep::train

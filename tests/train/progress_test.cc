@@ -19,7 +19,8 @@ class Draw {
  public:
   explicit Draw(std::uint32_t seed) : random_(seed) {}
 
-  std::int64_t integer() { return static_cast<std::int64_t>(random_() >> 1U); }
+  /// A counter: sums of two stay within 2^53.
+  std::int64_t integer() { return static_cast<std::int64_t>(random_() >> 14U); }
   bool flag() { return random_() % 2 == 0; }
   double real() {
     switch (random_() % 8) {
@@ -73,7 +74,10 @@ class Draw {
   }
   Progress progress() {
     Progress p;
-    p.counters = {integer(), integer(), integer(), integer(), integer(), integer(), integer()};
+    const std::int64_t applied = integer(), skipped = integer(), retried = integer();
+    const std::int64_t trained = integer(), ordinal = applied + skipped;
+    p.counters = {
+        ordinal + retried, applied, ordinal, skipped, retried, trained + integer(), trained};
     p.sums = {real(), integer(), metrics(), integer(), integer(), integer(), real(), real()};
     p.history = list([&] { return epoch(); });
     p.scale_events = list([&] {
@@ -118,6 +122,49 @@ TEST_CASE("progress: NaN comes back as NaN") {
   progress.history[0].train["loss"] = std::nan("");
   const Progress back = progress_from_json(to_json(progress), "state.json");
   CHECK(std::isnan(back.history.at(0).train.at("loss")));
+}
+
+TEST_CASE("progress: counters that cannot be are refused, and named") {
+  Progress progress;
+  progress.counters = {5, 3, 4, 1, 1, 40, 30};
+  progress.history.emplace_back();
+  progress.finished = Status::diverged;
+  const std::string good = to_json(progress);
+  struct Case {
+    std::string_view key;
+    std::string_view value;
+    std::string_view named;
+  };
+  constexpr Case k_cases[] = {
+      {"ordinal", "-1", "'ordinal' must be a whole number"},
+      {"ordinal", "9223372036854775807", "'ordinal' must be a whole number"},
+      {"ordinal", "5", "'ordinal' is not applied + skipped"},
+      {"attempted", "4", "'attempted' is not"},
+      {"applied", "3.5", "'applied' must be a whole number"},
+      {"applied", "1e300", "'applied' must be a whole number"},
+      {"applied", "true", "'applied' must be a whole number"},
+      {"samples_trained", "41", "'samples_trained' is above"},
+      {"epoch", "-3", "'epoch' must be"},
+      {"consecutive_skips", "-1", "'consecutive_skips' must be"},
+      {"waited", "-1", "'waited' must be"},
+      {"finished", "6", "'finished' is 6"},
+      {"finished", "-1", "'finished' must be"},
+      {"train_seconds", "\"soon\"", "'soon' is no number"},
+  };
+  for (const Case& c : k_cases) {
+    CAPTURE(c.key);
+    CAPTURE(c.value);
+    std::string text = good;
+    const std::string key = fmt::format("\"{}\": ", c.key);
+    const std::size_t at = text.find(key) + key.size();
+    text.replace(at, text.find_first_of(",\n", at) - at, c.value);
+    try {
+      progress_from_json(text, "state.json");
+      FAIL_CHECK("read");
+    } catch (const UserError& error) {
+      CHECK(std::string_view(error.what()).find(c.named) != std::string_view::npos);
+    }
+  }
 }
 
 TEST_CASE("progress: texts that are none are refused with their path") {
