@@ -26,10 +26,6 @@ void add_setting(std::vector<config::Override>& overrides,
   written.push_back(fmt::format("{}={}", path, *value));
 }
 
-std::optional<std::string> text(const std::optional<std::int64_t>& value) {
-  return value ? std::optional(std::to_string(*value)) : std::nullopt;
-}
-
 std::vector<config::Override> flag_overrides(const RunOptions& o,
                                              std::vector<std::string>& written) {
   using config::Override;
@@ -42,11 +38,11 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   add_setting(overrides, written, "--policy", "precision.policy", o.policy);
   add_setting(overrides, written, "--rewrite", "precision.rewrite", o.rewrite);
   add_setting(overrides, written, "--device", "device", o.device);
-  add_setting(overrides, written, "--threads", "device.threads", text(o.threads));
-  add_setting(overrides, written, "--batch-size", "training.batch_size", text(o.batch_size));
-  add_setting(overrides, written, "--seed", "seed", text(o.seed));
-  add_setting(overrides, written, "--epochs", "training.epochs", text(o.epochs));
-  add_setting(overrides, written, "--max-steps", "training.max_steps", text(o.max_steps));
+  add_setting(overrides, written, "--threads", "device.threads", o.threads);
+  add_setting(overrides, written, "--batch-size", "training.batch_size", o.batch_size);
+  add_setting(overrides, written, "--seed", "seed", o.seed);
+  add_setting(overrides, written, "--epochs", "training.epochs", o.epochs);
+  add_setting(overrides, written, "--max-steps", "training.max_steps", o.max_steps);
   add_setting(overrides, written, "--target", "training.target", o.target);
   add_setting(overrides, written, "--numerics", "report.numerics.mode", o.numerics);
   if (o.allow_fallback) {

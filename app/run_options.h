@@ -21,7 +21,8 @@ struct RunOptions {
   std::vector<std::string> configs;
   std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
   std::optional<std::string> policy, rewrite, device, target, numerics;
-  std::optional<std::int64_t> threads, batch_size, seed, epochs, max_steps;
+  /// Numbers as written: the config's reader says what is wrong with them.
+  std::optional<std::string> threads, batch_size, seed, epochs, max_steps;
   std::string run_dir;
   bool json = false;
   bool allow_fallback = false;

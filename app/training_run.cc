@@ -87,15 +87,21 @@ class RunObserver final : public train::TrainObserver {
   bool epoch_ended_ = false;
 };
 
-std::int64_t restart_count(const report::RunDirectory& directory) {
-  std::error_code error;
-  if (!fs::exists(directory.file("report.json"), error)) return 0;
+/// The run's report; null when there is none, or something else has its name.
+report::Json own_report(const report::RunDirectory& directory) {
   try {
-    const auto report = report::Json::parse(read_file(directory.file("report.json")));
-    return report.at("run").at("restart_count").get<std::int64_t>() + 1;
-  } catch (const std::exception&) {
-    return 1;
+    const report::Json report = report::read_valid_report(directory.file("report.json"));
+    return report.at("kind") == "train" ? report : report::Json(nullptr);
+  } catch (const UserError&) {
+    return nullptr;
   }
+}
+
+std::int64_t restart_count(const report::RunDirectory& directory) {
+  const report::Json report = own_report(directory);
+  if (!report.is_null()) return report.at("run").at("restart_count").get<std::int64_t>() + 1;
+  std::error_code error;
+  return fs::exists(directory.file("report.json"), error) ? 1 : 0;
 }
 
 void print_summary(const report::Json& report, const std::string& report_path) {
@@ -119,11 +125,8 @@ void print_summary(const report::Json& report, const std::string& report_path) {
 /// The status in the run's report; "" when there is none that can be read. A run that was killed
 /// between its last checkpoint and its report still says "running".
 std::string reported_status(const report::RunDirectory& directory) {
-  std::error_code error;
-  if (!fs::exists(directory.file("report.json"), error)) return "";
-  const auto report = report::Json::parse(read_file(directory.file("report.json")), nullptr, false);
-  if (!report.is_object()) return "";
-  return report.value("status", "");
+  const report::Json report = own_report(directory);
+  return report.is_null() ? "" : report.at("status").get<std::string>();
 }
 
 /// Whether nothing is left to do for a run with this status.

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/printable.h"
 #include "report/diff.h"
 #include "report/export/exporter.h"
 #include "report/schema.h"
