@@ -1,13 +1,44 @@
 #pragma once
-// Files that are complete or absent.
+// Reading whole files, and writing them so that they are complete or absent.
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace halfstep {
 
-/// Writes `text` to `path` under a temporary name, flushes it to the disk and renames it.
-/// Errors: UserError(data) naming the path and the system's reason; the old file then stays.
+/// Writes a file that is never seen half written: bytes go to a temporary file beside the target,
+/// which is flushed to the disk and renamed on commit and removed otherwise. A symbolic link is
+/// followed, so that the link stays and its target is replaced; an existing file keeps its mode
+/// and, where the system allows it, its owner. A FIFO, a device or a socket is written through
+/// instead, since none of them can be replaced by a file.
+class OutputFile {
+ public:
+  /// Blocking: a FIFO waits for its reader. Errors: UserError(data) naming the path and the
+  /// system's reason.
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  /// Errors: UserError(data), such as a full disk; the old file then stays.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Flushes to the disk and renames. Errors: UserError(data).
+  void commit();
+
+ private:
+  void open_temporary();
+  void discard();
+
+  std::string path_;       ///< as given, for messages
+  std::string target_;     ///< the file behind symbolic links
+  std::string temporary_;  ///< "" when the target is written through
+  int descriptor_ = -1;
+};
+
+/// Writes `text` to `path` by way of an OutputFile. Errors: as OutputFile.
 void write_file_atomically(const std::string& path, std::string_view text);
 
 /// Flushes a file or directory to the disk. Errors: UserError(data).

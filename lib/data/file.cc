@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -64,41 +63,6 @@ std::vector<std::byte> read_file(const std::string& path) {
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
   return bytes;
-}
-
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), partial_(fmt::format("{}.{}.partial", path, ::getpid())), descriptor_(-1) {
-  // What a killed process of the same number left goes; a link is not written through.
-  ::unlink(partial_.c_str());
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw file_error(path, "cannot be written: {}", reason());
-}
-
-OutputFile::~OutputFile() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(partial_.c_str());
-}
-
-void OutputFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put =
-        ::write(descriptor_, bytes.data(), std::min(bytes.size(), k_largest_transfer));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw file_error(path_, "cannot be written: {}", reason());
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-}
-
-void OutputFile::commit() {
-  if (::fsync(descriptor_) != 0) throw file_error(path_, "cannot be written: {}", reason());
-  // From here on the destructor has nothing to close; a failed close or rename cleans up itself.
-  const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
-  if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) {
-    const std::string why = reason();
-    ::unlink(partial_.c_str());
-    throw file_error(path_, "cannot be written: {}", why);
-  }
 }
 
 }  // namespace halfstep::data

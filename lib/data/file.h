@@ -1,5 +1,5 @@
 #pragma once
-// Files in and out: reading with clear errors, writing that is complete or absent.
+// Reading files with clear errors. Writing is OutputFile of core/files.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,27 +45,5 @@ class InputFile {
 
 /// All bytes of a regular file. Errors: as InputFile.
 std::vector<std::byte> read_file(const std::string& path);
-
-/// Writes to a neighbour `path.<process>.partial` that takes the place of `path` on commit and goes
-/// away otherwise, so that `path` is never half written. Links are not written through.
-class OutputFile {
- public:
-  /// Errors: UserError(data) when it cannot be created.
-  explicit OutputFile(const std::string& path);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  /// Errors: UserError(data), such as a full disk.
-  void write(std::span<const std::byte> bytes);
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Flushes to the disk and renames. Errors: UserError(data).
-  void commit();
-
- private:
-  std::string path_;
-  std::string partial_;
-  int descriptor_;
-};
 
 }  // namespace halfstep::data

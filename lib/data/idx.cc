@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "core/files.h"
 #include "data/bytes.h"
 #include "data/deflate.h"
 #include "data/file.h"

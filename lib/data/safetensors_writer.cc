@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/files.h"
 #include "data/safetensors.h"
 #include "data/safetensors_dtype.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files.h"
 #include "data/file.h"
 
 namespace halfstep::data {
