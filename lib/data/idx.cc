@@ -7,6 +7,7 @@
 #include "data/bytes.h"
 #include "data/deflate.h"
 #include "data/file.h"
+#include "data/file_kind.h"
 #include "data/inflate.h"
 
 namespace halfstep::data {
@@ -66,16 +67,6 @@ class Source {
   std::optional<Inflater> inflater_;
 };
 
-UserError not_idx(const std::string& path, std::span<const std::byte> start) {
-  std::string shown;
-  for (const std::byte b : start) shown += fmt::format(" {:02x}", std::to_integer<unsigned>(b));
-  const bool html = !start.empty() && (start[0] == std::byte{'<'} || start[0] == std::byte{'\n'});
-  return file_error(path,
-                    "is not an IDX file: it starts with{}{}",
-                    shown,
-                    html ? ", perhaps a web page saved by a failed download" : "");
-}
-
 const ElementType* type_of(std::byte code) {
   for (const ElementType& type : k_types) {
     if (std::byte{type.code} == code) return &type;
@@ -98,7 +89,7 @@ Tensor read_idx(const std::string& path) {
   std::array<std::byte, 4> magic{};
   if (ends_in_gz(path) && !is_gzip(bytes)) {
     const bool plain = bytes.size() >= 4 && bytes[0] == std::byte{0} && bytes[1] == std::byte{0};
-    if (!plain) throw not_idx(path, std::span(bytes).first(std::min<std::size_t>(4, bytes.size())));
+    if (!plain) throw wrong_kind(path, "an IDX file", bytes);
     throw UserError(ErrorKind::data,
                     in_file(path),
                     "is named .gz but holds plain IDX data",
@@ -108,7 +99,8 @@ Tensor read_idx(const std::string& path) {
   source.read_all(magic, "header");
   const ElementType* type = type_of(magic[2]);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || type == nullptr) {
-    throw not_idx(path, magic);
+    throw wrong_kind(
+        path, "an IDX file", is_gzip(bytes) ? std::span<const std::byte>(magic) : bytes);
   }
   const auto rank = std::to_integer<std::size_t>(magic[3]);
   if (rank == 0 || rank > Shape::k_max_rank) {

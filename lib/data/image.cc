@@ -4,6 +4,7 @@
 #include <array>
 
 #include "data/file.h"
+#include "data/file_kind.h"
 #include "data/image_formats.h"
 
 namespace halfstep::data {
@@ -21,7 +22,7 @@ Tensor read_image(const std::string& path) {
   const std::vector<std::byte> bytes = read_file(path);
   if (is_png(bytes)) return read_png(bytes, path);
   if (is_pnm(bytes)) return read_pnm(bytes, path);
-  throw file_error(path, "is not a picture that can be read (PGM, PPM or PNG)");
+  throw wrong_kind(path, "a picture that can be read (PGM, PPM or PNG)", bytes);
 }
 
 }  // namespace halfstep::data

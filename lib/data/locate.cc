@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/log.h"
+#include "data/file_kind.h"
 
 namespace halfstep::data {
 namespace {
@@ -127,7 +128,10 @@ Located locate_named(const SetDef& def, const DataOptions& options) {
   throw UserError(ErrorKind::data,
                   options.where,
                   fmt::format("data set '{}' was not found; looked at {}", name, places.text()),
-                  std::string(def.remedy));
+                  fmt::format("{}; or set HALFSTEP_DATA to the folder that holds {}/ or {}.npz",
+                              def.remedy,
+                              name,
+                              name));
 }
 
 Located locate_format(const SetDef& def, const DataOptions& options) {
@@ -137,6 +141,16 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
         ErrorKind::config, options.where, fmt::format("format '{}' needs a path", def.name));
   }
   if (def.files.empty()) return {def, options.path, {options.path}};
+  if (is_file(options.path)) {
+    const FileKind kind = file_kind_of(options.path);
+    throw UserError(ErrorKind::data,
+                    options.where,
+                    fmt::format("format {} is read from a folder; {} is {}",
+                                def.name,
+                                options.path,
+                                kind.name.empty() ? "a file" : kind.name),
+                    kind.remedy);
+  }
   Places places;
   if (std::optional<Located> found = look_in_folder(def, options.path, places)) return *found;
   throw UserError(ErrorKind::data,

@@ -4,6 +4,7 @@
 
 #include "data/bytes.h"
 #include "data/crc.h"
+#include "data/file_kind.h"
 #include "data/inflate.h"
 #include "data/zip.h"
 
@@ -55,6 +56,14 @@ struct ZipReader::Directory {
 
 ZipReader::Directory ZipReader::find_directory() const {
   const std::uint64_t size = file_.size();
+  std::array<std::byte, k_kind_bytes> bytes{};
+  const std::span<std::byte> start =
+      std::span(bytes).first(std::min<std::uint64_t>(size, bytes.size()));
+  file_.read(0, start);
+  const bool zip = load_le<std::uint32_t>(bytes.data()) == k_local_signature;
+  if (!zip && !file_kind(start).name.empty()) {
+    throw wrong_kind(path(), "an NPZ file (a ZIP archive)", start);
+  }
   if (size < k_end_bytes) throw file_error(path(), "is not a ZIP archive: it has {} bytes", size);
   std::vector<std::byte> tail(std::min<std::uint64_t>(size, k_end_bytes + 0xFFFF));
   file_.read(size - tail.size(), tail);

@@ -91,8 +91,14 @@ TEST_CASE("idx: files that lie are refused with the reason") {
       bytes({0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF});
   const std::array cases{
       Case{"empty", "f", {}, "is empty"},
-      Case{"wrong magic", "f", bytes("PK\x03\x04 and so on"), "is not an IDX file"},
-      Case{"a web page", "f.gz", bytes("<html>404</html>"), "perhaps a web page"},
+      Case{"wrong magic",
+           "f",
+           bytes("PK\x03\x04 and so on"),
+           "is not an IDX file but a ZIP archive"},
+      Case{"a JPEG", "f", bytes("\xFF\xD8\xFF\xE0 JFIF"), "is not an IDX file but a JPEG image"},
+      Case{"a NumPy array", "f.npy", bytes("\x93NUMPY\x01"), "one NumPy array (.npy)"},
+      Case{"a table", "f.csv", bytes("5,0,0,255\n1,0,0,0\n"), "text, perhaps CSV"},
+      Case{"a web page", "f.gz", bytes("<html>404</html>"), "is not an IDX file but a web page"},
       Case{"unknown type", "f", bytes({0, 0, 7, 1, 0, 0, 0, 1, 1}), "is not an IDX file"},
       Case{"no extents", "f", bytes({0, 0, 8, 0, 1}), "has 0 extents"},
       Case{"too many extents", "f", bytes({0, 0, 8, 9, 0}), "has 9 extents"},

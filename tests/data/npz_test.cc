@@ -371,7 +371,8 @@ TEST_CASE("npz: archives that lie are refused with the reason") {
   twice.commit();
   CHECK(contains(error_of([&] { read_x(path); }), "has entry 'x.npy' twice"));
   write_bytes(path, bytes("this is no archive, but it is long enough to be one"));
-  CHECK(contains(error_of([&] { read_x(path); }), "is not a whole ZIP archive"));
+  CHECK(contains(error_of([&] { read_x(path); }),
+                 "is not an NPZ file (a ZIP archive) but text, perhaps CSV"));
 }
 
 TEST_CASE("npz: every truncation is refused") {

@@ -1,0 +1,96 @@
+#include "data/file_kind.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "data/file.h"
+
+namespace halfstep::data {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::string_view start;
+  std::string_view name;
+  std::string_view remedy;
+};
+
+constexpr std::string_view k_save_as_npz =
+    "numpy.savez('data.npz', x_train=images, y_train=labels) makes a file for format: npz";
+constexpr std::string_view k_convert_images =
+    "'magick image.jpg image.png' makes a picture for predict; numpy.savez makes training data";
+
+constexpr std::array k_signatures{
+    Signature{"\xFF\xD8\xFF"sv, "a JPEG image", k_convert_images},
+    Signature{"\x89PNG"sv, "a PNG image", k_save_as_npz},
+    Signature{"GIF8"sv, "a GIF image", k_convert_images},
+    Signature{"BM"sv, "a BMP image", k_convert_images},
+    Signature{"\x93NUMPY"sv, "one NumPy array (.npy)", k_save_as_npz},
+    Signature{"PK\x03\x04"sv, "a ZIP archive, as NPZ files are", "format: npz reads NPZ files"},
+    Signature{"\x89HDF"sv, "an HDF5 file", k_save_as_npz},
+    Signature{"PAR1"sv, "a Parquet file", k_save_as_npz},
+    Signature{"\x80\x04"sv, "a Python pickle", k_save_as_npz},
+    Signature{"\x80\x02"sv, "a Python pickle", k_save_as_npz},
+    Signature{"%PDF"sv, "a PDF document", ""},
+    Signature{"\x1F\x8B"sv, "a gzip file", "gunzip shows what is in it"},
+    Signature{"\0\0\x08"sv, "an IDX file", "format: idx reads a folder of IDX files"},
+};
+
+bool is_text(std::string_view bytes) {
+  return !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+}  // namespace
+
+FileKind file_kind(std::span<const std::byte> start) {
+  const std::string_view bytes(reinterpret_cast<const char*>(start.data()), start.size());
+  for (const Signature& signature : k_signatures) {
+    if (bytes.starts_with(signature.start)) {
+      return {std::string(signature.name), std::string(signature.remedy)};
+    }
+  }
+  if (!is_text(bytes)) return {};
+  const std::size_t first = bytes.find_first_not_of(" \r\n\t");
+  if (first != std::string_view::npos && bytes[first] == '<') {
+    return {"a web page, perhaps of a failed download", ""};
+  }
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  if (line.find_first_of(",;\t") == std::string_view::npos) return {"text", ""};
+  return {"text, perhaps CSV", std::string(k_save_as_npz)};
+}
+
+UserError wrong_kind(const std::string& path,
+                     std::string_view wanted,
+                     std::span<const std::byte> start) {
+  start = start.first(std::min(start.size(), k_kind_bytes));
+  const FileKind kind = file_kind(start);
+  std::string message = fmt::format("is not {}", wanted);
+  if (kind.name.empty()) {
+    message += start.empty() ? ": it is empty" : ": it starts with";
+    for (const std::byte b : start.first(std::min<std::size_t>(4, start.size()))) {
+      message += fmt::format(" {:02x}", std::to_integer<unsigned>(b));
+    }
+  } else {
+    message += " but " + kind.name;
+  }
+  return UserError(ErrorKind::data, in_file(path), std::move(message), kind.remedy);
+}
+
+FileKind file_kind_of(const std::string& path) {
+  try {
+    const InputFile file(path);
+    std::array<std::byte, k_kind_bytes> start{};
+    const std::size_t n = std::min<std::size_t>(start.size(), file.size());
+    file.read(0, std::span(start).first(n));
+    return file_kind(std::span(start).first(n));
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+}  // namespace halfstep::data
