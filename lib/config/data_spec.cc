@@ -3,6 +3,12 @@
 #include <filesystem>
 
 namespace halfstep::config {
+namespace {
+
+constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
+                                    Named{DataLayout::nchw, "nchw"}};
+
+}  // namespace
 
 std::optional<std::string> DataSpec::located_path() const {
   if (!path) return std::nullopt;
@@ -14,6 +20,13 @@ void DataSpec::fields(Fields& f) {
   f.choice("format", format, k_data_formats, {.doc = "how the files at `path` are stored"});
   f.field("path", path, {.doc = "a file or folder; relative to this config file"});
   f.field("sha256", sha256, {.doc = "what the file's checksum must be, in hexadecimal"});
+  f.choice(
+      "layout",
+      layout,
+      k_data_layouts,
+      {.doc = "order of the axes of stored samples: nhwc (height, width, channels) or nchw "
+              "(channels, height, width), which becomes nhwc on load; null: inferred, an error "
+              "where both fit"});
   f.field("validation_split",
           validation_split,
           {.doc = "the last fraction of the training samples, kept for validation",

@@ -20,6 +20,9 @@ inline constexpr std::array k_data_formats{
     Named{DataFormat::synthetic_digits, "synthetic_digits"},
 };
 
+/// The order of the axes in which the files at `path` store a sample.
+enum class DataLayout { nhwc, nchw };
+
 /// Either `name` (a known data set) or `format` with `path` is given, never both.
 struct DataSpec {
   std::optional<std::string> name;
@@ -27,8 +30,9 @@ struct DataSpec {
   std::optional<std::string> path;  ///< as written; see located_path
   std::string base;                 ///< the directory that a relative path starts from; no field
   std::optional<std::string> sha256;
-  double validation_split = 0;  ///< the last fraction of the training samples
-  std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
+  std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
+  double validation_split = 0;       ///< the last fraction of the training samples
+  std::optional<double> scale;       ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
   std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "data/layout.h"
 
 namespace halfstep::data {
 
@@ -45,7 +46,10 @@ struct Dataset {
   std::int64_t classes = 0;              ///< 0 when the labels are floats [N]
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
+  std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   double scale = 1;                      ///< what pixels are multiplied by for training
+  std::string origin;                    ///< who made a named set; "" when not known
+  std::string licence;                   ///< of a named set; "" when not known
   std::string source;                    ///< folder or file; "generated" for synthetic sets
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless it was asked for
@@ -60,8 +64,10 @@ struct DataOptions {
   /// Checked when given: of the one file, or of all files one after the other in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
-  std::optional<double> scale;  ///< default: 1/255 for uint8 images, 1 for floats
-  std::uint64_t seed = 0;       ///< of generated data
+  std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
+  std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
+  std::optional<double> scale;       ///< default: 1/255 for uint8 images, 1 for floats
+  std::uint64_t seed = 0;            ///< of generated data
   /// Keep only the first samples; for generated sets, how many to make.
   std::optional<std::int64_t> train_samples;
   std::optional<std::int64_t> test_samples;
@@ -77,6 +83,10 @@ struct DataOptions {
 /// that is not found (lists the places), broken files, labels out of range, counts that differ,
 /// NaN, empty sets, a wrong sha256.
 Dataset load_dataset(const DataOptions& options);
+
+/// Whether load_dataset would find all files it reads; generated sets are always there.
+/// Errors: UserError(config) as load_dataset.
+bool find_dataset(const DataOptions& options);
 
 /// All names load_dataset knows, alphabetically.
 std::vector<std::string> dataset_names();

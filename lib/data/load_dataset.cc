@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "core/hash.h"
 #include "data/dataset.h"
@@ -101,6 +102,28 @@ std::int64_t count_classes(const Dataset& dataset) {
   return std::int64_t{largest} + 1;
 }
 
+/// Brings samples to [height, width, channels]; the training samples tell how they are stored.
+void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
+  LayoutHints hints;
+  hints.declared = options.layout;
+  hints.wanted = options.model_input;
+  if (def.sample_shape[0] != 0) {
+    hints.wanted = Shape{def.sample_shape[0], def.sample_shape[1], def.sample_shape[2]};
+  }
+  hints.where = options.where;
+  if (dataset.train.images.shape().rank() < 2) return;
+  const auto sample_of = [](const Tensor& images) {
+    return Shape(images.shape().dims().subspan(1));
+  };
+  const Shape stored = sample_of(dataset.train.images);
+  dataset.layout = find_layout(stored, hints);
+  for (Split* split : {&dataset.train, &dataset.test}) {
+    // Splits that differ are refused later, as the files have them.
+    if (split->images.shape().rank() < 2 || sample_of(split->images) != stored) continue;
+    split->images = to_nhwc(std::move(split->images), dataset.layout, hints.wanted);
+  }
+}
+
 void check_alike(const Dataset& dataset) {
   const Shape& train_images = dataset.train.images.shape();
   const Shape& test_images = dataset.test.images.shape();
@@ -129,6 +152,19 @@ void check_alike(const Dataset& dataset) {
 
 }  // namespace
 
+bool find_dataset(const DataOptions& options) {
+  try {
+    const Located found = locate(options);
+    return std::all_of(found.files.begin(), found.files.end(), [](const std::string& path) {
+      std::error_code ignored;
+      return path.empty() || std::filesystem::exists(path, ignored);
+    });
+  } catch (const UserError& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    return false;
+  }
+}
+
 Dataset load_dataset(const DataOptions& options) {
   for (const auto& [count, key] : {std::pair(options.train_samples, "train_samples"),
                                    std::pair(options.test_samples, "test_samples")}) {
@@ -148,9 +184,12 @@ Dataset load_dataset(const DataOptions& options) {
   Dataset dataset = found.def.load(found.def, options, found.files);
   dataset.name = found.def.name;
   dataset.source = found.source;
+  dataset.origin = found.def.origin;
+  dataset.licence = found.def.licence;
   dataset.files = std::move(sums.files);
   dataset.sha256 = std::move(sums.sha256);
   std::erase_if(dataset.files, [](const SourceFile& file) { return file.path.empty(); });
+  arrange(found.def, options, dataset);
   const std::string train = dataset.source + ": training set";
   const std::string test = dataset.source + ": test set";
   const bool has_test = dataset.test.images.shape().rank() > 0;

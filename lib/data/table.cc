@@ -88,7 +88,11 @@ constexpr std::array k_sets{
            .sample_shape = k_colour32,
            .classes = 10,
            .class_names = k_cifar10_names,
-           .remedy = "scripts/fetch_datasets.sh cifar10 downloads it"},
+           .remedy = "scripts/fetch_datasets.sh cifar10 downloads it",
+           .origin =
+               "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; "
+               "https://www.cs.toronto.edu/~kriz/cifar.html",
+           .licence = "none stated; its page asks to cite the report above"},
     SetDef{.name = "cifar100",
            .load = load_cifar100_set,
            .files = k_cifar100_files,
@@ -96,14 +100,21 @@ constexpr std::array k_sets{
            .sample_shape = k_colour32,
            .classes = 100,
            .class_names = k_cifar100_names,
-           .remedy = "scripts/fetch_datasets.sh cifar100 downloads it"},
+           .remedy = "scripts/fetch_datasets.sh cifar100 downloads it",
+           .origin =
+               "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; "
+               "https://www.cs.toronto.edu/~kriz/cifar.html",
+           .licence = "none stated; its page asks to cite the report above"},
     SetDef{.name = "emnist_digits",
            .load = load_transposed_idx_set,
            .files = k_emnist_files,
            .sample_shape = k_grey28,
            .classes = 10,
            .class_names = k_digits,
-           .remedy = "scripts/fetch_datasets.sh emnist_digits downloads it"},
+           .remedy = "scripts/fetch_datasets.sh emnist_digits downloads it",
+           .origin = "Cohen, Afshar, Tapson and van Schaik, 2017, from NIST Special Database 19; "
+                     "https://www.nist.gov/itl/products-and-services/emnist-dataset",
+           .licence = "none stated; NIST Special Database 19 is a work of the US government"},
     SetDef{.name = "fashion_mnist",
            .load = load_idx_set,
            .files = k_fashion_files,
@@ -112,26 +123,38 @@ constexpr std::array k_sets{
            .class_names = k_clothes,
            .system_folder = "/usr/share/datasets/fashion-mnist",
            .remedy = "apt install dataset-fashion-mnist, or scripts/fetch_datasets.sh "
-                     "fashion_mnist downloads it"},
+                     "fashion_mnist downloads it",
+           .origin = "Zalando Research (Xiao, Rasul and Vollgraf), 2017; "
+                     "https://github.com/zalandoresearch/fashion-mnist",
+           .licence = "MIT"},
     SetDef{.name = "kmnist",
            .load = load_idx_set,
            .files = k_idx_files,
            .sample_shape = k_grey28,
            .classes = 10,
            .class_names = k_kana,
-           .remedy = "scripts/fetch_datasets.sh kmnist downloads it"},
+           .remedy = "scripts/fetch_datasets.sh kmnist downloads it",
+           .origin =
+               "KMNIST Dataset (created by CODH), adapted from Kuzushiji Dataset (created by NIJL "
+               "and others), doi:10.20676/00000341; http://codh.rois.ac.jp/kmnist/",
+           .licence = "CC BY-SA 4.0"},
     SetDef{.name = "mnist",
            .load = load_idx_set,
            .files = k_mnist_files,
            .sample_shape = k_grey28,
            .classes = 10,
            .class_names = k_digits,
-           .remedy = "scripts/fetch_datasets.sh mnist downloads it"},
+           .remedy = "scripts/fetch_datasets.sh mnist downloads it",
+           .origin = "Yann LeCun, Corinna Cortes and Christopher Burges, 1998, from NIST Special "
+                     "Databases 1 and 3; http://yann.lecun.com/exdb/mnist/",
+           .licence = "CC BY-SA 3.0"},
     SetDef{.name = "synthetic_digits",
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
            .classes = 10,
-           .class_names = k_digits},
+           .class_names = k_digits,
+           .origin = "drawn by halfstep from strokes of its own",
+           .licence = "Apache-2.0, as halfstep"},
 };
 
 constexpr std::array k_formats{

@@ -33,6 +33,8 @@ struct SetDef {
   std::span<const std::string_view> class_names{};
   std::string_view system_folder{};  ///< where a distribution's package puts the set
   std::string_view remedy{};         ///< said when the set is not found
+  std::string_view origin{};         ///< who made the set, and its page
+  std::string_view licence{};        ///< under which it is published
 };
 
 std::span<const SetDef> named_sets();

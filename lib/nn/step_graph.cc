@@ -1,5 +1,8 @@
 #include "nn/step_graph.h"
 
+#include <algorithm>
+#include <set>
+
 #include "graph/ops/ops.h"
 #include "nn/losses/labels.h"
 #include "nn/metric.h"
@@ -16,6 +19,21 @@ using graph::ScopeGuard;
 using graph::Value;
 
 Origin origin(Phase phase, std::string reason) { return {"", phase, std::move(reason), {}}; }
+
+/// Whether one shape only joins or splits axes of the other, so that elements keep their meaning.
+/// Three axes are height, width and channels and stay what they are.
+bool same_axes(const Shape& a, const Shape& b) {
+  if (a.rank() == 3 && b.rank() == 3) return a == b;
+  const auto boundaries = [](const Shape& shape) {
+    std::set<std::int64_t> products;
+    for (std::size_t i = 1; i <= shape.rank(); ++i) products.insert(shape.elements(0, i));
+    products.erase(1);
+    return products;
+  };
+  const std::set<std::int64_t> of_a = boundaries(a), of_b = boundaries(b);
+  return std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ||
+         std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
+}
 
 /// Stored samples as float32 in the shape the model's input has.
 Value prepare_input(Builder& b,
@@ -34,12 +52,13 @@ Value prepare_input(Builder& b,
   const double scale = blueprint.input_scale.value_or(by_dtype);
   if (scale != 1) x = b.add("Mul", {x, b.scalar(DType::float32, scale)});
   const Shape& wanted = blueprint.model.inputs.at(0).shape;
-  if (wanted.elements() != data.sample.elements()) {
+  if (wanted.elements() != data.sample.elements() || !same_axes(wanted, data.sample)) {
     throw UserError(ErrorKind::config,
                     blueprint.input_where,
                     fmt::format("the data has samples of shape {}, the model takes {}",
                                 to_string(data.sample),
-                                to_string(wanted)));
+                                to_string(wanted)),
+                    wanted.rank() == 3 ? "an input is [height, width, channels]" : "");
   }
   return graph::ops::reshape(b, x, batched(wanted));
 }

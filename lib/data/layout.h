@@ -1,0 +1,46 @@
+#pragma once
+// The order of the axes in which files store a sample. halfstep computes on [height, width,
+// channels]; samples stored as [channels, height, width] are transposed when they are loaded.
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+
+namespace halfstep::data {
+
+enum class Layout {
+  nhwc,  ///< [height, width, channels]
+  nchw,  ///< [channels, height, width]
+};
+
+inline constexpr std::array k_layouts{Layout::nhwc, Layout::nchw};
+
+std::string_view name(Layout layout);
+std::optional<Layout> layout_named(std::string_view name);
+
+struct LayoutHints {
+  std::optional<Layout> declared{};
+  /// The shape that a sample is to have, [height, width, channels] where it has channels.
+  std::optional<Shape> wanted{};
+  /// Taken where both layouts fit `wanted`; without it that is an error.
+  std::optional<Layout> otherwise{};
+  Where where{};
+};
+
+/// The layout of samples stored with this shape. Without a declaration it is the one that gives
+/// `wanted`, and without `wanted` of three axes the one whose channels are 1, 3 or 4; flat samples
+/// have one where `wanted` has several channels. Nothing: the samples have no channels, or which
+/// layout they have does not show and does not matter.
+/// Errors: UserError(config) where both fit, naming both.
+std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints);
+
+/// The images with samples in [height, width, channels]. Flat samples become `wanted` where that
+/// has three axes and as many elements; other shapes without three axes stay. Shapes: images [N,
+/// ...].
+Tensor to_nhwc(Tensor images, std::optional<Layout> stored, const std::optional<Shape>& wanted);
+
+}  // namespace halfstep::data
