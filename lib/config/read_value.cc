@@ -8,11 +8,10 @@
 #include <type_traits>
 
 #include "config/scalar.h"
+#include "core/choices.h"
 
 namespace halfstep::config {
 namespace {
-
-constexpr std::size_t k_longest_type_list = 300;
 
 /// Training computes with float32: a number must not be infinite or zero there unless it is here.
 Parsed<double> to_float32(const Node& node) {
@@ -101,9 +100,9 @@ std::string suggest(const Node& node, std::span<const std::string_view> words) {
 
 void check_type(const Node& type, std::span<const std::string_view> types, Diagnostics& out) {
   if (types.empty() || std::find(types.begin(), types.end(), type.text) != types.end()) return;
-  std::string hint = suggest(type, types);
-  if (hint.empty() && join(types).size() <= k_longest_type_list) hint = "known: " + join(types);
-  out.error(type.where, fmt::format("unknown type {}", describe(type)), std::move(hint));
+  out.error(type.where,
+            fmt::format("unknown type {}", describe(type)),
+            choices(type.text, {types.begin(), types.end()}));
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ void copy_origins(Node& printed, const RunSpec& spec) {
   for (Node::Entry& entry : printed.entries) copy_origins(entry.value, spec);
 }
 
+/// The metrics of a config that names none: a regression has no right and wrong answers to count.
+std::vector<std::string> usual_metrics(const RunSpec& spec) {
+  return spec.regression() ? std::vector<std::string>{"mean_absolute_error"} : RunSpec().metrics;
+}
+
 /// Drops what belongs to the other way of describing a model.
 void drop_other_form(Node& printed, const ModelSpec& model) {
   Node* section = printed.find("model");
@@ -63,6 +68,14 @@ Where RunSpec::where(std::string_view path) const {
   return found;
 }
 
+std::vector<std::string> RunSpec::epoch_metrics() const {
+  std::vector<std::string> names{"loss"};
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  if (data.validation_split == 0) return names;
+  for (std::size_t i = 0, n = names.size(); i < n; ++i) names.push_back("val_" + names[i]);
+  return names;
+}
+
 void RunSpec::fields(Fields& f) {
   f.field("version", version, {.doc = "of the config's format"});
   f.field("name", name, {.doc = "of the run directory"});
@@ -72,7 +85,10 @@ void RunSpec::fields(Fields& f) {
   f.section("precision", precision, {.doc = "dtypes and loss scale"});
   f.field("loss", loss, {}, {.doc = "what training makes small", .required = true});
   f.field("optimizer", optimizer, {}, {.doc = "how weights change", .required = true});
-  f.field("metrics", metrics, {.doc = "what is measured beside the loss"});
+  f.field(
+      "metrics",
+      metrics,
+      {.doc = "what is measured beside the loss; of a regression mean_absolute_error by default"});
   f.section("training", training, {.doc = "how long, in which steps"});
   f.section("report", report, {.doc = "what is written about the run"});
   f.section(
@@ -85,6 +101,7 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   spec.source = node;
   spell_out_all(spec.source);
   read(spec.source, spec, diagnostics);
+  if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);
   spec.data.base = directory_of(spec.where("data.path"));
   check(spec, diagnostics);
   return spec;
@@ -95,7 +112,9 @@ std::string print(const RunSpec& spec, const PrintOptions& options) {
   if (options.absolute_paths && copy.data.path) {
     copy.data.path = std::filesystem::absolute(*copy.data.located_path()).string();
   }
-  const Node defaults = to_node(RunSpec());
+  RunSpec usual;
+  usual.metrics = usual_metrics(spec);
+  const Node defaults = to_node(std::move(usual));
   Node printed = to_node(std::move(copy), options.minimal ? &defaults : nullptr);
   drop_other_form(printed, spec.model);
   set_paths(printed);

@@ -31,6 +31,7 @@ struct RunSpec {
   PrecisionSpec precision;
   Typed loss;       ///< its type is not checked here
   Typed optimizer;  ///< its type is not checked here
+  /// Where the config gives none: accuracy, of a regression mean_absolute_error.
   std::vector<std::string> metrics{"accuracy"};
   TrainingSpec training;
   ReportSpec report;
@@ -43,6 +44,11 @@ struct RunSpec {
   /// Where the value at a config path (`training.epochs`) was given. A value that is left to its
   /// default has no file; its path is filled in always.
   Where where(std::string_view path) const;
+  /// Whether the loss compares real values, so that the outputs are no classes.
+  bool regression() const { return loss.type == "mean_squared_error"; }
+  /// The metrics that an epoch has a value of: `loss` and `metrics`, with a validation split also
+  /// with `val_` before.
+  std::vector<std::string> epoch_metrics() const;
   void fields(Fields& f);
 };
 

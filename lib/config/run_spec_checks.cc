@@ -8,6 +8,7 @@
 
 #include "config/path.h"
 #include "config/scalar.h"
+#include "core/choices.h"
 #include "core/pattern.h"
 
 namespace halfstep::config {
@@ -110,6 +111,11 @@ class Checks {
       error("data.path", "needs a format beside it");
     }
     if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");
+    const bool files =
+        data.format == DataFormat::npz || data.format == DataFormat::idx || !data.format;
+    if (given("data.layout") && (given("data.name") || !files)) {
+      error("data.layout", "is for the formats npz and idx; the layout of other data is known");
+    }
     const bool synthetic = drawn || data.name == "synthetic_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
       if (given(count) && !synthetic) error(count, "is for synthetic_digits only");
@@ -256,6 +262,13 @@ class Checks {
             fmt::format("must be a metric and a value, got '{}'", *target),
             "such as val_accuracy=0.97");
     }
+    if (const auto parsed = target ? parse_target(*target) : std::nullopt) {
+      epoch_metric("training.target", parsed->metric);
+    }
+    if (spec_.training.early_stopping) {
+      epoch_metric("training.early_stopping.monitor", spec_.training.early_stopping->monitor);
+    }
+    if (spec_.training.keep_best) epoch_metric("training.keep_best", *spec_.training.keep_best);
     const std::vector<std::string>& metrics = spec_.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
       if (std::find(metrics.begin(),
@@ -264,6 +277,19 @@ class Checks {
         error("metrics", fmt::format("'{}' stands twice", metrics[i]));
       }
     }
+  }
+
+  /// A metric that the end of each epoch is judged by.
+  void epoch_metric(std::string_view path, const std::string& metric) {
+    const std::vector<std::string> known = spec_.epoch_metrics();
+    if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+    std::string message = fmt::format("no epoch has a metric '{}'", metric);
+    if (metric.starts_with("val_") && spec_.data.validation_split == 0) {
+      message += ": data.validation_split is 0";
+    }
+    // A monitor that is left to its default belongs to the section that asks for one.
+    const bool monitor = path == "training.early_stopping.monitor" && !given(path);
+    error(monitor ? "training.early_stopping" : path, std::move(message), choices(metric, known));
   }
 
   void device() {

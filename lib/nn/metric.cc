@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "core/choices.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 
@@ -70,13 +71,14 @@ Value build_metric(
 }
 
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
-  for (const std::string& name : spec.metrics) {
+  for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
+    const std::string& name = spec.metrics[i];
     if (is_metric(name)) continue;
     diagnostics.error(
-        spec.where("metrics"),
+        spec.where(fmt::format("metrics[{}]", i)),
         fmt::format("unknown metric '{}'", name),
-        did_you_mean(name,
-                     {"accuracy", "top_5_accuracy", "mean_squared_error", "mean_absolute_error"}));
+        choices(name, {"accuracy", "mean_absolute_error", "mean_squared_error", "top_5_accuracy"}) +
+            ", with any whole number for 5");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "config/reader.h"
+#include "core/choices.h"
 #include "nn/layer_policies.h"
 #include "nn/layers/table.h"
 #include "nn/model.h"
@@ -145,7 +146,7 @@ class ModelReader {
       for (const LayerDef* def : layer_table()) known.emplace_back(def->type);
       diagnostics_.error(place(w, "type"),
                          fmt::format("unknown layer type '{}'", w.common.type),
-                         did_you_mean(w.common.type, known));
+                         choices(w.common.type, known, "halfstep config schema"));
     }
     written_.push_back(std::move(w));
   }

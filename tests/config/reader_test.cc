@@ -293,9 +293,11 @@ TEST_CASE("reader: each kind of mistake has its message") {
        "1:9: inputs: error: must be a map from names to lists of whole numbers, got a list"},
       {"inputs: {a: 3}", "1:13: inputs.a: error: must be a list of whole numbers, got 3"},
       {"maybe_count: 1", "1:14: maybe_count: error: must be at least 2, got 1"},
-      {"schedule: cosin", "1:11: schedule: error: unknown type 'cosin' (did you mean 'cosine'?)"},
+      {"schedule: cosin",
+       "1:11: schedule: error: unknown type 'cosin' (did you mean 'cosine'? one of "
+       "constant, cosine)"},
       {"schedule: {type: square}",
-       "1:18: schedule.type: error: unknown type 'square' (known: constant, cosine)"},
+       "1:18: schedule.type: error: unknown type 'square' (one of constant, cosine)"},
       {"schedule: {a: 1}", "1:11: schedule: error: missing required key 'type'"},
       {"schedule: null",
        "1:11: schedule: error: must be a name or a map with the key 'type', got null"},

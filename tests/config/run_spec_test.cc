@@ -135,7 +135,7 @@ TEST_CASE("run spec: the full print is one line a value, with defaults") {
                                       "  input: [784]",
                                       "    mode: auto",
                                       "    initial: 32768",
-                                      "metrics: [accuracy]",
+                                      "metrics: [mean_absolute_error]",
                                       "  early_stopping: null",
                                       "  signal: SIGUSR1"}) {
     CAPTURE(line);

@@ -1,7 +1,6 @@
-#include <fmt/format.h>
-
 #include <array>
 
+#include "core/choices.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 
@@ -25,11 +24,12 @@ std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnos
     if (def->type == typed.type) return def->make(typed.node, diagnostics);
     known.emplace_back(def->type);
   }
+  // Reading the config has reported a key that is missing.
+  if (typed.type.empty() && !diagnostics.empty()) return nullptr;
   diagnostics.error(
       typed.where,
       typed.type.empty() ? "a loss is needed" : fmt::format("unknown loss '{}'", typed.type),
-      typed.type.empty() ? "one of " + fmt::format("{}", fmt::join(known, ", "))
-                         : did_you_mean(typed.type, known));
+      choices(typed.type, known));
   return nullptr;
 }
 

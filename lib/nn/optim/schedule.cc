@@ -3,6 +3,7 @@
 #include <array>
 
 #include "config/reader.h"
+#include "core/choices.h"
 
 namespace halfstep::nn {
 namespace {
@@ -205,7 +206,7 @@ Attrs read_schedule(const config::Node& node, double fallback, Diagnostics& diag
   diagnostics.error(type != nullptr ? type->where : node.where,
                     type != nullptr ? fmt::format("unknown schedule '{}'", type->text)
                                     : "a schedule needs a type",
-                    did_you_mean(type != nullptr ? type->text : "", known));
+                    choices(type != nullptr ? type->text : "", known));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/choices.h"
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {
@@ -49,10 +50,12 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
     }
     return configured;
   }
+  // Reading the config has reported a key that is missing.
+  if (typed.type.empty() && !diagnostics.empty()) return configured;
   diagnostics.error(typed.where,
                     typed.type.empty() ? "an optimizer is needed"
                                        : fmt::format("unknown optimizer '{}'", typed.type),
-                    did_you_mean(typed.type, known));
+                    choices(typed.type, known));
   return configured;
 }
 
