@@ -1,7 +1,9 @@
 #include "config/schema.h"
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "config/scalar.h"
@@ -83,6 +85,53 @@ Json open_object() {
           {"additionalProperties", false}};
 }
 
+/// Calls `visit(name, schema)` for every property below `schema`, outer ones first.
+template <class Visit>
+void each_property(Json& schema, const Visit& visit) {
+  if (schema.is_object() && schema.contains("properties")) {
+    for (auto& [name, property] : schema["properties"].items()) visit(name, property);
+  }
+  for (Json& child : schema) {
+    if (child.is_structured()) each_property(child, visit);
+  }
+}
+
+/// Describes once what several properties of `definitions` allow, under the name of the first.
+void share_repeated(Json& definitions) {
+  constexpr std::size_t k_least_bytes = 60;  // a reference takes about as much
+  const auto essence = [](const Json& property) {
+    Json rest = property;
+    rest.erase("description");
+    rest.erase("default");
+    return rest;
+  };
+  std::map<std::string, int> count;
+  each_property(definitions, [&](const std::string&, const Json& property) {
+    ++count[essence(property).dump()];
+  });
+  std::map<std::string, std::string> names;
+  Json shared = Json::object();
+  each_property(definitions, [&](const std::string& name, Json& property) {
+    Json rest = essence(property);
+    const std::string text = rest.dump();
+    if (count[text] < 2 || text.size() < k_least_bytes || rest.contains("allOf")) return;
+    std::string& definition = names[text];
+    if (definition.empty()) {
+      definition = name;
+      for (int i = 2; definitions.contains(definition) || shared.contains(definition); ++i) {
+        definition = name + "." + std::to_string(i);
+      }
+      shared[definition] = std::move(rest);
+    }
+    Json reference = Json::object();
+    if (property.contains("description")) reference["description"] = property["description"];
+    reference["allOf"] = Json::array({{{"$ref", "#/$defs/" + definition}}});
+    if (property.contains("default")) reference["default"] = property["default"];
+    property = std::move(reference);
+  });
+  definitions.update(shared);
+}
+
 }  // namespace
 
 /// The objects being described, outermost first, and the definitions of named types.
@@ -127,14 +176,22 @@ struct SchemaWriter::State {
     return types.names ? types.names(kind) : std::vector<std::string>();
   }
 
+  std::string family_of(std::string_view kind) const {
+    return types.family ? types.family(kind) : std::string(kind);
+  }
+
+  static Json reference(const std::string& definition) {
+    return {{"$ref", "#/$defs/" + definition}};
+  }
+
   /// Maps with one of these types, one schema each.
   Json alternatives(std::string_view kind,
                     const std::vector<std::string>& names,
                     SchemaWriter& writer) {
     Json result = Json::array();
     for (const std::string& type : names) {
-      const std::string key = std::string(kind) + "." + type;
-      result.push_back({{"$ref", "#/definitions/" + key}});
+      const std::string key = family_of(kind) + "." + type;
+      result.push_back(reference(key));
       if (definitions.contains(key)) continue;
       definitions[key] = Json::object();  // ends the recursion of types within types
       Level level;
@@ -156,11 +213,16 @@ struct SchemaWriter::State {
     std::vector<std::string> names(given.begin(), given.end());
     if (names.empty()) names = names_of(kind);
     if (names.empty()) return {{"type", {"string", "object"}}};
-    Json any = Json::array();
-    any.push_back(Json{{"enum", names}});
-    for (Json& map : alternatives(kind, names, writer)) any.push_back(std::move(map));
-    if (optional) any.push_back({{"type", "null"}});
-    return {{"oneOf", std::move(any)}};
+    const std::string family = family_of(kind);
+    if (!definitions.contains(family)) {
+      Json any = Json::array();
+      any.push_back(Json{{"enum", names}});
+      for (Json& map : alternatives(kind, names, writer)) any.push_back(std::move(map));
+      definitions[family] = {{"oneOf", std::move(any)}};
+    }
+    // Draft 7 ignores what stands beside a $ref, such as a default.
+    if (!optional) return {{"allOf", Json::array({reference(family)})}};
+    return {{"oneOf", Json::array({reference(family), {{"type", "null"}}})}};
   }
 };
 
@@ -174,8 +236,9 @@ std::string SchemaWriter::finish(std::string_view title) {
   require(state_->levels.size() == 1, "{} sections were not ended", state_->levels.size() - 1);
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
   schema.update(state_->close().object);
-  if (!state_->definitions.empty()) schema["definitions"] = std::move(state_->definitions);
-  return schema.dump(2) + "\n";
+  share_repeated(state_->definitions);
+  if (!state_->definitions.empty()) schema["$defs"] = std::move(state_->definitions);
+  return schema.dump(1) + "\n";
 }
 
 void SchemaWriter::field(std::string_view name, bool& value, const About& about) {

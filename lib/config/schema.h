@@ -15,6 +15,9 @@ namespace halfstep::config {
 /// node
 /// (`layers`: a list of typed maps; `nodes`: a map of them; others: a number, or a typed map).
 struct SchemaTypes {
+  /// The name that kinds with the same types share in the schema, where they are described once:
+  /// `initializer` of `kernel_initializer`. Unset: each kind is described by itself.
+  std::function<std::string(std::string_view kind)> family;
   /// The known types of a kind; none: the schema accepts anything there.
   std::function<std::vector<std::string>(std::string_view kind)> names;
   /// Visits the fields of one type, with its usual values.

@@ -65,8 +65,12 @@ void visit_fields(std::string_view kind, std::string_view type, config::Fields& 
   if (is_initializer(kind)) visit_initializer(type, f);
 }
 
+std::string family_of(std::string_view kind) {
+  return std::string(is_initializer(kind) ? "initializer" : kind);
+}
+
 }  // namespace
 
-config::SchemaTypes schema_types() { return {names_of, visit_fields}; }
+config::SchemaTypes schema_types() { return {family_of, names_of, visit_fields}; }
 
 }  // namespace halfstep::nn

@@ -78,16 +78,20 @@ TEST_CASE("schema: sections, types, bounds, words, defaults and docs are there")
 TEST_CASE("schema: types of other rooms are plugged in, also within each other") {
   const Json schema = Json::parse(schema_of(RunSpec(), "config", types()));
   const Json& layers = schema["properties"]["model"]["properties"]["layers"];
-  CHECK(layers["items"]["oneOf"][0]["$ref"] == "#/definitions/layers.dense");
-  const Json& dense = schema["definitions"]["layers.dense"];
+  CHECK(layers["items"]["oneOf"][0]["$ref"] == "#/$defs/layers.dense");
+  const Json& dense = schema["$defs"]["layers.dense"];
   CHECK(dense["properties"]["type"]["const"] == "dense");
   CHECK(dense["required"] == Json({"type", "units"}));
   CHECK(dense["additionalProperties"] == false);
-  const Json& regularizer = dense["properties"]["kernel_regularizer"]["oneOf"];
-  CHECK(regularizer[0]["enum"] == Json({"l2"}));
-  CHECK(regularizer[1]["$ref"] == "#/definitions/kernel_regularizer.l2");
-  CHECK(regularizer[2]["type"] == "null");
-  CHECK(schema["definitions"]["kernel_regularizer.l2"]["properties"].contains("factor"));
+  // Lists and graphs of layers share what the field allows: the family's types, or null.
+  const std::string shared = dense["properties"]["kernel_regularizer"]["allOf"][0]["$ref"];
+  const Json& regularizer = schema["$defs"][shared.substr(8)]["oneOf"];
+  CHECK(regularizer[0]["$ref"] == "#/$defs/kernel_regularizer");
+  CHECK(regularizer[1]["type"] == "null");
+  const Json& types = schema["$defs"]["kernel_regularizer"]["oneOf"];
+  CHECK(types[0]["enum"] == Json({"l2"}));
+  CHECK(types[1]["$ref"] == "#/$defs/kernel_regularizer.l2");
+  CHECK(schema["$defs"]["kernel_regularizer.l2"]["properties"].contains("factor"));
 }
 
 TEST_CASE("schema: every key has a description, and no word is YAML's for a boolean") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 TEST_CASE("schema: every layer is described, with its own fields and those of all layers") {
   const json schema = json::parse(config::schema_of(config::RunSpec(), "config", schema_types()));
-  const json& definitions = schema["definitions"];
+  const json& definitions = schema["$defs"];
   for (const LayerDef* def : layer_table()) {
     CAPTURE(def->type);
     for (const char* form : {"layers", "nodes"}) {
@@ -33,12 +34,38 @@ TEST_CASE("schema: every layer is described, with its own fields and those of al
   CHECK(dense["properties"].contains("units"));
   CHECK(dense["required"] == json({"type", "units"}));
   CHECK(definitions["nodes.add"]["required"] == json({"type", "from"}));
-  CHECK(definitions.contains("kernel_initializer.truncated_normal"));
-  CHECK(definitions["kernel_initializer.truncated_normal"]["properties"].contains("stddev"));
-  CHECK_FALSE(definitions["kernel_initializer.zeros"]["properties"].contains("stddev"));
+  CHECK(definitions.contains("initializer.truncated_normal"));
+  CHECK(definitions["initializer.truncated_normal"]["properties"].contains("stddev"));
+  CHECK_FALSE(definitions["initializer.zeros"]["properties"].contains("stddev"));
   CHECK(definitions.contains("optimizer.adam"));
   CHECK(definitions["optimizer.adam"]["properties"].contains("clipnorm"));
   CHECK(definitions.contains("loss.sparse_categorical_crossentropy"));
+}
+
+TEST_CASE("schema: initializers are described once, and every reference leads somewhere") {
+  const std::string text = config::schema_of(config::RunSpec(), "config", schema_types());
+  CHECK(text.size() < 160'000);
+  const json schema = json::parse(text);
+  const json& definitions = schema["$defs"];
+  for (const auto& [name, definition] : definitions.items()) {
+    CAPTURE(name);
+    CHECK(name.find("_initializer") == std::string::npos);
+  }
+  std::size_t references = 0;
+  const std::function<void(const json&)> follow = [&](const json& node) {
+    if (node.is_object() && node.contains("$ref")) {
+      const std::string target = node["$ref"];
+      CAPTURE(target);
+      REQUIRE(target.starts_with("#/$defs/"));
+      CHECK(definitions.contains(target.substr(8)));
+      ++references;
+    }
+    for (const json& inner : node) {
+      if (inner.is_structured()) follow(inner);
+    }
+  };
+  follow(schema);
+  CHECK(references > 50);
 }
 
 }  // namespace
