@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "config/printer.h"
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/step_graph.h"
@@ -16,6 +19,59 @@ void warn(std::vector<config::Warning>& warnings,
           Where where,
           std::string message) {
   warnings.push_back({std::move(code), std::move(where), std::move(message)});
+}
+
+/// Whether any layer may compute in float16.
+bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
+  if (precision.rewrite == config::Rewrite::automatic) return precision.target != DType::bfloat16;
+  return std::any_of(model.nodes.begin(), model.nodes.end(), [](const ModelNode& node) {
+    return node.precision.policy.compute == DType::float16;
+  });
+}
+
+/// W106: a loss scale keeps small float16 gradients; other dtypes have float32's exponents.
+void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
+  using Mode = precision::LossScaling::Mode;
+  if (uses_float16(spec.precision, blueprint.model)) return;
+  config::LossScaleSpec given = spec.precision.loss_scale;
+  if (given.mode == config::LossScaleMode::none) return;
+  const bool automatic = given.mode == config::LossScaleMode::automatic;
+  given.mode = config::LossScaleMode::automatic;
+  const config::Node usual = config::to_node(config::LossScaleSpec());
+  if (automatic && config::same(config::to_node(given), usual)) return;
+  std::string message =
+      "has no use here: nothing computes in float16, and other dtypes have the "
+      "exponent range of float32";
+  switch (blueprint.loss_scaling.mode) {
+    case Mode::none:
+      message += "; with mode: auto it is left out";
+      break;
+    case Mode::fixed:
+      message += "; it costs a multiplication of each gradient";
+      break;
+    case Mode::dynamic:
+      message +=
+          "; it costs a multiplication of each gradient, and a step whose gradients are not "
+          "finite is skipped, whatever precision.on_nonfinite says";
+      break;
+  }
+  warn(blueprint.model.warnings, "W106", spec.where("precision.loss_scale"), std::move(message));
+}
+
+/// Adds the output's facts and warnings. Shapes that do not fit go to `diagnostics`.
+void look_at_output(Blueprint& blueprint, Diagnostics& diagnostics) {
+  try {
+    blueprint.output = model_output(blueprint.model);
+  } catch (const UserError& error) {
+    for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
+    return;
+  }
+  const Model& model = blueprint.model;
+  const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0)));
+  for (config::Warning& warning :
+       output_warnings(blueprint.output, *blueprint.loss, last.name, blueprint.loss_where)) {
+    blueprint.model.warnings.push_back(std::move(warning));
+  }
 }
 
 }  // namespace
@@ -50,6 +106,9 @@ Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) 
   blueprint.metrics = spec.metrics;
   blueprint.input_scale = spec.data.scale;
   blueprint.seed = static_cast<std::uint64_t>(spec.seed);
+  if (!diagnostics.empty()) return blueprint;
+  warn_of_idle_scale(spec, blueprint);
+  look_at_output(blueprint, diagnostics);
   return blueprint;
 }
 

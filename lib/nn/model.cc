@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "graph/ops/ops.h"
-
 namespace halfstep::nn {
 namespace {
 
@@ -83,19 +81,6 @@ Forward build_forward(graph::Builder& b,
     forward.outputs.push_back(values[static_cast<std::size_t>(output)]);
   }
   return forward;
-}
-
-void check_shapes(const Model& model) {
-  graph::Graph graph;
-  graph::Builder b(graph, graph::op_table());
-  std::vector<Value> inputs;
-  for (const Model::Input& input : model.inputs) {
-    std::vector<std::int64_t> extents{2};
-    extents.insert(extents.end(), input.shape.begin(), input.shape.end());
-    inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
-  }
-  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-  build_forward(b, model, std::move(inputs), ordinal, 0, true);
 }
 
 }  // namespace halfstep::nn

@@ -55,8 +55,4 @@ Forward build_forward(graph::Builder& b,
                       std::uint64_t seed,
                       bool training);
 
-/// Builds the model once, for training, and throws it away.
-/// Errors: as build_forward.
-void check_shapes(const Model& model);
-
 }  // namespace halfstep::nn

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "nn/losses/loss.h"
 #include "nn/model.h"
+#include "nn/model_output.h"
 #include "nn/optim/optimizer.h"
 #include "precision/loss_scale.h"
 
@@ -28,6 +29,7 @@ struct DataShape {
 /// Everything a config asks of the step, read and checked once.
 struct Blueprint {
   Model model;
+  ModelOutput output;
   Where input_where;  ///< of the model's input
   std::unique_ptr<Loss> loss;
   Where loss_where;
@@ -41,7 +43,8 @@ struct Blueprint {
   std::uint64_t seed = 0;
 };
 
-/// Reads model, loss, optimizer and precision of a config; all problems go to `diagnostics`.
+/// Reads model, loss, optimizer and precision of a config and builds the forward pass once; all
+/// problems go to `diagnostics`, warnings to `model.warnings`.
 Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
 
 /// What the graph is for. `train` updates variables; `evaluate` computes loss and metrics;

@@ -40,6 +40,8 @@ class Loss {
   virtual graph::Value build(const LossContext& c) const = 0;
   /// True when predictions are scores rather than probabilities.
   virtual bool from_logits() const = 0;
+  /// True when predictions must be probabilities; false for scores, and for real values.
+  virtual bool takes_probabilities() const = 0;
 };
 
 struct LossDef {
@@ -61,6 +63,10 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
     }
     bool from_logits() const override {
       if constexpr (requires { loss_.from_logits; }) return loss_.from_logits;
+      return false;
+    }
+    bool takes_probabilities() const override {
+      if constexpr (requires { loss_.from_logits; }) return !loss_.from_logits;
       return false;
     }
 

@@ -1,0 +1,94 @@
+#include "nn/model_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/ops/ops.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// Ops behind which a softmax or sigmoid says nothing about the output any more.
+constexpr std::array<std::string_view, 8> k_unbounded{"Conv2D",
+                                                      "DepthwiseConv2dNative",
+                                                      "FusedBatchNormV3",
+                                                      "Log",
+                                                      "LogSoftmax",
+                                                      "MatMul",
+                                                      "Placeholder",
+                                                      "ReadVariableOp"};
+
+bool squashes(std::string_view op) { return op == "Softmax" || op == "Sigmoid"; }
+
+bool gives_probabilities(const graph::Graph& graph, Value output) {
+  std::vector<bool> seen(static_cast<std::size_t>(graph.size()), false);
+  std::vector<int> open{output.node};
+  while (!open.empty()) {
+    const int id = open.back();
+    open.pop_back();
+    if (seen[static_cast<std::size_t>(id)]) continue;
+    seen[static_cast<std::size_t>(id)] = true;
+    const graph::Node& node = graph.node(id);
+    if (squashes(node.op)) return true;
+    if (std::find(k_unbounded.begin(), k_unbounded.end(), node.op) != k_unbounded.end()) continue;
+    for (const Value& input : node.inputs) open.push_back(input.node);
+  }
+  return false;
+}
+
+}  // namespace
+
+ModelOutput model_output(const Model& model) {
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  std::vector<Value> inputs;
+  for (const Model::Input& input : model.inputs) {
+    std::vector<std::int64_t> extents{2};
+    extents.insert(extents.end(), input.shape.begin(), input.shape.end());
+    inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
+  }
+  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
+  const Forward forward = build_forward(b, model, std::move(inputs), ordinal, 0, true);
+  const Value last = forward.outputs.at(0);
+
+  ModelOutput output;
+  output.shape = Shape(b.shape(last).dims().subspan(1));
+  const graph::Node* node = &graph.node(last.node);
+  while (node->op == "Cast" || node->op == "Reshape") node = &graph.node(node->inputs[0].node);
+  if (squashes(node->op)) output.activation = node->op;
+  output.probabilities = gives_probabilities(graph, last);
+  return output;
+}
+
+std::vector<config::Warning> output_warnings(const ModelOutput& output,
+                                             const Loss& loss,
+                                             std::string_view last_layer,
+                                             const Where& where) {
+  if (loss.takes_probabilities() && !output.probabilities) {
+    const bool binary = loss.label_kind() == LabelKind::events;
+    return {
+        {"W113",
+         where,
+         fmt::format("takes probabilities, but the model's output '{}' gives scores without "
+                     "bounds: training would make no sense; give the loss from_logits: true, or "
+                     "the last layer activation: {}",
+                     last_layer,
+                     binary ? "sigmoid" : "softmax")}};
+  }
+  if (loss.from_logits() && !output.activation.empty()) {
+    return {{"W114",
+             where,
+             fmt::format("takes scores (from_logits: true), but the model's output '{}' is a {} "
+                         "already, which would be applied twice; leave out from_logits or that "
+                         "activation",
+                         last_layer,
+                         output.activation == "Softmax" ? "softmax" : "sigmoid")}};
+  }
+  return {};
+}
+
+}  // namespace halfstep::nn

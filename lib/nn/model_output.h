@@ -1,0 +1,29 @@
+#pragma once
+// The facts about a model's output that follow from its layers alone, without data.
+
+#include <string>
+
+#include "nn/losses/loss.h"
+#include "nn/model.h"
+
+namespace halfstep::nn {
+
+struct ModelOutput {
+  Shape shape;             ///< of one sample
+  std::string activation;  ///< the op that the output comes from: "Softmax" or "Sigmoid", else ""
+  /// Whether a softmax or sigmoid follows the last op with weights, at the end or before it.
+  bool probabilities = false;
+};
+
+/// Builds the forward pass once, for training, and throws it away.
+/// Errors: UserError(config) at the layer whose shapes do not fit.
+ModelOutput model_output(const Model& model);
+
+/// W113 when a loss of probabilities gets scores, W114 when a loss of scores gets probabilities.
+/// `where` is the place of the loss.
+std::vector<config::Warning> output_warnings(const ModelOutput& output,
+                                             const Loss& loss,
+                                             std::string_view last_layer,
+                                             const Where& where);
+
+}  // namespace halfstep::nn

@@ -1,0 +1,170 @@
+// Scores where probabilities are wanted, and the other way round, are noticed before training.
+
+#include "nn/model_output.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <ostream>
+#include <string_view>
+
+#include "config/load.h"
+#include "config/merge.h"
+#include "nn/step_graph.h"
+
+namespace halfstep::nn {
+namespace {
+
+config::RunSpec spec_of(std::string_view layers,
+                        std::string_view loss,
+                        std::string_view more = "") {
+  Diagnostics diagnostics;
+  const std::string text =
+      "data: {name: mnist}\nmodel:\n  input: [784]\n  layers: " + std::string(layers) +
+      "\nloss: " + std::string(loss) + "\noptimizer: sgd\n" + std::string(more);
+  config::RunSpec spec =
+      config::parse_run_spec(config::load_text(text, "m", diagnostics), diagnostics);
+  diagnostics.throw_if_any();
+  return spec;
+}
+
+std::vector<std::string> codes(const config::RunSpec& spec) {
+  Diagnostics diagnostics;
+  std::vector<std::string> codes;
+  for (const config::Warning& w : read_blueprint(spec, diagnostics).model.warnings) {
+    codes.push_back(w.code);
+  }
+  diagnostics.throw_if_any();
+  return codes;
+}
+
+constexpr std::string_view k_sparse = "sparse_categorical_crossentropy";
+
+}  // namespace
+
+TEST_CASE("loss: scores in a loss of probabilities are warned about, and the other way round") {
+  struct Case {
+    std::string_view name, layers, loss;
+    std::vector<std::string> want;
+  };
+  const std::string_view scores = "[{type: dense, units: 10}]";
+  const std::string_view softmax = "[{type: dense, units: 10, activation: softmax}]";
+  const std::string_view from_logits = "{type: sparse_categorical_crossentropy, from_logits: true}";
+  const Case cases[] = {
+      {"scores", scores, k_sparse, {"W113"}},
+      {"relu", "[{type: dense, units: 10, activation: relu}]", k_sparse, {"W113"}},
+      {"log softmax", "[{type: dense, units: 10}, {type: log_softmax}]", k_sparse, {"W113"}},
+      {"softmax before more weights",
+       "[{type: dense, units: 10, activation: softmax}, {type: dense, units: 10}]",
+       k_sparse,
+       {"W113"}},
+      {"softmax", softmax, k_sparse, {}},
+      {"softmax in another dtype",
+       "[{type: dense, units: 10}, {type: softmax, dtype: mixed_bfloat16}]",
+       k_sparse,
+       {}},
+      {"softmax, then its shape changed",
+       "[{type: dense, units: 10}, {type: softmax}, {type: reshape, target_shape: [10]}]",
+       k_sparse,
+       {}},
+      {"scores that are said to be scores", scores, from_logits, {}},
+      {"softmax that is said to be scores", softmax, from_logits, {"W114"}},
+      {"one event without sigmoid", "[{type: dense, units: 1}]", "binary_crossentropy", {"W113"}},
+      {"one event", "[{type: dense, units: 1, activation: sigmoid}]", "binary_crossentropy", {}},
+      {"a regression has no bounds", "[{type: dense, units: 1}]", "mean_squared_error", {}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    CHECK(codes(spec_of(c.layers, c.loss)) == c.want);
+  }
+}
+
+TEST_CASE("loss scale: one that nothing in float16 needs is warned about") {
+  struct Case {
+    std::string_view precision;
+    std::vector<std::string> want;
+  };
+  for (const Case& c : {Case{"{policy: float32, loss_scale: dynamic}", {"W106"}},
+                        Case{"{policy: float32, loss_scale: 1024}", {"W106"}},
+                        Case{"{policy: mixed_bfloat16, loss_scale: dynamic}", {"W106"}},
+                        Case{"{policy: mixed_bfloat16, loss_scale: {initial: 8}}", {"W106"}},
+                        Case{"{rewrite: auto, target: bfloat16, loss_scale: 8}", {"W106"}},
+                        Case{"{policy: float32}", {}},
+                        Case{"{policy: float32, loss_scale: none}", {}},
+                        Case{"{policy: mixed_bfloat16, loss_scale: auto}", {}},
+                        Case{"{policy: mixed_float16, loss_scale: dynamic}", {}},
+                        Case{"{rewrite: auto, target: float16, loss_scale: dynamic}", {}}}) {
+    CAPTURE(c.precision);
+    const std::string more = "precision: " + std::string(c.precision) + "\n";
+    CHECK(codes(spec_of("[{type: dense, units: 1}]", "mean_squared_error", more)) == c.want);
+  }
+  const std::string_view one_layer =
+      "[{type: dense, units: 4, dtype: mixed_float16}, {type: dense, units: 1}]";
+  CHECK(codes(spec_of(one_layer, "mean_squared_error", "precision: {loss_scale: dynamic}\n"))
+            .empty());
+}
+
+TEST_CASE("loss: real values are compared by those losses alone that take no probabilities") {
+  for (const LossDef* def : loss_table()) {
+    CAPTURE(def->type);
+    Diagnostics diagnostics;
+    config::RunSpec spec;
+    spec.loss.type = def->type;
+    spec.loss.node.kind = config::Node::Kind::map;
+    const auto loss = make_loss(spec.loss, diagnostics);
+    REQUIRE(loss != nullptr);
+    CHECK(spec.regression() != loss->takes_probabilities());
+  }
+}
+
+TEST_CASE("metrics: a regression is measured by its error unless the config says otherwise") {
+  const std::string_view layers = "[{type: dense, units: 1}]";
+  CHECK(spec_of(layers, "mean_squared_error").metrics ==
+        std::vector<std::string>{"mean_absolute_error"});
+  CHECK(spec_of(layers, "mean_squared_error", "metrics: [accuracy]\n").metrics ==
+        std::vector<std::string>{"accuracy"});
+  CHECK(spec_of(layers, "binary_crossentropy").metrics == std::vector<std::string>{"accuracy"});
+}
+
+TEST_CASE("names: those that do not exist are answered with those that do") {
+  struct Case {
+    std::string_view layers, loss, more, said;
+  };
+  const std::string_view layers = "[{type: dense, units: 10, activation: softmax}]";
+  for (const Case& c :
+       {Case{layers,
+             "sparse_crossentropy",
+             "",
+             "one of binary_crossentropy, categorical_crossentropy, mean_squared_error, "
+             "sparse_categorical_crossentropy"},
+        Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
+        Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, mean_absolute_error"},
+        Case{"[{type: dense, units: 10, kernel_initializer: xavier}]",
+             k_sparse,
+             "",
+             "one of constant, glorot_normal, glorot_uniform"},
+        Case{"[{type: lstm, units: 10}]", k_sparse, "", "'halfstep config schema' lists all"}}) {
+    CAPTURE(c.said);
+    Diagnostics diagnostics;
+    read_blueprint(spec_of(c.layers, c.loss, c.more), diagnostics);
+    REQUIRE(!diagnostics.empty());
+    CHECK(diagnostics.problems().front().hint.find(c.said) != std::string::npos);
+  }
+  config::RunSpec spec = spec_of(layers, k_sparse);
+  for (const auto& [optimizer, said] :
+       {std::pair("{type: lion}", "one of adagrad, adam, adamw, rmsprop, sgd"),
+        std::pair("{type: sgd, learning_rate: {type: cosine}}",
+                  "one of constant, cosine_decay, exponential_decay")}) {
+    CAPTURE(said);
+    Diagnostics diagnostics;
+    config::Node node = spec.source;
+    config::apply(node,
+                  {config::Override::Kind::set, "optimizer", optimizer, "--set optimizer"},
+                  diagnostics);
+    read_blueprint(config::parse_run_spec(node, diagnostics), diagnostics);
+    REQUIRE(!diagnostics.empty());
+    CHECK(diagnostics.problems().front().hint.find(said) != std::string::npos);
+  }
+}
+
+}  // namespace halfstep::nn
