@@ -12,6 +12,7 @@
 #include "environment.h"
 #include "precision/graph_report.h"
 #include "precision/tf_environment.h"
+#include "report/matrix_unit.h"
 #include "train/prepare_graph.h"
 
 namespace halfstep::app {
@@ -52,6 +53,7 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
   }
   options.mode = *precision::mode_named(flags.mode);
   options.infer_follows = flags.infer_follows;
+  if (!flags.arch.empty() && !report::is_known_gpu(flags.arch)) report::refuse_arch(flags.arch, {});
   if (!flags.arch.empty()) options.device.arch = flags.arch;
   if (flags.cuda_version >= 0) options.device.cuda_version = flags.cuda_version;
   if (flags.cudnn_version >= 0) options.device.cudnn_version = flags.cudnn_version;
@@ -71,19 +73,26 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
 }  // namespace
 
 void declare(CLI::App& command, GraphFileFlags& flags) {
-  command.add_option("--graph", flags.path, "an op-level graph to rewrite instead of a config");
+  CLI::Option* graph =
+      command.add_option("--graph", flags.path, "an op-level graph to rewrite instead of a config");
   command.add_option("--mode", flags.mode, "of the rewrite: cuda, bf16, cpu or fp16_cpu")
-      ->check(CLI::IsMember({"cuda", "bf16", "cpu", "fp16_cpu"}));
-  command.add_option(
-      "--level", flags.level, "treat_infer_as_deny, tensor_cores_only or unsafe_force_all");
+      ->check(CLI::IsMember({"cuda", "bf16", "cpu", "fp16_cpu"}))
+      ->needs(graph);
+  command
+      .add_option(
+          "--level", flags.level, "treat_infer_as_deny, tensor_cores_only or unsafe_force_all")
+      ->needs(graph);
   command.add_option("--cuda-version", flags.cuda_version, "9010 for CUDA 9.1")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->needs(graph);
   command.add_option("--cudnn-version", flags.cudnn_version, "8000 for cuDNN 8.0")
-      ->check(CLI::NonNegativeNumber);
-  command.add_flag("--infer-follows",
-                   flags.infer_follows,
-                   "convert infer ops after a converted op in every mode, as TensorFlow 2.21 does");
-  command.add_flag("--strict", flags.strict, "exit 2 when the rewrite fails");
+      ->check(CLI::NonNegativeNumber)
+      ->needs(graph);
+  command
+      .add_flag("--infer-follows",
+                flags.infer_follows,
+                "convert infer ops after a converted op in every mode, as TensorFlow 2.21 does")
+      ->needs(graph);
 }
 
 int explain_graph_file(const GraphFileFlags& flags) {

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <system_error>
 
@@ -20,6 +21,16 @@
 #include "version_text.h"
 
 namespace {
+
+/// Marks a positional as repeatable only where more than one is taken.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    if (option->get_allow_extra_args()) return CLI::Formatter::make_option_usage(option);
+    const std::string name = make_option_name(option, true);
+    return option->get_required() ? name : fmt::format("[{}]", name);
+  }
+};
 
 using halfstep::app::Command;
 using halfstep::app::command_table;
@@ -111,7 +122,9 @@ int usage_error(const CLI::App& app,
     print_error(fmt::format("{} has no flag {}", path, flag),
                 halfstep::did_you_mean(flag, flags_of(*command)));
   } else {
-    print_error(error.what(), "");
+    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const bool configs = command->get_option_no_throw("--config") != nullptr;
+    print_error(error.what(), extra && configs ? "further configs follow -c" : "");
   }
   halfstep::write_to_stderr(
       fmt::format("{} --help lists {}\n", path, commands.empty() ? "flags" : "commands"));
@@ -121,6 +134,7 @@ int usage_error(const CLI::App& app,
 int run(int argc, char** argv) {
   CLI::App app("Trains neural networks in mixed precision and tells the truth about it.",
                "halfstep");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "help of all commands");
   app.set_version_flag("--version", halfstep::app::version_text, "print the version and exit");

@@ -4,13 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "core/files.h"
 #include "core/log.h"
 #include "environment.h"
+#include "nn/step_graph.h"
 #include "precision/tf_environment.h"
 #include "terminal.h"
-#include "training_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -68,13 +70,42 @@ void add_setting_flag(CLI::App& command,
       ->trigger_on_parse();
 }
 
-std::string data_name(const config::RunSpec& spec) { return spec.data.name.value_or(""); }
+data::DataOptions data_options(const LoadedConfig& loaded) {
+  const config::DataSpec& spec = loaded.spec.data;
+  data::DataOptions options;
+  options.name = spec.name.value_or("");
+  if (spec.format) {
+    for (const auto& row : config::k_data_formats) {
+      if (row.value == *spec.format) options.format = row.name;
+    }
+  }
+  options.path = spec.located_path().value_or("");
+  options.sha256 = spec.sha256.value_or("");
+  if (spec.layout) {
+    const bool last = *spec.layout == config::DataLayout::nhwc;
+    options.layout = last ? data::Layout::nhwc : data::Layout::nchw;
+  }
+  const config::ModelSpec& model = loaded.spec.model;
+  options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
+  // options.seed stays 0: a generated set has one content, whatever the seed of the run.
+  options.train_samples = spec.train_samples;
+  options.test_samples = spec.test_samples;
+  options.search_paths = data_search_paths(loaded.path);
+  if (!loaded.data_source.empty()) {
+    options.search_paths.push_back(
+        std::filesystem::path(loaded.data_source).parent_path().string());
+  }
+  options.where = loaded.spec.where("data");
+  return options;
+}
 
 }  // namespace
 
 void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   using config::Override;
-  command.add_option("CONFIG,-c,--config", o.configs, "YAML config, needed; a later one wins")
+  command
+      .add_option(
+          "CONFIG,-c,--config", o.configs, "YAML config; after -c any number, a later one wins")
       ->allow_extra_args(false);
   add_setting_flag(command, o, "--set", Override::Kind::set, "PATH=VALUE, VALUE is YAML");
   add_setting_flag(
@@ -87,23 +118,32 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_option("--threads", o.threads, "CPU threads");
   command.add_option("--batch-size", o.batch_size, "samples per step");
   command.add_option("--seed", o.seed, "of weights, order and dropout");
-  command.add_option("--run-dir", o.run_dir, "the run's own directory")
-      ->envname("HALFSTEP_RUN_DIR");
-  command.add_flag("--json", o.json, "print the report on stdout and nothing else");
   command.add_flag("--allow-fallback", o.allow_fallback, "another precision or device is fine");
-  command.add_option("--progress", o.progress, "auto, bar, lines or none")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
   command.add_option("--color", o.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("-v,--verbose", o.verbosity, "say more");
   command.add_flag("-q,--quiet", o.quiet, "say only what is wrong");
   command.add_option("--log-file", o.log_file, "messages go there too");
+  if (flags.json) {
+    command.add_flag("--json", o.json, "print the report on stdout and nothing else");
+  }
+  if (flags.run_dir) {
+    command.add_option("--run-dir", o.run_dir, "the run's own directory")
+        ->envname("HALFSTEP_RUN_DIR");
+  }
+  if (flags.progress) {
+    command.add_option("--progress", o.progress, "auto, bar, lines or none")
+        ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
+  }
+  if (flags.strict) command.add_flag("--strict", o.strict, "a warning is an error");
+  if (flags.numerics) {
+    command.add_option(
+        "--numerics", o.numerics, "none, sample or full: what 16 bits lose, into numerics.jsonl");
+  }
   if (!flags.training) return;
   command.add_option("--epochs", o.epochs, "passes over the data");
   command.add_option("--max-steps", o.max_steps, "batches after which training ends");
   command.add_option("--target", o.target, "METRIC=VALUE that ends training");
-  command.add_option(
-      "--numerics", o.numerics, "none, sample or full: what 16 bits lose, into numerics.jsonl");
 }
 
 LoadedConfig load_config(const RunOptions& options) {
@@ -120,6 +160,7 @@ LoadedConfig load_config(const RunOptions& options) {
   load.environment = environment;
   const config::Node node = config::assemble(options.configs, overrides, diagnostics, load);
   loaded.spec = config::parse_run_spec(node, diagnostics);
+  nn::read_blueprint(loaded.spec, diagnostics);
   diagnostics.throw_if_any();
   loaded.spec.precision.tensorflow_variables =
       environment_with_prefix(precision::k_variable_prefix);
@@ -130,6 +171,7 @@ LoadedConfig load_config(const RunOptions& options) {
 
 void apply_logging(const RunOptions& options) {
   open_messages(options.color, options.log_file);
+  treat_warnings_as_errors(options.strict);
   set_log_level(options.quiet           ? LogLevel::error
                 : options.verbosity > 0 ? LogLevel::debug
                                         : environment_log_level());
@@ -137,22 +179,9 @@ void apply_logging(const RunOptions& options) {
 }
 
 data::Dataset load_data(const LoadedConfig& loaded) {
-  const config::DataSpec& spec = loaded.spec.data;
-  data::DataOptions options;
-  options.name = data_name(loaded.spec);
-  if (spec.format) {
-    for (const auto& row : config::k_data_formats) {
-      if (row.value == *spec.format) options.format = row.name;
-    }
-  }
-  options.path = spec.located_path().value_or("");
-  options.sha256 = spec.sha256.value_or("");
-  // options.seed stays 0: a generated set has one content, whatever the seed of the run.
-  options.train_samples = spec.train_samples;
-  options.test_samples = spec.test_samples;
-  options.search_paths = data_search_paths(loaded.path);
-  options.where = loaded.spec.where("data");
-  return data::load_dataset(options);
+  return data::load_dataset(data_options(loaded));
 }
+
+bool has_data(const LoadedConfig& loaded) { return data::find_dataset(data_options(loaded)); }
 
 }  // namespace halfstep::app

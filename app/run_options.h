@@ -30,15 +30,21 @@ struct RunOptions {
   std::string color = "auto";
   int verbosity = 0;
   bool quiet = false;
+  bool strict = false;
   std::string log_file;
 };
 
-/// Which of the flags a command takes.
+/// Which of the flags a command takes besides those that choose and change a config.
 struct RunFlags {
   bool training = false;  ///< --epochs, --max-steps, --target
+  bool numerics = false;  ///< --numerics
+  bool json = false;
+  bool run_dir = false;
+  bool progress = false;
+  bool strict = false;
 };
 
-/// Declares the positional CONFIG and the common flags.
+/// Declares the positional CONFIG, the flags for configs, messages and the device, and `flags`.
 void declare(CLI::App& command, RunOptions& options, RunFlags flags);
 
 /// A config with all that was laid over it.
@@ -47,9 +53,11 @@ struct LoadedConfig {
   std::vector<std::string> overrides;  ///< as written, for the report
   std::string path;                    ///< of the first file
   std::vector<std::string> texts;      ///< of all files, as given
+  std::string data_source;             ///< where a run found its data; "" when not known
 };
 
-/// Reads the files, the environment's settings and the flags, in this order of precedence.
+/// Reads the files, the environment's settings and the flags, in this order of precedence, and
+/// checks all that needs no data: the model and its shapes, loss, optimizer and metrics too.
 /// Errors: UserError(config) with everything that is wrong.
 LoadedConfig load_config(const RunOptions& options);
 
@@ -58,5 +66,9 @@ void apply_logging(const RunOptions& options);
 
 /// The data set of a config. Errors: UserError(data).
 data::Dataset load_data(const LoadedConfig& loaded);
+
+/// Whether all files of a config's data set are found.
+/// Errors: UserError(config) for a name that no data set has.
+bool has_data(const LoadedConfig& loaded);
 
 }  // namespace halfstep::app

@@ -12,7 +12,7 @@
 #include "environment.h"
 #include "report/compare_table.h"
 #include "terminal.h"
-#include "training_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 

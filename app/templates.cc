@@ -41,7 +41,7 @@ model:
     - {type: softmax, dtype: float32}
 precision:
   policy: mixed_float16
-  loss_scale: {mode: dynamic, initial: 32768, growth_steps: 2000}
+  loss_scale: {mode: auto, initial: 32768, growth_steps: 2000}   # dynamic with float16
 loss: sparse_categorical_crossentropy
 optimizer: {type: adam, learning_rate: 1e-3}
 training: {epochs: 5, batch_size: 128}

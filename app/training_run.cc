@@ -15,9 +15,11 @@
 #include "environment.h"
 #include "open_device.h"
 #include "report/numerics_block.h"
+#include "report/run_data.h"
 #include "report/validate.h"
 #include "slurm.h"
 #include "terminal.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -168,13 +170,24 @@ void ask_for_requeue(const config::SlurmSpec& spec, const std::optional<report::
   }
 }
 
-int dry_run(train::Session& session) {
+int dry_run(train::Session& session, bool json) {
   train::TrainObserver silent;
   train::TrainOptions once;
   once.evaluate_test = false;
   train::Trainer trainer(session, once, silent);
   trainer.advance(1);
   const train::MemoryUse memory = session.memory();
+  const int exit_code = trainer.result().status == train::Status::diverged
+                            ? static_cast<int>(ErrorKind::numerics)
+                            : 0;
+  if (json) {
+    const report::Json report{{"schema_version", 1},
+                              {"kind", "dry_run"},
+                              {"exit_code", exit_code},
+                              {"memory", report::memory_block(memory)}};
+    fmt::print("{}", report::dump(report));
+    return exit_code;
+  }
   const auto mebibytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   fmt::print(
       "one step done; variables {:.1f} MiB, step arena {:.1f} MiB, data {:.1f} MiB, peak RSS "
@@ -183,18 +196,10 @@ int dry_run(train::Session& session) {
       mebibytes(memory.arena_bytes),
       mebibytes(memory.data_bytes),
       mebibytes(memory.peak_rss_bytes));
-  return trainer.result().status == train::Status::diverged ? static_cast<int>(ErrorKind::numerics)
-                                                            : 0;
+  return exit_code;
 }
 
 }  // namespace
-
-void print_warnings(const std::vector<config::Warning>& warnings) {
-  for (const config::Warning& w : warnings) {
-    const std::string where = to_string(w.where);
-    log_warning("{} {}{}{}", w.code, where, where.empty() ? "" : ": ", w.message);
-  }
-}
 
 int run_training(const RunOptions& options, const TrainFlags& flags) {
   apply_logging(options);
@@ -224,7 +229,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   train::Session session(spec, dataset, device);
   print_warnings(session.warnings());
   say_device(device);
-  if (flags.dry_run) return dry_run(session);
+  if (flags.dry_run) return dry_run(session, options.json);
   report::RunDirectory& directory = *claimed;
 
   report::RunInfo run;
@@ -254,6 +259,8 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   }
   print_warnings(trainer.warnings());
   directory.begin(spec, run, report::context(device));
+  write_file_atomically(directory.file(report::k_run_data_file),
+                        report::dump(report::run_data(dataset)));
   if (!device.device) {
     write_file_atomically(directory.file(k_cost_model_file),
                           backend::cost_model(device.capabilities).text());

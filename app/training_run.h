@@ -22,7 +22,4 @@ struct TrainFlags {
 /// Trains, writes everything a run leaves, prints the result; returns the exit code.
 int run_training(const RunOptions& options, const TrainFlags& flags);
 
-/// Prints warnings once, to stderr.
-void print_warnings(const std::vector<config::Warning>& warnings);
-
 }  // namespace halfstep::app

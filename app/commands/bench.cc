@@ -1,11 +1,11 @@
 #include "study/bench.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
 #include "command.h"
 #include "core/log.h"
-#include "data/table.h"
 #include "open_device.h"
 #include "report/bench_report.h"
 #include "report/bench_table.h"
@@ -24,24 +24,21 @@ struct State {
   bool synthetic = false;
 };
 
-/// Random samples of the shape that the config's data has: by its name, or by looking at it.
-data::Dataset random_data(const LoadedConfig& loaded) {
+/// The config's data, or random samples of the model's shapes when they are asked for or the data
+/// are not here.
+data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
   constexpr std::int64_t k_batches = 4;
   const config::RunSpec& spec = loaded.spec;
-  const std::int64_t samples = k_batches * spec.training.batch_size;
-  const auto seed = static_cast<std::uint64_t>(spec.seed);
-  const data::SetDef* set = spec.data.name ? data::find_set(*spec.data.name) : nullptr;
-  if (set != nullptr && set->sample_shape[0] > 0 && set->classes > 0) {
-    const auto& s = set->sample_shape;
-    return study::random_dataset({s[0], s[1], s[2]}, set->classes, samples, seed);
+  if (!synthetic && has_data(loaded)) return load_data(loaded);
+  if (!synthetic) {
+    log_warning("{}: the data are not here; measuring on random samples of the model's shapes",
+                to_string(spec.where("data")));
   }
-  const data::Dataset real = load_data(loaded);
-  if (real.train.images.dtype() != DType::uint8 || real.train.labels.dtype() != DType::int32) {
-    throw UserError(ErrorKind::config,
-                    {"--synthetic", 0, 0, ""},
-                    "stands for images of bytes with class numbers, not for this data");
-  }
-  return study::random_dataset(real.sample_shape, real.classes, samples, seed);
+  const double share = 1 - spec.data.validation_split;
+  const auto samples = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(k_batches * spec.training.batch_size) / share));
+  return study::random_samples(
+      study::describe_data(spec), samples, static_cast<std::uint64_t>(spec.seed));
 }
 
 int bench(const State& state) {
@@ -69,7 +66,7 @@ int bench(const State& state) {
   std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
 
   const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = state.synthetic ? random_data(loaded) : load_data(loaded);
+  const data::Dataset dataset = bench_data(loaded, state.synthetic);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);
@@ -88,13 +85,14 @@ int bench(const State& state) {
 
 std::function<int()> declare_bench(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {});
+  declare(command, state->run, {.json = true, .run_dir = true, .progress = true, .strict = true});
   command.add_option("--warmup", state->warmup, "steps that warm up, per repeat");
   command.add_option("--steps", state->steps, "steps measured, per repeat");
   command.add_option("--repeat", state->repeats, "fresh starts");
   command.add_option("--policies", state->policies, "comma-separated policies, measured in turns");
   command.add_flag("--profile", state->profile, "a second pass with the time of every op");
-  command.add_flag("--synthetic", state->synthetic, "random samples of the data's shape");
+  command.add_flag(
+      "--synthetic", state->synthetic, "random samples of the model's shapes, no data set");
   return [state] { return bench(*state); };
 }
 

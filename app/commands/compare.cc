@@ -101,10 +101,11 @@ int compare_policies(const State& state) {
 
 /// Finished runs cannot be trained otherwise any more.
 void refuse_training_flags(const State& state) {
-  static constexpr std::array<std::string_view, 11> k_fitting{"--baseline",
+  static constexpr std::array<std::string_view, 12> k_fitting{"--baseline",
                                                               "--margin",
                                                               "--fail-if",
                                                               "--json",
+                                                              "--strict",
                                                               "--progress",
                                                               "--color",
                                                               "--verbose",
@@ -203,10 +204,11 @@ int compare(const State& state) {
 
 std::function<int()> declare_compare(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {.training = true});
+  declare(command,
+          state->run,
+          {.training = true, .json = true, .run_dir = true, .progress = true, .strict = true});
   command.get_option("--config")
-      ->required(false)
-      ->description("YAML config to train with; a later one wins");
+      ->description("YAML config to train with; after -c any number, a later one wins");
   command.add_option(
       "RUN", state->more_runs, "finished runs instead of a CONFIG: directories, report.json files");
   command.add_option("--policies",

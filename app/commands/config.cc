@@ -10,9 +10,10 @@
 #include "core/files.h"
 #include "environment.h"
 #include "nn/schema_types.h"
+#include "nn/step_graph.h"
 #include "run_options.h"
 #include "templates.h"
-#include "training_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -21,13 +22,13 @@ namespace {
 int check(const RunOptions& options) {
   apply_logging(options);
   const LoadedConfig loaded = load_config(options);
-  Diagnostics diagnostics;
-  const nn::Blueprint blueprint = nn::read_blueprint(loaded.spec, diagnostics);
-  diagnostics.throw_if_any();
-  nn::check_shapes(blueprint.model);
-  print_warnings(loaded.spec.warnings);
-  print_warnings(blueprint.model.warnings);
-  fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
+  Diagnostics none;
+  std::vector<config::Warning> warnings = loaded.spec.warnings;
+  for (config::Warning& warning : nn::read_blueprint(loaded.spec, none).model.warnings) {
+    warnings.push_back(std::move(warning));
+  }
+  print_warnings(warnings);
+  if (!options.quiet) fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
   return 0;
 }
 
@@ -77,10 +78,10 @@ std::function<int()> declare_config(CLI::App& command) {
   command.require_subcommand(1);
   CLI::App* check_command =
       command.add_subcommand("check", "say everything that is wrong with a config");
-  declare(*check_command, state->check, {.training = true});
+  declare(*check_command, state->check, {.training = true, .numerics = true, .strict = true});
   CLI::App* show_command =
       command.add_subcommand("show", "the config with defaults and overrides, as YAML");
-  declare(*show_command, state->show, {.training = true});
+  declare(*show_command, state->show, {.training = true, .numerics = true});
   show_command->add_flag("--origins", state->origins, "where each value comes from");
   show_command->add_flag("--minimal", state->minimal, "only what differs from the defaults");
   CLI::App* schema_command =

@@ -30,14 +30,24 @@ struct Info {
   std::string name;
   std::string path;
   std::string format;
+  std::string layout;
   bool json = false;
 };
+
+/// How the samples are stored, in words; "" where there is nothing to say.
+std::string layout_text(const data::Dataset& set) {
+  if (set.layout == data::Layout::nchw) return "stored as nchw, transposed to nhwc";
+  if (set.layout == data::Layout::nhwc) return "stored as nhwc";
+  if (set.sample_shape.rank() != 3 || set.sample_shape.back() == 1) return "";
+  return "layout does not show: say --layout nhwc or nchw";
+}
 
 int info(const Info& flags) {
   data::DataOptions options;
   options.format = flags.format;
   (flags.format.empty() ? options.name : options.path) = flags.name;
   options.verify = true;
+  if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
   options.search_paths = data_search_paths("");
   const data::Dataset set = data::load_dataset(options);
   report::Json files = report::Json::array();
@@ -49,10 +59,13 @@ int info(const Info& flags) {
       {"kind", "data"},
       {"name", set.name},
       {"source", report::utf8(set.source)},
+      {"origin", set.origin.empty() ? report::Json(nullptr) : report::Json(set.origin)},
+      {"licence", set.licence.empty() ? report::Json(nullptr) : report::Json(set.licence)},
       {"classes", set.classes},
       {"class_names", set.class_names},
       {"sample_shape", std::vector<std::int64_t>(set.sample_shape.begin(), set.sample_shape.end())},
       {"dtype", name(set.train.images.dtype())},
+      {"layout", set.layout ? report::Json(data::name(*set.layout)) : report::Json(nullptr)},
       {"train_samples", set.train.samples()},
       {"test_samples", set.test.samples()},
       {"train_per_class", histogram(set.train, set.classes)},
@@ -71,9 +84,9 @@ int info(const Info& flags) {
              name(set.train.images.dtype()),
              set.classes,
              printable(set.source));
-  for (const data::SourceFile& file : set.files) {
-    fmt::print("  {}  {}\n", file.sha256, printable(file.path));
-  }
+  if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
+  if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
+  for (const data::SourceFile& file : set.files) fmt::print("  {}  {}\n", file.sha256, printable(file.path));
   return 0;
 }
 
@@ -118,6 +131,9 @@ std::function<int()> declare_data(CLI::App& command) {
   CLI::App* info_command = command.add_subcommand("info", "what a data set holds, with checksums");
   info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
   info_command->add_option("--format", info_flags->format, "idx, npz, cifar10 or cifar100");
+  info_command
+      ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
+      ->check(CLI::IsMember({"nhwc", "nchw"}));
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();

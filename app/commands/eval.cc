@@ -13,10 +13,10 @@
 #include "open_device.h"
 #include "report/precision_block.h"
 #include "report/train_report.h"
-#include "run_options.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
-#include "training_run.h"
+#include "used_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -51,7 +51,7 @@ void write_predictions(const std::string& path,
 
 report::Json eval_report(train::Session& session,
                          const State& state,
-                         const LoadedConfig& loaded,
+                         const UsedRun& used,
                          const train::Evaluation& result,
                          std::int64_t samples) {
   report::Json report{
@@ -59,10 +59,10 @@ report::Json eval_report(train::Session& session,
       {"kind", "eval"},
       {"status", "completed"},
       {"exit_code", 0},
-      {"checkpoint", report::utf8(state.checkpoint)},
+      {"checkpoint", report::utf8(used.checkpoint)},
       {"split", state.split},
       {"context", report::context(session.backend())},
-      {"config", report::config_block(session.spec(), loaded.overrides)},
+      {"config", report::config_block(session.spec(), used.config.overrides)},
       {"precision",
        report::precision_block(
            session,
@@ -101,16 +101,17 @@ void print_table(const train::Evaluation& result, const std::vector<std::string>
 
 int evaluate(const State& state) {
   apply_logging(state.run);
-  const LoadedConfig loaded = load_config(state.run);
-  const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = load_data(loaded);
-  train::Session session(loaded.spec, dataset, device, nn::Purpose::evaluate);
+  const UsedRun used = load_trained_run(state.run, state.checkpoint);
+  const config::RunSpec& spec = used.config.spec;
+  const backend::Backend device = open_device(spec);
+  const data::Dataset dataset = load_data(used.config);
+  train::Session session(spec, dataset, device, nn::Purpose::evaluate);
   print_warnings(session.warnings());
-  train::load_weights(state.checkpoint, session.state());
+  train::load_weights(used.checkpoint, session.state());
   const data::SplitView& chosen = rows(session, state.split);
   const train::Evaluation result = train::evaluate(session, chosen);
   if (!state.predictions.empty()) write_predictions(state.predictions, result, chosen.labels);
-  const report::Json report = eval_report(session, state, loaded, result, chosen.samples());
+  const report::Json report = eval_report(session, state, used, result, chosen.samples());
   if (!state.run.run_dir.empty()) {
     write_file_atomically(state.run.run_dir + "/eval.json", report::dump(report));
   }
@@ -124,11 +125,9 @@ int evaluate(const State& state) {
 
 std::function<int()> declare_eval(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {});
-  command
-      .add_option(
-          "--checkpoint", state->checkpoint, "checkpoint, run directory or safetensors file")
-      ->required();
+  declare(command, state->run, {.json = true, .run_dir = true});
+  command.get_option("--config")->description(k_run_or_config);
+  command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
   command.add_option("--split", state->split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}));
   command.add_option("--predictions", state->predictions, "NPZ file for the class of every sample");
@@ -137,7 +136,6 @@ std::function<int()> declare_eval(CLI::App& command) {
 
 }  // namespace
 
-const Command k_eval{
-    "eval", "metrics, accuracy per class and predictions of a checkpoint", declare_eval};
+const Command k_eval{"eval", "metrics, accuracy per class and predictions of a run", declare_eval};
 
 }  // namespace halfstep::app

@@ -2,10 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 
 #include "command.h"
+#include "core/files.h"
 #include "explain_graph_file.h"
 #include "open_device.h"
 #include "report/explain_diff.h"
@@ -13,8 +16,9 @@
 #include "report/explain_report.h"
 #include "report/explain_table.h"
 #include "report/matrix_unit.h"
-#include "run_options.h"
 #include "study/policy_words.h"
+#include "used_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -42,6 +46,8 @@ report::Explanation explain(const LoadedConfig& loaded,
   // A GPU's own target is float16.
   if (!hardware.gpu.empty() && !spec.precision.target) spec.precision.target = DType::float16;
   train::Session session(spec, dataset, hardware.backend);
+  // What is explained lists its warnings itself.
+  refuse_warnings(session.warnings());
   return report::explain(session, hardware.gpu);
 }
 
@@ -49,40 +55,44 @@ report::Explanation explain(const LoadedConfig& loaded,
 Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
   Hardware hardware{open_device(spec), ""};
   if (arch.empty()) return hardware;
-  if (report::is_gpu(arch)) {
+  if (report::is_known_gpu(arch)) {
     hardware.gpu = arch;
   } else if (const auto isa = backend::isa_named(arch)) {
     hardware.backend.capabilities.isa = *isa;
     hardware.backend.capabilities.costs = nullptr;
   } else {
-    const std::vector<std::string> known{
-        "baseline", "avx2", "avx512", "avx512_bf16", "amx", "sm_70", "sm_80", "sm_90"};
-    const std::string nearest = did_you_mean(arch, known);
-    throw UserError(ErrorKind::config,
-                    {"--arch", 0, 0, ""},
-                    fmt::format("unknown architecture '{}'", arch),
-                    nearest.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : nearest);
+    std::vector<std::string> sets = backend::isa_names({.isa = backend::Isa::amx});
+    sets.insert(sets.begin(), std::string(name(backend::Isa::baseline)));
+    report::refuse_arch(arch, std::move(sets));
   }
   return hardware;
 }
 
+/// Writes explain.json into the directory that --run-dir names.
+void keep(const State& state, const report::Json& report) {
+  if (state.run.run_dir.empty()) return;
+  write_file_atomically(state.run.run_dir + "/explain.json", report::dump(report));
+}
+
 int explain_config(const State& state) {
   apply_logging(state.run);
-  const LoadedConfig loaded = load_config(state.run);
+  const UsedRun used = load_used_run(state.run, "");
+  const LoadedConfig& loaded = used.config;
   const Hardware machine = hardware(loaded.spec, state.arch);
-  const data::Dataset dataset = load_data(loaded);
+  const data::Dataset dataset = shapes_of(used);
   const bool json = state.run.json || state.format == "json";
   if (!state.diff.empty()) {
     const std::string &left = state.diff[0], &right = state.diff[1];
     const report::Explanation a = explain(loaded, dataset, machine, left);
     const report::Explanation b = explain(loaded, dataset, machine, right);
-    fmt::print("{}",
-               json ? report::dump(report::diff_json(a, b, left, right))
-                    : report::diff_table(a, b, left, right));
+    const report::Json difference = report::diff_json(a, b, left, right);
+    keep(state, difference);
+    fmt::print("{}", json ? report::dump(difference) : report::diff_table(a, b, left, right));
     return 0;
   }
   const report::Explanation e = explain(loaded, dataset, machine, "");
   const bool verbose = state.run.verbosity > 0;
+  keep(state, report::to_json(e));
   fmt::print("{}",
              json                    ? report::dump(report::to_json(e))
              : state.format == "dot" ? report::to_dot(e, verbose)
@@ -90,10 +100,35 @@ int explain_config(const State& state) {
   return 0;
 }
 
+/// What --graph has no use for: it rewrites a graph without a config.
+void refuse_config_flags(const std::vector<std::string>& given) {
+  static constexpr std::array<std::string_view, 15> k_fitting{"--graph",
+                                                              "--mode",
+                                                              "--level",
+                                                              "--arch",
+                                                              "--cuda-version",
+                                                              "--cudnn-version",
+                                                              "--infer-follows",
+                                                              "--strict",
+                                                              "--format",
+                                                              "--json",
+                                                              "--set",
+                                                              "--set-str",
+                                                              "--color",
+                                                              "--quiet",
+                                                              "--log-file"};
+  Diagnostics diagnostics;
+  for (const std::string& flag : given) {
+    if (std::find(k_fitting.begin(), k_fitting.end(), flag) != k_fitting.end()) continue;
+    diagnostics.error({flag, 0, 0, ""}, "means nothing with --graph");
+  }
+  diagnostics.throw_if_any();
+}
+
 std::function<int()> declare_explain(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {});
-  command.get_option("--config")->required(false);
+  declare(command, state->run, {.json = true, .run_dir = true, .strict = true});
+  command.get_option("--config")->description("YAML config, a later one wins, or a run directory");
   command.add_option("--format", state->format, "table, json or dot")
       ->check(CLI::IsMember({"table", "json", "dot"}));
   command.add_option(
@@ -102,9 +137,19 @@ std::function<int()> declare_explain(CLI::App& command) {
       .add_option("--diff", state->diff, "two policies (or rewrite:float16) to compare op by op")
       ->expected(2);
   declare(command, state->graph);
-  return [state] {
+  return [state, &command] {
     if (!state->graph.path.empty()) {
+      std::vector<std::string> given;
+      for (const CLI::Option* option : command.get_options()) {
+        // A variable of the environment counts as well, and is for all commands.
+        if (option->count() > 0 && option->get_name() != "--run-dir") {
+          given.push_back(option->get_name());
+        }
+      }
+      refuse_config_flags(given);
+      apply_logging(state->run);
       state->graph.arch = state->arch;
+      state->graph.strict = state->run.strict;
       state->graph.format = state->run.json ? "json" : state->format;
       state->graph.settings = state->run.settings;
       return explain_graph_file(state->graph);

@@ -11,9 +11,9 @@
 #include "data/safetensors.h"
 #include "open_device.h"
 #include "report/precision_block.h"
-#include "run_options.h"
+#include "study/random_data.h"
 #include "train/checkpoint.h"
-#include "training_run.h"
+#include "used_run.h"
 
 namespace halfstep::app {
 namespace {
@@ -36,12 +36,18 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
   }
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (node.origin.phase != graph::Phase::forward || node.origin.layer.empty() ||
-        node.outputs.empty())
-      continue;
-    if (!is_floating(node.outputs[0].dtype)) continue;
-    rows[node.origin.layer].output = to_string(node.outputs[0].shape);
-    rows[node.origin.layer].dtype = name(node.outputs[0].dtype);
+    // A layer's output is the value that leaves it: its statistics, say, do not.
+    const graph::Phase phase = node.origin.phase;
+    if (phase != graph::Phase::forward && phase != graph::Phase::loss) continue;
+    for (const graph::Value& input : node.inputs) {
+      const graph::Origin& from = graph.node(input.node).origin;
+      if (from.phase != graph::Phase::forward || from.layer.empty() ||
+          from.layer == node.origin.layer)
+        continue;
+      const graph::TensorType& type = graph.type(input);
+      rows[from.layer].output = to_string(type.shape);
+      rows[from.layer].dtype = name(type.dtype);
+    }
   }
   for (const report::OpRow& op :
        report::op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
@@ -52,9 +58,10 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
 
 int summary(const RunOptions& options) {
   apply_logging(options);
-  const LoadedConfig loaded = load_config(options);
+  const UsedRun used = load_used_run(options, "");
+  const LoadedConfig& loaded = used.config;
   const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = load_data(loaded);
+  const data::Dataset dataset = shapes_of(used);
   train::Session session(loaded.spec, dataset, device);
   std::map<std::string, LayerRow> rows = layer_rows(session);
   report::Json layers = report::Json::array();
@@ -138,11 +145,16 @@ int export_model(const Export& flags) {
     throw UserError(
         ErrorKind::config, {"--dtype", 0, 0, ""}, "NumPy has no bfloat16", "use .safetensors");
   }
-  const LoadedConfig loaded = load_config(flags.run);
-  const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = load_data(loaded);
-  train::Session session(loaded.spec, dataset, device, nn::Purpose::evaluate);
-  train::load_weights(flags.checkpoint, session.state());
+  const UsedRun used = load_trained_run(flags.run, flags.checkpoint);
+  config::RunSpec spec = used.config.spec;
+  const backend::Backend device = open_device(spec);
+  // Weights depend on the model alone: one sample of its shape will do.
+  spec.data.validation_split = 0;
+  spec.training.batch_size = 1;
+  spec.training.validation_batch_size = 1;
+  const data::Dataset dataset = study::random_samples(study::describe_data(spec), 1, 0);
+  train::Session session(spec, dataset, device, nn::Purpose::predict);
+  train::load_weights(used.checkpoint, session.state());
   std::vector<Tensor> converted;
   std::vector<data::NamedTensor> tensors;
   for (const plan::State::Entry& entry : session.state().entries()) {
@@ -157,7 +169,17 @@ int export_model(const Export& flags) {
   } else {
     data::write_safetensors(flags.to, tensors, {{"format", "halfstep"}});
   }
-  fmt::print("{}: {} tensors, {}\n", flags.to, tensors.size(), flags.dtype);
+  if (flags.run.json) {
+    fmt::print("{}",
+               report::dump({{"schema_version", 1},
+                             {"kind", "model_export"},
+                             {"file", report::utf8(flags.to)},
+                             {"checkpoint", report::utf8(used.checkpoint)},
+                             {"tensors", tensors.size()},
+                             {"dtype", flags.dtype}}));
+  } else {
+    fmt::print("{}: {} tensors, {}\n", flags.to, tensors.size(), flags.dtype);
+  }
   return 0;
 }
 
@@ -167,12 +189,13 @@ std::function<int()> declare_model(CLI::App& command) {
   const auto flags = std::make_shared<Export>();
   CLI::App* summary_command =
       command.add_subcommand("summary", "layers, shapes, parameters, FLOPs");
-  declare(*summary_command, *options, {});
+  declare(*summary_command, *options, {.json = true});
+  summary_command->get_option("--config")->description("YAML config or run directory");
   CLI::App* export_command =
       command.add_subcommand("export", "weights of a checkpoint as one file");
-  declare(*export_command, flags->run, {});
-  export_command->add_option("--checkpoint", flags->checkpoint, "checkpoint or run directory")
-      ->required();
+  declare(*export_command, flags->run, {.json = true});
+  export_command->get_option("--config")->description(k_run_or_config);
+  export_command->add_option("--checkpoint", flags->checkpoint, k_checkpoint);
   export_command->add_option("--to", flags->to, "FILE.safetensors or FILE.npz")->required();
   export_command->add_option("--dtype", flags->dtype, "float32, float16 or bfloat16")
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}));

@@ -4,38 +4,45 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "command.h"
+#include "core/log.h"
 #include "core/printable.h"
+#include "data/file.h"
 #include "data/idx.h"
 #include "data/image.h"
+#include "data/npy.h"
 #include "data/npz.h"
 #include "open_device.h"
 #include "report/json.h"
-#include "run_options.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
-#include "training_run.h"
+#include "used_run.h"
 
 namespace halfstep::app {
 namespace {
 
-/// Images in one batch; more are predicted in several.
+namespace fs = std::filesystem;
+
+/// Samples in one batch; more are predicted in several.
 constexpr std::int64_t k_most_at_once = 1024;
 
 struct State {
   RunOptions run;
   std::string checkpoint;
-  std::string input;
+  std::vector<std::string> inputs, more_inputs;
 };
 
-/// The images of a PNG, PGM, IDX or NPZ file (its array x, x_test or images, or the only one).
-Tensor read_images(const std::string& path) {
+/// The arrays of a PNG, PGM, IDX, NPY or NPZ file (its array x, x_test or images, or the only one).
+Tensor read_samples(const std::string& path) {
   if (data::is_image(path)) return data::read_image(path);
+  if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
   if (!path.ends_with(".npz")) return data::read_idx(path);
   const data::NpzReader npz(path);
   for (const char* name : {"x", "images", "x_test"}) {
@@ -49,7 +56,36 @@ Tensor read_images(const std::string& path) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
-/// `shape` without axes of one, which do not change what an image is.
+/// The files that are meant, folders replaced by the pictures in them in the order of their names.
+std::vector<std::string> files_of(std::vector<std::string> inputs,
+                                  const std::vector<std::string>& more) {
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  std::vector<std::string> files;
+  for (const std::string& input : inputs) {
+    if (!fs::is_directory(input)) {
+      files.push_back(input);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
+      if (entry.is_regular_file() && data::is_image(entry.path().string())) {
+        found.push_back(entry.path().string());
+      }
+    }
+    if (found.empty()) {
+      throw UserError(
+          ErrorKind::data, {input, 0, 0, ""}, "holds no pictures (PNG, PGM or PPM files)");
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  if (!files.empty()) return files;
+  throw UserError(ErrorKind::config,
+                  {"INPUT", 0, 0, ""},
+                  "is missing: name files (PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
+}
+
+/// `shape` without axes of one, which do not change what a sample is.
 std::vector<std::int64_t> without_ones(std::span<const std::int64_t> dims) {
   std::vector<std::int64_t> rest(dims.begin(), dims.end());
   std::erase(rest, 1);
@@ -68,90 +104,180 @@ std::optional<std::int64_t> count_samples(const Shape& shape, const Shape& sampl
   return shape[0];
 }
 
-/// The same elements as [n, sample...], as bytes or floats.
-Tensor as_batch(const Tensor& images, const Shape& sample, const std::string& path) {
+/// Samples as they are stored, brought to [n, height, width, channels] where they have channels.
+Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
+  const Shape& wanted = *hints.wanted;
+  if (wanted.rank() != 3 || tensor.shape().rank() == 0) return tensor;
+  const Shape whole = tensor.shape();
+  const bool one = whole.rank() == 3 && (data::find_layout(whole, hints) || whole == wanted);
+  if (one) tensor.reshape({1, whole[0], whole[1], whole[2]});
+  if (whole.rank() == 1 && whole.elements() == wanted.elements()) {
+    tensor.reshape({1, whole.elements()});
+  }
+  if (tensor.shape().rank() < 2) return tensor;
+  const Shape stored(tensor.shape().dims().subspan(1));
+  return data::to_nhwc(std::move(tensor), data::find_layout(stored, hints), wanted);
+}
+
+/// What turns stored values into those that the model was trained on.
+struct Preparation {
+  data::LayoutHints layout;     ///< `wanted` is the shape of a sample
+  std::optional<double> scale;  ///< of all values; without it bytes stand for [0, 1]
+  bool trained_on_bytes = true;
+};
+
+/// Appends the samples of `path`, ready for the model, and says how many there are.
+std::int64_t append_samples(const std::string& path,
+                            const Preparation& preparation,
+                            std::vector<float>& to) {
+  const Shape& sample = *preparation.layout.wanted;
   const auto fail = [&](std::string message) {
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
   };
-  const auto count = count_samples(images.shape(), sample);
+  const bool picture = data::is_image(path);
+  Tensor tensor = read_samples(path);
+  const Shape stored = tensor.shape();
+  if (!picture) tensor = arranged(std::move(tensor), preparation.layout);
+  const auto count = count_samples(tensor.shape(), sample);
   if (!count) {
     fail(fmt::format(
-        "holds {}, the model takes images of {}", to_string(images.shape()), to_string(sample)));
+        "holds {}, the model takes images of {}", to_string(stored), to_string(sample)));
   }
-  std::vector<std::int64_t> dims{*count};
-  dims.insert(dims.end(), sample.begin(), sample.end());
-  const bool bytes = images.dtype() == DType::uint8;
-  Tensor batch(bytes ? DType::uint8 : DType::float32, Shape(dims));
-  TensorView from = images.view();
-  from.shape = batch.shape();
-  convert(from, batch.view());
-  if (bytes) return batch;
-  const std::span<const float> values = batch.span<float>();
+  const bool bytes = tensor.dtype() == DType::uint8;
+  if (bytes && !preparation.trained_on_bytes && !preparation.scale) {
+    log_warning("{}: holds bytes, which stand for 0 to 1; the run was trained on floats", path);
+  }
+  const std::size_t first = to.size();
+  to.resize(first + static_cast<std::size_t>(tensor.elements()));
+  convert(tensor.view(),
+          {DType::float32, {static_cast<std::int64_t>(to.size() - first)}, to.data() + first});
+  const std::span<float> values = std::span(to).subspan(first);
   const auto broken =
       std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
   if (broken != values.end()) {
     fail(fmt::format("image {} has {}", (broken - values.begin()) / sample.elements(), *broken));
   }
-  return batch;
+  // The model's own scale follows; bytes without one are brought to the floats they stand for.
+  if (bytes && !preparation.scale) {
+    for (float& value : values) value *= static_cast<float>(1.0 / 255.0);
+  }
+  return *count;
 }
 
-/// The images as a data set of their own: bytes are scaled like bytes that are trained on, floats
-/// like floats, whatever the model was trained on.
-data::Dataset as_dataset(Tensor images, const data::Dataset& trained_on) {
-  data::Dataset dataset;
-  dataset.source = trained_on.source;
-  dataset.classes = trained_on.classes;
-  dataset.sample_shape = trained_on.sample_shape;
-  dataset.train.labels = Tensor(DType::int32, {images.shape()[0]});
-  dataset.train.images = std::move(images);
-  return dataset;
+/// The samples of all files, and of which file each is.
+struct Asked {
+  data::Dataset data;
+  std::vector<std::string> files;  ///< of each sample
+};
+
+Asked read_inputs(const State& state,
+                  const Preparation& preparation,
+                  const data::Dataset& trained_on) {
+  Asked asked;
+  std::vector<float> values;
+  for (const std::string& path : files_of(state.inputs, state.more_inputs)) {
+    const std::int64_t count = append_samples(path, preparation, values);
+    asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
+  }
+  std::vector<std::int64_t> dims{static_cast<std::int64_t>(asked.files.size())};
+  const Shape& sample = trained_on.sample_shape;
+  dims.insert(dims.end(), sample.begin(), sample.end());
+  asked.data.source = trained_on.source;
+  asked.data.classes = trained_on.classes;
+  asked.data.sample_shape = sample;
+  asked.data.train.labels = Tensor(DType::int32, {dims[0]});
+  asked.data.train.images = Tensor(DType::float32, Shape(dims));
+  std::copy(values.begin(), values.end(), asked.data.train.images.as<float>());
+  return asked;
 }
 
-/// Softmax of a row of scores, in double.
-std::vector<double> probabilities(const float* row, std::int64_t classes, bool scores) {
-  std::vector<double> p(row, row + classes);
-  if (!scores) return p;
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// The probabilities of all classes from a row of outputs, in double. A single output is the
+/// probability of class 1.
+std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
+  std::vector<double> p(row.begin(), row.end());
+  if (loss.label_kind() == nn::LabelKind::events) {
+    if (loss.from_logits()) std::transform(p.begin(), p.end(), p.begin(), sigmoid);
+    if (p.size() == 1) p = {1 - p[0], p[0]};
+    return p;
+  }
+  if (!loss.from_logits()) return p;
   const double top = *std::max_element(p.begin(), p.end());
-  double sum = 0;
-  for (double& x : p) sum += x = std::exp(x - top);
+  for (double& x : p) x = std::exp(x - top);
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
   for (double& x : p) x /= sum;
   return p;
 }
 
+report::Json numbers(const std::vector<double>& values) {
+  report::Json list = report::Json::array();
+  for (const double value : values) list.push_back(report::number(value));
+  return list;
+}
+
+/// One line of output, as text and as JSON.
+struct Line {
+  std::string text;
+  report::Json json;
+};
+
+Line describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
+  const auto best = static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
+  const std::string name = best < names.size() ? names[best] : "";
+  return {fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best]),
+          {{"class", best},
+           {"name", name.empty() ? report::Json(nullptr) : report::Json(report::utf8(name))},
+           {"probability", report::number(p[best])},
+           {"probabilities", numbers(p)}}};
+}
+
+Line describe_values(std::span<const float> row) {
+  std::string text = row.size() == 1 ? "value" : "values";
+  for (const float value : row) text += fmt::format(" {:.6g}", value);
+  return {text, {{"values", numbers({row.begin(), row.end()})}}};
+}
+
 int predict(const State& state) {
   apply_logging(state.run);
-  const LoadedConfig loaded = load_config(state.run);
-  const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = load_data(loaded);
-  const data::Dataset asked =
-      as_dataset(as_batch(read_images(state.input), dataset.sample_shape, state.input), dataset);
-  config::RunSpec spec = loaded.spec;
-  spec.data.validation_split = 0;
-  spec.training.batch_size = std::min<std::int64_t>(asked.train.samples(), k_most_at_once);
-  spec.training.validation_batch_size = spec.training.batch_size;
-  train::Session session(spec, asked, device, nn::Purpose::predict);
-  train::load_weights(state.checkpoint, session.state());
-  const Tensor outputs = train::predict(session, asked.train.images.view());
+  UsedRun used = load_trained_run(state.run, state.checkpoint);
+  const data::Dataset trained_on = used.data ? std::move(*used.data) : load_data(used.config);
+  config::RunSpec spec = used.config.spec;
+  Preparation preparation;
+  preparation.layout.wanted = trained_on.sample_shape;
+  preparation.layout.otherwise = trained_on.layout;
+  preparation.layout.where = spec.where("data.layout");
+  preparation.scale = spec.data.scale;
+  preparation.trained_on_bytes = trained_on.train.images.dtype() == DType::uint8;
+  const Asked asked = read_inputs(state, preparation, trained_on);
 
-  const std::int64_t classes = outputs.elements() / outputs.shape()[0];
+  const backend::Backend device = open_device(spec);
+  const std::int64_t samples = asked.data.train.samples();
+  spec.data.validation_split = 0;
+  spec.training.batch_size =
+      std::min<std::int64_t>(samples, state.run.batch_size.value_or(k_most_at_once));
+  spec.training.validation_batch_size = spec.training.batch_size;
+  train::Session session(spec, asked.data, device, nn::Purpose::predict);
+  train::load_weights(used.checkpoint, session.state());
+  const Tensor outputs = train::predict(session, asked.data.train.images.view());
+
+  const nn::Loss& loss = *session.blueprint().loss;
+  const auto width = static_cast<std::size_t>(outputs.elements() / samples);
+  const bool several = asked.files.front() != asked.files.back();
   report::Json list = report::Json::array();
-  for (std::int64_t i = 0; i < outputs.shape()[0]; ++i) {
-    const std::vector<double> p = probabilities(
-        outputs.as<float>() + i * classes, classes, session.blueprint().loss->from_logits());
-    const auto best = static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
-    const std::string name = best < dataset.class_names.size() ? dataset.class_names[best] : "";
+  for (std::size_t i = 0; i < asked.files.size(); ++i) {
+    const std::span<const float> row(outputs.as<float>() + i * width, width);
+    Line line = spec.regression()
+                    ? describe_values(row)
+                    : describe_class(probabilities(row, loss), trained_on.class_names);
     if (!state.run.json) {
-      fmt::print(
-          "{:>6}  class {:>3}  {:<12} probability {:.4f}\n", i, best, printable(name), p[best]);
+      const std::string file = several ? "  " + printable(asked.files[i]) : "";
+      fmt::print("{:>6}  {}{}\n", i, line.text, file);
       continue;
     }
-    report::Json all = report::Json::array();
-    for (double x : p) all.push_back(report::number(x));
-    list.push_back({{"index", i},
-                    {"class", best},
-                    {"name", name.empty() ? report::Json(nullptr) : report::Json(name)},
-                    {"probability", report::number(p[best])},
-                    {"probabilities", std::move(all)}});
+    report::Json entry{{"index", i}, {"file", report::utf8(asked.files[i])}};
+    entry.update(line.json);
+    list.push_back(std::move(entry));
   }
   if (state.run.json) {
     report::Json report{
@@ -164,17 +290,19 @@ int predict(const State& state) {
 
 std::function<int()> declare_predict(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {});
-  command
-      .add_option(
-          "--checkpoint", state->checkpoint, "checkpoint, run directory or safetensors file")
-      ->required();
-  command.add_option("--input", state->input, "images: PNG, PGM, IDX or NPZ")->required();
+  declare(command, state->run, {.json = true});
+  command.get_option("--config")->description(k_run_or_config);
+  command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
+  command.add_option("INPUT",
+                     state->inputs,
+                     "images: PNG, PGM, PPM, IDX, NPY or NPZ files, or folders of pictures");
+  command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   return [state] { return predict(*state); };
 }
 
 }  // namespace
 
-const Command k_predict{"predict", "class and probabilities of images", declare_predict};
+const Command k_predict{
+    "predict", "class and probabilities, or values, of images", declare_predict};
 
 }  // namespace halfstep::app

@@ -13,7 +13,14 @@ std::function<int()> declare_train(CLI::App& command) {
     TrainFlags train;
   };
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {.training = true});
+  declare(command,
+          state->run,
+          {.training = true,
+           .numerics = true,
+           .json = true,
+           .run_dir = true,
+           .progress = true,
+           .strict = true});
   command.add_option("--resume",
                      state->train.resume.resume,
                      "auto (the run directory's newest checkpoint) or a checkpoint");

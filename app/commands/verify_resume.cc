@@ -92,7 +92,7 @@ int verify(const State& state) {
 
 std::function<int()> declare_verify_resume(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {});
+  declare(command, state->run, {.json = true});
   command.add_option("--at-step", state->at_step, "batches before the run is left; as many follow")
       ->capture_default_str();
   return [state] { return verify(*state); };

@@ -1,9 +1,13 @@
 #include "report/matrix_unit.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "backend/capabilities.h"
+#include "core/error.h"
 
 namespace halfstep::report {
 namespace {
@@ -32,7 +36,29 @@ constexpr std::array k_gpu_rows{
     GpuRow{80, DType::bfloat16, {"tensor cores", 8}},
 };
 
+/// The targets that NVIDIA's compilers have had, and the letters of variants.
+constexpr std::array<std::string_view, 27> k_gpus{
+    "sm_20", "sm_21", "sm_30", "sm_32",  "sm_35",  "sm_37",  "sm_50",  "sm_52",  "sm_53",
+    "sm_60", "sm_61", "sm_62", "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",  "sm_87",
+    "sm_88", "sm_89", "sm_90", "sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121"};
+
 }  // namespace
+
+bool is_known_gpu(std::string_view arch) {
+  if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
+  return std::find(k_gpus.begin(), k_gpus.end(), arch) != k_gpus.end();
+}
+
+void refuse_arch(std::string_view arch, std::vector<std::string> other) {
+  std::vector<std::string> known = std::move(other);
+  known.insert(known.end(), k_gpus.begin(), k_gpus.end());
+  const std::string near = did_you_mean(arch, known);
+  throw UserError(
+      ErrorKind::config,
+      {"--arch", 0, 0, ""},
+      fmt::format("unknown architecture '{}'", arch),
+      fmt::format("{}{}one of {}", near, near.empty() ? "" : " ", fmt::join(known, ", ")));
+}
 
 int compute_capability(std::string_view arch) {
   if (!arch.starts_with("sm_")) return 0;

@@ -19,6 +19,12 @@ struct MatrixUnit {
 /// "sm_70", "sm_90a": a GPU of CUDA, whether or not there is one here.
 bool is_gpu(std::string_view arch);
 
+/// Whether it is one of CUDA's targets.
+bool is_known_gpu(std::string_view arch);
+
+/// For --arch. Errors: always, UserError(config) listing `other` and the GPUs.
+[[noreturn]] void refuse_arch(std::string_view arch, std::vector<std::string> other);
+
 /// 70 of "sm_70" and "sm_70a", 0 for anything else.
 int compute_capability(std::string_view arch);
 

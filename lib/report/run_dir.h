@@ -1,6 +1,7 @@
 #pragma once
 // The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
-// config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, metrics.jsonl,
+// config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, data.json
+// (see run_data.h), metrics.jsonl,
 // numerics.jsonl, report.json, status.json, log.txt (what the program said), exports of the report,
 // tb/ and checkpoints/.
 

@@ -145,18 +145,21 @@ Json eval_schema() {
 }
 
 Json predict_schema() {
-  return s::object({{"schema_version", s::version()},
-                    {"kind", s::constant("predict", "")},
-                    {"predictions",
-                     s::array(s::object({{"index", s::integer("of the image")},
-                                         {"class", s::integer("most probable")},
-                                         {"name", s::nullable(s::text("of the class"))},
-                                         {"probability", s::measure("of that class")},
-                                         {"probabilities", s::array(s::measure(""), "by class")}},
-                                        "one image"),
-                              "in the order of the input")},
-                    {"nonfinite", s::nonfinite()}},
-                   "classes of images");
+  return s::object(
+      {{"schema_version", s::version()},
+       {"kind", s::constant("predict", "")},
+       {"predictions",
+        s::array(s::object({{"index", s::integer("of the image")},
+                            {"file", s::text("it was read from")},
+                            {"class", s::integer("most probable"), false},
+                            {"name", s::nullable(s::text("of the class")), false},
+                            {"probability", s::measure("of that class"), false},
+                            {"probabilities", s::array(s::measure(""), "by class"), false},
+                            {"values", s::array(s::measure(""), "of a regression"), false}},
+                           "one image: class and probabilities, or values"),
+                 "in the order of the input")},
+       {"nonfinite", s::nonfinite()}},
+      "classes of images, or values of a regression");
 }
 
 Json data_schema() {
@@ -165,10 +168,15 @@ Json data_schema() {
        {"kind", s::constant("data", "")},
        {"name", s::text("of the set")},
        {"source", s::text("where it was read from")},
+       {"origin", s::nullable(s::text("who made a named set, and its page"))},
+       {"licence", s::nullable(s::text("under which a named set is published"))},
        {"classes", s::integer("number of classes")},
        {"class_names", s::array(s::text(""), "by label; empty when not known")},
        {"sample_shape", s::array(s::integer("", 1), "height, width, channels")},
        {"dtype", s::text("of the stored samples")},
+       {"layout",
+        s::nullable(s::text("nhwc or nchw, of samples in the files; null: without channels, or "
+                            "not to be told"))},
        {"train_samples", s::integer("number")},
        {"test_samples", s::integer("number")},
        {"train_per_class", s::nullable(s::array(s::integer(""), "by label"))},
@@ -178,6 +186,24 @@ Json data_schema() {
         s::array(s::object({{"path", s::text("")}, {"sha256", s::hash("of the file")}}, "one file"),
                  "read; empty for a generated set")}},
       "a data set");
+}
+
+Json model_export_schema() {
+  return s::object({{"schema_version", s::version()},
+                    {"kind", s::constant("model_export", "")},
+                    {"file", s::text("written")},
+                    {"checkpoint", s::text("path as given")},
+                    {"tensors", s::integer("number")},
+                    {"dtype", s::text("of the tensors")}},
+                   "weights of a model written to a file");
+}
+
+Json dry_run_schema() {
+  return s::object({{"schema_version", s::version()},
+                    {"kind", s::constant("dry_run", "")},
+                    {"exit_code", s::integer("of the process")},
+                    {"memory", s::memory()}},
+                   "one step of a run, done to see what it takes");
 }
 
 Json model_schema() {
@@ -264,9 +290,11 @@ Json verify_resume_schema() {
 constexpr std::array k_kinds{
     Kind{"train", "a training run", train_schema, check_train},
     Kind{"eval", "an evaluation of a checkpoint", eval_schema, check_eval},
-    Kind{"predict", "classes of images", predict_schema, nullptr},
+    Kind{"predict", "classes or values of images", predict_schema, nullptr},
     Kind{"data", "a data set", data_schema, nullptr},
     Kind{"model", "a model", model_schema, nullptr},
+    Kind{"model_export", "weights of a model as a file", model_export_schema, nullptr},
+    Kind{"dry_run", "what one step of a run takes", dry_run_schema, nullptr},
     Kind{"compare", "a comparison of policies or runs", s::compare, check_compare},
     Kind{"bench", "a benchmark", s::bench, check_bench},
     Kind{"explain", "which dtype each op gets, and why", s::explain, check_explain},

@@ -8,6 +8,7 @@
 #include "study/comparisons.h"
 #include "study/machine_load.h"
 #include "study/op_profile.h"
+#include "study/random_data.h"
 #include "study/turns.h"
 
 namespace halfstep::study {
@@ -190,6 +191,10 @@ class Bench {
 
 std::vector<std::string> notes(const BenchResult& result) {
   std::vector<std::string> notes;
+  if (result.data == k_random_name) {
+    notes.emplace_back(
+        "measured on random samples of the model's shapes, without the config's data");
+  }
   for (const BenchedPolicy& policy : result.policies) {
     if (policy.step_time.n < train::k_few_steps) {
       notes.push_back(fmt::format("{}: step time rests on {} step{}; fewer than {} say little",

@@ -1,32 +1,75 @@
 #include "study/random_data.h"
 
+#include <algorithm>
+
 #include "core/philox.h"
+#include "nn/step_graph.h"
 
 namespace halfstep::study {
+namespace {
 
-data::Dataset random_dataset(const Shape& sample,
-                             std::int64_t classes,
+Tensor with_samples(const Tensor& like, std::int64_t samples) {
+  return Tensor(like.dtype(), like.shape().with(0, samples));
+}
+
+void fill(const Tensor& tensor, std::int64_t classes, RandomStream random) {
+  if (tensor.dtype() == DType::uint8) {
+    for (std::uint8_t& byte : tensor.span<std::uint8_t>()) {
+      byte = static_cast<std::uint8_t>(random.next() & 0xFFU);
+    }
+  } else if (tensor.dtype() == DType::int32) {
+    for (std::int32_t& label : tensor.span<std::int32_t>()) {
+      label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(classes)));
+    }
+  } else {
+    for (float& value : tensor.span<float>()) {
+      value = random.uniform();
+    }
+  }
+}
+
+}  // namespace
+
+data::Dataset describe_data(const config::RunSpec& spec) {
+  Diagnostics diagnostics;
+  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  diagnostics.throw_if_any();
+  data::Dataset dataset;
+  dataset.name = k_random_name;
+  dataset.source = "generated";
+  dataset.sample_shape = blueprint.model.inputs.at(0).shape;
+  dataset.scale = spec.data.scale.value_or(1.0 / 255.0);
+  std::vector<std::int64_t> extents{0};
+  extents.insert(extents.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
+  dataset.train.images = Tensor(DType::uint8, Shape(extents));
+  const std::int64_t outputs = blueprint.output.shape.elements();
+  const bool events = blueprint.loss->label_kind() == nn::LabelKind::events;
+  if (spec.regression() || (events && outputs > 1)) {
+    dataset.train.labels =
+        outputs == 1 ? Tensor(DType::float32, {0}) : Tensor(DType::float32, {0, outputs});
+  } else {
+    dataset.classes = events ? 2 : outputs;
+    dataset.train.labels = Tensor(DType::int32, {0});
+  }
+  return dataset;
+}
+
+data::Dataset random_samples(const data::Dataset& description,
                              std::int64_t samples,
                              std::uint64_t seed) {
-  require(classes >= 1 && samples >= 1, "{} samples of {} classes", samples, classes);
-  std::vector<std::int64_t> extents{samples};
-  extents.insert(extents.end(), sample.dims().begin(), sample.dims().end());
+  require(samples >= 1, "{} samples", samples);
   data::Dataset dataset;
-  dataset.name = "random";
+  dataset.name = k_random_name;
   dataset.source = "generated";
-  dataset.classes = classes;
-  dataset.sample_shape = sample;
-  dataset.scale = 1.0 / 255.0;
-  dataset.train.images = Tensor(DType::uint8, Shape(extents));
-  dataset.train.labels = Tensor(DType::int32, {samples});
-  RandomStream pixels(seed, 0);
-  for (std::uint8_t& pixel : dataset.train.images.span<std::uint8_t>()) {
-    pixel = static_cast<std::uint8_t>(pixels.next() & 0xFFU);
-  }
-  RandomStream labels(seed, 1);
-  for (std::int32_t& label : dataset.train.labels.span<std::int32_t>()) {
-    label = static_cast<std::int32_t>(labels.below(static_cast<std::uint64_t>(classes)));
-  }
+  dataset.classes = std::max<std::int64_t>(1, description.classes);
+  dataset.class_names = description.class_names;
+  dataset.sample_shape = description.sample_shape;
+  dataset.scale = description.scale;
+  dataset.train.images = with_samples(description.train.images, samples);
+  dataset.train.labels = with_samples(description.train.labels, samples);
+  fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
+  fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
+  dataset.classes = description.classes;
   return dataset;
 }
 

@@ -1,16 +1,25 @@
 #pragma once
-// Samples without meaning, to measure time where the real set is not at hand.
+// Samples without meaning, to measure time or to look at a model where the real set is not at hand.
 
 #include <cstdint>
+#include <string_view>
 
+#include "config/run_spec.h"
 #include "data/dataset.h"
 
 namespace halfstep::study {
 
-/// Random pixels and classes; no test split. The same seed gives the same samples.
-/// Dtypes: images uint8 [samples, ...sample], labels int32 [samples].
-data::Dataset random_dataset(const Shape& sample,
-                             std::int64_t classes,
+/// The name of data sets that are made here.
+inline constexpr std::string_view k_random_name = "random";
+
+/// The data that a config's model and loss take, without samples: bytes of the model's input shape;
+/// class numbers, or float targets of the output's shape for a regression and for several events.
+/// Errors: UserError(config) for everything wrong in the model.
+data::Dataset describe_data(const config::RunSpec& spec);
+
+/// Random samples with the shapes, dtypes and classes of `description`; no test split. The same
+/// seed gives the same samples. Bytes and class numbers are uniform, floats are uniform in [0, 1).
+data::Dataset random_samples(const data::Dataset& description,
                              std::int64_t samples,
                              std::uint64_t seed);
 

@@ -29,7 +29,12 @@ Json predictions(const TemporaryDirectory& directory, const std::string& file) {
       directory.path());
   CAPTURE(end.err);
   REQUIRE(end.exit_code == 0);
-  return Json::parse(end.out).at("predictions");
+  Json list = Json::parse(end.out).at("predictions");
+  for (Json& entry : list) {
+    CHECK(entry.at("file") == file);
+    entry.erase("file");
+  }
+  return list;
 }
 
 }  // namespace

@@ -109,7 +109,6 @@ TEST_CASE("command line: without a config the message says what one is") {
   const TemporaryDirectory directory;
   for (const std::vector<std::string>& words : {std::vector<std::string>{"train"},
                                                 {"bench"},
-                                                {"eval", "--checkpoint", "x"},
                                                 {"config", "check"},
                                                 {"config", "show"},
                                                 {"model", "summary"}}) {

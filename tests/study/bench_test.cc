@@ -80,9 +80,14 @@ TEST_CASE("bench: a request to leave keeps the repeats that are complete") {
 }
 
 TEST_CASE("bench: random data has the shape asked for and is the same for the same seed") {
-  const data::Dataset a = random_dataset({4, 3, 2}, 7, 50, 1);
-  const data::Dataset b = random_dataset({4, 3, 2}, 7, 50, 1);
-  const data::Dataset other = random_dataset({4, 3, 2}, 7, 50, 2);
+  data::Dataset description;
+  description.sample_shape = {4, 3, 2};
+  description.classes = 7;
+  description.train.images = Tensor(DType::uint8, {0, 4, 3, 2});
+  description.train.labels = Tensor(DType::int32, {0});
+  const data::Dataset a = random_samples(description, 50, 1);
+  const data::Dataset b = random_samples(description, 50, 1);
+  const data::Dataset other = random_samples(description, 50, 2);
   CHECK(a.train.images.shape() == Shape{50, 4, 3, 2});
   CHECK(a.sample_shape == Shape{4, 3, 2});
   CHECK(a.test.samples() == 0);

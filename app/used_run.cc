@@ -1,0 +1,203 @@
+#include "used_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "config/load.h"
+#include "config/printer.h"
+#include "report/run_data.h"
+#include "study/random_data.h"
+#include "warnings.h"
+
+namespace halfstep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view k_config_file = "config.resolved.yaml";
+
+/// Keys by which the same weights would compute something else.
+constexpr std::array<std::string_view, 4> k_model_keys{
+    "model", "loss", "data.scale", "data.layout"};
+
+bool is_below(std::string_view path, std::string_view key) {
+  return path == key ||
+         (path.starts_with(key) && (path[key.size()] == '.' || path[key.size()] == '['));
+}
+
+/// The directory of the run that `path` belongs to: itself, or above a checkpoint or its files.
+std::optional<std::string> run_directory(const std::string& path) {
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(path, error);
+  if (error) return std::nullopt;
+  for (int level = 0; level < 4 && !folder.empty(); ++level) {
+    if (fs::is_regular_file(folder / k_config_file, error)) {
+      // The path as given, where it is the directory itself.
+      return level == 0 ? path : folder.string();
+    }
+    folder = folder.parent_path();
+  }
+  return std::nullopt;
+}
+
+/// Every value of a config by its path.
+void flatten(const config::Node& node,
+             const std::string& path,
+             std::map<std::string, std::string>& to) {
+  switch (node.kind) {
+    case config::Node::Kind::null:
+      to[path] = "null";
+      return;
+    case config::Node::Kind::scalar:
+      to[path] = node.text;
+      return;
+    case config::Node::Kind::sequence:
+      for (std::size_t i = 0; i < node.items.size(); ++i) {
+        flatten(node.items[i], fmt::format("{}[{}]", path, i), to);
+      }
+      return;
+    case config::Node::Kind::map:
+      for (const config::Node::Entry& entry : node.entries) {
+        flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, to);
+      }
+  }
+}
+
+struct Difference {
+  std::string path, run, given;
+};
+
+/// The values below one of `keys` in which two configs differ.
+std::vector<Difference> differences(const config::RunSpec& run,
+                                    const config::RunSpec& given,
+                                    std::span<const std::string_view> keys) {
+  std::map<std::string, std::string> a, b;
+  flatten(config::to_node(run), "", a);
+  flatten(config::to_node(given), "", b);
+  std::map<std::string, Difference> found;
+  for (const auto& [path, value] : a) found[path] = {path, value, "-"};
+  for (const auto& [path, value] : b) {
+    Difference& difference = found[path];
+    if (difference.path.empty()) difference = {path, "-", ""};
+    difference.given = value;
+  }
+  std::vector<Difference> list;
+  for (const auto& [path, difference] : found) {
+    const bool asked = std::any_of(keys.begin(), keys.end(), [&path = path](std::string_view key) {
+      return is_below(path, key);
+    });
+    if (asked && difference.run != difference.given) list.push_back(difference);
+  }
+  return list;
+}
+
+/// The config of the run alone.
+config::RunSpec own_spec(const std::string& directory) {
+  Diagnostics diagnostics;
+  const std::string path = (fs::path(directory) / k_config_file).string();
+  config::RunSpec spec = config::parse_run_spec(config::load_file(path, diagnostics), diagnostics);
+  diagnostics.throw_if_any(ErrorKind::data);
+  return spec;
+}
+
+void check_against_run(const config::RunSpec& given, const std::string& directory) {
+  const config::RunSpec run = own_spec(directory);
+  Diagnostics diagnostics;
+  for (const Difference& d : differences(run, given, k_model_keys)) {
+    Where where = given.where(d.path);
+    diagnostics.error(where,
+                      fmt::format("is {}, but the run {} has {}", d.given, directory, d.run),
+                      where.file.empty() ? "the config leaves it to its default" : "");
+  }
+  diagnostics.throw_if_any();
+  constexpr std::array<std::string_view, 1> k_precision{"precision"};
+  std::vector<config::Warning> warnings;
+  for (const Difference& d : differences(run, given, k_precision)) {
+    const Where where = given.where(d.path);
+    // A flag or a setting is meant.
+    if (where.line == 0 && !where.file.empty()) continue;
+    warnings.push_back(
+        {"W115", where, fmt::format("is {}, but the run {} had {}", d.given, directory, d.run)});
+  }
+  print_warnings(warnings);
+}
+
+bool is_run(const std::string& word) {
+  std::error_code error;
+  return fs::is_directory(word, error) || word.ends_with(".safetensors");
+}
+
+}  // namespace
+
+bool names_used_run(const RunOptions& options) {
+  return std::any_of(options.configs.begin(), options.configs.end(), is_run);
+}
+
+UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) {
+  RunOptions files = options;
+  std::vector<std::string> runs;
+  std::erase_if(files.configs, [&](const std::string& word) {
+    if (is_run(word)) runs.push_back(word);
+    return is_run(word);
+  });
+  if (runs.size() > 1) {
+    throw UserError(ErrorKind::config,
+                    {"RUN", 0, 0, ""},
+                    fmt::format("one run is needed, got {}", fmt::join(runs, ", ")));
+  }
+  UsedRun used;
+  used.checkpoint = !checkpoint.empty() ? checkpoint : runs.empty() ? "" : runs.front();
+  const std::string named = runs.empty() ? checkpoint : runs.front();
+  const std::optional<std::string> directory = named.empty() ? std::nullopt : run_directory(named);
+  if (files.configs.empty() && !named.empty()) {
+    if (!directory) {
+      throw UserError(ErrorKind::data,
+                      {named, 0, 0, ""},
+                      fmt::format("belongs to no run: no {} is in it or above it", k_config_file),
+                      "give the config beside it");
+    }
+    files.configs.push_back((fs::path(*directory) / k_config_file).string());
+  }
+  used.config = load_config(files);
+  if (!directory) return used;
+  check_against_run(used.config.spec, *directory);
+  const std::string data = (fs::path(*directory) / report::k_run_data_file).string();
+  std::error_code error;
+  if (fs::exists(data, error)) {
+    used.data = report::read_run_data(data);
+    used.config.data_source = used.data->source;
+  }
+  return used;
+}
+
+UsedRun load_trained_run(const RunOptions& options, const std::string& checkpoint) {
+  if (options.configs.empty() && checkpoint.empty()) {
+    throw UserError(ErrorKind::config,
+                    {"RUN", 0, 0, ""},
+                    "is missing: name the directory of a run, as in runs/mnist_cnn/latest");
+  }
+  UsedRun used = load_used_run(options, checkpoint);
+  if (!used.checkpoint.empty()) return used;
+  throw UserError(ErrorKind::config,
+                  {"RUN", 0, 0, ""},
+                  "is missing: a config alone has no weights",
+                  "name a run directory, or a checkpoint with --checkpoint");
+}
+
+data::Dataset shapes_of(const UsedRun& run) {
+  const config::RunSpec& spec = run.config.spec;
+  if (!run.data) return load_data(run.config);
+  const double share = 1 - spec.data.validation_split;
+  const auto samples =
+      static_cast<std::int64_t>(std::ceil(static_cast<double>(spec.training.batch_size) / share)) +
+      1;
+  return study::random_samples(*run.data, samples, static_cast<std::uint64_t>(spec.seed));
+}
+
+}  // namespace halfstep::app

@@ -1,0 +1,42 @@
+#pragma once
+// A finished or running run whose model a command uses: its directory tells all that is needed.
+
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "run_options.h"
+
+namespace halfstep::app {
+
+/// Help of the flags that name a run.
+inline constexpr const char* k_run_or_config =
+    "a run directory, or a YAML config beside --checkpoint";
+inline constexpr const char* k_checkpoint =
+    "checkpoint, run directory or safetensors file; default: the run's newest checkpoint";
+
+struct UsedRun {
+  LoadedConfig config;
+  std::string checkpoint;  ///< a checkpoint, run directory or safetensors file; "" when not given
+  std::optional<data::Dataset> data;  ///< what the run's data were, without samples
+};
+
+/// The run named where a config could stand, or by `checkpoint`. Its own config.resolved.yaml is
+/// used unless a config is given too; such a one may choose other data and another device, and must
+/// describe the same model and preprocessing. Settings and flags hold over both.
+/// Warns (W115) of a precision that a given config has and the run had not.
+/// Errors: UserError(config) naming each key that changes the model or its preprocessing;
+/// UserError(data) where there is no run.
+UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint);
+
+/// The same for commands that need weights. Errors: also UserError(config) without a checkpoint.
+UsedRun load_trained_run(const RunOptions& options, const std::string& checkpoint);
+
+/// Whether one of the words given where a config could stand names a run.
+bool names_used_run(const RunOptions& options);
+
+/// Random samples with the shapes and dtypes of the run's data, or of the config's data set where
+/// the run does not describe any: enough for one training batch.
+data::Dataset shapes_of(const UsedRun& run);
+
+}  // namespace halfstep::app

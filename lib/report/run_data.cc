@@ -1,0 +1,68 @@
+#include "report/run_data.h"
+
+#include <fmt/format.h>
+
+#include "core/files.h"
+
+namespace halfstep::report {
+namespace {
+
+Json extents(const Shape& shape) { return std::vector<std::int64_t>(shape.begin(), shape.end()); }
+
+/// No samples of the described dtype and shape.
+Tensor no_samples(const Json& dtype, const Json& shape) {
+  const std::optional<DType> known = dtype_named(dtype.get<std::string>());
+  std::vector<std::int64_t> dims{0};
+  for (const Json& extent : shape) dims.push_back(extent.get<std::int64_t>());
+  if (!known || dims.size() > Shape::k_max_rank) throw std::invalid_argument("no tensor");
+  for (std::size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] < 1) throw std::invalid_argument("an extent below 1");
+  }
+  return Tensor(*known, Shape(dims));
+}
+
+}  // namespace
+
+Json run_data(const data::Dataset& dataset) {
+  Json names = Json::array();
+  for (const std::string& name : dataset.class_names) names.push_back(utf8(name));
+  return {{"schema_version", 1},
+          {"name", utf8(dataset.name)},
+          {"source", utf8(dataset.source)},
+          {"sample_shape", extents(dataset.sample_shape)},
+          {"sample_dtype", name(dataset.train.images.dtype())},
+          {"stored_layout", dataset.layout ? Json(data::name(*dataset.layout)) : Json(nullptr)},
+          {"scale", dataset.scale},
+          {"label_shape", extents(Shape(dataset.train.labels.shape().dims().subspan(1)))},
+          {"label_dtype", name(dataset.train.labels.dtype())},
+          {"classes", dataset.classes},
+          {"class_names", std::move(names)},
+          {"train_samples", dataset.train.samples()},
+          {"test_samples", dataset.test.samples()}};
+}
+
+data::Dataset read_run_data(const std::string& path) {
+  const std::string text = read_file(path);
+  try {
+    const Json json = Json::parse(text);
+    data::Dataset dataset;
+    dataset.name = json.at("name");
+    dataset.source = json.at("source");
+    dataset.train.images = no_samples(json.at("sample_dtype"), json.at("sample_shape"));
+    dataset.train.labels = no_samples(json.at("label_dtype"), json.at("label_shape"));
+    dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
+    if (!json.at("stored_layout").is_null()) {
+      dataset.layout = data::layout_named(json.at("stored_layout").get<std::string>());
+    }
+    dataset.scale = json.at("scale");
+    dataset.classes = json.at("classes");
+    for (const Json& name : json.at("class_names")) dataset.class_names.push_back(name);
+    return dataset;
+  } catch (const std::exception& error) {
+    throw UserError(ErrorKind::data,
+                    {path, 0, 0, ""},
+                    fmt::format("does not describe the data of a run: {}", error.what()));
+  }
+}
+
+}  // namespace halfstep::report

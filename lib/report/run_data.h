@@ -1,0 +1,23 @@
+#pragma once
+// data.json of a run directory: what the run's data were, so that its model can be used, explained
+// and exported without them.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/dataset.h"
+#include "report/json.h"
+
+namespace halfstep::report {
+
+inline constexpr std::string_view k_run_data_file = "data.json";
+
+/// Shapes, dtypes, layout, scale and classes of a data set, and where it came from.
+Json run_data(const data::Dataset& dataset);
+
+/// The data set that run_data() described, without samples.
+/// Errors: UserError(data) for a file that cannot be read or does not describe one.
+data::Dataset read_run_data(const std::string& path);
+
+}  // namespace halfstep::report

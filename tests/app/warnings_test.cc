@@ -1,0 +1,211 @@
+// Mistakes that are said before anything is trained, and flags that mean what they say.
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+SmallRun scores() {
+  SmallRun run;
+  run.layers = "\n    - {type: dense, units: 10, name: logits}\n";
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("strict: logits in a loss of probabilities warn, and end every command with --strict") {
+  const TemporaryDirectory directory;
+  write_config(directory, scores());
+  const Finished warned = halfstep({"config", "check", "run.yaml"}, directory.path());
+  CHECK(warned.exit_code == 0);
+  CHECK(holds(warned.err, "W113"));
+  CHECK(holds(warned.err, "from_logits: true"));
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"config", "check"},
+                                                  {"train", "--run-dir", "run"},
+                                                  {"bench", "--steps", "2", "--repeat", "1"},
+                                                  {"compare", "--seeds", "1"},
+                                                  {"explain"}}) {
+    CAPTURE(command[0]);
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"run.yaml", "--strict"});
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(holds(end.err, "error: W113"));
+    CHECK(end.out.empty());
+  }
+  CHECK(!fs::exists(directory.file("run")));
+}
+
+TEST_CASE("metrics: one that no epoch has is refused before anything is trained") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.data = "{name: synthetic_digits, train_samples: 512, test_samples: 128}";
+  run.training =
+      "{epochs: 5, batch_size: 64, early_stopping: {monitor: val_loss, patience: 2}, "
+      "keep_best: acuracy}";
+  write_config(directory, run);
+  const Finished end = train(directory, "run", {"--target", "val_accuracy=0.9"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(holds(end.err, "training.early_stopping.monitor: error: no epoch has a metric 'val_loss'"));
+  CHECK(holds(end.err, "training.keep_best: error: no epoch has a metric 'acuracy'"));
+  CHECK(holds(end.err, "--target: training.target: error: no epoch has a metric 'val_accuracy'"));
+  CHECK(holds(end.err, "one of loss, accuracy"));
+  CHECK(!fs::exists(directory.file("run")));
+}
+
+TEST_CASE("config: mistakes in sections, model and metrics are all told at once") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.layers = "\n    - {type: dens, units: 10}\n";
+  run.optimizer = "{type: adamm}";
+  run.training = "{epochs: 0}";
+  write_config(directory, run);
+  const Finished end = halfstep({"config", "check", "run.yaml"}, directory.path());
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(holds(end.err, "unknown layer type 'dens'"));
+  CHECK(holds(end.err, "did you mean 'adam'? one of adagrad, adam, adamw, rmsprop, sgd"));
+  CHECK(holds(end.err, "training.epochs: error: must be at least 1, got 0"));
+}
+
+TEST_CASE("bench: without the data it measures on samples of the model's shapes and says so") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.data = "{format: npz, path: absent.npz, validation_split: 0.25}";
+  write_config(directory, run);
+  const Finished end = halfstep({"bench",
+                                 "run.yaml",
+                                 "--warmup",
+                                 "1",
+                                 "--steps",
+                                 "3",
+                                 "--repeat",
+                                 "1",
+                                 "--threads",
+                                 "1",
+                                 "--json"},
+                                directory.path());
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(holds(end.err, "the data are not here"));
+  const Json report = Json::parse(end.out);
+  CHECK(report.at("bench").at("data") == "random");
+  CHECK(holds(report.at("notes").dump(), "random samples of the model's shapes"));
+}
+
+TEST_CASE("model summary: the output of a normalization is not the shape of its statistics") {
+  const TemporaryDirectory directory;
+  write_text(directory.file("run.yaml"),
+             "data: {name: synthetic_digits, train_samples: 64, test_samples: 8}\n"
+             "model:\n  input: [28, 28, 1]\n  layers:\n"
+             "    - {type: conv2d, filters: 4, kernel_size: 3, name: conv}\n"
+             "    - {type: batch_normalization, name: norm}\n"
+             "    - {type: flatten, name: flat}\n"
+             "    - {type: dense, units: 10, activation: softmax, name: out}\n"
+             "loss: sparse_categorical_crossentropy\noptimizer: sgd\n"
+             "training: {batch_size: 16}\n");
+  const Finished end = halfstep({"model", "summary", "run.yaml", "--json"}, directory.path());
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  const Json layers = Json::parse(end.out).at("layers");
+  CHECK(layers.at(0).at("output") == "[16, 26, 26, 4]");
+  CHECK(layers.at(1).at("output") == "[16, 26, 26, 4]");
+  CHECK(layers.at(2).at("output") == "[16, 2704]");
+  CHECK(layers.at(3).at("output") == "[16, 10]");
+}
+
+TEST_CASE("explain: an architecture that does not exist is refused") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (const std::string arch : {"sm_9000", "sm_91", "sm_x", "avx1024"}) {
+    CAPTURE(arch);
+    const Finished end = halfstep({"explain", "run.yaml", "--arch", arch}, directory.path());
+    CHECK(end.exit_code == 2);
+    CHECK(holds(end.err, "unknown architecture '" + arch + "'"));
+    CHECK(holds(end.err, "sm_90"));
+  }
+  CHECK(halfstep({"explain", "run.yaml", "--arch", "sm_90a"}, directory.path()).exit_code == 0);
+}
+
+TEST_CASE("command line: help shows one CONFIG, and a second one is told where it belongs") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished help = halfstep({"train", "--help"}, directory.path());
+  CHECK(holds(help.out, "[CONFIG]"));
+  CHECK(!holds(help.out, "CONFIG..."));
+  const Finished end = halfstep({"train", "run.yaml", "run.yaml"}, directory.path());
+  CHECK(end.exit_code == 2);
+  CHECK(holds(end.err, "further configs follow -c"));
+}
+
+TEST_CASE("command line: a flag that a command does not honour is not accepted") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"config", "check", "run.yaml", "--json"},
+        {"config", "show", "run.yaml", "--run-dir", "x"},
+        {"predict", "run", "x.png", "--progress", "none"},
+        {"eval", "run", "--progress", "none"},
+        {"verify-resume", "run.yaml", "--run-dir", "x"},
+        {"compare", "run.yaml", "--numerics", "full"},
+        {"explain", "run.yaml", "--mode", "bf16"},
+        {"explain", "--graph", "g.txt", "--policy", "float32"}}) {
+    CAPTURE(words[0]);
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(end.out.empty());
+  }
+  CHECK(halfstep({"config", "check", "run.yaml", "-q"}, directory.path()).out.empty());
+  const Finished dry = halfstep({"train", "run.yaml", "--dry-run", "--json"}, directory.path());
+  CHECK(Json::parse(dry.out).at("kind") == "dry_run");
+  fs::create_directory(directory.file("kept"));
+  REQUIRE(halfstep({"explain", "run.yaml", "--run-dir", "kept"}, directory.path()).exit_code == 0);
+  CHECK(Json::parse(read_text(directory.path() / "kept/explain.json")).at("kind") == "explain");
+}
+
+TEST_CASE("report export: devices and links stay, and a full device is an error") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "run", {"--max-steps", "1"}).exit_code == 0);
+  const auto export_to = [&](const std::string& path) {
+    return halfstep({"report", "export", "run", "--format", "csv", "-o", path}, directory.path());
+  };
+  CHECK(export_to("/dev/full").exit_code == 3);
+  CHECK(export_to("/dev/null").exit_code == 0);
+  for (const char* device : {"/dev/full", "/dev/null"}) {
+    struct stat info {};
+    REQUIRE(::stat(device, &info) == 0);
+    CHECK(S_ISCHR(info.st_mode));
+  }
+  write_text(directory.file("target.csv"), "old");
+  fs::create_symlink("target.csv", directory.file("link.csv"));
+  CHECK(export_to("link.csv").exit_code == 0);
+  CHECK(fs::is_symlink(directory.file("link.csv")));
+  CHECK(read_text(directory.path() / "target.csv") != "old");
+}
+
+TEST_CASE("data info: a named set tells its origin and licence") {
+  const TemporaryDirectory directory;
+  const Finished end = halfstep({"data", "info", "synthetic_digits"}, directory.path());
+  REQUIRE(end.exit_code == 0);
+  CHECK(holds(end.out, "origin: drawn by halfstep"));
+  CHECK(holds(end.out, "licence: Apache-2.0"));
+}
+
+}  // namespace halfstep::test
