@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Runs the README's commands in an empty Debian 12 root: nothing of this machine is there but the
+# checkout and, if there is one, the compiler's cache.
+#   scripts/fresh_install.sh               both commands, as an ordinary user with sudo
+#   scripts/fresh_install.sh --root        both commands, as root, where sudo is not installed
+#   scripts/fresh_install.sh --configure   packages and CMake's configuration alone, as root
+# Needs root, for chroot and mounts. The root lies in build/fresh and is removed at the end, unless
+# KEEP_ROOT is set. DEBIAN_SUITE names another release than bookworm.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib.sh
+
+mode=user
+case ${1:-} in
+  "") ;;
+  --root) mode=root ;;
+  --configure) mode=configure ;;
+  -h | --help)
+    sed -n '2,8s/^# \{0,1\}//p' scripts/fresh_install.sh
+    exit 0
+    ;;
+  *) die "unknown argument '$1'; see --help" ;;
+esac
+(($(id -u) == 0)) || die "chroot and mounts need root: sudo scripts/fresh_install.sh $*"
+install_missing mmdebstrap
+
+root=$PWD/build/fresh
+cache=${CCACHE_DIR:-${HOME:-/root}/.cache/ccache}
+
+# Mounts live in a namespace of their own, so that none is left behind, however this ends.
+if [[ ${1:-} != "${FRESH_INSIDE:-}" || -z ${FRESH_NAMESPACE:-} ]]; then
+  rm -rf "$root"
+  mkdir -p "$root"
+  trap '[[ -n ${KEEP_ROOT:-} ]] || rm -rf "$root"' EXIT
+  include=ca-certificates
+  [[ $mode != user ]] || include+=,sudo
+  say "== an empty Debian ${DEBIAN_SUITE:-bookworm} in $root"
+  mmdebstrap --quiet --variant=minbase --include="$include" "${DEBIAN_SUITE:-bookworm}" "$root"
+  FRESH_NAMESPACE=1 FRESH_INSIDE=${1:-} unshare --mount --propagation private \
+    bash scripts/fresh_install.sh "$@"
+  exit
+fi
+
+mount --rbind /dev "$root/dev"
+mount -t proc proc "$root/proc"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+home=/root
+run=(chroot "$root" env -i "PATH=/usr/sbin:/usr/bin:/sbin:/bin" LANG=C.UTF-8 HOME=/root)
+if [[ $mode == user ]]; then
+  home=/home/newcomer
+  chroot "$root" useradd --create-home newcomer
+  echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
+  run=(chroot --userspec=newcomer:newcomer "$root"
+    env -i "PATH=/usr/local/bin:/usr/bin:/bin" LANG=C.UTF-8 HOME=/home/newcomer)
+fi
+mkdir -p "$root$home/halfstep"
+git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$root$home/halfstep"
+if [[ -d $cache ]]; then
+  mkdir -p "$root$home/.cache/ccache"
+  mount --bind "$cache" "$root$home/.cache/ccache"
+fi
+[[ $mode != user ]] || chroot "$root" chown -R newcomer: "$home/halfstep"
+
+# inside COMMAND: runs a line in the checkout of the new root.
+inside() { "${run[@]}" bash -euo pipefail -c "cd $home/halfstep && $1"; }
+
+if [[ $mode == configure ]]; then
+  # shellcheck disable=SC2016  # the inner shell expands it
+  inside '. scripts/lib.sh && install_missing "${build_packages[@]}" &&
+    configure_preset release && configure_preset ci'
+  say "== packages install and CMake configures"
+  exit
+fi
+
+start=$SECONDS
+inside scripts/quickstart.sh | tee "$root/quickstart.txt"
+say "== quickstart.sh: $((SECONDS - start)) s"
+for line in 'policy +ms/step' '^float32 ' '^mixed_bfloat16 ' '^mixed_float16 '; do
+  grep -Eq "$line" "$root/quickstart.txt" || die "the quickstart's table has no line '$line'"
+done
+start=$SECONDS
+inside scripts/test.sh
+say "== test.sh: $((SECONDS - start)) s"
