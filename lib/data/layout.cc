@@ -16,6 +16,13 @@ Shape channels_first(const Shape& s) { return {s[2], s[0], s[1]}; }
 /// Whether both layouts of a sample hold its elements in the same order.
 bool one_order(const Shape& hwc) { return hwc[2] == 1 || hwc[0] * hwc[1] == 1; }
 
+/// How many channels pictures have.
+bool is_channels(std::int64_t extent) { return extent == 1 || extent == 3 || extent == 4; }
+
+bool looks_channels_first(const Shape& sample) {
+  return is_channels(sample[0]) && !is_channels(sample[2]);
+}
+
 bool is_flat_form(const Shape& sample, const std::optional<Shape>& wanted) {
   return sample.rank() == 1 && wanted && wanted->rank() == 3 &&
          wanted->elements() == sample.elements();
@@ -71,15 +78,29 @@ std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints)
                             to_string(sample),
                             to_string(*hints.wanted)));
     }
+    if (as_stored && looks_channels_first(sample) && !one_order(turned)) {
+      if (hints.otherwise) return hints.otherwise;
+      throw UserError(
+          ErrorKind::config,
+          hints.where,
+          fmt::format("samples and the model's input are {}, which as nhwc is {} high and {} wide "
+                      "with {} channels, and looks like nchw with {}",
+                      to_string(sample),
+                      sample[0],
+                      sample[1],
+                      sample[2],
+                      sample[0]),
+          fmt::format("layers take [height, width, channels]: for nchw make model.input {}, else "
+                      "say data.layout: nhwc",
+                      to_string(turned)));
+    }
     if (as_stored) return Layout::nhwc;
     if (as_turned) return Layout::nchw;
     return std::nullopt;
   }
-  const auto is_channels = [](std::int64_t extent) {
-    return extent == 1 || extent == 3 || extent == 4;
-  };
-  if (is_channels(sample[0]) == is_channels(sample[2])) return std::nullopt;
-  return is_channels(sample[2]) ? Layout::nhwc : Layout::nchw;
+  if (looks_channels_first(sample)) return Layout::nchw;
+  if (is_channels(sample[2]) && !is_channels(sample[0])) return Layout::nhwc;
+  return std::nullopt;
 }
 
 Tensor to_nhwc(Tensor images, std::optional<Layout> stored, const std::optional<Shape>& wanted) {

@@ -35,7 +35,8 @@ struct LayoutHints {
 /// `wanted`, and without `wanted` of three axes the one whose channels are 1, 3 or 4; flat samples
 /// have one where `wanted` has several channels. Nothing: the samples have no channels, or which
 /// layout they have does not show and does not matter.
-/// Errors: UserError(config) where both fit, naming both.
+/// Errors: UserError(config) where both fit, naming both; also where samples and `wanted` agree but
+/// both look like channels first, which the layers would take for a height.
 std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints);
 
 /// The images with samples in [height, width, channels]. Flat samples become `wanted` where that

@@ -59,6 +59,11 @@ TEST_CASE("layout: samples that fit as both are refused with both names unless o
   CHECK(
       contains(error_of([&] { find_layout({768}, {.declared = Layout::nchw}); }, ErrorKind::config),
                "means nothing"));
+  // A model whose input is written channels first would take the channels for a height.
+  const LayoutHints first{.wanted = Shape{3, 16, 16}};
+  const std::string meant = error_of([&] { find_layout({3, 16, 16}, first); }, ErrorKind::config);
+  CHECK(contains(meant, "looks like nchw with 3"));
+  CHECK(contains(meant, "make model.input [16, 16, 3], else say data.layout: nhwc"));
   // One channel has one order.
   CHECK(found({784}, Shape{28, 28, 1}) == Layout::nhwc);
 }
