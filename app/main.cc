@@ -22,13 +22,19 @@
 
 namespace {
 
-/// Marks a positional as repeatable only where more than one is taken.
+/// Marks words as repeatable only where several may follow each other.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
     if (option->get_allow_extra_args()) return CLI::Formatter::make_option_usage(option);
     const std::string name = make_option_name(option, true);
     return option->get_required() ? name : fmt::format("[{}]", name);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const std::size_t dots = text.find(" ...");
+    if (!option->get_allow_extra_args() && dots != std::string::npos) text.erase(dots, 4);
+    return text;
   }
 };
 

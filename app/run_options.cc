@@ -116,8 +116,8 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_option("--rewrite", o.rewrite, "none or auto");
   command.add_option("--device", o.device, "auto, cpu, cuda or cuda:N");
   command.add_option("--threads", o.threads, "CPU threads");
-  command.add_option("--batch-size", o.batch_size, "samples per step");
-  command.add_option("--seed", o.seed, "of weights, order and dropout");
+  if (flags.batch_size) command.add_option("--batch-size", o.batch_size, "samples per step");
+  if (flags.seed) command.add_option("--seed", o.seed, "of weights, order and dropout");
   command.add_flag("--allow-fallback", o.allow_fallback, "another precision or device is fine");
   command.add_option("--color", o.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));

@@ -36,6 +36,8 @@ struct RunOptions {
 
 /// Which of the flags a command takes besides those that choose and change a config.
 struct RunFlags {
+  bool batch_size = true;
+  bool seed = true;
   bool training = false;  ///< --epochs, --max-steps, --target
   bool numerics = false;  ///< --numerics
   bool json = false;

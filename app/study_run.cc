@@ -85,6 +85,16 @@ report::RunInfo study_info(const RunOptions& options,
   return run;
 }
 
+void check_warnings(const RunOptions& options,
+                    const std::vector<study::Variant>& variants,
+                    const data::Dataset& dataset,
+                    const backend::Backend& device) {
+  if (!options.strict) return;
+  for (const study::Variant& variant : variants) {
+    refuse_warnings(train::Session(variant.spec, dataset, device).warnings());
+  }
+}
+
 void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range) {
   if (value < range.least) {
     diagnostics.error({flag, 0, 0, ""},

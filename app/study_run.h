@@ -45,6 +45,13 @@ report::RunInfo study_info(const RunOptions& options,
                            const std::vector<std::string>& overrides,
                            const std::optional<report::RunDirectory>& directory);
 
+/// With --strict, refuses the warnings of any policy before anything is written or measured.
+/// Errors: UserError(config).
+void check_warnings(const RunOptions& options,
+                    const std::vector<study::Variant>& variants,
+                    const data::Dataset& dataset,
+                    const backend::Backend& device);
+
 struct Range {
   std::int64_t least = 0, most = 0;
 };

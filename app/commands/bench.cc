@@ -67,6 +67,7 @@ int bench(const State& state) {
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = bench_data(loaded, state.synthetic);
+  check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);

@@ -82,6 +82,7 @@ int compare_policies(const State& state) {
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
+  check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);

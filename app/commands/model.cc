@@ -193,7 +193,7 @@ std::function<int()> declare_model(CLI::App& command) {
   summary_command->get_option("--config")->description("YAML config or run directory");
   CLI::App* export_command =
       command.add_subcommand("export", "weights of a checkpoint as one file");
-  declare(*export_command, flags->run, {.json = true});
+  declare(*export_command, flags->run, {.batch_size = false, .seed = false, .json = true});
   export_command->get_option("--config")->description(k_run_or_config);
   export_command->add_option("--checkpoint", flags->checkpoint, k_checkpoint);
   export_command->add_option("--to", flags->to, "FILE.safetensors or FILE.npz")->required();

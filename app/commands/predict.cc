@@ -290,7 +290,7 @@ int predict(const State& state) {
 
 std::function<int()> declare_predict(CLI::App& command) {
   const auto state = std::make_shared<State>();
-  declare(command, state->run, {.json = true});
+  declare(command, state->run, {.seed = false, .json = true});
   command.get_option("--config")->description(k_run_or_config);
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
   command.add_option("INPUT",

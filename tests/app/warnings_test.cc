@@ -33,11 +33,12 @@ TEST_CASE("strict: logits in a loss of probabilities warn, and end every command
   CHECK(warned.exit_code == 0);
   CHECK(holds(warned.err, "W113"));
   CHECK(holds(warned.err, "from_logits: true"));
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"config", "check"},
-                                                  {"train", "--run-dir", "run"},
-                                                  {"bench", "--steps", "2", "--repeat", "1"},
-                                                  {"compare", "--seeds", "1"},
-                                                  {"explain"}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"config", "check"},
+        {"train", "--run-dir", "run"},
+        {"bench", "--steps", "2", "--repeat", "1", "--run-dir", "run"},
+        {"compare", "--seeds", "1", "--run-dir", "run"},
+        {"explain"}}) {
     CAPTURE(command[0]);
     std::vector<std::string> words = command;
     words.insert(words.end(), {"run.yaml", "--strict"});
@@ -148,6 +149,7 @@ TEST_CASE("command line: help shows one CONFIG, and a second one is told where i
   const Finished help = halfstep({"train", "--help"}, directory.path());
   CHECK(holds(help.out, "[CONFIG]"));
   CHECK(!holds(help.out, "CONFIG..."));
+  CHECK(!holds(help.out, "CONFIG TEXT ..."));
   const Finished end = halfstep({"train", "run.yaml", "run.yaml"}, directory.path());
   CHECK(end.exit_code == 2);
   CHECK(holds(end.err, "further configs follow -c"));
@@ -160,6 +162,8 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
        {std::vector<std::string>{"config", "check", "run.yaml", "--json"},
         {"config", "show", "run.yaml", "--run-dir", "x"},
         {"predict", "run", "x.png", "--progress", "none"},
+        {"predict", "run", "x.png", "--seed", "1"},
+        {"model", "export", "run", "--to", "w.npz", "--batch-size", "8"},
         {"eval", "run", "--progress", "none"},
         {"verify-resume", "run.yaml", "--run-dir", "x"},
         {"compare", "run.yaml", "--numerics", "full"},
