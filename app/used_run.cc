@@ -135,10 +135,6 @@ bool is_run(const std::string& word) {
 
 }  // namespace
 
-bool names_used_run(const RunOptions& options) {
-  return std::any_of(options.configs.begin(), options.configs.end(), is_run);
-}
-
 UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) {
   RunOptions files = options;
   std::vector<std::string> runs;

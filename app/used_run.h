@@ -1,5 +1,5 @@
 #pragma once
-// A finished or running run whose model a command uses: its directory tells all that is needed.
+// A finished or running run whose model a command uses. Its directory holds all that is needed.
 
 #include <optional>
 #include <string>
@@ -18,10 +18,10 @@ inline constexpr const char* k_checkpoint =
 struct UsedRun {
   LoadedConfig config;
   std::string checkpoint;  ///< a checkpoint, run directory or safetensors file; "" when not given
-  std::optional<data::Dataset> data;  ///< what the run's data were, without samples
+  std::optional<data::Dataset> data;  ///< the run's data set without its samples
 };
 
-/// The run named where a config could stand, or by `checkpoint`. Its own config.resolved.yaml is
+/// The run named in place of a config, or by `checkpoint`. Its own config.resolved.yaml is
 /// used unless a config is given too; such a one may choose other data and another device, and must
 /// describe the same model and preprocessing. Settings and flags hold over both.
 /// Warns (W115) of a precision that a given config has and the run had not.
@@ -31,9 +31,6 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint);
 
 /// The same for commands that need weights. Errors: also UserError(config) without a checkpoint.
 UsedRun load_trained_run(const RunOptions& options, const std::string& checkpoint);
-
-/// Whether one of the words given where a config could stand names a run.
-bool names_used_run(const RunOptions& options);
 
 /// Random samples with the shapes and dtypes of the run's data, or of the config's data set where
 /// the run does not describe any: enough for one training batch.

@@ -38,7 +38,7 @@ LIBRARIES = {
     "yaml-cpp/": ["lib/config/"],
     "CLI/": ["app/"],
     "nlohmann/": ["lib/report/", "lib/study/", "lib/train/checkpoint", "lib/train/progress",
-                  "lib/data/", "lib/config/schema.cc", "lib/precision/graph_report.cc"],
+                  "lib/data/", "lib/config/schema", "lib/precision/graph_report.cc"],
     "dnnl": ["lib/backend/cpu/onednn/"],
     "oneapi/": ["lib/backend/cpu/onednn/"],
     "cublasLt.h": ["lib/backend/cuda/vendor/real/"],

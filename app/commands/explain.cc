@@ -46,7 +46,7 @@ report::Explanation explain(const LoadedConfig& loaded,
   // A GPU's own target is float16.
   if (!hardware.gpu.empty() && !spec.precision.target) spec.precision.target = DType::float16;
   train::Session session(spec, dataset, hardware.backend);
-  // What is explained lists its warnings itself.
+  // The explanation lists the warnings as hints.
   refuse_warnings(session.warnings());
   return report::explain(session, hardware.gpu);
 }
@@ -100,7 +100,7 @@ int explain_config(const State& state) {
   return 0;
 }
 
-/// What --graph has no use for: it rewrites a graph without a config.
+/// Refuses flags for configs beside --graph, which rewrites a graph without a config.
 void refuse_config_flags(const std::vector<std::string>& given) {
   static constexpr std::array<std::string_view, 15> k_fitting{"--graph",
                                                               "--mode",

@@ -85,7 +85,7 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
                   "is missing: name files (PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
 }
 
-/// `shape` without axes of one, which do not change what a sample is.
+/// `shape` without axes of one, which do not change a sample.
 std::vector<std::int64_t> without_ones(std::span<const std::int64_t> dims) {
   std::vector<std::int64_t> rest(dims.begin(), dims.end());
   std::erase(rest, 1);
@@ -119,7 +119,7 @@ Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
   return data::to_nhwc(std::move(tensor), data::find_layout(stored, hints), wanted);
 }
 
-/// What turns stored values into those that the model was trained on.
+/// Preprocessing that turns stored values into those that the model was trained on.
 struct Preparation {
   data::LayoutHints layout;     ///< `wanted` is the shape of a sample
   std::optional<double> scale;  ///< of all values; without it bytes stand for [0, 1]

@@ -15,7 +15,7 @@ inline constexpr std::size_t k_kind_bytes = 64;
 
 struct FileKind {
   std::string name;    ///< "a JPEG image"; "" when not known
-  std::string remedy;  ///< what makes a file that can be read of it; "" when not known
+  std::string remedy;  ///< how to convert it to a file that can be read; "" when not known
 };
 
 /// The format of a file that starts with these bytes.

@@ -20,7 +20,7 @@ struct ModelOutput {
 ModelOutput model_output(const Model& model);
 
 /// W113 when a loss of probabilities gets scores, W114 when a loss of scores gets probabilities.
-/// `where` is the place of the loss.
+/// `where` is the position of the loss in the config.
 std::vector<config::Warning> output_warnings(const ModelOutput& output,
                                              const Loss& loss,
                                              std::string_view last_layer,

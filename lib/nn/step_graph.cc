@@ -21,7 +21,7 @@ using graph::Value;
 Origin origin(Phase phase, std::string reason) { return {"", phase, std::move(reason), {}}; }
 
 /// Whether one shape only joins or splits axes of the other, so that elements keep their meaning.
-/// Three axes are height, width and channels and stay what they are.
+/// Three axes are height, width and channels, which are not interchangeable.
 bool same_axes(const Shape& a, const Shape& b) {
   if (a.rank() == 3 && b.rank() == 3) return a == b;
   const auto boundaries = [](const Shape& shape) {

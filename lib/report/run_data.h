@@ -1,6 +1,6 @@
 #pragma once
-// data.json of a run directory: what the run's data were, so that its model can be used, explained
-// and exported without them.
+// data.json of a run directory: shapes, dtypes and classes of the run's data, so that its model can
+// be used, explained and exported without them.
 
 #include <optional>
 #include <string>

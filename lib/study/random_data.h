@@ -1,5 +1,5 @@
 #pragma once
-// Samples without meaning, to measure time or to look at a model where the real set is not at hand.
+// Samples without meaning, to measure time or to inspect a model without the real data set.
 
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Mistakes that are said before anything is trained, and flags that mean what they say.
+// Mistakes that are reported before anything is trained, and flags that are honoured or refused.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// What stands where a result is written stays what it is: links, modes, pipes and devices.
+// Writing a result keeps links, modes, pipes and devices at its path.
 
 #include "core/files.h"
 

@@ -1,5 +1,5 @@
-// Samples stored with channels first arrive with channels last, and what could be either is
-// refused.
+// Samples stored with channels first arrive with channels last, and samples that could be
+// either are refused.
 
 #include "data/layout.h"
 
@@ -16,7 +16,7 @@
 namespace halfstep::data::testing {
 namespace {
 
-/// [n, c, h, w] with a number of its own in each place.
+/// [n, c, h, w] with another value at each offset.
 Tensor planes(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
   return counting(DType::uint8, {n, c, h, w});
 }
