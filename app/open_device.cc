@@ -14,6 +14,7 @@
 #include "core/parallel.h"
 #include "core/system.h"
 #include "environment.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -105,7 +106,13 @@ backend::Backend open_device(const config::RunSpec& spec, const std::string& run
     return std::move(*device);
   }
   const cuda::Absence& absence = std::get<cuda::Absence>(opened);
-  if (spec.device.kind == config::DeviceKind::cuda) {
+  const bool fallback = spec.precision.fallback == config::Fallback::warn;
+  if (spec.device.kind == config::DeviceKind::cuda && fallback) {
+    print_warnings(
+        {{"W116",
+          spec.where("device"),
+          fmt::format("cuda cannot be used here ({}): the CPU is used", absence.reason)}});
+  } else if (spec.device.kind == config::DeviceKind::cuda) {
     throw UserError(ErrorKind::unavailable,
                     spec.where("device"),
                     "cuda cannot be used here: " + absence.reason,

@@ -27,7 +27,8 @@ inline constexpr std::string_view k_cost_model_file = "kernel_costs.txt";
 /// otherwise notes why it does not. The CPU's kernels are chosen by the cost model in `run_dir`,
 /// the directory of a run that is resumed, if it has one, so that they are the same; else by the
 /// one that `halfstep tune` measured, else by the shipped one. Errors: UserError(unavailable)
-/// naming reason and remedy; UserError(data) for a damaged cost model.
+/// naming reason and remedy, unless precision.fallback is warn, where the CPU takes the place of a
+/// GPU that is not there; UserError(data) for a damaged cost model.
 backend::Backend open_device(const config::RunSpec& spec, const std::string& run_dir = {});
 
 /// Tells the user in one line why the device is not a GPU, if `auto` looked for one.

@@ -25,7 +25,6 @@ std::string mebibytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
 }
 
-/// Settings that this backend cannot honour are refused rather than ignored.
 /// A node that no kernel of a device takes is the config's doing: a dtype that the device does not
 /// know, or a layout that its libraries do not have.
 void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backend) {
@@ -44,16 +43,29 @@ void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backen
   }
 }
 
-void refuse_unsupported(const config::RunSpec& spec, const backend::Backend& backend) {
-  const auto refuse = [&](bool asked, const char* path, const char* only) {
-    if (!asked) return;
-    throw UserError(ErrorKind::unavailable, spec.where(path), fmt::format("only {} here", only));
+/// Refuses arithmetic that this backend does not have; with precision.fallback: warn it is replaced
+/// in `spec` by the default, with a warning (W116).
+void replace_unsupported(config::RunSpec& spec,
+                         const backend::Backend& backend,
+                         std::vector<config::Warning>& warnings) {
+  const auto replace = [&](const char* path, const char* only) {
+    if (spec.precision.fallback != config::Fallback::warn) {
+      throw UserError(ErrorKind::unavailable,
+                      spec.where(path),
+                      fmt::format("only {} here", only),
+                      "--allow-fallback goes on with it");
+    }
+    warnings.push_back({"W116", spec.where(path), fmt::format("only {0} here: {0} is used", only)});
   };
-  const config::PrecisionSpec& p = spec.precision;
-  if (backend.capabilities.compute_capability < 80) {
-    refuse(p.float32_math != config::Float32Math::ieee, "precision.float32_math", "ieee");
+  config::PrecisionSpec& p = spec.precision;
+  if (backend.capabilities.compute_capability < 80 && p.float32_math != config::Float32Math::ieee) {
+    replace("precision.float32_math", "ieee");
+    p.float32_math = config::Float32Math::ieee;
   }
-  refuse(p.accumulate != DType::float32, "precision.accumulate", "float32");
+  if (p.accumulate != DType::float32) {
+    replace("precision.accumulate", "float32");
+    p.accumulate = DType::float32;
+  }
 }
 
 }  // namespace
@@ -86,7 +98,8 @@ Session::Session(const config::RunSpec& spec,
       data_shape_(describe(dataset)),
       arena_(backend.memory),
       trace_arena_(backend.memory) {
-  refuse_unsupported(spec_, backend_);
+  std::vector<config::Warning> replaced;
+  replace_unsupported(spec_, backend_, replaced);
   if (backend_.device && !spec_.precision.target) spec_.precision.target = DType::float16;
   Diagnostics diagnostics;
   blueprint_ = nn::read_blueprint(spec_, diagnostics);
@@ -98,6 +111,7 @@ Session::Session(const config::RunSpec& spec,
   refuse_unrunnable(prepared_.graph, backend_);
   if (purpose != nn::Purpose::predict) check_labels();
   warnings_ = spec_.warnings;
+  warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));

@@ -183,6 +183,24 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
   CHECK(Json::parse(read_text(directory.path() / "kept/explain.json")).at("kind") == "explain");
 }
 
+TEST_CASE("fallback: a device or arithmetic that is not there ends with 6 unless it is allowed") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (const std::vector<std::string>& setting :
+       {std::vector<std::string>{"--device", "cuda"}, {"--set", "precision.accumulate=float16"}}) {
+    CAPTURE(setting[1]);
+    std::vector<std::string> words{"run.yaml", "--dry-run"};
+    words.insert(words.begin(), "train");
+    words.insert(words.end(), setting.begin(), setting.end());
+    CHECK(halfstep(words, directory.path()).exit_code == 6);
+    words.emplace_back("--allow-fallback");
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(holds(end.err, "W116"));
+  }
+}
+
 TEST_CASE("report export: devices and links stay, and a full device is an error") {
   const TemporaryDirectory directory;
   write_config(directory);
