@@ -175,10 +175,17 @@ Located locate(const DataOptions& options) {
       const std::vector<std::string> names = dataset_names();
       const std::string nearest = did_you_mean(options.name, names);
       std::error_code ignored;
-      throw config_error(fmt::format("unknown data set '{}'", options.name),
-                         fs::exists(options.name, ignored) ? "a path needs a format beside it"
-                         : nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
-                                           : nearest);
+      if (fs::exists(options.name, ignored)) {
+        const FileKind kind = file_kind_of(options.name);
+        throw config_error(
+            kind.name.empty()
+                ? fmt::format("unknown data set '{}'", options.name)
+                : fmt::format("unknown data set '{}': it is {}", options.name, kind.name),
+            kind.remedy.empty() ? "a path needs a format beside it" : kind.remedy);
+      }
+      throw config_error(
+          fmt::format("unknown data set '{}'", options.name),
+          nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : nearest);
     }
     return locate_named(*def, options);
   }
