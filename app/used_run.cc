@@ -7,10 +7,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <map>
 
+#include "config/differences.h"
 #include "config/load.h"
-#include "config/printer.h"
 #include "report/run_data.h"
 #include "study/random_data.h"
 #include "warnings.h"
@@ -25,11 +24,6 @@ constexpr std::string_view k_config_file = "config.resolved.yaml";
 /// Keys by which the same weights would compute something else.
 constexpr std::array<std::string_view, 4> k_model_keys{
     "model", "loss", "data.scale", "data.layout"};
-
-bool is_below(std::string_view path, std::string_view key) {
-  return path == key ||
-         (path.starts_with(key) && (path[key.size()] == '.' || path[key.size()] == '['));
-}
 
 /// The directory of the run that `path` belongs to: itself, or above a checkpoint or its files.
 std::optional<std::string> run_directory(const std::string& path) {
@@ -46,55 +40,17 @@ std::optional<std::string> run_directory(const std::string& path) {
   return std::nullopt;
 }
 
-/// Every value of a config by its path.
-void flatten(const config::Node& node,
-             const std::string& path,
-             std::map<std::string, std::string>& to) {
-  switch (node.kind) {
-    case config::Node::Kind::null:
-      to[path] = "null";
-      return;
-    case config::Node::Kind::scalar:
-      to[path] = node.text;
-      return;
-    case config::Node::Kind::sequence:
-      for (std::size_t i = 0; i < node.items.size(); ++i) {
-        flatten(node.items[i], fmt::format("{}[{}]", path, i), to);
-      }
-      return;
-    case config::Node::Kind::map:
-      for (const config::Node::Entry& entry : node.entries) {
-        flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, to);
-      }
-  }
-}
-
-struct Difference {
-  std::string path, run, given;
-};
-
-/// The values below one of `keys` in which two configs differ.
-std::vector<Difference> differences(const config::RunSpec& run,
-                                    const config::RunSpec& given,
-                                    std::span<const std::string_view> keys) {
-  std::map<std::string, std::string> a, b;
-  flatten(config::to_node(run), "", a);
-  flatten(config::to_node(given), "", b);
-  std::map<std::string, Difference> found;
-  for (const auto& [path, value] : a) found[path] = {path, value, "-"};
-  for (const auto& [path, value] : b) {
-    Difference& difference = found[path];
-    if (difference.path.empty()) difference = {path, "-", ""};
-    difference.given = value;
-  }
-  std::vector<Difference> list;
-  for (const auto& [path, difference] : found) {
-    const bool asked = std::any_of(keys.begin(), keys.end(), [&path = path](std::string_view key) {
-      return is_below(path, key);
+/// The settings below one of `keys` in which two configs differ.
+std::vector<config::Difference> differences(const config::RunSpec& run,
+                                            const config::RunSpec& given,
+                                            std::span<const std::string_view> keys) {
+  std::vector<config::Difference> found = config::differences(run, given);
+  std::erase_if(found, [&](const config::Difference& d) {
+    return std::none_of(keys.begin(), keys.end(), [&](std::string_view key) {
+      return config::within(d.path, key);
     });
-    if (asked && difference.run != difference.given) list.push_back(difference);
-  }
-  return list;
+  });
+  return found;
 }
 
 /// The config of the run alone.
@@ -109,21 +65,21 @@ config::RunSpec own_spec(const std::string& directory) {
 void check_against_run(const config::RunSpec& given, const std::string& directory) {
   const config::RunSpec run = own_spec(directory);
   Diagnostics diagnostics;
-  for (const Difference& d : differences(run, given, k_model_keys)) {
+  for (const config::Difference& d : differences(run, given, k_model_keys)) {
     Where where = given.where(d.path);
     diagnostics.error(where,
-                      fmt::format("is {}, but the run {} has {}", d.given, directory, d.run),
+                      fmt::format("is {}, but the run {} has {}", d.after, directory, d.before),
                       where.file.empty() ? "the config leaves it to its default" : "");
   }
   diagnostics.throw_if_any();
   constexpr std::array<std::string_view, 1> k_precision{"precision"};
   std::vector<config::Warning> warnings;
-  for (const Difference& d : differences(run, given, k_precision)) {
+  for (const config::Difference& d : differences(run, given, k_precision)) {
     const Where where = given.where(d.path);
     // A flag or a setting is meant.
     if (where.line == 0 && !where.file.empty()) continue;
     warnings.push_back(
-        {"W115", where, fmt::format("is {}, but the run {} had {}", d.given, directory, d.run)});
+        {"W115", where, fmt::format("is {}, but the run {} had {}", d.after, directory, d.before)});
   }
   print_warnings(warnings);
 }

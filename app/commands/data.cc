@@ -86,7 +86,8 @@ int info(const Info& flags) {
              printable(set.source));
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
-  for (const data::SourceFile& file : set.files) fmt::print("  {}  {}\n", file.sha256, printable(file.path));
+  for (const data::SourceFile& file : set.files)
+    fmt::print("  {}  {}\n", file.sha256, printable(file.path));
   return 0;
 }
 

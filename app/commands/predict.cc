@@ -254,8 +254,8 @@ int predict(const State& state) {
   const backend::Backend device = open_device(spec);
   const std::int64_t samples = asked.data.train.samples();
   spec.data.validation_split = 0;
-  spec.training.batch_size =
-      std::min<std::int64_t>(samples, state.run.batch_size.value_or(k_most_at_once));
+  const std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_most_at_once;
+  spec.training.batch_size = std::min(samples, together);
   spec.training.validation_batch_size = spec.training.batch_size;
   train::Session session(spec, asked.data, device, nn::Purpose::predict);
   train::load_weights(used.checkpoint, session.state());

@@ -31,13 +31,6 @@ constexpr std::array<std::string_view, 15> k_free{"name",
 constexpr std::array<std::string_view, 5> k_fixed{
     "seed", "model", "data", "metrics", "training.batch_size"};
 
-/// Whether `path` is `section` or lies in it.
-bool within(std::string_view path, std::string_view section) {
-  if (!path.starts_with(section)) return false;
-  return path.size() == section.size() || path[section.size()] == '.' ||
-         path[section.size()] == '[';
-}
-
 /// The value in one line.
 std::string whole_flow(const Node* node) {
   if (node == nullptr) return "(none)";
@@ -99,6 +92,12 @@ void compare(const Node* before,
 }
 
 }  // namespace
+
+bool within(std::string_view path, std::string_view section) {
+  if (!path.starts_with(section)) return false;
+  return path.size() == section.size() || path[section.size()] == '.' ||
+         path[section.size()] == '[';
+}
 
 std::vector<Difference> differences(const RunSpec& before, const RunSpec& after) {
   const Node a = to_node(before), b = to_node(after);

@@ -17,6 +17,9 @@ struct Difference {
   std::string after;
 };
 
+/// Whether the setting `path` is `section` or lies in it.
+bool within(std::string_view path, std::string_view section);
+
 /// Every setting in which `after` differs from `before`, defaults included. Lists count as one
 /// setting unless they have as many items on both sides.
 std::vector<Difference> differences(const RunSpec& before, const RunSpec& after);
