@@ -60,6 +60,12 @@ std::string flow(const Node* node) {
   return text;
 }
 
+bool is_list_of_maps(const Node& list) {
+  return std::all_of(list.items.begin(), list.items.end(), [](const Node& item) {
+    return item.kind == Node::Kind::map;
+  });
+}
+
 void compare(const Node* before,
              const Node* after,
              const std::string& path,
@@ -81,9 +87,12 @@ void compare(const Node* before,
       return;
     }
     const bool lists = before->kind == Node::Kind::sequence && after->kind == Node::Kind::sequence;
-    if (lists && before->items.size() == after->items.size()) {
-      for (std::size_t i = 0; i < before->items.size(); ++i) {
-        compare(&before->items[i], &after->items[i], fmt::format("{}[{}]", path, i), found);
+    if (lists && is_list_of_maps(*before) && is_list_of_maps(*after)) {
+      for (std::size_t i = 0; i < std::max(before->items.size(), after->items.size()); ++i) {
+        const auto item = [i](const Node& list) {
+          return i < list.items.size() ? &list.items[i] : nullptr;
+        };
+        compare(item(*before), item(*after), fmt::format("{}[{}]", path, i), found);
       }
       return;
     }

@@ -109,8 +109,11 @@ Counters read_counters(const Json& json) {
                    count(json, "retried"),
                    count(json, "samples_seen"),
                    count(json, "samples_trained")};
-  if (c.ordinal != c.applied + c.skipped) throw Malformed("'ordinal' is not applied + skipped");
-  if (c.attempted != c.ordinal + c.retried) throw Malformed("'attempted' is not ordinal + retried");
+  // The batch that a run diverged at counts as skipped, and is not behind it.
+  const std::int64_t at_hand = c.applied + c.skipped - c.ordinal;
+  if (at_hand != 0 && at_hand != 1) throw Malformed("'ordinal' is not applied + skipped");
+  if (c.attempted != c.applied + c.skipped + c.retried)
+    throw Malformed("'attempted' is not applied + skipped + retried");
   if (c.samples_trained > c.samples_seen)
     throw Malformed("'samples_trained' is above samples_seen");
   return c;

@@ -242,9 +242,11 @@ void Trainer::end(Status status, std::string message) {
   const bool mid_epoch = progress_.sums.steps > 0;
   if (whole && mid_epoch) end_epoch(true);
   if (status == Status::completed || status == Status::stopped_early) restore_best(status);
-  // These runs are to go on from their checkpoint.
+  // These runs are to go on from their checkpoint; one that came to its end may do so with more
+  // steps.
   const bool goes_on = status == Status::interrupted || status == Status::preempted;
   if (goes_on) progress_.finished.reset();
+  if (whole) progress_.finished = Status::completed;
   checkpoint();
   progress_.finished = status;
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <ostream>
@@ -74,6 +75,15 @@ void train_and_forget(const TemporaryDirectory& directory) {
   fs::rename(directory.file("a.npz"), directory.file("elsewhere.npz"));
 }
 
+/// The checkpoint of the most steps.
+std::string newest(const std::string& checkpoints) {
+  std::string last;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    last = std::max(last, entry.path().string());
+  }
+  return last;
+}
+
 }  // namespace
 
 TEST_CASE("run: predict, export, summary and explain work from its directory alone") {
@@ -128,10 +138,7 @@ TEST_CASE("run: eval takes its config and data from its directory, from anywhere
   fs::rename(directory.file("elsewhere.npz"), directory.file("a.npz"));
   fs::create_directory(directory.file("other"));
   for (const std::string& words : {std::string("../run"), std::string("../run/checkpoints")}) {
-    const std::string path =
-        words == "../run"
-            ? words
-            : fs::directory_iterator(directory.file("run/checkpoints"))->path().string();
+    const std::string path = words == "../run" ? words : newest(directory.file("run/checkpoints"));
     const Finished end =
         halfstep({"eval", path, "--json", "--threads", "1"}, directory.file("other"));
     CAPTURE(path);

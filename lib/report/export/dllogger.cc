@@ -3,6 +3,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "report/export/exporter.h"
 #include "report/export/timeline.h"
 #include "report/history_columns.h"
@@ -11,12 +14,14 @@ namespace halfstep::report {
 namespace {
 
 std::string line(double time, double start, Json step, Json data) {
-  const auto whole = static_cast<std::time_t>(time);
+  // Four digits have room for years up to 9999.
+  constexpr double k_last_second = 253402300799;
+  const auto whole = static_cast<std::time_t>(std::clamp(time, 0.0, k_last_second));
   const Json entry{{"timestamp", fmt::format("{:.6f}", time)},
                    {"datetime",
                     fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}",
                                 fmt::gmtime(whole),
-                                static_cast<int>((time - static_cast<double>(whole)) * 1e6))},
+                                static_cast<int>((time - std::floor(time)) * 1e6))},
                    {"elapsedtime", fmt::format("{:.6f}", time - start)},
                    {"type", "LOG"},
                    {"step", std::move(step)},
