@@ -63,8 +63,7 @@ struct ListEdits {
   void fields(Fields& f);
 };
 
-/// `match` is a layer's exact name, or `re:` and a regular expression (core/pattern.h) for the
-/// whole name.
+/// `match` is a layer's exact name, or `re:` and a regular expression for the whole name.
 struct OverrideSpec {
   std::string match;
   std::string dtype = "float32";  ///< one of k_policy_names

@@ -59,6 +59,7 @@ std::string to_string(const Where& where) {
 UserError::UserError(ErrorKind kind, Where where, std::string message, std::string hint)
     : UserError(kind, {Problem{std::move(where), std::move(message), std::move(hint)}}) {}
 
+/// The text has no control characters of files and names: see core/printable.h.
 UserError::UserError(ErrorKind kind, std::vector<Problem> problems)
     : std::runtime_error(describe(problems)), kind_(kind), problems_(std::move(problems)) {}
 

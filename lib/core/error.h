@@ -43,8 +43,7 @@ struct Problem {
   std::string hint;
 };
 
-/// One or more problems of the user's input. what() has a line for each, without control characters
-/// (core/printable.h).
+/// One or more problems of the user's input. what() has a line for each.
 class UserError : public std::runtime_error {
  public:
   UserError(ErrorKind kind, Where where, std::string message, std::string hint = {});
@@ -99,8 +98,7 @@ void require(bool condition, LocatedFormat<std::type_identity_t<Args>...> text, 
   }
 }
 
-/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough or
-/// `given` is longer than a name.
+/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough.
 std::string nearest(std::string_view given, const std::vector<std::string>& known);
 
 /// "did you mean 'x'?" for the nearest known word, or "".

@@ -16,7 +16,9 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
 
 std::int64_t Shape::elements() const { return elements(0, rank_); }
 
+/// Errors: UserError(memory) above 2^58 elements, whose bytes would not fit in 63 bits.
 std::int64_t Shape::elements(std::size_t first, std::size_t last) const {
+  constexpr std::int64_t k_most_elements = std::int64_t{1} << 58;
   const std::span<const std::int64_t> wanted = dims().subspan(first, last - first);
   std::int64_t product = 1;
   bool fits = true;

@@ -15,8 +15,6 @@ namespace halfstep {
 class Shape {
  public:
   static constexpr std::size_t k_max_rank = 8;
-  /// The most elements that elements() counts. Their bytes fit in 63 bits for every dtype.
-  static constexpr std::int64_t k_most_elements = std::int64_t{1} << 58;
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> dims)
@@ -31,9 +29,9 @@ class Shape {
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
 
-  /// The product of the extents. Errors: UserError(memory) above k_most_elements.
+  /// The product of the extents.
   std::int64_t elements() const;
-  /// The product of the extents of the axes [first, last). Errors: as elements().
+  /// Elements of [first, last) axes multiplied.
   std::int64_t elements(std::size_t first, std::size_t last) const;
   /// This shape with extent `i` replaced.
   Shape with(std::size_t i, std::int64_t extent) const;

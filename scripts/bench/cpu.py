@@ -51,7 +51,8 @@ PROFILED = ["float32", "mixed_bfloat16", "mixed_float16"]
 
 # (config, batch, seconds a turn, rounds, precisions of peers)
 WORKLOADS = [
-    ("quickstart", 128, 0.3, 5, ()),
+    ("quickstart", 256, 0.3, 4, ()),
+    ("small_cnn", 128, 0.3, 4, ()),
     ("guide_64", 128, 0.3, 4, ("float32", "bfloat16")),
     ("guide_64", 1024, 0.3, 4, ()),
     ("guide_64", 8192, 0.5, 4, ()),
@@ -67,7 +68,7 @@ LARGEST_JAX = 1024
 # Modes with fewer turns that others left alone get up to so many more.
 MIN_TURNS, EXTRA_ROUNDS = 2, 2
 # Steps beside busy processes: (config, batch).
-SHARED = [("quickstart", 128), ("guide_64", 128), ("fashion_cnn", 128), ("guide_4096", 128)]
+SHARED = [("small_cnn", 128), ("guide_64", 128), ("fashion_cnn", 128), ("guide_4096", 128)]
 BUSY_PROCESSES = 2
 
 
@@ -269,7 +270,7 @@ def steps_text(key, workload):
 def chosen_workloads(options):
     only = options.only.split(",") if options.only else None
     if options.quick and not only:
-        quick = {("quickstart", 128), ("guide_64", 128), ("guide_4096", 128), ("guide_4096", 1024)}
+        quick = {("quickstart", 256), ("guide_64", 128), ("guide_4096", 128), ("guide_4096", 1024)}
         quick |= {("mnist_cnn", 128), ("fashion_cnn", 128), ("residual", 128)}
         chosen = [w for w in WORKLOADS if w[:2] in quick]
     else:
@@ -364,7 +365,7 @@ def native_isa(bench):
 
 def onednn(bench):
     """The version that halfstep reports."""
-    mode = bench.halfstep("quickstart", 128, "float32")
+    mode = bench.halfstep("quickstart", 256, "float32")
     return mode.bench(1, 0)["context"]["versions"]["onednn"]
 
 
