@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "backend/cost_model.h"
@@ -35,9 +36,38 @@ std::shared_ptr<const backend::CostModel> read_cost_model(const std::string& pat
       backend::CostModel::parse(read_file(path), path));
 }
 
+/// Threads that Slurm has given the task, where it does not confine the task to its processors.
+std::optional<std::int64_t> slurm_threads() {
+  const auto word = environment("SLURM_CPUS_PER_TASK");
+  std::int64_t threads = 0;
+  if (!word) return std::nullopt;
+  const char* end = word->data() + word->size();
+  const auto [at, error] = std::from_chars(word->data(), end, threads);
+  if (error != std::errc() || at != end || threads < 1) {
+    log_warning("SLURM_CPUS_PER_TASK is '{}', which is no number of threads", *word);
+    return std::nullopt;
+  }
+  return threads;
+}
+
+/// As the config says; else the processors this process may use, or those of its Slurm task if
+/// these are fewer.
+int thread_count_of(const config::RunSpec& spec) {
+  const std::int64_t processors = available_processors();
+  const std::int64_t free = std::min(processors, slurm_threads().value_or(processors));
+  const std::int64_t threads = std::max<std::int64_t>(1, spec.device.threads.value_or(free));
+  if (threads > processors) {
+    log_warning(
+        "device.threads is {}, and this process may use {} processors: more threads than "
+        "processors wait for each other",
+        threads,
+        processors);
+  }
+  return static_cast<int>(threads);
+}
+
 backend::Backend open_cpu(const config::RunSpec& spec, const std::string& run_dir) {
-  const int threads = static_cast<int>(
-      std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors())));
+  const int threads = thread_count_of(spec);
   set_thread_count(threads);
   backend::Backend cpu = backend::cpu_backend(threads, most_isa());
   std::shared_ptr<const backend::CostModel>& costs = cpu.capabilities.costs;
@@ -101,8 +131,7 @@ backend::Backend open_device(const config::RunSpec& spec, const std::string& run
   if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec, run_dir);
   auto opened = open_cuda(spec);
   if (auto* device = std::get_if<backend::Backend>(&opened)) {
-    set_thread_count(static_cast<int>(
-        std::max<std::int64_t>(1, spec.device.threads.value_or(available_processors()))));
+    set_thread_count(thread_count_of(spec));
     return std::move(*device);
   }
   const cuda::Absence& absence = std::get<cuda::Absence>(opened);

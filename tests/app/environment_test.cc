@@ -87,4 +87,29 @@ TEST_CASE("environment: words and variables that mean nothing are named") {
   }
 }
 
+TEST_CASE(
+    "environment: threads are those of the Slurm task, and more than processors are told of") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::vector<std::string> words{"train", "run.yaml", "--max-steps", "1", "--run-dir"};
+  const auto threads = [&](const std::string& variable,
+                           const std::string& run,
+                           const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all = words;
+    all.push_back(run);
+    all.insert(all.end(), more.begin(), more.end());
+    const Finished end = with(variable, all, directory);
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    CHECK(holds(end.err, "more threads than processors") == (run == "many"));
+    CHECK(holds(end.err, "SLURM_CPUS_PER_TASK is 'x'") == (run == "wrong"));
+    return report_of(directory, run).at("context").at("threads").get<int>();
+  };
+  CHECK(threads("SLURM_CPUS_PER_TASK=1", "one") == 1);
+  CHECK(threads("SLURM_CPUS_PER_TASK=1", "given", {"--threads", "1"}) == 1);
+  const int all = threads("SLURM_CPUS_PER_TASK=100000", "all");
+  CHECK(threads("SLURM_CPUS_PER_TASK=x", "wrong") == all);
+  CHECK(threads("A=b", "many", {"--threads", std::to_string(all + 1)}) == all + 1);
+}
+
 }  // namespace halfstep::test
