@@ -15,5 +15,8 @@ build_preset release
 halfstep=build/release/bin/halfstep
 "$halfstep" doctor
 say ""
+run=runs/quickstart/compare-$(date -u +%Y%m%dT%H%M%SZ)
 "$halfstep" compare configs/quickstart.yaml \
-  --policies float32,mixed_bfloat16,mixed_float16 --seeds 3
+  --policies float32,mixed_bfloat16,mixed_float16 --seeds 3 --run-dir "$run"
+"$halfstep" report export "$run" --format html --output "$run/report.html"
+say "as a page: $run/report.html"

@@ -187,10 +187,53 @@ std::string gate_outcome(const Json& gate) {
   return text;
 }
 
+std::string compare_advice(const Json& report) {
+  if (report.at("paired") == false) return "";
+  const std::string metric = report.at("metric"), baseline = report.at("baseline");
+  // Of a loss less is better.
+  const double sign = in_points(metric) ? 1 : -1;
+  const Json* best = nullptr;
+  bool known = false;
+  for (const Json& policy : report.at("policies")) {
+    const Json& speedup = policy.at("speedup");
+    if (policy.at("baseline") == true || !speedup.is_object()) continue;
+    if (!speedup.at("ci95").is_array() || !speedup.at("ci95")[0].is_number()) continue;
+    known = true;
+    const Json& delta = policy.at("accuracy_delta");
+    const bool has_interval = delta.is_object() && delta.at("ci95").is_array() &&
+                              delta.at("ci95")[0].is_number() && delta.at("ci95")[1].is_number();
+    const std::size_t better_end = sign > 0 ? 1 : 0;
+    const bool worse = has_interval && sign * delta.at("ci95")[better_end].get<double>() < 0;
+    const double ratio = speedup.at("ratio_of_medians");
+    if (worse || speedup.at("ci95")[0].get<double>() <= 1) continue;
+    if (best == nullptr || ratio > best->at("speedup").at("ratio_of_medians").get<double>()) {
+      best = &policy;
+    }
+  }
+  if (!known) return "";
+  if (best == nullptr) {
+    return fmt::format("use {} here: no other policy is shown to be faster without being worse\n",
+                       baseline);
+  }
+  const Json& tost = best->at("tost");
+  const bool equivalent = tost.is_object() && tost.at("equivalent") == true;
+  const std::string difference = best->at("accuracy_delta").is_null()
+                                     ? ""
+                                     : " (" + delta_cell(best->at("accuracy_delta"), metric) + ")";
+  return fmt::format("use {} here: {} times as fast as {}, {} {}{}\n",
+                     best->at("policy").get<std::string>(),
+                     speedup_cell(*best),
+                     baseline,
+                     readable(metric),
+                     equivalent ? "shown to be equivalent" : "not shown to differ for the worse",
+                     difference);
+}
+
 std::string compare_table(const Json& report) {
   std::string text;
   for (const std::string& line : compare_legend(report)) text += line + "\n";
   text += "\n" + columns(compare_rows(report));
+  text += compare_advice(report);
   text += target_lines(report);
   for (const Json& gate : report.at("gates")) text += gate_lines(gate);
   if (const Rows settings = setting_rows(report); !settings.empty()) {

@@ -8,8 +8,8 @@
 
 namespace halfstep::report {
 
-/// The comparison for people, from its report: what is compared, a row per policy, gates, differing
-/// config values, notes.
+/// The comparison for people, from its report: what is compared, a row per policy, advice, gates,
+/// differing config values, notes.
 std::string compare_table(const Json& report);
 
 /// What the table says in words, a line each: splits, seeds, the meaning of its columns.
@@ -18,6 +18,10 @@ std::vector<std::string> compare_legend(const Json& report);
 std::vector<std::vector<std::string>> compare_rows(const Json& report);
 /// Cells of the settings in which finished runs differ; empty when there are none.
 std::vector<std::vector<std::string>> setting_rows(const Json& report);
+/// Which policy to use on this machine, and the measurements that say so: the fastest of those that
+/// are shown (95 %) to be faster than the baseline and not shown to be worse, else the baseline. ""
+/// for finished runs and without intervals.
+std::string compare_advice(const Json& report);
 /// What became of a gate: "false (+0.12pp)".
 std::string gate_outcome(const Json& gate);
 

@@ -104,5 +104,42 @@ TEST_CASE("compare table: a gate's outcome stands in the unit of its limit") {
         "undecided, which fails (not known)");
 }
 
+TEST_CASE("compare table: advice names the fastest policy that is not shown to be worse") {
+  const auto policy = [](const char* name, double ratio, double low, Json delta, bool equivalent) {
+    return Json{{"policy", name},
+                {"baseline", false},
+                {"speedup", {{"ratio_of_medians", ratio}, {"ci95", {low, ratio + 0.1}}}},
+                {"accuracy_delta", {{"mean", delta[0]}, {"ci95", {delta[1], delta[2]}}}},
+                {"tost", {{"equivalent", equivalent}}}};
+  };
+  const Json baseline{{"policy", "float32"},
+                      {"baseline", true},
+                      {"speedup", nullptr},
+                      {"accuracy_delta", nullptr},
+                      {"tost", nullptr}};
+  const auto advice = [&](const std::vector<Json>& others, const char* metric = "test_accuracy") {
+    Json policies = Json::array();
+    policies.push_back(baseline);
+    for (const Json& other : others) policies.push_back(other);
+    return compare_advice({{"paired", true},
+                           {"metric", metric},
+                           {"baseline", "float32"},
+                           {"policies", std::move(policies)}});
+  };
+  const Json fast = policy("mixed_bfloat16", 3.2, 3.0, {0.001, -0.004, 0.006}, false);
+  const Json worse = policy("mixed_float16", 4.0, 3.9, {-0.02, -0.03, -0.01}, false);
+  const Json slow = policy("bfloat16", 1.05, 0.9, {0.0, -0.001, 0.001}, true);
+  CHECK(
+      advice({fast, worse, slow}) ==
+      "use mixed_bfloat16 here: 3.20 [3.00, 3.30] times as fast as float32, test acc not shown to "
+      "differ for the worse (+0.10 [-0.40, +0.60] pp)\n");
+  CHECK(advice({worse, slow}) ==
+        "use float32 here: no other policy is shown to be faster without being worse\n");
+  // Of a loss less is better.
+  CHECK(advice({worse}, "test_loss").starts_with("use mixed_float16 here: 4.00"));
+  CHECK(advice({}) == "");
+  CHECK(compare_advice({{"paired", false}}) == "");
+}
+
 }  // namespace
 }  // namespace halfstep::report
