@@ -151,7 +151,7 @@ def check_parity(program, folder, models):
 
 SCALES = {
     # Overflows from the first step on, until the scale fits.
-    "starts_too_high": ["precision.loss_scale.initial=1.0e12"],
+    "starts_too_high": ["precision.loss_scale.initial=2.0e9"],
     "grows_often": ["precision.loss_scale.growth_steps=3"],
     "halves_at_growth": ["precision.loss_scale.initial=1.0e9", "precision.loss_scale.growth_steps=2"],
     "fixed": ["precision.loss_scale.mode=fixed", "precision.loss_scale.initial=128"],
