@@ -13,16 +13,14 @@ limit_mib=50
 archive=${1:-build/bundle/halfstep.tar.gz}
 root=build/bundle/halfstep
 
-install_missing "${build_packages[@]}"
+install_missing "${test_packages[@]}"
 configure_preset ci
 programs=(halfstep test_cuda_device)
 plugins=()
 # What this machine can build: the plugin needs a CUDA toolkit.
-buildable=$(cmake --build build/ci --target help)
-has_target() { grep -qE "^$1(:|$)" <<<"$buildable"; }
-if has_target test_cuda_gpu; then programs+=(test_cuda_gpu); fi
+if has_target ci test_cuda_gpu; then programs+=(test_cuda_gpu); fi
 for plugin in halfstep_cuda halfstep_cuda_emulated; do
-  if has_target "$plugin"; then plugins+=("$plugin"); fi
+  if has_target ci "$plugin"; then plugins+=("$plugin"); fi
 done
 build_preset ci "${programs[@]}" "${plugins[@]}"
 
@@ -64,7 +62,7 @@ newest() {
 {
   "$root/bin/halfstep" version
   echo "needs Linux on $(uname -m), $(newest GLIBC) or newer, $(newest GLIBCXX) or newer"
-  if has_target halfstep_cuda; then
+  if has_target ci halfstep_cuda; then
     cuda=$(sed -nE 's/set\(CMAKE_CUDA_COMPILER_VERSION "([0-9]+\.[0-9]+).*/\1/p' \
       build/ci/CMakeFiles/*/CMakeCUDACompiler.cmake)
     echo "device cuda needs an NVIDIA driver for CUDA $cuda, and the libraries of CUDA ${cuda%%.*}" \

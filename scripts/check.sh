@@ -62,7 +62,7 @@ check_tidy() {
     say "clang-tidy 19 is not installed (apt-get install clang-tidy-19)"
     return 1
   }
-  configure_preset ci || return 1
+  configure_preset debug || return 1
   local skipped
   skipped=$(mktemp)
   TIDY_END=$(($(date +%s) + ${TIDY_SECONDS:-1800})) TIDY_SKIPPED=$skipped
@@ -71,9 +71,9 @@ check_tidy() {
   { if (($# > 0)); then printf '%s\n' "$@"; else tidy_order; fi; } |
     xargs -r -n 1 -P "$(processors)" bash -c '
       # A file that this build does not compile has no flags to check it with.
-      grep -qF "/$1\"" build/ci/compile_commands.json || exit 0
+      grep -qF "/$1\"" build/debug/compile_commands.json || exit 0
       (($(date +%s) < TIDY_END)) || { echo "$1" >>"$TIDY_SKIPPED"; exit 0; }
-      clang-tidy-19 --quiet -p build/ci --extra-arg=-Wno-unknown-warning-option \
+      clang-tidy-19 --quiet -p build/debug --extra-arg=-Wno-unknown-warning-option \
         --extra-arg=-Wno-deprecated-declarations "$1" 2>/dev/null' tidy
   local status=$?
   if [[ -s $skipped ]]; then say "clang-tidy: out of time, $(wc -l <"$skipped") files not looked at"; fi

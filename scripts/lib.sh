@@ -3,15 +3,16 @@
 # Sourced from the root of the checkout.
 # shellcheck disable=SC2034  # the lists are used by the scripts that source this file
 
-# To build and to test.
+# To build the program and to train on Fashion-MNIST.
 build_packages=(
-  g++ cmake ninja-build ccache
-  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev doctest-dev libdnnl-dev zlib1g-dev
-  libxxhash-dev libre2-dev
-  dataset-fashion-mnist python3-jsonschema python3-numpy jq
+  g++ cmake ninja-build
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libdnnl-dev zlib1g-dev libxxhash-dev libre2-dev
+  dataset-fashion-mnist
 )
-# To check style as well, and to build with the second compiler.
-check_packages=(clang-format-14 shellcheck python3 clang-19 clang-tidy-19)
+# To build and run the tests.
+test_packages=("${build_packages[@]}" doctest-dev python3-jsonschema python3-numpy jq)
+# To check style as well, to build with the second compiler, and to compile a file once for all checkouts.
+check_packages=(ccache clang-format-14 shellcheck python3 clang-19 clang-tidy-19)
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
@@ -67,6 +68,9 @@ configure_preset() {
     return 1
   fi
 }
+
+# has_target PRESET TARGET: whether what was found on this machine lets build/PRESET make the target.
+has_target() { cmake --build "build/$1" --target help | grep -E "^$2(:|\$)" >/dev/null; }
 
 # build_preset PRESET [TARGET...]: builds targets of build/PRESET, everything by default.
 build_preset() {

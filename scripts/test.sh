@@ -1,27 +1,35 @@
 #!/usr/bin/env bash
 # From a clean Debian 12 to a passed test suite.
-#   scripts/test.sh          everything
-#   scripts/test.sh --fast   without the tests labelled slow
+#   scripts/test.sh                   everything
+#   scripts/test.sh --fast            without the tests labelled slow
+#   scripts/test.sh --preset PRESET   of another build than build/release, which the quickstart uses too
 # Installs missing packages with apt (as root or with sudo) and says which; needs no network when
-# nothing is missing. Builds the preset `ci` in build/ci.
+# nothing is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh
 
 selection=()
-for argument in "$@"; do
-  case $argument in
+preset=release
+while (($# > 0)); do
+  case $1 in
     --fast) selection=(-LE slow) ;;
+    --preset)
+      (($# > 1)) || die "--preset needs a name; cmake --list-presets shows them"
+      preset=$2
+      shift
+      ;;
     -h | --help)
-      sed -n '2,6s/^# \{0,1\}//p' scripts/test.sh
+      sed -n '2,7s/^# \{0,1\}//p' scripts/test.sh
       exit 0
       ;;
-    *) die "unknown argument '$argument'; the only option is --fast" ;;
+    *) die "unknown argument '$1'; there are --fast and --preset PRESET" ;;
   esac
+  shift
 done
 
-install_missing "${build_packages[@]}"
-configure_preset ci
-build_preset ci
-ctest --test-dir build/ci --output-on-failure --parallel "$(processors)" --timeout 900 \
+install_missing "${test_packages[@]}"
+configure_preset "$preset" -DHALFSTEP_TESTS=ON
+build_preset "$preset"
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(processors)" --timeout 900 \
   "${selection[@]}"

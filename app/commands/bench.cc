@@ -16,7 +16,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct BenchFlags {
   RunOptions run;
   std::optional<std::string> policies;
   std::int64_t warmup = 20, steps = 200, repeats = 5;
@@ -41,7 +41,7 @@ data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
       study::describe_data(spec), samples, static_cast<std::uint64_t>(spec.seed));
 }
 
-int bench(const State& state) {
+int bench(const BenchFlags& state) {
   apply_logging(state.run);
   constexpr std::int64_t k_most_steps = 1'000'000'000;
   Diagnostics diagnostics;
@@ -85,7 +85,7 @@ int bench(const State& state) {
 }
 
 std::function<int()> declare_bench(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<BenchFlags>();
   declare(command, state->run, {.json = true, .run_dir = true, .progress = true, .strict = true});
   command.add_option("--warmup", state->warmup, "steps that warm up, per repeat");
   command.add_option("--steps", state->steps, "steps measured, per repeat");

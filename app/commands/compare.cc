@@ -19,7 +19,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct CompareFlags {
   RunOptions run;
   std::optional<std::string> policies, baseline;
   std::int64_t seeds = 3;
@@ -39,7 +39,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 /// The configs of all policies; the baseline is among them and named in `options`.
-void choose_policies(const State& state,
+void choose_policies(const CompareFlags& state,
                      const config::RunSpec& spec,
                      study::CompareOptions& options) {
   std::vector<std::string> words{"float32", "mixed_bfloat16", "mixed_float16"};
@@ -62,7 +62,7 @@ void choose_policies(const State& state,
   }
 }
 
-int compare_policies(const State& state) {
+int compare_policies(const CompareFlags& state) {
   study::CompareOptions options;
   options.seeds = state.seeds;
   Diagnostics diagnostics;
@@ -101,7 +101,7 @@ int compare_policies(const State& state) {
 }
 
 /// Finished runs cannot be trained otherwise any more.
-void refuse_training_flags(const State& state) {
+void refuse_training_flags(const CompareFlags& state) {
   static constexpr std::array<std::string_view, 12> k_fitting{"--baseline",
                                                               "--margin",
                                                               "--fail-if",
@@ -147,7 +147,7 @@ std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& 
   return names;
 }
 
-int compare_finished(const State& state, const std::vector<std::string>& paths) {
+int compare_finished(const CompareFlags& state, const std::vector<std::string>& paths) {
   refuse_training_flags(state);
   if (paths.size() < 2) fail("RUN", "needs at least two runs, or a config to train with");
   const std::vector<report::FinishedRun> finished = report::read_finished_runs(paths);
@@ -190,7 +190,7 @@ int compare_finished(const State& state, const std::vector<std::string>& paths) 
   return finish_study(state.run, none, report, report::compare_table(report));
 }
 
-int compare(const State& state) {
+int compare(const CompareFlags& state) {
   apply_logging(state.run);
   std::vector<std::string> paths = state.run.configs;
   paths.insert(paths.end(), state.more_runs.begin(), state.more_runs.end());
@@ -204,7 +204,7 @@ int compare(const State& state) {
 }
 
 std::function<int()> declare_compare(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<CompareFlags>();
   declare(command,
           state->run,
           {.training = true, .json = true, .run_dir = true, .progress = true, .strict = true});

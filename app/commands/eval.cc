@@ -21,7 +21,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct EvalFlags {
   RunOptions run;
   std::string checkpoint;
   std::string split = "test";
@@ -50,7 +50,7 @@ void write_predictions(const std::string& path,
 }
 
 report::Json eval_report(train::Session& session,
-                         const State& state,
+                         const EvalFlags& state,
                          const UsedRun& used,
                          const train::Evaluation& result,
                          std::int64_t samples) {
@@ -99,7 +99,7 @@ void print_table(const train::Evaluation& result, const std::vector<std::string>
   }
 }
 
-int evaluate(const State& state) {
+int evaluate(const EvalFlags& state) {
   apply_logging(state.run);
   const UsedRun used = load_trained_run(state.run, state.checkpoint);
   const config::RunSpec& spec = used.config.spec;
@@ -124,7 +124,7 @@ int evaluate(const State& state) {
 }
 
 std::function<int()> declare_eval(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<EvalFlags>();
   declare(command, state->run, {.json = true, .run_dir = true});
   command.get_option("--config")->description(k_run_or_config);
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);

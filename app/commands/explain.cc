@@ -23,7 +23,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct ExplainFlags {
   RunOptions run;
   GraphFileFlags graph;
   std::string format = "table";
@@ -69,12 +69,12 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
 }
 
 /// Writes explain.json into the directory that --run-dir names.
-void keep(const State& state, const report::Json& report) {
+void keep(const ExplainFlags& state, const report::Json& report) {
   if (state.run.run_dir.empty()) return;
   write_file_atomically(state.run.run_dir + "/explain.json", report::dump(report));
 }
 
-int explain_config(const State& state) {
+int explain_config(const ExplainFlags& state) {
   apply_logging(state.run);
   const UsedRun used = load_used_run(state.run, "");
   const LoadedConfig& loaded = used.config;
@@ -126,7 +126,7 @@ void refuse_config_flags(const std::vector<std::string>& given) {
 }
 
 std::function<int()> declare_explain(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<ExplainFlags>();
   declare(command, state->run, {.json = true, .run_dir = true, .strict = true});
   command.get_option("--config")->description("YAML config, a later one wins, or a run directory");
   command.add_option("--format", state->format, "table, json or dot")

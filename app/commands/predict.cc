@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 /// Samples in one batch; more are predicted in several.
 constexpr std::int64_t k_most_at_once = 1024;
 
-struct State {
+struct PredictFlags {
   RunOptions run;
   std::string checkpoint;
   std::vector<std::string> inputs, more_inputs;
@@ -170,7 +170,7 @@ struct Asked {
   std::vector<std::string> files;  ///< of each sample
 };
 
-Asked read_inputs(const State& state,
+Asked read_inputs(const PredictFlags& state,
                   const Preparation& preparation,
                   const data::Dataset& trained_on) {
   Asked asked;
@@ -238,7 +238,7 @@ Line describe_values(std::span<const float> row) {
   return {text, {{"values", numbers({row.begin(), row.end()})}}};
 }
 
-int predict(const State& state) {
+int predict(const PredictFlags& state) {
   apply_logging(state.run);
   UsedRun used = load_trained_run(state.run, state.checkpoint);
   const data::Dataset trained_on = used.data ? std::move(*used.data) : load_data(used.config);
@@ -289,7 +289,7 @@ int predict(const State& state) {
 }
 
 std::function<int()> declare_predict(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<PredictFlags>();
   declare(command, state->run, {.seed = false, .json = true});
   command.get_option("--config")->description(k_run_or_config);
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);

@@ -20,7 +20,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct TuneFlags {
   std::string output;
   int rounds = 5;
   bool force = false;
@@ -50,7 +50,7 @@ std::string summary(const backend::CostModel& model) {
   return text;
 }
 
-int tune(const State& state) {
+int tune(const TuneFlags& state) {
   const backend::Backend cpu = backend::cpu_backend(1, most_isa());
   const train::InterruptGuard signals;
   const std::string path = state.output.empty() ? cost_model_path(cpu.capabilities) : state.output;
@@ -116,7 +116,7 @@ int tune(const State& state) {
 }
 
 std::function<int()> declare_tune(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<TuneFlags>();
   command.add_option(
       "-o,--output", state->output, "file (default: in the user's cache, where runs find it)");
   command.add_option("--rounds", state->rounds, "turns of each kernel; the best counts")

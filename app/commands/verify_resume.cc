@@ -17,7 +17,7 @@
 namespace halfstep::app {
 namespace {
 
-struct State {
+struct VerifyResumeFlags {
   RunOptions run;
   std::int64_t at_step = 20;
 };
@@ -56,7 +56,7 @@ report::Json to_json(const train::ResumeCheck& check, int exit_code) {
           {"differing", check.differing}};
 }
 
-int verify(const State& state) {
+int verify(const VerifyResumeFlags& state) {
   apply_logging(state.run);
   if (state.at_step < 1) {
     throw UserError(ErrorKind::config,
@@ -91,7 +91,7 @@ int verify(const State& state) {
 }
 
 std::function<int()> declare_verify_resume(CLI::App& command) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<VerifyResumeFlags>();
   declare(command, state->run, {.json = true});
   command.add_option("--at-step", state->at_step, "batches before the run is left; as many follow")
       ->capture_default_str();

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view k_open = "${";
 constexpr std::string_view k_env = "env:";
 constexpr std::string_view k_default = ":-";
-constexpr std::size_t k_longest_shown = 60;
+constexpr std::size_t k_longest_expression_shown = 60;
 
 bool is_name(std::string_view text) {
   const auto letter = [](char c) {
@@ -37,7 +37,7 @@ std::optional<std::string> expand(std::string_view inside,
                                            : "write ${env:NAME} or ${env:NAME:-default}";
     diagnostics.error(
         where,
-        fmt::format("cannot interpolate '${{{}}}'", shortened(inside, k_longest_shown)),
+        fmt::format("cannot interpolate '${{{}}}'", shortened(inside, k_longest_expression_shown)),
         hint);
     return std::nullopt;
   }
@@ -75,10 +75,10 @@ std::string interpolate(std::string_view text,
     result.append(text.substr(0, open));
     const std::size_t close = text.find('}', open);
     if (close == std::string_view::npos) {
-      diagnostics.error(
-          where,
-          fmt::format("'{}' has no closing brace", shortened(text.substr(open), k_longest_shown)),
-          "'$${' is a plain '${'");
+      diagnostics.error(where,
+                        fmt::format("'{}' has no closing brace",
+                                    shortened(text.substr(open), k_longest_expression_shown)),
+                        "'$${' is a plain '${'");
       return result.append(text.substr(open));
     }
     const std::string_view inside = text.substr(open + k_open.size(), close - open - k_open.size());

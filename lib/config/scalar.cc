@@ -11,7 +11,7 @@
 namespace halfstep::config {
 namespace {
 
-constexpr std::size_t k_longest_shown = 60;
+constexpr std::size_t k_longest_value_shown = 60;
 
 /// A number as written: sign, digits before and after the point, exponent.
 struct Decimal {
@@ -147,7 +147,7 @@ std::string describe(const Node& node) {
     case Node::Kind::scalar:
       break;
   }
-  const std::string text = shortened(node.text, k_longest_shown);
+  const std::string text = shortened(node.text, k_longest_value_shown);
   if (node.quoted) return fmt::format("the string \"{}\"", text);
   return parse_decimal(node.text) ? text : fmt::format("'{}'", text);
 }

@@ -19,9 +19,9 @@
 namespace halfstep::config {
 namespace {
 
-constexpr std::size_t k_longest_shown = 100;
+constexpr std::size_t k_longest_name_shown = 100;
 
-[[noreturn]] void fail(Where where, std::string message, std::string hint = {}) {
+[[noreturn]] void reject(Where where, std::string message, std::string hint = {}) {
   throw UserError(ErrorKind::config, std::move(where), std::move(message), std::move(hint));
 }
 
@@ -83,9 +83,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root_) {
-      fail(place(mark),
-           "a second document starts here, by '---' or by its indentation; a config is one "
-           "document");
+      reject(place(mark),
+             "a second document starts here, by '---' or by its indentation; a config is one "
+             "document");
     }
   }
   void OnDocumentEnd() override {}
@@ -112,7 +112,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail(place(mark), "an alias stands inside its own anchor");
+    if (found == anchors_.end()) reject(place(mark), "an alias stands inside its own anchor");
     count(size_of_tree(found->second), place(mark));
     attach(found->second, place(mark));
   }
@@ -158,19 +158,20 @@ class TreeBuilder final : public YAML::EventHandler {
   static bool is_text_tag(const std::string& tag, const Where& where) {
     if (tag.empty() || tag == "?") return false;
     if (tag == "tag:yaml.org,2002:str") return true;
-    fail(where,
-         fmt::format("the tag '{}' has no meaning in a config", shortened(tag, k_longest_shown)));
+    reject(where,
+           fmt::format("the tag '{}' has no meaning in a config",
+                       shortened(tag, k_longest_name_shown)));
   }
 
   void count(const Size& size, const Where& where) {
     size_ += size;
     if (size_.nodes > limits_.nodes) {
-      fail(where, fmt::format("the config has more than {} values", limits_.nodes));
+      reject(where, fmt::format("the config has more than {} values", limits_.nodes));
     }
     if (size_.bytes > limits_.bytes) {
-      fail(where,
-           fmt::format("the config takes more than {} MiB with its aliases written out",
-                       limits_.bytes >> 20U));
+      reject(where,
+             fmt::format("the config takes more than {} MiB with its aliases written out",
+                         limits_.bytes >> 20U));
     }
   }
 
@@ -181,9 +182,9 @@ class TreeBuilder final : public YAML::EventHandler {
     const Where where = place(mark);
     if (tag != "!") is_text_tag(tag.starts_with("tag:yaml.org,2002:") ? "" : tag, where);
     if (open_.size() >= static_cast<std::size_t>(limits_.depth)) {
-      fail(where, fmt::format("the config is nested more than {} deep", limits_.depth));
+      reject(where, fmt::format("the config is nested more than {} deep", limits_.depth));
     }
-    if (needs_key()) fail(where, "a key must be a word, not a list or a map");
+    if (needs_key()) reject(where, "a key must be a word, not a list or a map");
     Open open;
     open.node.kind = kind;
     open.node.where = where;
@@ -230,7 +231,7 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.key) {
       if (node.kind != Node::Kind::scalar) {
-        fail(where, "a key must be a word", "put quotes around it");
+        reject(where, "a key must be a word", "put quotes around it");
       }
       const bool is_merge = node.text == "<<" && !node.quoted;
       parent.key = Key{std::move(node.text), where, is_merge};
@@ -253,7 +254,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void report_duplicate(const Key& key, int first_line) {
     diagnostics_.error(key.where,
                        fmt::format("duplicate key '{}' (first at line {})",
-                                   shortened(key.text, k_longest_shown),
+                                   shortened(key.text, k_longest_name_shown),
                                    first_line));
   }
 
@@ -267,7 +268,7 @@ class TreeBuilder final : public YAML::EventHandler {
       parent.merged.push_back(std::move(value));
     }
     for (const Node& map : parent.merged) {
-      if (map.kind != Node::Kind::map) fail(key.where, "'<<' takes a map or a list of maps");
+      if (map.kind != Node::Kind::map) reject(key.where, "'<<' takes a map or a list of maps");
     }
   }
 
@@ -304,7 +305,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const std::string_view found = line_of(text, line);
     const std::size_t first = found.find_first_not_of(' ');
     if (first != std::string_view::npos && found[first] == '\t') {
-      fail({file, line, static_cast<int>(first) + 1, {}}, "a tab cannot indent; use spaces");
+      reject({file, line, static_cast<int>(first) + 1, {}}, "a tab cannot indent; use spaces");
     }
   }
   const std::string_view line = line_of(text, where.line);
@@ -317,7 +318,7 @@ class TreeBuilder final : public YAML::EventHandler {
     hint = "text with ': ' in it needs quotes";
   }
   const std::string what = error.msg == "bad file" ? "nested too deep" : error.msg;
-  fail(where, fmt::format("not valid YAML: {}", what), hint);
+  reject(where, fmt::format("not valid YAML: {}", what), hint);
 }
 
 }  // namespace
@@ -341,7 +342,7 @@ std::optional<Node> parse_yaml(std::string_view text,
     rest.remove_prefix(static_cast<std::size_t>(line.data() - rest.data()));
     const auto column = static_cast<std::size_t>(quoted->column - 1);
     const bool is_quote = column < rest.size() && (rest[column] == '"' || rest[column] == '\'');
-    if (is_quote && !is_closed(rest.substr(column))) fail(*quoted, "this quote is never closed");
+    if (is_quote && !is_closed(rest.substr(column))) reject(*quoted, "this quote is never closed");
   }
   return builder.take_root();
 }

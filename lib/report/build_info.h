@@ -4,7 +4,7 @@
 
 namespace halfstep::report {
 
-/// What this program was built from, fixed at configure time.
+/// What this program was built from: the state of the checkout when it was compiled.
 struct BuildInfo {
   std::string_view version;
   std::string_view build_type;

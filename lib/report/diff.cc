@@ -81,7 +81,7 @@ Json differences(const Json& a, const Json& b) {
   return rows;
 }
 
-std::string word(const Json& value) {
+std::string plain_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -120,8 +120,10 @@ std::string show_diff(const Json& diff, const std::string& a, const std::string&
     any = true;
     text += fmt::format("\n{}\n", block);
     for (const Json& row : rows) {
-      text += printable(fmt::format(
-          "  {:<36} {} -> {}", word(row.at("path")), word(row.at("a")), word(row.at("b"))));
+      text += printable(fmt::format("  {:<36} {} -> {}",
+                                    plain_text(row.at("path")),
+                                    plain_text(row.at("a")),
+                                    plain_text(row.at("b"))));
       if (row.contains("delta") && !row.at("delta").is_null()) {
         text += fmt::format("  ({:+.4g})", row.at("delta").get<double>());
       }

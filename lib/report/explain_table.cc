@@ -233,7 +233,7 @@ std::string predictions(const Explanation& e, bool verbose) {
   return text;
 }
 
-std::string title(const Explanation& e) {
+std::string heading(const Explanation& e) {
   return fmt::format("{}, {}, batch {}",
                      e.policy,
                      e.device == "cuda" ? e.arch : e.device + " with " + e.arch,
@@ -265,7 +265,7 @@ std::string to_table(const Explanation& e, bool verbose) {
       page.row(cells);
     }
   }
-  std::string text = title(e) + "\n\n" + page.text() + "\n";
+  std::string text = heading(e) + "\n\n" + page.text() + "\n";
   if (!verbose) text += fact("backward", other_phases(e));
   text += sums(e);
   text += predictions(e, verbose);

@@ -23,7 +23,10 @@ constexpr int k_most_depth = 200;
 constexpr std::size_t k_most_values = 8'000'000;
 constexpr std::size_t k_most_comparisons = 1'000'000'000;  ///< of keys
 
-[[noreturn]] void fail(const std::string& path, const std::string& why, int line = 0, int col = 0) {
+[[noreturn]] void fail_report(const std::string& path,
+                              const std::string& why,
+                              int line = 0,
+                              int col = 0) {
   throw UserError(ErrorKind::data, {path, line, col, ""}, why);
 }
 
@@ -33,16 +36,18 @@ std::string read_bounded(const std::string& path) {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
-  if (!file) fail(path, std::string("cannot open: ") + std::strerror(errno));
+  if (!file) fail_report(path, std::string("cannot open: ") + std::strerror(errno));
   std::string text;
   std::array<char, 1 << 16> block;
   while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
     text.append(block.data(), n);
     if (text.size() > k_most_bytes) {
-      fail(path, fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
+      fail_report(path,
+                  fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
     }
   }
-  if (std::ferror(file.get()) != 0) fail(path, std::string("cannot read: ") + std::strerror(errno));
+  if (std::ferror(file.get()) != 0)
+    fail_report(path, std::string("cannot read: ") + std::strerror(errno));
   return text;
 }
 
@@ -55,10 +60,10 @@ class Guard {
     using Event = Json::parse_event_t;
     const bool begins = event == Event::object_start || event == Event::array_start;
     if ((begins || event == Event::value) && ++values_ > k_most_values) {
-      fail(path_, fmt::format("has more than {} values, so it is no report", k_most_values));
+      fail_report(path_, fmt::format("has more than {} values, so it is no report", k_most_values));
     }
     if (begins && depth >= k_most_depth) {
-      fail(path_, fmt::format("is nested more than {} levels deep", k_most_depth));
+      fail_report(path_, fmt::format("is nested more than {} levels deep", k_most_depth));
     }
     if (event == Event::object_start) objects_.emplace_back();
     if (event == Event::object_end) objects_.pop_back();
@@ -66,13 +71,13 @@ class Guard {
       // The parser compares each key with those before it.
       comparisons_ += objects_.back().seen.size();
       if (comparisons_ > k_most_comparisons) {
-        fail(path_, "has objects with too many members, so it is no report");
+        fail_report(path_, "has objects with too many members, so it is no report");
       }
     }
     if (event == Event::key && !objects_.back().seen.insert(parsed.get<std::string>()).second) {
       std::string place;
       for (std::size_t i = 0; i + 1 < objects_.size(); ++i) place += objects_[i].key + ".";
-      fail(path_, fmt::format("has the key '{}{}' twice", place, parsed.get<std::string>()));
+      fail_report(path_, fmt::format("has the key '{}{}' twice", place, parsed.get<std::string>()));
     }
     if (event == Event::key) objects_.back().key = parsed.get<std::string>();
     return true;
@@ -107,7 +112,7 @@ Json read_report(const std::string& path) {
   const std::string file =
       fs::is_directory(path, error) ? (fs::path(path) / "report.json").string() : path;
   const std::string text = read_bounded(file);
-  if (text.empty()) fail(file, "is empty");
+  if (text.empty()) fail_report(file, "is empty");
   // The callback is copied by the parser, so the guard lives here.
   Guard guard(file);
   try {
@@ -120,12 +125,12 @@ Json read_report(const std::string& path) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     const std::size_t column = at - (start == std::string::npos ? 0 : start + 1) + 1;
-    fail(file,
-         "is not JSON: " + utf8(without_prefix(e.what())),
-         static_cast<int>(line),
-         static_cast<int>(column));
+    fail_report(file,
+                "is not JSON: " + utf8(without_prefix(e.what())),
+                static_cast<int>(line),
+                static_cast<int>(column));
   } catch (const Json::exception& e) {
-    fail(file, "is not JSON: " + utf8(without_prefix(e.what())));
+    fail_report(file, "is not JSON: " + utf8(without_prefix(e.what())));
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void fail_directory(const std::string& path, const std::string& why) {
   throw UserError(ErrorKind::data, {path, 0, 0, ""}, why);
 }
 
@@ -35,9 +35,9 @@ struct RunDirectory::Claim {
     fs::create_directories(fs::path(path).parent_path(), error);
     made = fs::create_directory(path, error);
     if (error || !fs::is_directory(path)) {
-      fail(path,
-           "cannot make the run directory: " +
-               (error ? error.message() : std::string("something else has that name")));
+      fail_directory(path,
+                     "cannot make the run directory: " +
+                         (error ? error.message() : std::string("something else has that name")));
     }
     if (!made && must_be_new) return false;
     lock.emplace(path);

@@ -27,7 +27,7 @@ Json metric() {
   return schema;
 }
 
-Json policy() {
+Json compared_policy() {
   return object(
       {{"policy", text("as the comparison calls it")},
        {"baseline", boolean("whether the others are compared with it")},
@@ -148,7 +148,7 @@ Json compare() {
        {"metric", text("by which policies are judged, with its split")},
        {"margin", number("largest difference that does not matter, as a fraction")},
        {"seeds", array(integer(""), "asked for; empty for finished runs")},
-       {"policies", array(policy(), "in the order asked for")},
+       {"policies", array(compared_policy(), "in the order asked for")},
        {"pairs", array(pair(), "of finished seeds")},
        {"runs", array(run(), "finished")},
        {"gates", array(gate(), "in the order given")},

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t k_most_skips = 20;
 
-std::string word(const Json& value) {
+std::string cell_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "-";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
@@ -23,7 +23,7 @@ std::string word(const Json& value) {
 }
 
 /// Columns as wide as their widest cell, two spaces between; numbers to the right.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -43,9 +43,9 @@ std::string line(std::string_view name, const std::string& value) {
 }
 
 std::string status_line(const Json& report) {
-  std::string text = word(report.at("status"));
+  std::string text = cell_text(report.at("status"));
   if (!report.at("exit_code").is_null()) {
-    text += fmt::format(", exit code {}", word(report.at("exit_code")));
+    text += fmt::format(", exit code {}", cell_text(report.at("exit_code")));
   }
   const std::string message = report.value("message", std::string());
   return line("status", message.empty() ? text : text + ": " + message);
@@ -55,18 +55,18 @@ std::string precision_lines(const Json& precision) {
   const Json& rewrite = precision.at("rewrite");
   std::string text = line("precision",
                           fmt::format("{} requested, {} effective; {} computation, {} variables",
-                                      word(precision.at("requested")),
-                                      word(precision.at("effective")),
-                                      word(precision.at("compute_dtype")),
-                                      word(precision.at("variable_dtype"))));
+                                      cell_text(precision.at("requested")),
+                                      cell_text(precision.at("effective")),
+                                      cell_text(precision.at("compute_dtype")),
+                                      cell_text(precision.at("variable_dtype"))));
   if (rewrite.at("mode") != "none") {
     text += line("rewrite",
                  fmt::format("{} to {}: {} of {} nodes, {} casts",
-                             word(rewrite.at("mode")),
-                             word(rewrite.at("target")),
-                             word(rewrite.at("nodes_converted")),
-                             word(rewrite.at("nodes_total")),
-                             word(rewrite.at("casts_inserted"))));
+                             cell_text(rewrite.at("mode")),
+                             cell_text(rewrite.at("target")),
+                             cell_text(rewrite.at("nodes_converted")),
+                             cell_text(rewrite.at("nodes_total")),
+                             cell_text(rewrite.at("casts_inserted"))));
   }
   return text;
 }
@@ -76,9 +76,10 @@ std::string history_table(const Json& history) {
   for (const auto& [name, column] : history.items()) {
     if (name == "partial") continue;
     rows[0].push_back(name);
-    for (std::size_t i = 0; i + 1 < rows.size(); ++i) rows[i + 1].push_back(word(column.at(i)));
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i)
+      rows[i + 1].push_back(cell_text(column.at(i)));
   }
-  return rows.size() == 1 ? "" : "\n" + table(rows) + "\n";
+  return rows.size() == 1 ? "" : "\n" + aligned(rows) + "\n";
 }
 
 std::string step_time_lines(const Json& report) {
@@ -87,24 +88,24 @@ std::string step_time_lines(const Json& report) {
   const Json& interval = time.at("median_ci95");
   std::string text = line("step time",
                           fmt::format("{} ms median [{}, {}] over {} steps, p95 {} ms, first {} ms",
-                                      word(time.at("median")),
-                                      word(interval.at(0)),
-                                      word(interval.at(1)),
-                                      word(time.at("n")),
-                                      word(time.at("p95")),
-                                      word(time.at("first_step"))));
+                                      cell_text(time.at("median")),
+                                      cell_text(interval.at(0)),
+                                      cell_text(interval.at(1)),
+                                      cell_text(time.at("n")),
+                                      cell_text(time.at("p95")),
+                                      cell_text(time.at("first_step"))));
   std::string parts;
   for (const auto& [name, value] : time.at("breakdown_median").items()) {
     if (value.is_null()) continue;
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, word(value));
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, cell_text(value));
   }
   text += line("", parts + " (ms)");
   const Json& rate = report.at("throughput");
   text += line("throughput",
                fmt::format("{} {}, {} TFLOP/s",
-                           word(rate.at("total_ips")),
-                           word(rate.at("unit")),
-                           word(rate.at("achieved_tflops"))));
+                           cell_text(rate.at("total_ips")),
+                           cell_text(rate.at("unit")),
+                           cell_text(rate.at("achieved_tflops"))));
   return text;
 }
 
@@ -113,30 +114,30 @@ std::string loss_scale_lines(const Json& scale) {
   if (scale.at("mode") != "none") {
     text += line("loss scale",
                  fmt::format("{}, {} to {}, {} changes",
-                             word(scale.at("mode")),
-                             word(scale.at("initial")),
-                             word(scale.at("final")),
+                             cell_text(scale.at("mode")),
+                             cell_text(scale.at("initial")),
+                             cell_text(scale.at("final")),
                              scale.at("events").size()));
   }
   if (scale.at("skips").empty()) return text;
   text += line("skipped",
                fmt::format("{} steps, {} more retried",
-                           word(scale.at("skipped_steps")),
-                           word(scale.at("retried_steps"))));
+                           cell_text(scale.at("skipped_steps")),
+                           cell_text(scale.at("retried_steps"))));
   const Json& skips = scale.at("skips");
   for (std::size_t i = 0; i < std::min(skips.size(), k_most_skips); ++i) {
     const Json& skip = skips[i];
     const Json& first = skip.at("first_nonfinite");
     text += fmt::format("  attempt {}, batch {}: {}\n",
-                        word(skip.at("attempt")),
-                        word(skip.at("ordinal")),
+                        cell_text(skip.at("attempt")),
+                        cell_text(skip.at("ordinal")),
                         first.is_null() ? std::string("not traced")
                                         : fmt::format("{} first in {} ({}, {}), {} elements",
-                                                      word(first.at("kind")),
-                                                      word(first.at("tensor")),
-                                                      word(first.at("phase")),
-                                                      word(first.at("dtype")),
-                                                      word(first.at("count"))));
+                                                      cell_text(first.at("kind")),
+                                                      cell_text(first.at("tensor")),
+                                                      cell_text(first.at("phase")),
+                                                      cell_text(first.at("dtype")),
+                                                      cell_text(first.at("count"))));
   }
   if (skips.size() > k_most_skips) {
     text += fmt::format("  and {} more\n", skips.size() - k_most_skips);
@@ -147,7 +148,7 @@ std::string loss_scale_lines(const Json& scale) {
 std::string pairs(const Json& object) {
   std::string text;
   for (const auto& [name, value] : object.items()) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, word(value));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, cell_text(value));
   }
   return text;
 }
@@ -155,12 +156,12 @@ std::string pairs(const Json& object) {
 std::string warning_lines(const Json& report) {
   std::string text;
   for (const Json& warning : report.at("warnings")) {
-    const std::string where = word(warning.at("where"));
+    const std::string where = cell_text(warning.at("where"));
     text += fmt::format("{} {}{}{}\n",
-                        word(warning.at("code")),
+                        cell_text(warning.at("code")),
                         where,
                         where.empty() ? "" : ": ",
-                        word(warning.at("message")));
+                        cell_text(warning.at("message")));
   }
   return text;
 }
@@ -168,57 +169,58 @@ std::string warning_lines(const Json& report) {
 std::string show_train(const Json& report) {
   const Json& run = report.at("run");
   const Json& steps = report.at("steps");
-  std::string text = line("run", word(run.at("directory")) + ", " + word(run.at("started_at")));
+  std::string text =
+      line("run", cell_text(run.at("directory")) + ", " + cell_text(run.at("started_at")));
   text += status_line(report);
   text += precision_lines(report.at("precision"));
   text += history_table(report.at("history"));
   text += line("steps",
                fmt::format("{} attempted, {} applied; {} s training, {} s in all",
-                           word(steps.at("attempted")),
-                           word(steps.at("applied")),
-                           word(run.at("train_seconds")),
-                           word(run.at("wall_seconds"))));
+                           cell_text(steps.at("attempted")),
+                           cell_text(steps.at("applied")),
+                           cell_text(run.at("train_seconds")),
+                           cell_text(run.at("wall_seconds"))));
   text += step_time_lines(report);
   text += loss_scale_lines(report.at("loss_scale"));
   const Json& target = report.at("time_to_accuracy");
   if (!target.is_null()) {
     text += line("target",
                  fmt::format("{} {} {} after {} s of training, {} steps",
-                             word(target.at("metric")),
-                             word(target.at("target")),
+                             cell_text(target.at("metric")),
+                             cell_text(target.at("target")),
                              target.at("reached") == true ? "reached" : "not reached",
-                             word(target.at("train_seconds")),
-                             word(target.at("step"))));
+                             cell_text(target.at("train_seconds")),
+                             cell_text(target.at("step"))));
   }
   if (!report.at("test").is_null()) text += line("test", pairs(report.at("test")));
   text += line("hashes",
                fmt::format("init {:.12}, batches {:.12}, final {:.12}",
-                           word(report.at("reproducibility").at("init_hash")),
-                           word(report.at("reproducibility").at("batch_order_hash")),
-                           word(report.at("reproducibility").at("final_hash"))));
+                           cell_text(report.at("reproducibility").at("init_hash")),
+                           cell_text(report.at("reproducibility").at("batch_order_hash")),
+                           cell_text(report.at("reproducibility").at("final_hash"))));
   return text + warning_lines(report);
 }
 
 std::string show_eval(const Json& report) {
   const Json& precision = report.at("precision");
-  std::string text = line("checkpoint", word(report.at("checkpoint"))) +
+  std::string text = line("checkpoint", cell_text(report.at("checkpoint"))) +
                      line("precision",
                           fmt::format("{} requested, {} effective",
-                                      word(precision.at("requested")),
-                                      word(precision.at("effective"))));
-  text +=
-      line(word(report.at("split")),
-           fmt::format("{} samples: {}", word(report.at("samples")), pairs(report.at("metrics"))));
+                                      cell_text(precision.at("requested")),
+                                      cell_text(precision.at("effective"))));
+  text += line(
+      cell_text(report.at("split")),
+      fmt::format("{} samples: {}", cell_text(report.at("samples")), pairs(report.at("metrics"))));
   const Json& classes = report.at("classes");
   if (!classes.is_null()) {
     std::vector<std::vector<std::string>> rows{{"class", "name", "count", "accuracy"}};
     for (const Json& row : classes.at("per_class")) {
-      rows.push_back({word(row.at("class")),
-                      word(row.at("name")),
-                      word(row.at("count")),
-                      word(row.at("accuracy"))});
+      rows.push_back({cell_text(row.at("class")),
+                      cell_text(row.at("name")),
+                      cell_text(row.at("count")),
+                      cell_text(row.at("accuracy"))});
     }
-    text += "\n" + table(rows);
+    text += "\n" + aligned(rows);
   }
   return text + warning_lines(report);
 }
@@ -237,7 +239,7 @@ void members(const Json& json, const std::string& path, std::string& text) {
       members(json[i], fmt::format("{}[{}]", path, i), text);
     }
   } else {
-    text += fmt::format("{}: {}\n", path, word(json));
+    text += fmt::format("{}: {}\n", path, cell_text(json));
   }
 }
 
@@ -248,9 +250,10 @@ struct Shower {
 
 std::string show_study(const Json& report, std::string (*table)(const Json&)) {
   const Json& run = report.at("run");
-  const std::string place = run.at("directory").is_null() ? "" : word(run.at("directory")) + ", ";
-  return line("study", place + word(run.at("started_at"))) + status_line(report) + "\n" +
-         table(report) + warning_lines(report);
+  const std::string place =
+      run.at("directory").is_null() ? "" : cell_text(run.at("directory")) + ", ";
+  return line("study", place + cell_text(run.at("started_at"))) + status_line(report) + "\n" +
+         aligned(report) + warning_lines(report);
 }
 
 std::string show_compare(const Json& report) { return show_study(report, compare_table); }

@@ -47,10 +47,10 @@ struct Measured {
   double first_step_seconds = 0;  ///< of the first repeat
 };
 
-struct Entrant {
-  Entrant(const config::RunSpec& spec,
-          const data::Dataset& dataset,
-          const backend::Backend& backend)
+struct TimedPolicy {
+  TimedPolicy(const config::RunSpec& spec,
+              const data::Dataset& dataset,
+              const backend::Backend& backend)
       : session(spec, dataset, backend), trainer(session, {}, listener) {}
 
   train::Session session;
@@ -92,11 +92,11 @@ class Bench {
 
   /// False when the benchmark is to end.
   bool repeat(std::int64_t index) {
-    std::vector<std::unique_ptr<Entrant>> entrants;
+    std::vector<std::unique_ptr<TimedPolicy>> entrants;
     std::vector<Lane> lanes;
     for (std::size_t i = 0; i < specs_.size(); ++i) {
-      entrants.push_back(std::make_unique<Entrant>(specs_[i], dataset_, backend_));
-      Entrant& entrant = *entrants.back();
+      entrants.push_back(std::make_unique<TimedPolicy>(specs_[i], dataset_, backend_));
+      TimedPolicy& entrant = *entrants.back();
       lanes.push_back({&entrant.trainer, &entrant.listener});
       if (index == 0) observer_.on_session(options_.variants[i].name, entrant.session);
     }

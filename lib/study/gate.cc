@@ -19,7 +19,7 @@ using train::GateTerm;
 
 constexpr std::string_view k_flag = "--fail-if";
 
-[[noreturn]] void fail(const std::string& message, std::string hint = {}) {
+[[noreturn]] void fail_gate(const std::string& message, std::string hint = {}) {
   throw UserError(ErrorKind::config, {std::string(k_flag), 0, 0, ""}, message, std::move(hint));
 }
 
@@ -101,10 +101,10 @@ class Reader {
 
   [[noreturn]] void expected(std::string_view what) {
     skip_spaces();
-    fail(at_ < text_.size()
-             ? fmt::format("'{}': expected {} at '{}'", text_, what, text_.substr(at_))
-             : fmt::format("'{}': expected {} at the end", text_, what),
-         "write POLICY.QUANTITY < NUMBER, joined by || or &&");
+    fail_gate(at_ < text_.size()
+                  ? fmt::format("'{}': expected {} at '{}'", text_, what, text_.substr(at_))
+                  : fmt::format("'{}': expected {} at the end", text_, what),
+              "write POLICY.QUANTITY < NUMBER, joined by || or &&");
   }
 
  private:
@@ -137,7 +137,7 @@ Term read_term(Reader& reader) {
   } else if (limit.empty()) {
     reader.expected("a number, true or false");
   } else {
-    fail(fmt::format("'{}' is no number", limit), "such as 1.2, -0.3pp, 5ms, true");
+    fail_gate(fmt::format("'{}' is no number", limit), "such as 1.2, -0.3pp, 5ms, true");
   }
   term.text = reader.from(begin);
   return term;
@@ -187,10 +187,10 @@ void check_gate(const Gate& gate, const GateNames& names) {
     for (const Term& term : all) {
       const Quantity quantity = resolve_quantity(term.quantity, names);
       if (term.limit_is_word == quantity.field->flag) continue;
-      fail(fmt::format("'{}' compares {} with {}",
-                       term.text,
-                       quantity.field->flag ? "a yes or no" : "a number",
-                       term.limit_is_word ? "true or false" : "a number"));
+      fail_gate(fmt::format("'{}' compares {} with {}",
+                            term.text,
+                            quantity.field->flag ? "a yes or no" : "a number",
+                            term.limit_is_word ? "true or false" : "a number"));
     }
   }
 }

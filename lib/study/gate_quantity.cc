@@ -13,14 +13,14 @@ namespace {
 using train::ComparedMetric;
 using train::ComparedPolicy;
 using train::Estimate;
-using Value = std::optional<double>;
+using Number = std::optional<double>;
 
-Value centre(const std::optional<Estimate>& e) { return e ? Value(e->value) : std::nullopt; }
-Value low(const std::optional<Estimate>& e) {
-  return e && e->ci95 ? Value(e->ci95->low) : std::nullopt;
+Number centre(const std::optional<Estimate>& e) { return e ? Number(e->value) : std::nullopt; }
+Number low(const std::optional<Estimate>& e) {
+  return e && e->ci95 ? Number(e->ci95->low) : std::nullopt;
 }
-Value high(const std::optional<Estimate>& e) {
-  return e && e->ci95 ? Value(e->ci95->high) : std::nullopt;
+Number high(const std::optional<Estimate>& e) {
+  return e && e->ci95 ? Number(e->ci95->high) : std::nullopt;
 }
 
 constexpr std::array k_fields{
@@ -42,36 +42,36 @@ constexpr std::array k_fields{
     QuantityField{
         .name = "skipped_steps",
         .get = [](const ComparedPolicy& p,
-                  const ComparedMetric*) { return Value(static_cast<double>(p.skipped_steps)); }},
+                  const ComparedMetric*) { return Number(static_cast<double>(p.skipped_steps)); }},
     QuantityField{
         .name = "diverged",
         .get = [](const ComparedPolicy& p,
-                  const ComparedMetric*) { return Value(static_cast<double>(p.diverged)); }},
+                  const ComparedMetric*) { return Number(static_cast<double>(p.diverged)); }},
     QuantityField{.name = "equivalent",
                   .of_baseline = false,
                   .flag = true,
                   .get =
                       [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.equivalence ? Value(p.equivalence->equivalent ? 1 : 0)
+                        return p.equivalence ? Number(p.equivalence->equivalent ? 1 : 0)
                                              : std::nullopt;
                       }},
     QuantityField{.name = "tost_p",
                   .of_baseline = false,
                   .get =
                       [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.equivalence ? Value(p.equivalence->p) : std::nullopt;
+                        return p.equivalence ? Number(p.equivalence->p) : std::nullopt;
                       }},
     QuantityField{.name = "mcnemar_p",
                   .of_baseline = false,
                   .get =
                       [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.disagreement ? Value(p.disagreement->p) : std::nullopt;
+                        return p.disagreement ? Number(p.disagreement->p) : std::nullopt;
                       }},
     QuantityField{.name = "mean",
                   .of_metric = true,
                   .get =
                       [](const ComparedPolicy&, const ComparedMetric* m) {
-                        return m != nullptr ? Value(m->mean.value) : std::nullopt;
+                        return m != nullptr ? Number(m->mean.value) : std::nullopt;
                       }},
     QuantityField{.name = "delta_mean",
                   .of_metric = true,

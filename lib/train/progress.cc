@@ -273,7 +273,7 @@ std::vector<T> read_list(const Json& json, T (*read)(const Json&)) {
 
 constexpr int k_version = 1;
 
-[[noreturn]] void fail(const std::string& path, std::string_view why) {
+[[noreturn]] void fail_state(const std::string& path, std::string_view why) {
   throw UserError(
       ErrorKind::data, {path, 0, 0, ""}, fmt::format("not the state of a run: {}", why));
 }
@@ -326,9 +326,9 @@ Progress progress_from_json(const std::string& text, const std::string& path) {
     if (json.contains("segments")) p.segments = read_list(json.at("segments"), read_segment);
     return p;
   } catch (const nlohmann::json::exception& error) {
-    fail(path, error.what());
+    fail_state(path, error.what());
   } catch (const Malformed& error) {
-    fail(path, error.what());
+    fail_state(path, error.what());
   }
 }
 

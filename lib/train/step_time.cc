@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace halfstep::train {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 namespace {
 
 std::vector<StepSample> counted(std::span<const StepSample> steps,

@@ -4,12 +4,15 @@
 // batches and steps without an update do not count; evaluation, checkpoints and logging are
 // outside.
 
+#include <chrono>
 #include <span>
 
 #include "core/statistics.h"
 #include "train/result.h"
 
 namespace halfstep::train {
+
+double seconds_since(std::chrono::steady_clock::time_point start);
 
 /// Milliseconds, except where named otherwise.
 struct StepTimeSummary {

@@ -12,13 +12,10 @@
 #include "precision/loss_scale.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/step_time.h"
 
 namespace halfstep::train {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 data::BatchOptions batch_options(const config::RunSpec& spec) {
   return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};

@@ -8,14 +8,11 @@
 #include "precision/loss_scale.h"
 #include "train/attribution.h"
 #include "train/numerics.h"
+#include "train/step_time.h"
 #include "train/trainer.h"
 
 namespace halfstep::train {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Overflows traced to their tensor; later ones are counted only.
 constexpr std::size_t k_most_traces = 1000;

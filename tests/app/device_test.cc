@@ -12,10 +12,6 @@
 namespace halfstep::test {
 namespace {
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 Finished with_plugin(const std::string& plugin,
                      const std::vector<std::string>& arguments,
                      const TemporaryDirectory& directory) {

@@ -12,16 +12,6 @@
 namespace halfstep::test {
 namespace {
 
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> found;
-  std::size_t start = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    found.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return found;
-}
-
 /// The lines that a reader of tests/report prints about a file; none, and a failure, when it finds
 /// something wrong.
 std::vector<std::string> read_by(const std::string& reader,

@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 }  // namespace
 
 TEST_CASE("hostile input: sizes and counts beyond 64 bits or any memory are refused") {

@@ -8,14 +8,6 @@
 #include "app/small_run.h"
 
 namespace halfstep::test {
-namespace {
-
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-}  // namespace
-
 TEST_CASE("messages: colours are for terminals and for those who ask") {
   const TemporaryDirectory directory;
   write_config(directory);

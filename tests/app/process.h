@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,5 +53,9 @@ std::vector<std::string> halfstep_words(const std::vector<std::string>& argument
 
 std::string read_text(const std::filesystem::path& path);
 void write_text(const std::filesystem::path& path, const std::string& text);
+
+bool holds(std::string_view text, std::string_view part);
+/// The lines that end with a newline, without it.
+std::vector<std::string> lines(const std::string& text);
 
 }  // namespace halfstep::test

@@ -16,12 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> k_policies{"float32", "mixed_float16", "mixed_bfloat16"};
+constexpr std::array<std::string_view, 3> k_resumed_policies{
+    "float32", "mixed_float16", "mixed_bfloat16"};
 
 }  // namespace
 
 TEST_CASE("resume: after --max-steps the last weights are those of the whole run") {
-  for (std::string_view policy : k_policies) {
+  for (std::string_view policy : k_resumed_policies) {
     CAPTURE(policy);
     const TemporaryDirectory directory;
     SmallRun run;

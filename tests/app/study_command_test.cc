@@ -13,10 +13,6 @@
 namespace halfstep::test {
 namespace {
 
-bool holds(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// A comparison of two policies over one seed, and more arguments.
 Finished compare(const TemporaryDirectory& directory, const std::vector<std::string>& more) {
   std::vector<std::string> words{

@@ -37,16 +37,6 @@ Json keep(const TemporaryDirectory& directory,
   return Json::parse(end.out);
 }
 
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> found;
-  std::size_t start = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    found.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return found;
-}
-
 struct Spoiled {
   std::string_view path;
   std::function<void(Json&)> spoil;

@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t k_side = 6;
 constexpr std::int64_t k_samples = 64;
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 /// Colour pictures, channels first or last, whose label is the brightest channel.
 void write_pictures(const std::string& path, bool channels_first) {
   const Shape shape =

@@ -14,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 SmallRun scores() {
   SmallRun run;
   run.layers = "\n    - {type: dense, units: 10, name: logits}\n";

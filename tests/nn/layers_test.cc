@@ -19,7 +19,7 @@ using test::ModelText;
 constexpr std::int64_t k_batch = 3;
 
 /// A model that holds the example of one row and nothing else.
-std::string example_model(const LayerDef& def) {
+std::string lone_layer_model(const LayerDef& def) {
   const std::string fields(def.traits.example.substr(1, def.traits.example.size() - 2));
   const std::string_view comma = fields.empty() ? "" : ", ";
   if (def.traits.min_inputs == 1) {
@@ -46,7 +46,7 @@ TEST_CASE("layers: every one builds under every policy and gives the dtype its p
         CAPTURE(policy.name);
         CAPTURE(training);
         const ModelText text =
-            test::good_model(example_model(*def), fmt::format("{{policy: {}}}", policy.name));
+            test::good_model(lone_layer_model(*def), fmt::format("{{policy: {}}}", policy.name));
         const BuiltModel built = test::build_model(text.model, k_batch, training);
         graph::verify(built.graph, "build");
         const graph::TensorType& out = built.graph.type(built.forward.outputs.at(0));

@@ -55,14 +55,14 @@ bool has(const Plan& plan, std::string_view op) {
 }
 
 /// Plans for 64 and 3 samples and for evaluation over one state.
-struct Run {
+struct DerivedPlans {
   State state{dense_graph(64), 7};
   Plan full = compile(dense_graph(64), cpu_by_rule());
   Plan tail = compile(dense_graph(3), cpu_by_rule());
   Plan evaluation = compile(dense_graph(64, nn::Purpose::evaluate), cpu_by_rule());
   Arena arena;
 
-  Run() {
+  DerivedPlans() {
     arena.reserve(std::max({full.arena_bytes(), tail.arena_bytes(), evaluation.arena_bytes()}));
     for (Plan* plan : {&full, &tail, &evaluation}) plan->bind(state, arena);
   }
@@ -77,7 +77,7 @@ float loss(Plan& plan, std::uint32_t seed) {
 }  // namespace
 
 TEST_CASE("derived: packed weights follow other plans, the host, and skipped steps") {
-  Run run;
+  DerivedPlans run;
   CHECK(has(run.full, "PackedVariable") == has(run.full, "PackedMatMul"));
   const std::vector<Tensor> start = run.state.weights();
   std::uint32_t seed = 0;
@@ -86,13 +86,13 @@ TEST_CASE("derived: packed weights follow other plans, the host, and skipped ste
     CAPTURE(step);
     CAPTURE(++seed);
     // What the same step gives that starts from the variables alone.
-    Run anew;
+    DerivedPlans anew;
     copy(run.state, anew.state);
-    for (Run* r : {&run, &anew}) {
+    for (DerivedPlans* r : {&run, &anew}) {
       if (step == "reset") r->state.set_weights(start);
     }
     if (step == "reset") continue;
-    const auto take = [&](Run& r) {
+    const auto take = [&](DerivedPlans& r) {
       return loss(step == "full" ? r.full : step == "tail" ? r.tail : r.evaluation, seed);
     };
     CHECK(take(run) == take(anew));
@@ -101,7 +101,7 @@ TEST_CASE("derived: packed weights follow other plans, the host, and skipped ste
 }
 
 TEST_CASE("derived: a step counts as a write to what it updates, and evaluation does not") {
-  Run run;
+  DerivedPlans run;
   const std::string weight = run.state.entries().front().variable.name;
   const std::uint64_t before = run.state.version(weight);
   loss(run.evaluation, 1);

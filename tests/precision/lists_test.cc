@@ -11,7 +11,7 @@ namespace {
 
 constexpr Libraries k_new{11050, 8302, false};
 
-ListEdits edit(List list, std::vector<std::string> add, std::vector<std::string> remove) {
+ListEdits list_edit(List list, std::vector<std::string> add, std::vector<std::string> remove) {
   ListEdits edits;
   for (const std::string& op : add) {
     edits.add[static_cast<std::size_t>(list)].push_back({op, {}});
@@ -137,17 +137,17 @@ TEST_CASE("lists: an edit adds first, then removes, round by round") {
   const auto lists = [](std::vector<ListEdits> edits) {
     return make_lists(Mode::cuda, k_new, Level::standard, edits);
   };
-  CHECK(on(lists({edit(List::allow, {"Cumsum"}, {})}), "Cumsum") == "allow");
-  CHECK(on(lists({edit(List::allow, {"Cumsum"}, {"Cumsum"})}), "Cumsum") == "-");
-  CHECK(on(lists({edit(List::allow, {}, {"Cumsum"}), edit(List::allow, {"Cumsum"}, {})}),
+  CHECK(on(lists({list_edit(List::allow, {"Cumsum"}, {})}), "Cumsum") == "allow");
+  CHECK(on(lists({list_edit(List::allow, {"Cumsum"}, {"Cumsum"})}), "Cumsum") == "-");
+  CHECK(on(lists({list_edit(List::allow, {}, {"Cumsum"}), list_edit(List::allow, {"Cumsum"}, {})}),
            "Cumsum") == "allow");
-  CHECK(on(lists({edit(List::infer, {}, {"AddV2"})}), "AddV2") == "-");
-  CHECK(on(lists({edit(List::infer, {}, {"AddV2"}), edit(List::allow, {"AddV2"}, {})}), "AddV2") ==
-        "allow");
+  CHECK(on(lists({list_edit(List::infer, {}, {"AddV2"})}), "AddV2") == "-");
+  CHECK(on(lists({list_edit(List::infer, {}, {"AddV2"}), list_edit(List::allow, {"AddV2"}, {})}),
+           "AddV2") == "allow");
 }
 
 TEST_CASE("lists: an op on two lists is a conflict, one line for each op") {
-  const std::vector<ListEdits> edits{edit(List::allow, {"AddV2", "Exp"}, {})};
+  const std::vector<ListEdits> edits{list_edit(List::allow, {"AddV2", "Exp"}, {})};
   const OpLists lists = make_lists(Mode::cuda, k_new, Level::standard, edits);
   CHECK(lists.conflicts() == std::vector<std::string>{"AddV2 is on the lists allow and infer",
                                                       "Exp is on the lists allow and deny"});
@@ -159,8 +159,8 @@ TEST_CASE("lists: levels") {
   CHECK(on(harsh, "Exp") == "deny");
   CHECK(harsh.ops(List::infer).empty());
 
-  const std::vector<ListEdits> edits{edit(List::clear, {"Cumsum"}, {}),
-                                     edit(List::allow, {"Cumprod"}, {})};
+  const std::vector<ListEdits> edits{list_edit(List::clear, {"Cumsum"}, {}),
+                                     list_edit(List::allow, {"Cumprod"}, {})};
   for (Mode mode : {Mode::cuda, Mode::cpu}) {
     const OpLists cores = make_lists(mode, k_new, Level::tensor_cores_only, edits);
     CHECK(cores.ops(List::infer).empty());
@@ -176,7 +176,7 @@ TEST_CASE("lists: levels") {
 }
 
 TEST_CASE("lists: infer merged into deny is no conflict with deny") {
-  const std::vector<ListEdits> edits{edit(List::deny, {"AddV2"}, {})};
+  const std::vector<ListEdits> edits{list_edit(List::deny, {"AddV2"}, {})};
   CHECK(make_lists(Mode::cuda, k_new, Level::standard, edits).conflicts().size() == 1);
   CHECK(make_lists(Mode::cuda, k_new, Level::treat_infer_as_deny, edits).conflicts().empty());
 }
@@ -191,8 +191,8 @@ TEST_CASE("lists: names of levels and modes") {
 }
 
 TEST_CASE("lists: an edit of an op that no table knows is reported with the nearest") {
-  std::vector<ListEdits> edits{edit(List::allow, {"SoftMax", "Mha", "MyOp"}, {"Relux"}),
-                               edit(List::deny, {"Nonsense"}, {})};
+  std::vector<ListEdits> edits{list_edit(List::allow, {"SoftMax", "Mha", "MyOp"}, {"Relux"}),
+                               list_edit(List::deny, {"Nonsense"}, {})};
   edits[0].add[0][0].where.line = 7;
   edits[1].lenient = true;
   const UnknownEdits unknown = unknown_ops(edits, graph::op_table(), {"MyOp"});

@@ -12,7 +12,7 @@
 namespace halfstep::train {
 namespace {
 
-constexpr double k_infinity = std::numeric_limits<double>::infinity();
+constexpr double k_beyond_all = std::numeric_limits<double>::infinity();
 
 /// Random values for every field; texts with quotes, line ends and other alphabets.
 class Draw {
@@ -25,9 +25,9 @@ class Draw {
   double real() {
     switch (random_() % 8) {
       case 0:
-        return k_infinity;
+        return k_beyond_all;
       case 1:
-        return -k_infinity;
+        return -k_beyond_all;
       case 2:
         return 5e-324;
       case 3:

@@ -46,7 +46,7 @@ constexpr std::array k_table{
         "tanh", "hyperbolic tangent", [](Builder& b, Value x) { return plain(b, "Tanh", x); }},
 };
 
-constexpr auto k_names = [] {
+constexpr auto k_activation_names = [] {
   std::array<std::string_view, k_table.size()> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = k_table[i].name;
   return names;
@@ -65,10 +65,10 @@ Value swap_with_last(Builder& b, Value x, std::size_t axis) {
 }  // namespace
 
 std::span<const ActivationDef> activation_table() { return k_table; }
-std::span<const std::string_view> activation_names() { return k_names; }
+std::span<const std::string_view> activation_names() { return k_activation_names; }
 
 void activation_field(config::Fields& f, std::optional<std::string>& activation) {
-  f.one_of("activation", activation, k_names, {.doc = "function applied to the result"});
+  f.one_of("activation", activation, k_activation_names, {.doc = "function applied to the result"});
 }
 
 Value activate(Builder& b, const std::optional<std::string>& activation, Value x) {

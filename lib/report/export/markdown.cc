@@ -24,7 +24,7 @@ std::string plain(const std::string& text) {
   return escaped;
 }
 
-std::string table(const Rows& rows) {
+std::string markdown_table(const Rows& rows) {
   std::string text;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     text += "|";
@@ -55,13 +55,13 @@ std::string write_markdown(const Json& report) {
   std::string text = "# " + plain(title(report)) + "\n\n";
   Rows facts{{"", ""}};
   for (const auto& [name, value] : main_facts(report)) facts.push_back({name, value});
-  text += table(facts);
+  text += markdown_table(facts);
   if (report.at("kind") == "train") {
     if (!report.at("history").at("epoch").empty()) {
-      text += "## Epochs\n\n" + table(history_rows(report.at("history")));
+      text += "## Epochs\n\n" + markdown_table(history_rows(report.at("history")));
     }
   } else if (report.at("kind") == "compare") {
-    text += table(compare_rows(report)) + sentences(compare_legend(report));
+    text += markdown_table(compare_rows(report)) + sentences(compare_legend(report));
     std::vector<std::string> gates;
     for (const Json& gate : report.at("gates")) {
       gates.push_back(fmt::format(
@@ -69,10 +69,10 @@ std::string write_markdown(const Json& report) {
     }
     text += list("Gates", gates);
     if (const Rows settings = setting_rows(report); !settings.empty()) {
-      text += "## Settings\n\n" + table(settings);
+      text += "## Settings\n\n" + markdown_table(settings);
     }
   } else {
-    text += table(bench_rows(report));
+    text += markdown_table(bench_rows(report));
   }
   return text + list("Notes", remarks(report));
 }
