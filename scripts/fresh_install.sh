@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs the README's commands in an empty Debian 12 root: nothing of this machine is there but the
-# checkout and, if there is one, the compiler's cache.
+# tracked files of the checkout. Prints what each command took.
 #   scripts/fresh_install.sh               both commands, as an ordinary user with sudo
 #   scripts/fresh_install.sh --root        both commands, as root, where sudo is not installed
 #   scripts/fresh_install.sh --configure   packages and CMake's configuration alone, as root
+#   scripts/fresh_install.sh --deb FILE    installs a package of scripts/package.sh, and trains
 # Needs root, for chroot and mounts. The root lies in build/fresh and is removed at the end, unless
-# KEEP_ROOT is set. DEBIAN_SUITE names another release than bookworm.
+# KEEP_ROOT is set. DEBIAN_SUITE names another release than bookworm. Ends with 3 where no root can be made.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh
@@ -15,8 +16,13 @@ case ${1:-} in
   "") ;;
   --root) mode=root ;;
   --configure) mode=configure ;;
+  --deb)
+    mode=deb
+    package=${2:-}
+    [[ -f $package ]] || die "--deb needs the package's file, of scripts/package.sh; there is no '$package'"
+    ;;
   -h | --help)
-    sed -n '2,8s/^# \{0,1\}//p' scripts/fresh_install.sh
+    sed -n '2,10s/^# \{0,1\}//p' scripts/fresh_install.sh
     exit 0
     ;;
   *) die "unknown argument '$1'; see --help" ;;
@@ -25,7 +31,6 @@ esac
 install_missing mmdebstrap
 
 root=$PWD/build/fresh
-cache=${CCACHE_DIR:-${HOME:-/root}/.cache/ccache}
 
 # Mounts live in a namespace of their own, so that none is left behind, however this ends.
 if [[ ${1:-} != "${FRESH_INSIDE:-}" || -z ${FRESH_NAMESPACE:-} ]]; then
@@ -35,7 +40,10 @@ if [[ ${1:-} != "${FRESH_INSIDE:-}" || -z ${FRESH_NAMESPACE:-} ]]; then
   include=ca-certificates
   [[ $mode != user ]] || include+=,sudo
   say "== an empty Debian ${DEBIAN_SUITE:-bookworm} in $root"
-  mmdebstrap --quiet --variant=minbase --include="$include" "${DEBIAN_SUITE:-bookworm}" "$root"
+  mmdebstrap --quiet --variant=minbase --include="$include" "${DEBIAN_SUITE:-bookworm}" "$root" || {
+    say "error: Debian's mirror gave no ${DEBIAN_SUITE:-bookworm}"
+    exit 3
+  }
   FRESH_NAMESPACE=1 FRESH_INSIDE=${1:-} unshare --mount --propagation private \
     bash scripts/fresh_install.sh "$@"
   exit
@@ -55,10 +63,6 @@ if [[ $mode == user ]]; then
 fi
 mkdir -p "$root$home/halfstep"
 git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$root$home/halfstep"
-if [[ -d $cache ]]; then
-  mkdir -p "$root$home/.cache/ccache"
-  mount --bind "$cache" "$root$home/.cache/ccache"
-fi
 [[ $mode != user ]] || chroot "$root" chown -R newcomer: "$home/halfstep"
 
 # inside COMMAND: runs a line in the checkout of the new root.
@@ -67,8 +71,17 @@ inside() { "${run[@]}" bash -euo pipefail -c "cd $home/halfstep && $1"; }
 if [[ $mode == configure ]]; then
   # shellcheck disable=SC2016  # the inner shell expands it
   inside '. scripts/lib.sh && install_missing "${build_packages[@]}" &&
-    configure_preset release && configure_preset ci'
+    configure_preset release -DHALFSTEP_TESTS=OFF && install_missing "${test_packages[@]}" &&
+    configure_preset release -DHALFSTEP_TESTS=ON'
   say "== packages install and CMake configures"
+  exit
+fi
+if [[ $mode == deb ]]; then
+  cp "$package" "$root/tmp/halfstep.deb"
+  inside 'apt-get -q update && apt-get -q -y install --no-install-recommends /tmp/halfstep.deb && cd /tmp &&
+    halfstep doctor && halfstep train /usr/share/halfstep/configs/quickstart.yaml --set data.name=synthetic_digits \
+      --policy mixed_bfloat16 --epochs 1 --run-dir /tmp/run && halfstep report show /tmp/run && apt-get -q -y remove halfstep'
+  say "== $package installs, trains and is removed again"
   exit
 fi
 
