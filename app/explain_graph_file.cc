@@ -12,8 +12,10 @@
 #include "environment.h"
 #include "precision/graph_report.h"
 #include "precision/tf_environment.h"
+#include "precision/unscaling.h"
 #include "report/matrix_unit.h"
 #include "train/prepare_graph.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -22,7 +24,11 @@ namespace {
 struct GraphSettings {
   struct Precision {
     config::ListEdits lists;
-    void fields(config::Fields& f) { f.section("lists", lists, {.doc = "list edits"}); }
+    config::RewriteRules rules = config::RewriteRules::tensorflow_2_19;
+    void fields(config::Fields& f) {
+      f.section("lists", lists, {.doc = "list edits"});
+      config::rewrite_rules_field(f, rules);
+    }
   };
   Precision precision;
 
@@ -39,6 +45,7 @@ config::PrecisionSpec settings(std::span<const config::Override> overrides) {
   diagnostics.throw_if_any();
   config::PrecisionSpec spec;
   spec.lists = settings.precision.lists;
+  spec.rewrite_rules = settings.precision.rules;
   return spec;
 }
 
@@ -47,12 +54,12 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
   const precision::RewriteOptions edits =
       train::rewrite_options(settings(flags.settings), {"--set", 0, 0, ""});
   options.edits = edits.edits;
+  options.rules = edits.rules;
   for (const Problem& problem : precision::apply_tensorflow_variables(
            [](std::string_view name) { return environment(name); }, options)) {
     log_warning("{}: {}", to_string(problem.where), problem.message);
   }
   options.mode = *precision::mode_named(flags.mode);
-  options.infer_follows = flags.infer_follows;
   if (!flags.arch.empty() && !report::is_known_gpu(flags.arch)) report::refuse_arch(flags.arch, {});
   if (!flags.arch.empty()) options.device.arch = flags.arch;
   if (flags.cuda_version >= 0) options.device.cuda_version = flags.cuda_version;
@@ -88,11 +95,6 @@ void declare(CLI::App& command, GraphFileFlags& flags) {
   command.add_option("--cudnn-version", flags.cudnn_version, "8000 for cuDNN 8.0")
       ->check(CLI::NonNegativeNumber)
       ->needs(graph);
-  command
-      .add_flag("--infer-follows",
-                flags.infer_follows,
-                "convert infer ops after a converted op in every mode, as TensorFlow 2.21 does")
-      ->needs(graph);
 }
 
 int explain_graph_file(const GraphFileFlags& flags) {
@@ -110,6 +112,13 @@ int explain_graph_file(const GraphFileFlags& flags) {
              flags.format == "json"  ? precision::to_json(report)
              : flags.format == "dot" ? precision::to_dot(report)
                                      : precision::to_table(report));
+  if (const std::optional<config::Warning> unscaling = precision::unscaling_warning(
+          report.result.graph,
+          std::nullopt,
+          "TensorFlow up to 2.19 leaves it in float32, later ones with "
+          "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_INFERLIST_REMOVE=Mul,RealDiv")) {
+    print_warnings({*unscaling});
+  }
   const bool failed = report.result.status == precision::RewriteStatus::failed;
   return failed && flags.strict ? static_cast<int>(ErrorKind::config) : 0;
 }

@@ -20,9 +20,9 @@ struct GraphFileFlags {
   int cuda_version = -1;  ///< -1: the default
   int cudnn_version = -1;
   bool strict = false;
-  bool infer_follows = false;
-  std::string format;                      ///< table, json or dot
-  std::vector<config::Override> settings;  ///< precision.lists.<list>.<add|remove>=[Op,...]
+  std::string format;  ///< table, json or dot
+  /// precision.lists.<list>.<add|remove>=[Op,...] and precision.rewrite_rules=...
+  std::vector<config::Override> settings;
 };
 
 void declare(CLI::App& command, GraphFileFlags& flags);

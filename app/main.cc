@@ -6,13 +6,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "command.h"
 #include "core/error.h"
@@ -73,6 +76,19 @@ std::string unknown_flag(const CLI::App& command, const std::vector<std::string>
   return "";
 }
 
+/// Flags that were renamed, with what they are now.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> k_renamed{{
+    {"--infer-follows", "it is --tensorflow 2.20+ now"},
+}};
+
+/// What to write in place of an unknown flag.
+std::string remedy(const CLI::App& command, const std::string& flag) {
+  for (const auto& [before, now] : k_renamed) {
+    if (flag == before) return std::string(now);
+  }
+  return halfstep::did_you_mean(flag, flags_of(command));
+}
+
 void print_error(const std::string& message, const std::string& hint) {
   halfstep::app::write_failure(
       fmt::format("error: {}{}", message, hint.empty() ? "" : fmt::format(" ({})", hint)));
@@ -125,8 +141,7 @@ int usage_error(const CLI::App& app,
     print_error(fmt::format("unknown command '{}'", words[depth]),
                 halfstep::did_you_mean(words[depth], commands));
   } else if (!flag.empty()) {
-    print_error(fmt::format("{} has no flag {}", path, flag),
-                halfstep::did_you_mean(flag, flags_of(*command)));
+    print_error(fmt::format("{} has no flag {}", path, flag), remedy(*command, flag));
   } else {
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     const bool configs = command->get_option_no_throw("--config") != nullptr;

@@ -39,6 +39,7 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   }
   add_setting(overrides, written, "--policy", "precision.policy", o.policy);
   add_setting(overrides, written, "--rewrite", "precision.rewrite", o.rewrite);
+  add_setting(overrides, written, "--tensorflow", k_rewrite_rules, o.tensorflow);
   add_setting(overrides, written, "--device", "device", o.device);
   add_setting(overrides, written, "--threads", "device.threads", o.threads);
   add_setting(overrides, written, "--batch-size", "training.batch_size", o.batch_size);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/merge.h"
@@ -16,11 +17,14 @@ class App;
 
 namespace halfstep::app {
 
+/// The setting that `--tensorflow` stands for.
+inline constexpr std::string_view k_rewrite_rules = "precision.rewrite_rules";
+
 /// The flags as given.
 struct RunOptions {
   std::vector<std::string> configs;
   std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
-  std::optional<std::string> policy, rewrite, device, target, numerics;
+  std::optional<std::string> policy, rewrite, tensorflow, device, target, numerics;
   /// Numbers as written: the config's reader says what is wrong with them.
   std::optional<std::string> threads, batch_size, seed, epochs, max_steps;
   std::string run_dir;

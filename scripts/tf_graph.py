@@ -14,6 +14,7 @@ inlined, but where --inline asks TensorFlow to. Needs TensorFlow, from PyPI say.
 """
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -68,8 +69,18 @@ def reference(text):
     return quoted(name) + (f":{port}" if port != "0" else "")
 
 
+def scalar(tensor):
+    """The number of a constant without axes, or None."""
+    dtype = tensorflow().dtypes.as_dtype(tensor.dtype)
+    if tensor.tensor_shape.dim or tensor.tensor_shape.unknown_rank or not dtype.is_floating:
+        return None
+    number = float(tensorflow().make_ndarray(tensor))
+    return number if math.isfinite(number) else None
+
+
 def attributes(node, op):
-    """Type attributes, and the counts that say how many ports there are."""
+    """Type attributes, the counts that say how many ports there are, and the numbers of scalar
+    constants, a loss scale among them."""
     counts = set()
     if op is not None:
         counts = {arg.number_attr for arg in [*op.input_arg, *op.output_arg]} - {""}
@@ -85,6 +96,8 @@ def attributes(node, op):
             words.append(f"{key}: [{', '.join(dtype_name(t) for t in value.list.type)}]")
         elif kind == "i" and key in counts:
             words.append(f"{key}: {value.i}")
+        elif kind == "tensor" and node.op == "Const" and (number := scalar(value.tensor)) is not None:
+            words.append(f"{key}: {number!r}")
     return " {" + ", ".join(words) + "}" if words else ""
 
 
@@ -117,8 +130,11 @@ def sinks(graph_def):
     return [node.name for node in graph_def.node if node.name not in read]
 
 
-def inlined(graph_def, fetches):
-    """The graph as the rewrite gets to see it in TensorFlow, where functions are inlined first."""
+def inlined(graph_def, fetches, cluster=None):
+    """The graph as the rewrite gets to see it in TensorFlow, where functions are inlined first.
+
+    cluster: one that is there already, since TensorFlow takes one of this machine at a time.
+    """
     from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
     from tensorflow.python.grappler import tf_optimizer
 
@@ -130,8 +146,7 @@ def inlined(graph_def, fetches):
     options.optimizers.append("function")
     options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
     options.min_graph_nodes = -1
-    graph = tf_optimizer.OptimizeGraph(config, meta)
-    return graph
+    return tf_optimizer.OptimizeGraph(config, meta, cluster=cluster)
 
 
 def training_step(model, batch, loss=None, optimizer=None):

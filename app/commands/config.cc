@@ -13,20 +13,50 @@
 #include "nn/step_graph.h"
 #include "run_options.h"
 #include "templates.h"
+#include "train/prepare_graph.h"
 #include "warnings.h"
 
 namespace halfstep::app {
 namespace {
 
-/// Everything a config says about its model, loss and optimizer, checked without data.
+/// Bytes and labels as the model and its loss take them.
+nn::DataShape fitting_data(const nn::Blueprint& blueprint) {
+  nn::DataShape data;
+  data.sample = blueprint.model.inputs.at(0).shape;
+  if (blueprint.loss->label_kind() != nn::LabelKind::classes) {
+    data.label = blueprint.output.shape;
+    data.label_dtype = DType::float32;
+  }
+  return data;
+}
+
+/// Builds and rewrites the training step, as `train` does, for data that fit the model; returns the
+/// warnings. Errors: UserError(config) for a step that cannot be.
+std::vector<config::Warning> check_step(config::RunSpec spec) {
+  // A GPU's own target is float16.
+  if (spec.device.kind == config::DeviceKind::cuda && !spec.precision.target) {
+    spec.precision.target = DType::float16;
+  }
+  Diagnostics diagnostics;
+  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  diagnostics.throw_if_any();
+  // No shape rule depends on how many samples there are.
+  constexpr std::int64_t k_samples = 2;
+  const train::Prepared step = train::prepare_graph(
+      nn::build_step(blueprint, fitting_data(blueprint), k_samples, nn::Purpose::train), spec);
+  std::vector<config::Warning> warnings = step.warnings;
+  for (config::Warning& warning : nn::precision_warnings(blueprint, step.graph)) {
+    warnings.push_back(std::move(warning));
+  }
+  return warnings;
+}
+
+/// Everything a config says about its model, loss, optimizer and precision, checked without data.
 int check(const RunOptions& options) {
   apply_logging(options);
   const LoadedConfig loaded = load_config(options);
-  Diagnostics none;
   std::vector<config::Warning> warnings = loaded.spec.warnings;
-  for (config::Warning& warning : nn::read_blueprint(loaded.spec, none).model.warnings) {
-    warnings.push_back(std::move(warning));
-  }
+  for (config::Warning& warning : check_step(loaded.spec)) warnings.push_back(std::move(warning));
   print_warnings(warnings);
   if (!options.quiet) fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
   return 0;

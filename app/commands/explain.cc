@@ -108,7 +108,7 @@ void refuse_config_flags(const std::vector<std::string>& given) {
                                                               "--arch",
                                                               "--cuda-version",
                                                               "--cudnn-version",
-                                                              "--infer-follows",
+                                                              "--tensorflow",
                                                               "--strict",
                                                               "--format",
                                                               "--json",
@@ -136,6 +136,10 @@ std::function<int()> declare_explain(CLI::App& command) {
   command
       .add_option("--diff", state->diff, "two policies (or rewrite:float16) to compare op by op")
       ->expected(2);
+  command.add_option("--tensorflow",
+                     state->run.tensorflow,
+                     "the release whose rules the rewrite follows: 2.19 or 2.20+, which converts "
+                     "infer ops right after converted ones in every mode");
   declare(command, state->graph);
   return [state, &command] {
     if (!state->graph.path.empty()) {
@@ -152,6 +156,12 @@ std::function<int()> declare_explain(CLI::App& command) {
       state->graph.strict = state->run.strict;
       state->graph.format = state->run.json ? "json" : state->format;
       state->graph.settings = state->run.settings;
+      if (state->run.tensorflow) {
+        state->graph.settings.push_back({config::Override::Kind::set,
+                                         std::string(k_rewrite_rules),
+                                         *state->run.tensorflow,
+                                         "--tensorflow"});
+      }
       return explain_graph_file(state->graph);
     }
     if (state->run.configs.empty()) {

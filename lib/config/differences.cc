@@ -6,6 +6,7 @@
 #include <array>
 
 #include "config/printer.h"
+#include "config/scalar.h"
 
 namespace halfstep::config {
 namespace {
@@ -66,12 +67,46 @@ bool is_list_of_maps(const Node& list) {
   });
 }
 
+/// Keys whose values are names, even where they look like numbers.
+bool holds_text(std::string_view key) { return key == "name" || key == "from"; }
+
+/// Whether two values mean the same: numbers by their value, so that 1e-3 is 0.001 and 1/4 is 0.25.
+bool equal(const Node& a, const Node& b, bool text) {
+  if (same(a, b)) return true;
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Node::Kind::null:
+      return true;
+    case Node::Kind::scalar: {
+      if (text) return false;
+      const std::optional<double> x = to_number(a).value, y = to_number(b).value;
+      return x && y && *x == *y;
+    }
+    case Node::Kind::sequence:
+      return std::equal(a.items.begin(),
+                        a.items.end(),
+                        b.items.begin(),
+                        b.items.end(),
+                        [text](const Node& x, const Node& y) { return equal(x, y, text); });
+    case Node::Kind::map:
+      return a.entries.size() == b.entries.size() &&
+             std::all_of(a.entries.begin(), a.entries.end(), [&b](const Node::Entry& entry) {
+               const Node* other = b.find(entry.key);
+               return other != nullptr && equal(entry.value, *other, holds_text(entry.key));
+             });
+  }
+  return false;
+}
+
+/// The last key of a path.
+std::string_view last_key(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
 void compare(const Node* before,
              const Node* after,
              const std::string& path,
              std::vector<Difference>& found) {
   if (before != nullptr && after != nullptr) {
-    if (same(*before, *after)) return;
+    if (equal(*before, *after, holds_text(last_key(path)))) return;
     if (before->kind == Node::Kind::map && after->kind == Node::Kind::map) {
       const auto below = [&](const std::string& key) {
         return path.empty() ? key : path + "." + key;

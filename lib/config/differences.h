@@ -20,8 +20,9 @@ struct Difference {
 /// Whether the setting `path` is `section` or lies in it.
 bool within(std::string_view path, std::string_view section);
 
-/// Every setting in which `after` differs from `before`, defaults included. Layers and other lists
-/// of maps are compared item by item; another list is one setting.
+/// Every setting in which `after` differs from `before`, defaults included. Numbers are compared by
+/// value, so that 1e-3 is 0.001. Layers and other lists of maps are compared item by item; another
+/// list is one setting.
 std::vector<Difference> differences(const RunSpec& before, const RunSpec& after);
 
 /// Refuses a resume with settings that lead to another result than those the run began with, unless

@@ -9,6 +9,8 @@ constexpr std::array k_levels{
     Named{RewriteLevel::tensor_cores_only, "tensor_cores_only"},
     Named{RewriteLevel::unsafe_force_all, "unsafe_force_all"},
 };
+constexpr std::array k_rules{Named{RewriteRules::tensorflow_2_19, "2.19"},
+                             Named{RewriteRules::tensorflow_2_20, "2.20+"}};
 constexpr std::array k_targets{Named{DType::float16, "float16"},
                                Named{DType::bfloat16, "bfloat16"}};
 constexpr std::array k_float32_math{Named{Float32Math::ieee, "ieee"},
@@ -83,11 +85,21 @@ void OverrideSpec::fields(Fields& f) {
   f.one_of("dtype", dtype, k_policy_names, {.doc = "the policy of the layer", .required = true});
 }
 
+void rewrite_rules_field(Fields& f, RewriteRules& rules) {
+  f.choice(
+      "rewrite_rules",
+      rules,
+      k_rules,
+      {.doc = "the TensorFlow release whose rules hold; 2.20+ converts infer ops right after a "
+              "converted op for float16 too, the unscaling of gradients among them"});
+}
+
 void PrecisionSpec::fields(Fields& f) {
   f.one_of("policy", policy, k_policy_names, {.doc = "compute and variable dtype of all layers"});
   f.choice("rewrite", rewrite, k_rewrites, {.doc = "auto: choose the dtype op by op, by lists"});
   f.choice("target", target, k_targets, {.doc = "of the rewrite; null: by device"});
   f.choice("level", level, k_levels, {.doc = "how bold the rewrite is"});
+  rewrite_rules_field(f, rewrite_rules);
   f.choice("float32_math", float32_math, k_float32_math, {.doc = "how float32 is multiplied"});
   f.choice("accumulate", accumulate, k_accumulate, {.doc = "dtype of sums in float16 products"});
   f.choice("fallback",

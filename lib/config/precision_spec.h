@@ -18,6 +18,10 @@ inline constexpr std::array<std::string_view, 5> k_policy_names{
     "float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"};
 
 enum class Rewrite { none, automatic };
+/// The release of TensorFlow whose rules the rewrite follows: up to 2.19, or 2.20 and later. From
+/// 2.20 on, infer ops right after a converted op are converted for float16 too, not for bfloat16
+/// alone.
+enum class RewriteRules { tensorflow_2_19, tensorflow_2_20 };
 enum class RewriteLevel { treat_infer_as_deny, tensor_cores_only, unsafe_force_all };
 enum class Float32Math { ieee, tf32 };
 enum class Fallback { error, warn };
@@ -71,11 +75,15 @@ struct OverrideSpec {
   void fields(Fields& f);
 };
 
+/// The field `rewrite_rules`, which `explain --graph` has without the rest of the section.
+void rewrite_rules_field(Fields& f, RewriteRules& rules);
+
 struct PrecisionSpec {
   std::string policy = "float32";
   Rewrite rewrite = Rewrite::none;
   std::optional<DType> target;  ///< of the rewrite; absent: float16 on CUDA, bfloat16 on the CPU
   std::optional<RewriteLevel> level;
+  RewriteRules rewrite_rules = RewriteRules::tensorflow_2_19;
   Float32Math float32_math = Float32Math::ieee;
   DType accumulate = DType::float32;
   Fallback fallback = Fallback::error;

@@ -191,6 +191,9 @@ class Checks {
            {"precision.target", "precision.level", "precision.lists"}) {
         if (says_something(path)) warn("W101", path, "has no effect without rewrite: auto");
       }
+      if (precision.rewrite_rules != PrecisionSpec{}.rewrite_rules) {
+        warn("W101", "precision.rewrite_rules", "has no effect without rewrite: auto");
+      }
     }
     const bool pure = precision.policy == "float16" || precision.policy == "bfloat16";
     if (precision.grad_dtype == GradDtype::float32 && (rewrites || pure)) {

@@ -50,6 +50,11 @@ Json array_schema(const About& about) {
 Json enum_schema(std::span<const std::string_view> words) {
   Json schema{{"enum", Json::array()}};
   for (const std::string_view word : words) schema["enum"].push_back(word);
+  // A word such as 2.19 is a number to YAML.
+  for (const std::string_view word : words) {
+    const auto number = to_number(Node::scalar(std::string(word))).value;
+    if (number) schema["enum"].push_back(*number);
+  }
   return schema;
 }
 

@@ -4,6 +4,7 @@
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/step_graph.h"
+#include "precision/unscaling.h"
 
 namespace halfstep::nn {
 namespace {
@@ -142,6 +143,16 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
       break;
     }
   }
+  const bool own_weights =
+      warnings.end() != std::find_if(warnings.begin(),
+                                     warnings.end(),
+                                     [](const config::Warning& w) { return w.code == "W202"; });
+  std::optional<config::Warning> unscaling = precision::unscaling_warning(
+      graph,
+      blueprint.loss_scaling.initial,
+      own_weights ? "a mixed policy unscales in float32"
+                  : "precision.rewrite_rules: 2.19 unscales in float32");
+  if (unscaling) warnings.push_back(std::move(*unscaling));
   return warnings;
 }
 

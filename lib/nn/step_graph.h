@@ -63,7 +63,7 @@ graph::Graph build_step(const Blueprint& blueprint,
                         Purpose purpose);
 
 /// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,
-/// an epsilon that vanishes in the layer's compute dtype.
+/// gradients unscaled in float16.
 std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
                                                 const graph::Graph& graph);
 

@@ -213,7 +213,7 @@ class Painter {
 
   /// One sweep in vertex order, so that a chain follows as far as its nodes stand in order.
   void allow_infer_after_allow() {
-    if (job_.mode != Mode::bf16 && !job_.infer_follows) return;
+    if (!job_.infer_follows) return;
     for (int v = 0; v < types_.size(); ++v) {
       if (!processed(v) || deny_[at(v)] || allow_[at(v)] || !on(List::infer, v) || !is_float32(v) ||
           !admits_target(v)) {
@@ -352,8 +352,12 @@ class Painter {
       if (std::binary_search(members.begin(), members.end(), v)) facts.cluster = cluster.reason;
     }
     const int cause = painted.cause;
-    painted.reason = reason(
-        graph_, painted, cause < 0 ? nullptr : &report_[at(cause)], facts, job_.mode, job_.target);
+    painted.reason = reason(graph_,
+                            painted,
+                            cause < 0 ? nullptr : &report_[at(cause)],
+                            facts,
+                            job_.infer_follows,
+                            job_.target);
   }
 
   const PaintJob& job_;

@@ -24,7 +24,7 @@ enum class Step {
   deny_spread,        ///< its op is on the deny list, or harm reaches it from one that is
   list_cluster,       ///< its tensor list decided
   between_allows,     ///< it lies between two converted ops
-  infer_after_allow,  ///< it follows a converted op (mode bf16)
+  infer_after_allow,  ///< it follows a converted op (RewriteOptions::infer_follows)
   clear_spread,       ///< it does not care and touches a converted op
   unpainted,          ///< allowed, but its type cannot be 16-bit
   loop,               ///< NextIteration and Merge of one loop must agree
@@ -51,10 +51,9 @@ struct PaintJob {
   const OpLists& lists;
   const std::vector<bool>& processed;  ///< by node
   const std::set<std::string>& functions;
-  Mode mode = Mode::cuda;
   DType target = DType::float16;
   bool force_all = false;
-  bool infer_follows = false;  ///< the pass infer_after_allow in every mode, not in bf16 alone
+  bool infer_follows = false;  ///< whether the pass infer_after_allow runs
   /// Whether the node's device has a kernel for the op with this dtype.
   std::function<bool(std::string_view op, DType dtype)> supports = {};
 };

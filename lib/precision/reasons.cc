@@ -13,7 +13,7 @@ std::string unpainted_reason(const Node& node,
                              const PaintedVertex& vertex,
                              const std::string& other,
                              const ReasonFacts& facts,
-                             Mode mode,
+                             bool infer_follows,
                              DType target) {
   if (!facts.list) return fmt::format("`{}` is on no list, so it keeps its dtype", node.op);
   if (!facts.float32) return fmt::format("{} is not float32", vertex.attr);
@@ -24,7 +24,7 @@ std::string unpainted_reason(const Node& node,
   if (!facts.supported) return fmt::format("`{}` has no {} kernel", node.op, name(target));
   if (*facts.list == List::clear) return "no converted op reaches it through clear ops";
   if (!other.empty()) return fmt::format("what it reads is denied: {}", other);
-  if (mode == Mode::bf16) return "no converted op stands right before it";
+  if (infer_follows) return "no converted op stands right before it";
   if (facts.after_allow) return "a converted op stands before it, but none after it";
   return "it does not lie between two allow ops";
 }
@@ -41,13 +41,13 @@ std::string reason(const Graph& graph,
                    const PaintedVertex& vertex,
                    const PaintedVertex* cause,
                    const ReasonFacts& facts,
-                   Mode mode,
+                   bool infer_follows,
                    DType target) {
   const Node& node = graph.node(vertex.node);
   const std::string other = cause == nullptr ? "" : describe(graph.node(cause->node));
   switch (vertex.step) {
     case Step::none:
-      return unpainted_reason(node, vertex, other, facts, mode, target);
+      return unpainted_reason(node, vertex, other, facts, infer_follows, target);
     case Step::preserved:
       return "its node is to be preserved";
     case Step::unprocessed:

@@ -27,7 +27,7 @@ std::string reason(const graph::Graph& graph,
                    const PaintedVertex& vertex,
                    const PaintedVertex* cause,
                    const ReasonFacts& facts,
-                   Mode mode,
+                   bool infer_follows,
                    DType target);
 
 }  // namespace halfstep::precision

@@ -273,10 +273,9 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
                              .lists = lists,
                              .processed = processed,
                              .functions = options.functions,
-                             .mode = options.mode,
                              .target = options.target(),
                              .force_all = force_all,
-                             .infer_follows = options.infer_follows,
+                             .infer_follows = options.infer_follows(),
                              .supports = options.supports});
   CastPlan plan;
   if (painting.nothing_to_do) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/precision_spec.h"
 #include "precision/paint.h"
 
 namespace halfstep::precision {
@@ -30,13 +31,16 @@ struct RewriteOptions {
   /// Rewrite whatever device nodes sit on: for training, where the device is a matter of the run.
   bool waive_device_gates = false;
   bool emulate = true;  ///< mode cpu: keep ops in float32 between casts
-  /// Convert infer ops right after a converted op in every mode. TensorFlow did so in mode bf16
-  /// alone for long; 2.21 does it everywhere.
-  bool infer_follows = false;
+  config::RewriteRules rules = config::RewriteRules::tensorflow_2_19;
   std::set<std::string> functions;  ///< the graph's own function library
   /// Whether there is a kernel; absent: for every dtype that an op declares.
   std::function<bool(std::string_view op, DType dtype)> supports = {};
 
+  /// Whether infer ops right after a converted op are converted: up to TensorFlow 2.19 in mode bf16
+  /// alone, from 2.20 on in every mode.
+  bool infer_follows() const {
+    return mode == Mode::bf16 || rules == config::RewriteRules::tensorflow_2_20;
+  }
   DType target() const { return mode == Mode::bf16 ? DType::bfloat16 : DType::float16; }
 };
 

@@ -138,16 +138,14 @@ std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*
 }
 
 /// What a reader must know to read the table.
-std::string legend(bool rewrite) {
+std::string legend(const train::RewriteSummary& rewrite) {
   std::string text =
       "in, comp, acc, out: dtypes read, computed in, summed in, written (f16 = float16, ...)\n";
-  if (rewrite) {
-    text +=
-        "list: allow = always 16-bit; deny = never, nor the infer ops behind it; infer = only "
-        "between\n"
-        "      16-bit ops (bfloat16: or right after one); clear = like its neighbours; - = left "
-        "alone\n";
-  }
+  if (rewrite.target.empty()) return text;
+  text += "list: allow = always 16-bit; deny = never, nor the infer ops behind it; infer = ";
+  text += rewrite.infer_follows ? "between\n      16-bit ops or right after one"
+                                : "only between\n      16-bit ops";
+  text += "; clear = like its neighbours; - = left alone\n";
   return text;
 }
 
@@ -234,8 +232,10 @@ std::string predictions(const Explanation& e, bool verbose) {
 }
 
 std::string heading(const Explanation& e) {
-  return fmt::format("{}, {}, batch {}",
+  const bool newer = e.rewrite.infer_follows && e.rewrite.target == name(DType::float16);
+  return fmt::format("{}{}, {}, batch {}",
                      e.policy,
+                     newer ? " by the rules of TensorFlow 2.20+" : "",
                      e.device == "cuda" ? e.arch : e.device + " with " + e.arch,
                      e.batch);
 }
@@ -273,7 +273,7 @@ std::string to_table(const Explanation& e, bool verbose) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
   }
-  return printable_lines(text) + "\n" + legend(rewrite);
+  return printable_lines(text) + "\n" + legend(e.rewrite);
 }
 
 std::string diff_table(const Explanation& a,

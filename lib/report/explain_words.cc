@@ -85,7 +85,7 @@ std::string op_name(const ExplainedOp& op) {
 std::string undecided(const Explanation& e, const ExplainedOp& op) {
   if (op.list.empty()) return "on no list: left alone";
   if (op.list == "clear") return "touches no 16-bit op";
-  return e.rewrite.mode == "bf16" ? "not right after a 16-bit op" : "not between two allow ops";
+  return e.rewrite.infer_follows ? "not right after a 16-bit op" : "not between two allow ops";
 }
 
 /// What multiplies in the libraries' products on a GPU, which their rows do not say; "" otherwise.

@@ -112,6 +112,7 @@ precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, con
   precision::RewriteOptions options =
       precision::training_options(spec.target.value_or(DType::bfloat16));
   if (spec.level) options.level = level(*spec.level);
+  options.rules = spec.rewrite_rules;
   options.edits = {edits(spec.lists, where)};
   return options;
 }
@@ -148,6 +149,7 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
   prepared.rewrite.target = halfstep::name(options.target());
   prepared.rewrite.status = name(result.status);
   prepared.rewrite.message = result.message;
+  prepared.rewrite.infer_follows = options.infer_follows();
   prepared.rewrite.nodes_converted = result.nodes_converted;
   prepared.rewrite.casts_inserted = static_cast<std::int64_t>(result.casts.size());
   prepared.rewrite.list_edits = describe(options.edits);

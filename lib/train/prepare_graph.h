@@ -29,6 +29,7 @@ struct RewriteSummary {
   std::string target;         ///< dtype it converts to, "" without a rewrite
   std::string status;         ///< "ok", "nothing_to_do", "" without a rewrite
   std::string message;
+  bool infer_follows = false;  ///< see precision::RewriteOptions
   std::int64_t nodes_total = 0;
   std::int64_t nodes_converted = 0;
   std::int64_t casts_inserted = 0;

@@ -2,17 +2,19 @@
 """Runs TensorFlow's own automatic mixed precision pass and halfstep's on the same graphs and prints
 where they differ.
 
-usage: tf_rewrite_diff.py [--models mlp,cnn,...] [--random N] [--seed S] [--modes bf16,emulated,cpu]
-                          [--level LEVEL] [--keep DIR]
+usage: tf_rewrite_diff.py [--models mlp,cnn,...] [--random N] [--seed S] [--level LEVEL] [--keep DIR]
+                          [--modes bf16,emulated,cpu,cuda]
 
 Graphs are the training steps of small Keras models (functions inlined, as the pass sees them) and
 random graphs over TensorFlow's op registry. Modes: `bf16`; `emulated` (float16, ops kept in float32
-between casts); `cpu` (float16, ops retyped), all of which TensorFlow runs without a GPU. --keep
-writes the graphs that differ there. The exit status is 1 when something differs, 77 when TensorFlow
-is not installed. HALFSTEP_PROGRAM names the program, default build/release/bin/halfstep.
+between casts); `cpu` (float16, ops retyped); `cuda` (float16 on a GPU, which need not be there: the
+pass gets a virtual cluster that describes one). `cuda` needs the kernels for GPUs, which TensorFlow
+asks for and which the package tensorflow has and tensorflow-cpu lacks; by default it is compared
+where they are there. --keep writes the graphs that differ there. The exit status is 1 when something
+differs, 77 when TensorFlow or what a mode needs is not installed. HALFSTEP_PROGRAM names the
+program, default build/release/bin/halfstep.
 
-TensorFlow 2.21 converts infer ops right after converted ones in every mode, so halfstep is asked for
-the same (--infer-follows).
+halfstep follows the rules of the release that is installed (--tensorflow).
 """
 
 import argparse
@@ -33,12 +35,15 @@ import tf_graph  # noqa: E402
 
 PREFIX = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_"
 SUFFIX = "-AutoMixedPrecision"
-Mode = collections.namedtuple("Mode", "optimizer mode target emulate")
+Mode = collections.namedtuple("Mode", "optimizer mode target emulate device")
 MODES = {
-    "bf16": Mode("auto_mixed_precision_onednn_bfloat16", "bf16", "bfloat16", True),
-    "emulated": Mode("auto_mixed_precision_cpu", "cpu", "float16", True),
-    "cpu": Mode("auto_mixed_precision_cpu", "cpu", "float16", False),
+    "bf16": Mode("auto_mixed_precision_onednn_bfloat16", "bf16", "bfloat16", True, "CPU"),
+    "emulated": Mode("auto_mixed_precision_cpu", "cpu", "float16", True, "CPU"),
+    "cpu": Mode("auto_mixed_precision_cpu", "cpu", "float16", False, "CPU"),
+    "cuda": Mode("auto_mixed_precision", "cuda", "float16", True, "GPU"),
 }
+# What `halfstep explain --graph` takes for the GPU where nothing is said.
+GPU = {"architecture": "8.0", "cuda": "11050", "cudnn": "8302"}
 
 
 class Failed(Exception):
@@ -51,11 +56,50 @@ class Crashed(Exception):
 
 
 @functools.cache
-def cluster():
-    """TensorFlow takes one at a time."""
+def cluster(device):
+    """This machine, of which TensorFlow takes one at a time; for `GPU` a virtual one, which the pass
+    asks for nothing but its devices' properties."""
+    from tensorflow.core.protobuf import device_properties_pb2
     from tensorflow.python.grappler import cluster as grappler_cluster
 
-    return grappler_cluster.Cluster(disable_detailed_stats=True)
+    if device == "CPU":
+        return grappler_cluster.Cluster(disable_detailed_stats=True)
+    devices = []
+    for kind, environment in (("CPU", {}), ("GPU", GPU)):
+        properties = device_properties_pb2.DeviceProperties(
+            type=kind, frequency=1000, num_cores=80, memory_size=16 << 30, environment=environment
+        )
+        name = f"/job:localhost/replica:0/task:0/device:{kind}:0"
+        devices.append(device_properties_pb2.NamedDevice(name=name, properties=properties))
+    return grappler_cluster.Cluster(devices=devices)
+
+
+@functools.cache
+def has_gpu_kernels():
+    """Whether this TensorFlow registers kernels for GPUs, without which nothing but the allow list
+    would be converted in mode cuda."""
+    from tensorflow.python.framework import kernels
+
+    rows = kernels.get_registered_kernels_for_op("Relu").kernel
+    return any(row.device_type == "GPU" for row in rows)
+
+
+def rules(version):
+    """halfstep's word for the rules of a TensorFlow release."""
+    major, minor = (int(number) for number in version.split(".")[:2])
+    return "2.20+" if (major, minor) >= (2, 20) else "2.19"
+
+
+def placed(graph_def, device):
+    """The graph with the devices that it names exchanged in mode cuda, where nodes on a CPU are the
+    ones to be left alone."""
+    if device == "CPU":
+        return graph_def
+    copy = type(graph_def)()
+    copy.CopyFrom(graph_def)
+    for node in copy.node:
+        node.device = node.device.replace("GPU", "CPU")
+    return copy
 
 
 def run_tensorflow(graph_def, fetches, mode, level):
@@ -75,7 +119,7 @@ def run_tensorflow(graph_def, fetches, mode, level):
     options.min_graph_nodes = -1
     options.fail_on_optimizer_errors = True
     try:
-        return tf_optimizer.OptimizeGraph(config, meta, cluster=cluster())
+        return tf_optimizer.OptimizeGraph(config, meta, cluster=cluster(mode.device))
     except Exception as error:  # of many types, all of them TensorFlow's
         crashed = "raw_hash_map" in str(error)
         raise (Crashed if crashed else Failed)(str(error)) from error
@@ -87,8 +131,8 @@ def run_halfstep(text, mode, level):
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text)
         file.flush()
-        command = [program, "explain", "--graph", file.name, "--json", "--infer-follows"]
-        command += ["--mode", mode.mode]
+        command = [program, "explain", "--graph", file.name, "--json", "--mode", mode.mode]
+        command += ["--tensorflow", rules(tf_graph.tensorflow().__version__)]
         if level:
             command += ["--level", level.lower()]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
@@ -102,9 +146,9 @@ def run_halfstep(text, mode, level):
     return report
 
 
-def kernel_lines(graph_def, registry, target):
-    """`no_kernel` lines for ops whose CPU kernels do not take the target, as TensorFlow knows them.
-    None when the answer depends on the node, which a line per op cannot say."""
+def kernel_lines(graph_def, registry, target, device):
+    """`no_kernel` lines for ops whose kernels do not take the target, as TensorFlow knows them. None
+    when the answer depends on the node, which a line per op cannot say."""
     from tensorflow.python.framework import kernels
 
     number = tf_graph.tensorflow().dtypes.as_dtype(target).as_datatype_enum
@@ -117,16 +161,16 @@ def kernel_lines(graph_def, registry, target):
                 continue
             rows = kernels.get_registered_kernels_for_op(node.op).kernel
             answers.setdefault(node.op, set()).add(
-                any(takes(row, node, attr.name, number) for row in rows)
+                any(takes(row, node, attr.name, number, device) for row in rows)
             )
     if any(len(found) > 1 for found in answers.values()):
         return None
     return [f"no_kernel {op} {target}" for op, found in sorted(answers.items()) if not any(found)]
 
 
-def takes(row, node, changed, number):
+def takes(row, node, changed, number, device):
     """Whether a kernel runs the node with one attribute changed."""
-    if row.device_type not in ("CPU", "DEFAULT") or row.label:
+    if row.device_type not in (device, "DEFAULT") or row.label:
         return False
     for constraint in row.constraint:
         allowed = set(constraint.allowed_values.list.type)
@@ -208,7 +252,8 @@ def differences(theirs, ours, emulated):
 
 def compare(graph_def, fetches, mode, level, registry):
     """(what came of it, lines, the text form)."""
-    extra = kernel_lines(graph_def, registry, mode.target)
+    graph_def = placed(graph_def, mode.device)
+    extra = kernel_lines(graph_def, registry, mode.target, mode.device)
     if extra is None:
         return "kernels differ between nodes", [], ""
     text = tf_graph.to_text(graph_def, fetches, extra)
@@ -247,7 +292,7 @@ def graphs(arguments, registry):
         graph_def, fetches = tf_graph.training_step(
             model, 32, tf_keras_models.CROSS_ENTROPY, "rmsprop"
         )
-        yield name, tf_graph.inlined(graph_def, fetches), fetches
+        yield name, tf_graph.inlined(graph_def, fetches, cluster("CPU")), fetches
     for seed in range(arguments.seed, arguments.seed + arguments.random):
         graph_def, fetches = tf_random_graphs.Builder(registry, seed).build()
         yield f"random-{seed}", graph_def, fetches
@@ -260,7 +305,7 @@ def main():
     parser.add_argument("--models", default="mlp,cnn,residual,attention,lstm")
     parser.add_argument("--random", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--modes", default="bf16,emulated,cpu")
+    parser.add_argument("--modes")
     parser.add_argument("--level", default="")
     parser.add_argument("--keep")
     arguments = parser.parse_args()
@@ -269,11 +314,21 @@ def main():
     except tf_graph.NoTensorFlow as error:
         print(f"{error}: nothing was compared. In a virtual environment, `pip install tensorflow`.")
         sys.exit(77)
-    print(f"TensorFlow {tf.__version__}")
+    print(f"TensorFlow {tf.__version__}, compared with the rules of {rules(tf.__version__)}")
+    modes = arguments.modes.split(",") if arguments.modes else list(MODES)
+    if "cuda" in modes and not has_gpu_kernels():
+        print(
+            "mode cuda: this TensorFlow has no kernels for GPUs, which its pass asks for. In a virtual "
+            f"environment, `pip install tensorflow=={tf.__version__}` (not tensorflow-cpu) has them; "
+            "no GPU is needed."
+        )
+        if arguments.modes:
+            sys.exit(77)
+        modes.remove("cuda")
     registry = tf_graph.op_registry()
     counts = collections.Counter()
     for name, graph_def, fetches in graphs(arguments, registry):
-        for word in arguments.modes.split(","):
+        for word in modes:
             outcome, lines, text = compare(
                 graph_def, fetches, MODES[word], arguments.level, registry
             )

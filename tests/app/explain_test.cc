@@ -199,6 +199,66 @@ TEST_CASE("rewrite: list edits that cannot be are refused with the nearest name"
                  "Softmax is on the lists allow and infer"));
 }
 
+TEST_CASE("rewrite: by TensorFlow 2.20's rules gradients are unscaled in float16, with a warning") {
+  const Folder folder;
+  const auto older = folder.explain(float16({"--tensorflow", "2.19"}));
+  CHECK(older == folder.explain(k_float16));
+  CHECK_FALSE(contains(older, "W211"));
+  CHECK_FALSE(contains(older, "by the rules of TensorFlow 2.20+"));
+  const auto newer = folder.explain(float16({"--tensorflow", "2.20+"}));
+  CHECK(newer == folder.explain(float16({"--set", "precision.rewrite_rules=2.20+"})));
+  CHECK(contains(newer, "rewrite to float16 by the rules of TensorFlow 2.20+"));
+  CHECK(contains(newer, "hint W211"));
+  CHECK(contains(newer, "16-bit ops or right after one"));
+
+  const Json report = Json::parse(folder.explain(float16({"--tensorflow", "2.20+", "--json"})));
+  int unscalings = 0;
+  for (const Json& op : report.at("ops")) {
+    if (op.at("phase") == "unscale" && op.at("type") == "Mul") {
+      CHECK(op.at("out_dtype") == "float16");
+      ++unscalings;
+    }
+  }
+  std::string message;
+  for (const Json& hint : report.at("hints")) {
+    if (hint.at("code") == "W211") message = hint.at("message");
+  }
+  CAPTURE(message);
+  CHECK(message.starts_with("'unscale/"));
+  CHECK(contains(message, "as do " + std::to_string(unscalings - 1) + " more ops"));
+  CHECK(contains(message, "1.8e-12 at the loss scale 32768"));
+  CHECK(contains(message, "precision.rewrite_rules: 2.19"));
+  CHECK_FALSE(contains(folder.explain({"--rewrite", "auto", "--tensorflow", "2.20+"}), "W211"));
+  CHECK(contains(folder.explain({"--tensorflow", "2.21"}, 2),
+                 "precision.rewrite_rules: error: must be one of 2.19, 2.20+, got 2.21"));
+  CHECK(contains(folder.explain({"--infer-follows"}, 2), "it is --tensorflow 2.20+ now"));
+}
+
+TEST_CASE("rewrite: a given graph that unscales in float16 is warned about") {
+  const TemporaryDirectory directory;
+  write_text(directory.file("g.txt"),
+             "x = Placeholder\nhandle = Placeholder {dtype: resource}\n"
+             "scale = ReadVariableOp(handle)\none = Const {value: 1.0}\n"
+             "loss = L2Loss(x)\nscaled = Mul(loss, scale)\ngradient = MatMul(x, scaled)\n"
+             "inverse = RealDiv(one, scale)\nunscaled = Mul(gradient, inverse)\n"
+             "apply = Sin(unscaled)\n");
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"explain", "--graph", "g.txt"};
+    words.insert(words.end(), more.begin(), more.end());
+    return halfstep(words, directory.path());
+  };
+  const Finished newer = run({"--tensorflow", "2.20+"});
+  CAPTURE(newer.err);
+  CHECK(newer.exit_code == 0);
+  CHECK(contains(newer.err, "W211 g.txt:9:"));
+  CHECK(contains(newer.err, "'unscaled' (Mul) takes the loss scale off in float16"));
+  CHECK(run({"--set", "precision.rewrite_rules=2.20+"}).err == newer.err);
+  CHECK(run({}).err.empty());
+  CHECK(run({"--tensorflow", "2.20+", "--strict"}).exit_code == 2);
+  CHECK(contains(run({"--tensorflow", "3"}).err, "must be one of 2.19, 2.20+, got 3"));
+  CHECK(contains(run({"--infer-follows"}).err, "it is --tensorflow 2.20+ now"));
+}
+
 TEST_CASE("rewrite: TensorFlow's variables are heeded in training, and wrong ones only warned of") {
   const TemporaryDirectory directory;
   write_config(directory);

@@ -62,6 +62,7 @@ TEST_CASE("run spec: the graph's config is read in full") {
   CHECK(spec.model.outputs == std::vector<std::string>{"out"});
   CHECK(spec.precision.rewrite == Rewrite::automatic);
   CHECK(spec.precision.target == DType::bfloat16);
+  CHECK(spec.precision.rewrite_rules == RewriteRules::tensorflow_2_19);
   CHECK(spec.precision.lists.infer.remove == std::vector<std::string>{"AddV2"});
   REQUIRE(spec.precision.overrides.size() == 1);
   CHECK(spec.precision.overrides[0].match == "re:^n[0-9]+$");
@@ -197,6 +198,9 @@ TEST_CASE("run spec: warnings are for what is allowed and probably not meant") {
   static const Case k_cases[] = {
       {"", {}},
       {"precision: {target: float16}\n", {"W101"}},
+      {"precision: {rewrite_rules: 2.20+}\n", {"W101"}},
+      {"precision: {rewrite_rules: 2.19}\n", {}},
+      {"precision: {rewrite: auto, rewrite_rules: 2.20+}\n", {}},
       {"precision: {lists: {deny: {add: [Relu]}}}\n", {"W101"}},
       {"precision: {rewrite: auto, target: float16}\n", {}},
       {"precision: {policy: bfloat16}\n", {"W102"}},

@@ -55,7 +55,7 @@ void for_each_run(Check check) {
       CAPTURE(seed);
       CAPTURE(name(mode));
       RewriteOptions options = in_mode(mode);
-      options.infer_follows = seed % 5 == 0;
+      if (seed % 5 == 0) options.rules = config::RewriteRules::tensorflow_2_20;
       const RewriteResult result = run(given, options);
       REQUIRE(result.status != RewriteStatus::failed);
       check(given, options, result);

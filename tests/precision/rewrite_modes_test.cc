@@ -172,11 +172,18 @@ TEST_CASE("rewrite: fp16_cpu uses oneDNN's lists") {
   CHECK(r.halves() == "a s b");
 }
 
-TEST_CASE("rewrite: infer ops follow converted ones in every mode when asked to") {
-  RewriteOptions options;
-  options.infer_follows = true;
-  const Rewritten r("x = Const\na = MatMul(x, x)\nb = BiasAdd(a, x)\n", options);
-  CHECK(r.halves() == "a b");
+TEST_CASE(
+    "rewrite: infer ops follow converted ones by the rules of TensorFlow 2.20+ in every mode") {
+  constexpr std::string_view k_graph = "x = Const\na = MatMul(x, x)\nb = BiasAdd(a, x)\n";
+  for (const Mode mode : {Mode::cuda, Mode::bf16, Mode::fp16_cpu}) {
+    CAPTURE(name(mode));
+    RewriteOptions options = in_mode(mode);
+    CHECK(Rewritten(k_graph, options).halves() == (mode == Mode::bf16 ? "a b" : "a"));
+    options.rules = config::RewriteRules::tensorflow_2_20;
+    const Rewritten newer(k_graph, options);
+    CHECK(newer.halves() == "a b");
+    CHECK(newer.paint("b") == "allow infer_after_allow");
+  }
 }
 
 }  // namespace halfstep::precision
