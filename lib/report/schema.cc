@@ -64,7 +64,7 @@ Json run() {
        {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
        {"restart_count", s::integer("times the run was resumed")},
        {"segments", s::array(segment(), "parts of the run, from resume to resume"), false},
-       {"rank_count", s::integer("processes that trained together", 1)},
+       {"rank_count", s::constant(1, "processes that trained together: a run is one process")},
        {"slurm",
         s::nullable(s::open_object({{"job_id", s::text("of the job")}},
                                    s::text("what Slurm says of the job"),
