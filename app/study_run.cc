@@ -11,6 +11,7 @@
 #include "core/system.h"
 #include "environment.h"
 #include "report/compare_table.h"
+#include "report/run_files.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -115,7 +116,7 @@ int finish_study(const RunOptions& options,
     fmt::print("{}", report::dump(report));
   } else {
     fmt::print("{}", table);
-    if (directory) fmt::print("report: {}\n", directory->file("report.json"));
+    if (directory) fmt::print("report: {}\n", directory->file(report::k_report_file));
   }
   return report.at("exit_code").get<int>();
 }

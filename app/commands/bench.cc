@@ -9,6 +9,7 @@
 #include "open_device.h"
 #include "report/bench_report.h"
 #include "report/bench_table.h"
+#include "report/run_files.h"
 #include "study/random_data.h"
 #include "study_run.h"
 #include "terminal.h"
@@ -71,8 +72,8 @@ int bench(const State& state) {
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);
-  if (directory) directory->begin(loaded.spec, run, context);
-  if (directory) keep_messages(directory->file("log.txt"));
+  if (directory) directory->begin(loaded.spec, run, context, false);
+  if (directory) keep_messages(directory->file(report::k_log_file));
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet), "repeat", "");
   options.requests = train::take_request;

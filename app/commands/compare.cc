@@ -11,6 +11,7 @@
 #include "open_device.h"
 #include "report/compare_table.h"
 #include "report/finished_runs.h"
+#include "report/run_files.h"
 #include "study/collect_problems.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
@@ -86,8 +87,8 @@ int compare_policies(const State& state) {
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);
-  if (directory) directory->begin(loaded.spec, run, context);
-  if (directory) keep_messages(directory->file("log.txt"));
+  if (directory) directory->begin(loaded.spec, run, context, false);
+  if (directory) keep_messages(directory->file(report::k_log_file));
 
   StudyDisplay display(progress_style(state.run.progress, state.run.quiet),
                        "seed",
