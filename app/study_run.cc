@@ -59,8 +59,10 @@ void StudyDisplay::on_run(const train::ComparedRun& run) {
 }
 
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
-                                                    const config::RunSpec& spec) {
-  if (options.run_dir.empty()) return std::nullopt;
+                                                    const config::RunSpec& spec,
+                                                    KeepStudy keep) {
+  if (keep == KeepStudy::never) return std::nullopt;
+  if (keep == KeepStudy::as_asked && options.run_dir.empty()) return std::nullopt;
   report::RunDirectory directory(options.run_dir, spec);
   if (directory.occupied()) {
     throw UserError(ErrorKind::config,

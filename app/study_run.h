@@ -37,9 +37,18 @@ class StudyDisplay final : public study::StudyObserver {
   Clock::time_point shown_{};
 };
 
-/// The run directory asked for, if any. Errors: UserError(config) when a run stands there already.
+/// Where a study keeps its report.
+enum class KeepStudy {
+  as_asked,    ///< in --run-dir, if that is given
+  by_default,  ///< without --run-dir in a directory of its own, as a training run
+  never
+};
+
+/// The run directory of a study, if it has one. Errors: UserError(config) when a run stands there
+/// already.
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
-                                                    const config::RunSpec& spec);
+                                                    const config::RunSpec& spec,
+                                                    KeepStudy keep);
 
 report::RunInfo study_info(const RunOptions& options,
                            const std::vector<std::string>& overrides,

@@ -64,7 +64,8 @@ int bench(const State& state) {
     const bool rewrite = loaded.spec.precision.rewrite == config::Rewrite::automatic;
     options.variants.push_back({rewrite ? "rewrite" : loaded.spec.precision.policy, loaded.spec});
   }
-  std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
+  std::optional<report::RunDirectory> directory =
+      study_directory(state.run, loaded.spec, KeepStudy::as_asked);
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = bench_data(loaded, state.synthetic);
