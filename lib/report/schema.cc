@@ -301,6 +301,9 @@ constexpr std::array k_kinds{
     Kind{"explain_diff", "ops that two policies treat differently", s::explain_diff, nullptr},
     Kind{"graph_rewrite", "the rewrite of a written graph", s::graph_rewrite, check_graph_rewrite},
     Kind{"diff", "in what two training runs differ", s::diff, nullptr},
+    Kind{"runs", "the runs in a folder", s::runs, nullptr},
+    Kind{"best_run", "the best run in a folder", s::best_run, nullptr},
+    Kind{"prune", "a removal of runs", s::prune, nullptr},
     Kind{"doctor", "what a machine can do", doctor_schema, nullptr},
     Kind{"verify_resume", "a resumed run against a whole one", verify_resume_schema, nullptr}};
 
