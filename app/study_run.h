@@ -17,8 +17,11 @@ namespace halfstep::app {
 class StudyDisplay final : public study::StudyObserver {
  public:
   /// `round` is what a round is called: "seed" or "repeat". `metric` may be "".
-  StudyDisplay(ProgressStyle style, std::string round, std::string metric)
-      : style_(style), round_(std::move(round)), metric_(std::move(metric)) {}
+  StudyDisplay(const ProgressOptions& options, std::string round, std::string metric)
+      : style_(options.style),
+        timer_(options),
+        round_(std::move(round)),
+        metric_(std::move(metric)) {}
 
   void on_session(const std::string& policy, train::Session& session) override;
   void on_progress(const study::StudyProgress& progress) override;
@@ -27,14 +30,13 @@ class StudyDisplay final : public study::StudyObserver {
   const report::FactsByPolicy& facts() const { return facts_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   ProgressStyle style_;
+  ProgressTimer timer_;
+  Pace pace_;
   std::string round_;
   std::string metric_;
   report::FactsByPolicy facts_;
   std::int64_t told_ = 0;  ///< rounds told of
-  Clock::time_point shown_{};
 };
 
 /// Where a study keeps its report.

@@ -243,7 +243,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
   run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
-  ProgressDisplay display(progress_style(options.progress, options.quiet), spec.training.epochs);
+  ProgressDisplay display(progress_options(options), spec.training.epochs);
   RunObserver observer(display, directory);
   train::TrainOptions train_options;
   train_options.run_dir = directory.path();

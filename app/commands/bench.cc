@@ -76,7 +76,7 @@ int bench(const State& state) {
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(progress_style(state.run.progress, state.run.quiet), "repeat", "");
+  StudyDisplay display(progress_options(state.run), "repeat", "");
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   const train::BenchResult result = study::bench(options, dataset, device, display);

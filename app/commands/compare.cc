@@ -106,8 +106,7 @@ int compare_policies(const State& state) {
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(
-      progress_style(state.run.progress, state.run.quiet), "seed", metrics.headline);
+  StudyDisplay display(progress_options(state.run), "seed", metrics.headline);
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   const train::Comparison result = study::compare(options, dataset, device, display);
@@ -118,12 +117,13 @@ int compare_policies(const State& state) {
 
 /// Finished runs cannot be trained otherwise any more.
 void refuse_training_flags(const State& state) {
-  static constexpr std::array<std::string_view, 12> k_fitting{"--baseline",
+  static constexpr std::array<std::string_view, 13> k_fitting{"--baseline",
                                                               "--margin",
                                                               "--fail-if",
                                                               "--json",
                                                               "--strict",
                                                               "--progress",
+                                                              "--progress-every",
                                                               "--color",
                                                               "--verbose",
                                                               "--quiet",
