@@ -20,7 +20,7 @@ struct Command {
 };
 
 extern const Command k_bench, k_compare, k_config, k_data, k_doctor, k_eval, k_explain, k_model,
-    k_predict, k_report, k_train, k_tune, k_verify_resume, k_version;
+    k_predict, k_report, k_runs, k_train, k_tune, k_verify_resume, k_version;
 
 /// In the order of the help.
 std::span<const Command* const> command_table();

@@ -15,6 +15,7 @@
 #include "core/parallel.h"
 #include "core/system.h"
 #include "environment.h"
+#include "report/run_files.h"
 #include "warnings.h"
 
 namespace halfstep::app {
@@ -71,7 +72,8 @@ backend::Backend open_cpu(const config::RunSpec& spec, const std::string& run_di
   set_thread_count(threads);
   backend::Backend cpu = backend::cpu_backend(threads, most_isa());
   std::shared_ptr<const backend::CostModel>& costs = cpu.capabilities.costs;
-  if (!run_dir.empty()) costs = read_cost_model(fmt::format("{}/{}", run_dir, k_cost_model_file));
+  if (!run_dir.empty())
+    costs = read_cost_model(fmt::format("{}/{}", run_dir, report::k_cost_model_file));
   if (!costs) costs = read_cost_model(cost_model_path(cpu.capabilities));
   return cpu;
 }

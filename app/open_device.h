@@ -20,9 +20,6 @@ backend::cuda::PluginSearch plugin_search();
 /// Why no GPU can be used as far as it shows without loading anything; nothing when one may be.
 std::optional<backend::cuda::Absence> obvious_absence(const backend::cuda::PluginSearch& search);
 
-/// The file of a run directory with the cost model that chose the run's kernels.
-inline constexpr std::string_view k_cost_model_file = "kernel_costs.txt";
-
 /// The device a config asks for, with its threads set. `auto` takes a GPU where there is one and
 /// otherwise notes why it does not. The CPU's kernels are chosen by the cost model in `run_dir`,
 /// the directory of a run that is resumed, if it has one, so that they are the same; else by the

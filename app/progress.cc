@@ -1,9 +1,11 @@
 #include "progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <string>
+#include <vector>
 
 #include "core/log.h"
 #include "terminal.h"
@@ -22,47 +24,74 @@ std::string describe(const train::FirstNonfinite& first) {
                      first.dtype);
 }
 
-std::string metrics_text(const train::Metrics& metrics, std::string_view prefix) {
-  std::string text;
-  // Loss first, as everybody reads it.
+constexpr std::chrono::duration<double> k_redraw{0.1};
+constexpr double k_fade = 0.8;
+
+/// The loss, or all other metrics.
+std::string metrics_text(const train::Metrics& metrics, std::string_view prefix, bool loss) {
+  std::vector<std::string> texts;
   for (const auto& [name, value] : metrics) {
-    if (name == "loss") text += fmt::format("  {}loss {:.4f}", prefix, value);
+    if ((name == "loss") == loss) texts.push_back(fmt::format("{}{} {:.4f}", prefix, name, value));
   }
-  for (const auto& [name, value] : metrics) {
-    if (name != "loss") text += fmt::format("  {}{} {:.4f}", prefix, name, value);
-  }
-  return text;
+  return fmt::format("{}", fmt::join(texts, "  "));
+}
+
+std::string bar(std::int64_t done, std::int64_t all) {
+  constexpr int k_width = 24;
+  const auto filled = static_cast<int>(k_width * done / std::max<std::int64_t>(all, 1));
+  return fmt::format("[{:=<{}}{: <{}}]", "", filled, "", k_width - filled);
 }
 
 }  // namespace
 
-ProgressStyle progress_style(const std::string& word, bool quiet) {
-  if (quiet || word == "none") return ProgressStyle::none;
-  if (word == "bar") return ProgressStyle::bar;
-  if (word == "lines") return ProgressStyle::lines;
-  return stderr_is_terminal() ? ProgressStyle::bar : ProgressStyle::lines;
+ProgressOptions progress_options(const RunOptions& options) {
+  ProgressOptions chosen;
+  chosen.every = std::chrono::duration<double>(options.progress_every);
+  const std::string& word = options.progress;
+  chosen.style = options.quiet || word == "none"         ? ProgressStyle::none
+                 : word == "lines"                       ? ProgressStyle::lines
+                 : word == "bar" || stderr_is_terminal() ? ProgressStyle::bar
+                                                         : ProgressStyle::lines;
+  return chosen;
 }
 
+ProgressTimer::ProgressTimer(const ProgressOptions& options)
+    : interval_(options.style == ProgressStyle::bar ? k_redraw : options.every),
+      shown_(ProgressClock::now()) {}
+
 void ProgressDisplay::on_step(const train::StepInfo& info) {
-  if (style_ != ProgressStyle::bar) return;
-  const Clock::time_point now = Clock::now();
-  if (now - shown_ < std::chrono::milliseconds(100) && info.step_in_epoch < info.steps_per_epoch)
+  if (style_ == ProgressStyle::none) return;
+  for (Work* work : {&recent_, &epoch_}) {
+    work->samples += static_cast<double>(info.time.samples);
+    work->seconds += info.time.total;
+  }
+  pace_.update(info.counters.ordinal, info.total_steps);
+  const bool last = style_ == ProgressStyle::bar && info.step_in_epoch == info.steps_per_epoch;
+  if (!last && !timer_.due()) return;
+  timer_.shown();
+  const std::optional<double> left = pace_.seconds_left();
+  const std::int64_t skipped = info.counters.skipped;
+  std::vector<ProgressField> fields{
+      {fmt::format("epoch {}/{}", info.epoch, info.epochs), 0},
+      {style_ == ProgressStyle::bar ? bar(info.step_in_epoch, info.steps_per_epoch) : "", 8},
+      {fmt::format("{}/{}", info.step_in_epoch, info.steps_per_epoch), 0},
+      {metrics_text(info.running, "", true), 1},
+      {metrics_text(info.running, "", false), 7},
+      {fmt::format("{:.0f} samples/s", recent_.rate()), 3},
+      {fmt::format("{} elapsed", duration_text(pace_.elapsed_seconds())), 6},
+      {left ? "ETA " + duration_text(*left) : "", 2},
+      {fmt::format("lr {:.3g}", info.learning_rate), 5},
+      {info.loss_scale ? fmt::format("scale {:g}", *info.loss_scale) : "", 4},
+      {skipped > 0 ? fmt::format("skipped {}", skipped) : "", 1}};
+  if (style_ == ProgressStyle::lines) {
+    log_info("{}", fitted_line(std::move(fields), std::string::npos));
+    recent_ = {};
     return;
-  shown_ = now;
-  constexpr int k_width = 24;
-  const auto filled = static_cast<int>(k_width * info.step_in_epoch /
-                                       std::max<std::int64_t>(info.steps_per_epoch, 1));
-  show_progress(fmt::format("epoch {}/{} [{:=<{}}{: <{}}] {}/{}{}  {:.2f} ms/step",
-                            info.epoch,
-                            info.epochs,
-                            "",
-                            filled,
-                            "",
-                            k_width - filled,
-                            info.step_in_epoch,
-                            info.steps_per_epoch,
-                            metrics_text(info.running, ""),
-                            info.time.total * 1e3));
+  }
+  show_progress(fitted_line(std::move(fields), progress_width()));
+  // A step counts half as much after about three redraws.
+  recent_.samples *= k_fade;
+  recent_.seconds *= k_fade;
 }
 
 void ProgressDisplay::on_scale(const train::ScaleEvent& event) {
@@ -93,17 +122,25 @@ void ProgressDisplay::on_epoch(const train::EpochRecord& record) {
   if (style_ == ProgressStyle::none) return;
   const double per_step =
       record.steps > 0 ? record.train_seconds / static_cast<double>(record.steps) * 1e3 : 0;
-  log_info("epoch {}/{}  {} steps  {:.1f} s  {:.2f} ms/step{}{}{}{}{}",
-           record.epoch,
-           epochs_,
-           record.steps,
-           record.train_seconds,
-           per_step,
-           metrics_text(record.train, ""),
-           metrics_text(record.validation, "val_"),
-           record.loss_scale ? fmt::format("  scale {}", *record.loss_scale) : "",
-           record.skipped_steps > 0 ? fmt::format("  skipped {}", record.skipped_steps) : "",
-           record.partial ? "  (partial)" : "");
+  const std::optional<double> left = pace_.seconds_left();
+  log_info("{}",
+           fitted_line(
+               {{fmt::format("epoch {}/{}", record.epoch, epochs_)},
+                {fmt::format("{} steps", record.steps)},
+                {fmt::format("{:.1f} s", record.train_seconds)},
+                {fmt::format("{:.2f} ms/step", per_step)},
+                {epoch_.seconds > 0 ? fmt::format("{:.0f} samples/s", epoch_.rate()) : ""},
+                {metrics_text(record.train, "", true)},
+                {metrics_text(record.train, "", false)},
+                {metrics_text(record.validation, "val_", true)},
+                {metrics_text(record.validation, "val_", false)},
+                {record.loss_scale ? fmt::format("scale {}", *record.loss_scale) : ""},
+                {record.skipped_steps > 0 ? fmt::format("skipped {}", record.skipped_steps) : ""},
+                {left ? "ETA " + duration_text(*left) : ""},
+                {record.partial ? "(partial)" : ""}},
+               std::string::npos));
+  epoch_ = {};
+  timer_.shown();
 }
 
 }  // namespace halfstep::app

@@ -2,20 +2,42 @@
 // Progress on stderr: a bar on a terminal, plain lines elsewhere.
 
 #include <chrono>
-#include <string>
 
+#include "pace.h"
+#include "run_options.h"
 #include "train/observer.h"
 
 namespace halfstep::app {
 
 enum class ProgressStyle { bar, lines, none };
 
-/// What `--progress` and the terminal say.
-ProgressStyle progress_style(const std::string& word, bool quiet);
+/// How progress is shown: `every` is the least time between two lines.
+struct ProgressOptions {
+  ProgressStyle style = ProgressStyle::lines;
+  std::chrono::duration<double> every{30};
+};
+
+/// What --progress, --progress-every, --quiet and the terminal say.
+ProgressOptions progress_options(const RunOptions& options);
+
+/// Decides when progress is shown again: about ten times a second on a terminal, elsewhere once in
+/// the time between two lines.
+class ProgressTimer {
+ public:
+  explicit ProgressTimer(const ProgressOptions& options);
+
+  bool due() const { return ProgressClock::now() - shown_ >= interval_; }
+  void shown() { shown_ = ProgressClock::now(); }
+
+ private:
+  std::chrono::duration<double> interval_;
+  ProgressClock::time_point shown_;
+};
 
 class ProgressDisplay final : public train::TrainObserver {
  public:
-  ProgressDisplay(ProgressStyle style, std::int64_t epochs) : style_(style), epochs_(epochs) {}
+  ProgressDisplay(const ProgressOptions& options, std::int64_t epochs)
+      : style_(options.style), timer_(options), epochs_(epochs) {}
 
   void on_step(const train::StepInfo& info) override;
   void on_scale(const train::ScaleEvent& event) override;
@@ -23,11 +45,19 @@ class ProgressDisplay final : public train::TrainObserver {
   void on_epoch(const train::EpochRecord& record) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  /// Samples and seconds of steps.
+  struct Work {
+    double samples = 0;
+    double seconds = 0;
+    double rate() const { return seconds > 0 ? samples / seconds : 0; }
+  };
 
   ProgressStyle style_;
+  ProgressTimer timer_;
   std::int64_t epochs_;  ///< that the run is to have
-  Clock::time_point shown_{};
+  Pace pace_;
+  Work recent_;  ///< older steps count less and less
+  Work epoch_;
   std::int64_t told_ = 0;  ///< skips and falls told of so far
 };
 

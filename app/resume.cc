@@ -7,6 +7,8 @@
 #include "config/differences.h"
 #include "core/log.h"
 #include "environment.h"
+#include "report/run_dir.h"
+#include "report/run_files.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::app {
@@ -17,7 +19,7 @@ namespace fs = std::filesystem;
 /// The directory of the newest run of this name under the working directory, or "".
 std::string latest_run(const std::string& run_name) {
   std::error_code error;
-  const fs::path latest = fs::path("runs") / run_name / "latest";
+  const fs::path latest = fs::path(report::k_runs_folder) / run_name / report::k_latest_link;
   return fs::is_directory(latest, error) ? fs::weakly_canonical(latest, error).string() : "";
 }
 
@@ -55,7 +57,7 @@ std::vector<std::string> check_settings(const Resume& resume,
                                         const config::RunSpec& spec,
                                         const std::vector<std::string>& allowed) {
   if (resume.checkpoint.empty()) return {};
-  const std::string path = (fs::path(resume.origin()) / "config.resolved.yaml").string();
+  const std::string path = (fs::path(resume.origin()) / report::k_resolved_config_file).string();
   std::error_code error;
   if (!fs::exists(path, error)) {
     log_warning("{} is not there: whether the settings are those of the run cannot be said", path);

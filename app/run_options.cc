@@ -135,6 +135,11 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   if (flags.progress) {
     command.add_option("--progress", o.progress, "auto, bar, lines or none")
         ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
+    command
+        .add_option("--progress-every",
+                    o.progress_every,
+                    "seconds between lines of progress where there is no terminal; default: 30")
+        ->check(CLI::NonNegativeNumber);
   }
   if (flags.strict) command.add_flag("--strict", o.strict, "a warning is an error");
   if (flags.numerics) {

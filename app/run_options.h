@@ -31,6 +31,7 @@ struct RunOptions {
   bool json = false;
   bool allow_fallback = false;
   std::string progress = "auto";
+  double progress_every = 30;  ///< seconds
   std::string color = "auto";
   int verbosity = 0;
   bool quiet = false;

@@ -11,6 +11,7 @@
 #include "core/system.h"
 #include "environment.h"
 #include "report/compare_table.h"
+#include "report/run_files.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -34,22 +35,23 @@ void StudyDisplay::on_session(const std::string& policy, train::Session& session
 
 void StudyDisplay::on_progress(const study::StudyProgress& progress) {
   if (style_ == ProgressStyle::none) return;
+  pace_.update(progress.done, progress.total);
+  const bool begins = style_ == ProgressStyle::lines && progress.round > told_;
+  if (!begins && !timer_.due()) return;
+  told_ = progress.round;
+  timer_.shown();
+  const std::optional<double> left = pace_.seconds_left();
+  std::vector<ProgressField> fields{
+      {fmt::format("{} {}/{}", round_, progress.round, progress.rounds), 0},
+      {progress.policy, 1},
+      {fmt::format("step {}/{}", progress.step, progress.steps), 0},
+      {fmt::format("{} elapsed", duration_text(pace_.elapsed_seconds())), 3},
+      {left ? "ETA " + duration_text(*left) : "", 2}};
   if (style_ == ProgressStyle::lines) {
-    if (progress.round > told_) {
-      log_info("{} {}/{}", round_, progress.round, progress.rounds);
-    }
-    told_ = progress.round;
-    return;
+    log_info("{}", fitted_line(std::move(fields), std::string::npos));
+  } else {
+    show_progress(fitted_line(std::move(fields), progress_width()));
   }
-  const Clock::time_point now = Clock::now();
-  if (now - shown_ < std::chrono::milliseconds(100)) return;
-  shown_ = now;
-  show_progress(fmt::format("{} {}/{}  step {}/{}",
-                            round_,
-                            progress.round,
-                            progress.rounds,
-                            progress.step,
-                            progress.steps));
 }
 
 void StudyDisplay::on_run(const train::ComparedRun& run) {
@@ -58,8 +60,10 @@ void StudyDisplay::on_run(const train::ComparedRun& run) {
 }
 
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
-                                                    const config::RunSpec& spec) {
-  if (options.run_dir.empty()) return std::nullopt;
+                                                    const config::RunSpec& spec,
+                                                    KeepStudy keep) {
+  if (keep == KeepStudy::never) return std::nullopt;
+  if (keep == KeepStudy::as_asked && options.run_dir.empty()) return std::nullopt;
   report::RunDirectory directory(options.run_dir, spec);
   if (directory.occupied()) {
     throw UserError(ErrorKind::config,
@@ -115,7 +119,7 @@ int finish_study(const RunOptions& options,
     fmt::print("{}", report::dump(report));
   } else {
     fmt::print("{}", table);
-    if (directory) fmt::print("report: {}\n", directory->file("report.json"));
+    if (directory) fmt::print("report: {}\n", directory->file(report::k_report_file));
   }
   return report.at("exit_code").get<int>();
 }

@@ -17,8 +17,11 @@ namespace halfstep::app {
 class StudyDisplay final : public study::StudyObserver {
  public:
   /// `round` is what a round is called: "seed" or "repeat". `metric` may be "".
-  StudyDisplay(ProgressStyle style, std::string round, std::string metric)
-      : style_(style), round_(std::move(round)), metric_(std::move(metric)) {}
+  StudyDisplay(const ProgressOptions& options, std::string round, std::string metric)
+      : style_(options.style),
+        timer_(options),
+        round_(std::move(round)),
+        metric_(std::move(metric)) {}
 
   void on_session(const std::string& policy, train::Session& session) override;
   void on_progress(const study::StudyProgress& progress) override;
@@ -27,19 +30,27 @@ class StudyDisplay final : public study::StudyObserver {
   const report::FactsByPolicy& facts() const { return facts_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   ProgressStyle style_;
+  ProgressTimer timer_;
+  Pace pace_;
   std::string round_;
   std::string metric_;
   report::FactsByPolicy facts_;
   std::int64_t told_ = 0;  ///< rounds told of
-  Clock::time_point shown_{};
 };
 
-/// The run directory asked for, if any. Errors: UserError(config) when a run stands there already.
+/// Where a study keeps its report.
+enum class KeepStudy {
+  as_asked,    ///< in --run-dir, if that is given
+  by_default,  ///< without --run-dir in a directory of its own, as a training run
+  never
+};
+
+/// The run directory of a study, if it has one. Errors: UserError(config) when a run stands there
+/// already.
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
-                                                    const config::RunSpec& spec);
+                                                    const config::RunSpec& spec,
+                                                    KeepStudy keep);
 
 report::RunInfo study_info(const RunOptions& options,
                            const std::vector<std::string>& overrides,

@@ -149,9 +149,11 @@ void keep_messages(const std::string& path) {
 
 void write_failure(std::string_view text) { write_lines(text); }
 
+// A line that reaches the last column would be wrapped, and only its end cleared.
+std::size_t progress_width() { return columns() - 1; }
+
 void show_progress(std::string_view line) {
-  // A line that reaches the last column would be wrapped, and only its end cleared.
-  write_to_stderr(fmt::format("{}{}", k_clear_line, line.substr(0, columns() - 1)));
+  write_to_stderr(fmt::format("{}{}", k_clear_line, line.substr(0, progress_width())));
   messages().progress = true;
 }
 

@@ -2,6 +2,7 @@
 // What is written to stderr: messages, with colours where they are wanted, and one line of progress
 // that messages push aside.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ void keep_messages(const std::string& path);
 
 /// Writes what the program ends with, an error in its own words, where messages go.
 void write_failure(std::string_view text);
+
+/// Characters that show_progress() has room for.
+std::size_t progress_width();
 
 /// Shows `line` in place of the progress that stands there, cut to the width of the terminal.
 void show_progress(std::string_view line);

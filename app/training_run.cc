@@ -16,6 +16,7 @@
 #include "open_device.h"
 #include "report/numerics_block.h"
 #include "report/run_data.h"
+#include "report/run_files.h"
 #include "report/validate.h"
 #include "slurm.h"
 #include "terminal.h"
@@ -92,7 +93,7 @@ class RunObserver final : public train::TrainObserver {
 /// The run's report; null when there is none, or something else has its name.
 report::Json own_report(const report::RunDirectory& directory) {
   try {
-    const report::Json report = report::read_valid_report(directory.file("report.json"));
+    const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
     return report.at("kind") == "train" ? report : report::Json(nullptr);
   } catch (const UserError&) {
     return nullptr;
@@ -103,7 +104,7 @@ std::int64_t restart_count(const report::RunDirectory& directory) {
   const report::Json report = own_report(directory);
   if (!report.is_null()) return report.at("run").at("restart_count").get<std::int64_t>() + 1;
   std::error_code error;
-  return fs::exists(directory.file("report.json"), error) ? 1 : 0;
+  return fs::exists(directory.file(report::k_report_file), error) ? 1 : 0;
 }
 
 void print_summary(const report::Json& report, const std::string& report_path) {
@@ -138,12 +139,12 @@ bool is_final(const std::string& status) {
 
 /// A finished run asked to resume prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
-  const std::string text = read_file(directory.file("report.json"));
-  const report::Json report = report::read_valid_report(directory.file("report.json"));
+  const std::string text = read_file(directory.file(report::k_report_file));
+  const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
   if (json) {
     fmt::print("{}", text);
   } else {
-    print_summary(report, directory.file("report.json"));
+    print_summary(report, directory.file(report::k_report_file));
   }
   return report.at("exit_code").get<int>();
 }
@@ -242,7 +243,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
   run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
-  ProgressDisplay display(progress_style(options.progress, options.quiet), spec.training.epochs);
+  ProgressDisplay display(progress_options(options), spec.training.epochs);
   RunObserver observer(display, directory);
   train::TrainOptions train_options;
   train_options.run_dir = directory.path();
@@ -258,14 +259,14 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
     return print_again(directory, options.json);
   }
   print_warnings(trainer.warnings());
-  directory.begin(spec, run, report::context(device));
+  directory.begin(spec, run, report::context(device), true);
   write_file_atomically(directory.file(report::k_run_data_file),
                         report::dump(report::run_data(dataset)));
   if (!device.device) {
-    write_file_atomically(directory.file(k_cost_model_file),
+    write_file_atomically(directory.file(report::k_cost_model_file),
                           backend::cost_model(device.capabilities).text());
   }
-  keep_messages(directory.file("log.txt"));
+  keep_messages(directory.file(report::k_log_file));
 
   while (trainer.advance(trainer.steps_to_epoch_end())) {
     if (observer.take_epoch_end()) {
@@ -288,7 +289,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   if (options.json) {
     fmt::print("{}", report::dump(report));
   } else {
-    print_summary(report, directory.file("report.json"));
+    print_summary(report, directory.file(report::k_report_file));
   }
   return report.at("exit_code").get<int>();
 }

@@ -9,8 +9,9 @@
 #include <filesystem>
 
 #include "config/differences.h"
-#include "config/load.h"
+#include "report/run_config.h"
 #include "report/run_data.h"
+#include "report/run_files.h"
 #include "study/random_data.h"
 #include "warnings.h"
 
@@ -18,8 +19,6 @@ namespace halfstep::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view k_config_file = "config.resolved.yaml";
 
 /// Keys by which the same weights would compute something else.
 constexpr std::array<std::string_view, 4> k_model_keys{
@@ -31,7 +30,7 @@ std::optional<std::string> run_directory(const std::string& path) {
   fs::path folder = fs::weakly_canonical(path, error);
   if (error) return std::nullopt;
   for (int level = 0; level < 4 && !folder.empty(); ++level) {
-    if (fs::is_regular_file(folder / k_config_file, error)) {
+    if (fs::is_regular_file(folder / report::k_resolved_config_file, error)) {
       // The path as given, where it is the directory itself.
       return level == 0 ? path : folder.string();
     }
@@ -53,17 +52,8 @@ std::vector<config::Difference> differences(const config::RunSpec& run,
   return found;
 }
 
-/// The config of the run alone.
-config::RunSpec own_spec(const std::string& directory) {
-  Diagnostics diagnostics;
-  const std::string path = (fs::path(directory) / k_config_file).string();
-  config::RunSpec spec = config::parse_run_spec(config::load_file(path, diagnostics), diagnostics);
-  diagnostics.throw_if_any(ErrorKind::data);
-  return spec;
-}
-
 void check_against_run(const config::RunSpec& given, const std::string& directory) {
-  const config::RunSpec run = own_spec(directory);
+  const config::RunSpec run = report::read_run_spec(directory);
   Diagnostics diagnostics;
   for (const config::Difference& d : differences(run, given, k_model_keys)) {
     Where where = given.where(d.path);
@@ -111,10 +101,11 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
     if (!directory) {
       throw UserError(ErrorKind::data,
                       {named, 0, 0, ""},
-                      fmt::format("belongs to no run: no {} is in it or above it", k_config_file),
+                      fmt::format("belongs to no run: no {} is in it or above it",
+                                  report::k_resolved_config_file),
                       "give the config beside it");
     }
-    files.configs.push_back((fs::path(*directory) / k_config_file).string());
+    files.configs.push_back((fs::path(*directory) / report::k_resolved_config_file).string());
   }
   used.config = load_config(files);
   if (!directory) return used;

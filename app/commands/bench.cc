@@ -9,6 +9,7 @@
 #include "open_device.h"
 #include "report/bench_report.h"
 #include "report/bench_table.h"
+#include "report/run_files.h"
 #include "study/random_data.h"
 #include "study_run.h"
 #include "terminal.h"
@@ -63,7 +64,8 @@ int bench(const BenchFlags& state) {
     const bool rewrite = loaded.spec.precision.rewrite == config::Rewrite::automatic;
     options.variants.push_back({rewrite ? "rewrite" : loaded.spec.precision.policy, loaded.spec});
   }
-  std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
+  std::optional<report::RunDirectory> directory =
+      study_directory(state.run, loaded.spec, KeepStudy::as_asked);
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = bench_data(loaded, state.synthetic);
@@ -71,10 +73,10 @@ int bench(const BenchFlags& state) {
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);
-  if (directory) directory->begin(loaded.spec, run, context);
-  if (directory) keep_messages(directory->file("log.txt"));
+  if (directory) directory->begin(loaded.spec, run, context, false);
+  if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(progress_style(state.run.progress, state.run.quiet), "repeat", "");
+  StudyDisplay display(progress_options(state.run), "repeat", "");
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   const train::BenchResult result = study::bench(options, dataset, device, display);

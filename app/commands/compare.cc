@@ -8,9 +8,11 @@
 
 #include "command.h"
 #include "core/parallel.h"
+#include "environment.h"
 #include "open_device.h"
 #include "report/compare_table.h"
 #include "report/finished_runs.h"
+#include "report/run_files.h"
 #include "study/collect_problems.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
@@ -27,6 +29,7 @@ struct CompareFlags {
   std::string margin = "0.2pp";
   std::vector<std::string> fail_if;
   std::vector<std::string> more_runs;  ///< after the first, which stands where a config would
+  bool no_run_dir = false;
 };
 
 [[noreturn]] void fail(std::string flag, std::string message, std::string hint = {}) {
@@ -62,6 +65,13 @@ void choose_policies(const CompareFlags& state,
   }
 }
 
+/// Before a directory is made: a gate that does not fit is no comparison.
+void check_gates(const study::CompareOptions& options, const study::MetricNames& metrics) {
+  std::vector<std::string> policies;
+  for (const study::Variant& variant : options.variants) policies.push_back(variant.name);
+  study::check_gates(options.gates, {policies, options.baseline, metrics.all, metrics.headline});
+}
+
 int compare_policies(const CompareFlags& state) {
   study::CompareOptions options;
   options.seeds = state.seeds;
@@ -78,20 +88,25 @@ int compare_policies(const CompareFlags& state) {
     fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
   }
   choose_policies(state, loaded.spec, options);
-  std::optional<report::RunDirectory> directory = study_directory(state.run, loaded.spec);
+  // HALFSTEP_RUN_DIR names a directory without a flag.
+  const bool named =
+      !state.run.run_dir.empty() && environment("HALFSTEP_RUN_DIR") != state.run.run_dir;
+  if (state.no_run_dir && named) fail("--no-run-dir", "--run-dir asks for the opposite");
+  std::optional<report::RunDirectory> directory = study_directory(
+      state.run, loaded.spec, state.no_run_dir ? KeepStudy::never : KeepStudy::by_default);
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
+  const study::MetricNames metrics = study::metric_names(loaded.spec, dataset);
+  check_gates(options, metrics);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Json context = report::context(device);
   say_device(device);
-  if (directory) directory->begin(loaded.spec, run, context);
-  if (directory) keep_messages(directory->file("log.txt"));
+  if (directory) directory->begin(loaded.spec, run, context, false);
+  if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(progress_style(state.run.progress, state.run.quiet),
-                       "seed",
-                       study::metric_names(loaded.spec, dataset).headline);
+  StudyDisplay display(progress_options(state.run), "seed", metrics.headline);
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   const train::Comparison result = study::compare(options, dataset, device, display);
@@ -102,12 +117,13 @@ int compare_policies(const CompareFlags& state) {
 
 /// Finished runs cannot be trained otherwise any more.
 void refuse_training_flags(const CompareFlags& state) {
-  static constexpr std::array<std::string_view, 12> k_fitting{"--baseline",
+  static constexpr std::array<std::string_view, 13> k_fitting{"--baseline",
                                                               "--margin",
                                                               "--fail-if",
                                                               "--json",
                                                               "--strict",
                                                               "--progress",
+                                                              "--progress-every",
                                                               "--color",
                                                               "--verbose",
                                                               "--quiet",
@@ -218,6 +234,9 @@ std::function<int()> declare_compare(CLI::App& command) {
                      "rewrite:float16, ...");
   command.add_option("--baseline", state->baseline, "what the others are compared with");
   command.add_option("--seeds", state->seeds, "seeds per policy, from the config's own on");
+  command.add_flag("--no-run-dir",
+                   state->no_run_dir,
+                   "keep no report; without this it is kept in a directory under runs/");
   command.add_option("--margin", state->margin, "largest difference that does not matter: 0.2pp");
   command
       .add_option("--fail-if",

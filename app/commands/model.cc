@@ -49,8 +49,8 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
       rows[from.layer].dtype = name(type.dtype);
     }
   }
-  for (const report::OpRow& op :
-       report::op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
+  for (const report::OpRow& op : report::op_rows(
+           session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
     if (op.phase == "forward") rows[op.layer].flops += op.flops;
   }
   return rows;

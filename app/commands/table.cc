@@ -13,6 +13,7 @@ std::span<const Command* const> command_table() {
                                          &k_tune,
                                          &k_explain,
                                          &k_report,
+                                         &k_runs,
                                          &k_config,
                                          &k_model,
                                          &k_data,

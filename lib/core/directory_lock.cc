@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -25,6 +27,16 @@ std::string own_command() {
   return command;
 }
 
+/// Tries to lock an open file; the error number, or 0.
+int lock(int descriptor, int operation) {
+  while (::flock(descriptor, operation | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+constexpr int k_tries = 5;
+
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory) {
@@ -37,11 +49,11 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
   };
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor_ < 0) fail(fmt::format("cannot be written to: {}", std::strerror(errno)));
-  int failure = 0;
-  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    failure = errno;
-    if (failure != EINTR) break;
-    failure = 0;
+  int failure = lock(descriptor_, LOCK_EX);
+  // directory_in_use() of another process holds the lock for the time of two system calls.
+  for (int tries = 0; failure == EWOULDBLOCK && tries < k_tries; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    failure = lock(descriptor_, LOCK_EX);
   }
   if (failure == EWOULDBLOCK) {
     std::ifstream file(path);
@@ -69,6 +81,17 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
 
 DirectoryLock::~DirectoryLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<bool> directory_in_use(const std::string& directory) {
+  const std::string path = directory + "/" + k_lock_file;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return errno == ENOENT ? std::optional(false) : std::nullopt;
+  // A shared lock, so that two that ask at the same time do not see each other.
+  const int failure = lock(descriptor, LOCK_SH);
+  ::close(descriptor);
+  if (failure == 0) return false;
+  return failure == EWOULDBLOCK ? std::optional(true) : std::nullopt;
 }
 
 }  // namespace halfstep

@@ -1,6 +1,7 @@
 #pragma once
 // A directory that belongs to one process at a time.
 
+#include <optional>
 #include <string>
 
 namespace halfstep {
@@ -21,6 +22,11 @@ class DirectoryLock {
  private:
   int descriptor_ = -1;
 };
+
+/// Whether a process holds the lock of a directory now; nothing where that cannot be told, because
+/// the lock file may not be read or the file system knows no locks. Changes nothing in the
+/// directory.
+std::optional<bool> directory_in_use(const std::string& directory);
 
 /// Name of the lock file in its directory.
 inline constexpr const char* k_lock_file = ".lock";

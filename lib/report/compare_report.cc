@@ -166,7 +166,7 @@ PolicyFacts policy_facts(train::Session& session) {
   PolicyFacts facts;
   facts.precision = precision_block(session);
   for (const OpRow& row :
-       op_rows(session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
+       op_rows(session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
     facts.flops_per_step += row.flops;
     facts.op_flops[row.name] = row.flops;
   }

@@ -65,8 +65,9 @@ KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
 
 class Explainer {
  public:
-  Explainer(train::Session& session, KernelNames launches, bool pretends_gpu)
+  Explainer(train::Session& session, KernelNames launches, Processor processor, bool pretends_gpu)
       : pretends_gpu_(pretends_gpu),
+        processor_(std::move(processor)),
         graph_(passes::prune(session.prepared().graph)),
         backend_(session.backend()),
         decisions_(by_node(session.prepared().rewrite)),
@@ -139,7 +140,7 @@ class Explainer {
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    op.row.kernel = launches_.at(name);
+    op.row.run_by(launches_.at(name), processor_);
     if (into != id) op.fused_into = name;
   }
 
@@ -191,6 +192,7 @@ class Explainer {
   }
 
   bool pretends_gpu_;
+  Processor processor_;
   Graph graph_;
   const backend::Backend& backend_;
   std::map<std::string, const train::RewriteDecision*> decisions_;
@@ -199,12 +201,6 @@ class Explainer {
   std::vector<std::vector<int>> readers_;
   std::vector<ExplainedOp> ops_;
 };
-
-/// "sm_90", "avx512".
-std::string arch_of(const backend::Capabilities& capabilities) {
-  return capabilities.compute_capability > 0 ? fmt::format("sm_{}", capabilities.compute_capability)
-                                             : std::string(name(capabilities.isa));
-}
 
 void add_up(Explanation& e) {
   double half_flops = 0, half_bytes = 0;
@@ -234,11 +230,13 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.rewrite = session.prepared().rewrite;
   e.policy = e.rewrite.target.empty() ? spec.precision.policy : "rewrite to " + e.rewrite.target;
   e.device = gpu.empty() ? session.backend().name : "cuda";
-  e.arch = gpu.empty() ? arch_of(session.backend().capabilities) : gpu;
+  const Processor processor = gpu.empty() ? processor_of(session) : pretended_gpu(session, gpu);
+  e.arch = processor.arch;
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
   e.ops = Explainer(session,
                     gpu.empty() ? kernels_of(plan) : kernels_on(gpu, session.prepared().graph),
+                    processor,
                     !gpu.empty())
               .run();
   add_up(e);

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "report/history_columns.h"
+#include "report/run_files.h"
 #include "report/train_report.h"
 #include "report/validate.h"
 
@@ -96,14 +97,6 @@ Status read_status(const std::string& word, const std::string& path) {
     if (name(status) == word) return status;
   }
   fail(path, fmt::format("the run is not finished: its status is '{}'", word));
-}
-
-/// "rewrite:bfloat16" for rewritten runs, the policy otherwise.
-std::string policy_name(const Json& precision) {
-  const std::string requested = precision.at("requested");
-  const Json& target = precision.at("rewrite").at("target");
-  return requested == "rewrite" && target.is_string() ? "rewrite:" + target.get<std::string>()
-                                                      : requested;
 }
 
 FinishedRun read_run(const Json& report, const std::string& path) {
@@ -200,12 +193,19 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
   for (const std::string& path : paths) {
     std::error_code error;
     const std::string file =
-        fs::is_directory(path, error) ? (fs::path(path) / "report.json").string() : path;
+        fs::is_directory(path, error) ? (fs::path(path) / k_report_file).string() : path;
     if (!fs::exists(file, error)) fail(path, "there is no report here");
     runs.push_back(read_run(read_valid_report(file), fs::absolute(file).string()));
   }
   name_runs(runs);
   return runs;
+}
+
+std::string policy_name(const Json& precision) {
+  const std::string requested = precision.at("requested");
+  const Json& target = precision.at("rewrite").at("target");
+  return requested == "rewrite" && target.is_string() ? "rewrite:" + target.get<std::string>()
+                                                      : requested;
 }
 
 std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs) {

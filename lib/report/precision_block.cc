@@ -49,16 +49,6 @@ double node_flops(const Graph& graph, const Node& node) {
   return 0;
 }
 
-/// Whether an op sums many terms, so that the dtype of its sums matters.
-bool accumulates(const std::string& op) {
-  static constexpr std::array<std::string_view, 8> k_parts{
-      "MatMul", "Conv2d", "Conv2D", "Sum", "Mean", "BatchNorm", "Softmax", "BiasAddGrad"};
-  for (std::string_view part : k_parts) {
-    if (op.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
 /// The first floating dtype of some types, else the first dtype, else "".
 template <class Types>
 std::string main_dtype(const Types& types) {
@@ -111,6 +101,16 @@ Json float16_gemm(const config::PrecisionSpec& spec,
   return {{"requested", exact ? "exact" : "x3"}, {"effective", exact || !packs ? "exact" : "x3"}};
 }
 
+/// The narrowest dtype in which products and convolutions are summed; null without any.
+Json product_sums(const std::vector<OpRow>& rows) {
+  std::optional<DType> narrowest;
+  for (const OpRow& row : rows) {
+    const auto dtype = row.flops > 0 ? dtype_named(row.accumulate_dtype) : std::nullopt;
+    if (dtype && (!narrowest || size_bytes(*dtype) < size_bytes(*narrowest))) narrowest = dtype;
+  }
+  return narrowest ? Json(halfstep::name(*narrowest)) : Json(nullptr);
+}
+
 bool any_half(const std::vector<OpRow>& rows) {
   for (const OpRow& row : rows) {
     if (is_half_name(row.compute_dtype) && row.flops > 0) return true;
@@ -121,6 +121,12 @@ bool any_half(const std::vector<OpRow>& rows) {
 }  // namespace
 
 bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+
+void OpRow::run_by(std::string used, const Processor& processor) {
+  kernel = std::move(used);
+  accumulate_dtype = report::accumulate_dtype(kernel, type, compute_dtype);
+  tensor_core = uses_tensor_cores(kernel, compute_dtype, processor);
+}
 
 OpRow op_row(const Graph& graph, const Node& node) {
   std::vector<graph::TensorType> inputs;
@@ -135,25 +141,27 @@ OpRow op_row(const Graph& graph, const Node& node) {
   const graph::AttrValue* t = node.attrs.find("T");
   const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
   row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
-  if (accumulates(node.op)) row.accumulate_dtype = "float32";
   row.reason = node.origin.reason;
   row.flops = node_flops(graph, node);
   return row;
 }
 
-std::vector<OpRow> op_rows(const plan::Plan& plan) {
+std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan) {
+  const Processor processor = processor_of(session);
   std::vector<OpRow> rows;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
     rows.push_back(op_row(plan.graph(), plan.graph().node(choice.node)));
-    rows.back().kernel = choice.kernel;
+    rows.back().run_by(choice.kernel, processor);
   }
   return rows;
 }
 
 double flops(const plan::Plan& plan) {
   double sum = 0;
-  for (const OpRow& row : op_rows(plan)) sum += row.flops;
+  for (const plan::KernelChoice& choice : plan.kernels()) {
+    if (!choice.kernel.empty()) sum += node_flops(plan.graph(), plan.graph().node(choice.node));
+  }
   return sum;
 }
 
@@ -172,7 +180,7 @@ Json ops_block(const std::vector<OpRow>& rows) {
                    {"reason", utf8(row.reason)},
                    {"kernel", row.kernel},
                    {"flops", number(row.flops)},
-                   {"tensor_core", false}});
+                   {"tensor_core", row.tensor_core ? Json(*row.tensor_core) : Json(nullptr)}});
   }
   return ops;
 }
@@ -191,7 +199,7 @@ Json precision_block(const train::Session& session, const plan::Plan& plan) {
   const config::PrecisionSpec& spec = session.spec().precision;
   const precision::Policy* policy = precision::policy_named(spec.policy);
   const bool rewrite = spec.rewrite == config::Rewrite::automatic;
-  const std::vector<OpRow> rows = op_rows(plan);
+  const std::vector<OpRow> rows = op_rows(session, plan);
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
   Json block{{"requested", rewrite ? "rewrite" : spec.policy},
@@ -202,7 +210,7 @@ Json precision_block(const train::Session& session, const plan::Plan& plan) {
              {"compute_dtype",
               rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
              {"variable_dtype", halfstep::name(policy->variable)},
-             {"accumulate_dtype", "float32"},
+             {"accumulate_dtype", product_sums(rows)},
              {"float32_math", spec.float32_math == config::Float32Math::tf32 ? "tf32" : "ieee"},
              {"grad_dtype", gradient_dtype(spec, *policy, rewrite)},
              {"float16_gemm", float16_gemm(spec, plan, rows)},

@@ -1,8 +1,13 @@
 #pragma once
 // The `precision` block: what was asked for, what happened, and every op's dtypes with the reason.
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "plan/plan.h"
 #include "report/json.h"
+#include "report/kernel_facts.h"
 #include "train/session.h"
 
 namespace halfstep::report {
@@ -15,21 +20,25 @@ struct OpRow {
   std::string phase;
   std::string in_dtype;
   std::string compute_dtype;
-  std::string accumulate_dtype;  ///< "" where nothing is summed
+  std::string accumulate_dtype;  ///< "" where nothing is summed, or it is not known
   std::string out_dtype;
   std::string reason;
   std::string kernel;
+  std::optional<bool> tensor_core;  ///< nothing where it is not known
   double flops = 0;
+
+  /// Notes the kernel that is used for the op on a processor, and what follows from it.
+  void run_by(std::string used, const Processor& processor);
 };
 
 /// "float16", "bfloat16".
 bool is_half_name(std::string_view dtype);
 
-/// What a node of a graph computes in; `kernel` is left empty.
+/// What a node of a graph computes in; no kernel is noted.
 OpRow op_row(const graph::Graph& graph, const graph::Node& node);
 
-/// One row per launch of a plan, in order.
-std::vector<OpRow> op_rows(const plan::Plan& plan);
+/// One row per launch of one of the session's plans, in order.
+std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan);
 
 /// Floating-point operations of one run of the plan's matrix products and convolutions.
 double flops(const plan::Plan& plan);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "report/run_files.h"
 #include "report/validate.h"
 
 namespace halfstep::report {
@@ -110,7 +111,7 @@ std::string without_prefix(std::string text) {
 Json read_report(const std::string& path) {
   std::error_code error;
   const std::string file =
-      fs::is_directory(path, error) ? (fs::path(path) / "report.json").string() : path;
+      fs::is_directory(path, error) ? (fs::path(path) / k_report_file).string() : path;
   const std::string text = read_bounded(file);
   if (text.empty()) fail_report(file, "is empty");
   // The callback is copied by the parser, so the guard lives here.

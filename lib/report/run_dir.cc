@@ -1,6 +1,7 @@
 #include "report/run_dir.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <optional>
@@ -10,6 +11,8 @@
 #include "core/system.h"
 #include "report/export/event_file.h"
 #include "report/export/exporter.h"
+#include "report/run_files.h"
+#include "train/checkpoint.h"
 
 namespace halfstep::report {
 namespace {
@@ -21,6 +24,15 @@ namespace fs = std::filesystem;
 }
 
 }  // namespace
+
+void link_latest(const fs::path& directory) {
+  std::error_code error;
+  const fs::path link = directory.parent_path() / k_latest_link;
+  const fs::path fresh = directory.parent_path() / fmt::format(".{}-{}", k_latest_link, ::getpid());
+  fs::create_symlink(directory.filename(), fresh, error);
+  if (!error) fs::rename(fresh, link, error);
+  if (error) fs::remove(fresh, error);
+}
 
 /// A directory of this process, taken away again when no run began in it.
 struct RunDirectory::Claim {
@@ -61,8 +73,11 @@ RunDirectory::RunDirectory(const std::string& asked, const config::RunSpec& spec
     return;
   }
   default_place_ = true;
-  const std::string base = fmt::format(
-      "runs/{}/{}-{}", spec.name, utc_now_compact(), config::config_hash(spec).substr(0, 8));
+  const std::string base = fmt::format("{}/{}/{}-{}",
+                                       k_runs_folder,
+                                       spec.name,
+                                       utc_now_compact(),
+                                       config::config_hash(spec).substr(0, 8));
   claim_->path = base;
   for (int i = 2; !claim_->make(true); ++i) claim_->path = fmt::format("{}-{}", base, i);
 }
@@ -79,42 +94,40 @@ std::string RunDirectory::file(std::string_view name) const {
 
 bool RunDirectory::occupied() const {
   std::error_code error;
-  return fs::exists(file("report.json"), error) ||
-         fs::exists(file("config.resolved.yaml"), error) || fs::exists(file("checkpoints"), error);
+  return fs::exists(file(k_report_file), error) ||
+         fs::exists(file(k_resolved_config_file), error) ||
+         fs::exists(file(train::k_checkpoints_folder), error);
 }
 
-void RunDirectory::begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment) {
+void RunDirectory::begin(const config::RunSpec& spec,
+                         const RunInfo& run,
+                         const Json& environment,
+                         bool training) {
   claim_->begun = true;
   std::string command;
   for (const std::string& word : run.command) command += (command.empty() ? "" : " ") + word;
-  write_file_atomically(file("config.resolved.yaml"),
+  write_file_atomically(file(k_resolved_config_file),
                         config::print(spec, {.absolute_paths = true}));
   for (std::size_t i = 0; i < run.configs.size(); ++i) {
-    const std::string name = i == 0 ? "config.yaml" : fmt::format("config.{}.yaml", i + 1);
-    write_file_atomically(file(name), run.configs[i]);
+    write_file_atomically(file(config_copy_file(i)), run.configs[i]);
   }
-  write_file_atomically(file("command.txt"), command + "\n");
-  write_file_atomically(file("env.json"), dump(environment));
-  metrics_ = JsonLines(file("metrics.jsonl"));
-  numerics_ = JsonLines(file("numerics.jsonl"));
-  if (!default_place_) return;
-  std::error_code error;
-  const fs::path link = fs::path(path()).parent_path() / "latest";
-  const fs::path fresh = fs::path(path()).parent_path() / fmt::format(".latest-{}", run.id);
-  fs::create_symlink(fs::path(path()).filename(), fresh, error);
-  if (!error) fs::rename(fresh, link, error);
-  if (error) fs::remove(fresh, error);
+  write_file_atomically(file(k_command_file), command + "\n");
+  write_file_atomically(file(k_environment_file), dump(environment));
+  metrics_ = JsonLines(file(k_metrics_file));
+  numerics_ = JsonLines(file(k_numerics_file));
+  if (default_place_ && training) link_latest(path());
 }
 
 void RunDirectory::write_report(const Json& report) {
-  write_file_atomically(file("report.json"), dump(report));
+  write_file_atomically(file(k_report_file), dump(report));
   const Json status{{"status", report.at("status")},
                     {"exit_code", report.at("exit_code")},
                     {"message", report.value("message", "")},
                     {"updated_at", utc_now()}};
-  write_file_atomically(file("status.json"), dump(status));
+  write_file_atomically(file(k_status_file), dump(status));
   if (wanted_.tensorboard && k_tensorboard.accepts(report)) {
-    update_event_file(file("tb/" + std::string(k_tensorboard.file)), event_records(report));
+    update_event_file(file(fmt::format("{}/{}", k_tensorboard_folder, k_tensorboard.file)),
+                      event_records(report));
   }
   if (report.at("status") == "running") return;
   for (const std::string& format : wanted_.formats) {

@@ -5,6 +5,7 @@
 // numerics.jsonl, report.json, status.json, log.txt (what the program said), exports of the report,
 // tb/ and checkpoints/.
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -15,12 +16,22 @@
 
 namespace halfstep::report {
 
+/// Holds all runs, in the working directory.
+inline constexpr std::string_view k_runs_folder = "runs";
+
+/// The link to the newest training run, beside the runs of one name.
+inline constexpr std::string_view k_latest_link = "latest";
+
+/// Sets the link beside a run directory to it. A link that cannot be made is left out: nothing but
+/// `--resume auto` reads it.
+void link_latest(const std::filesystem::path& directory);
+
 /// A run's own directory, which no other process can have at the same time.
 class RunDirectory {
  public:
   /// Makes the directory if need be and locks it. `asked` is the directory itself; "" makes a new
-  /// one, `runs/<name>/<UTC>-<config hash 8>` under the working directory, with a `latest` link
-  /// beside it once a run begins. A directory made here in which no run begins is removed again.
+  /// one, `runs/<name>/<UTC>-<config hash 8>` under the working directory. A directory made here in
+  /// which no run begins is removed again.
   /// Errors: UserError(data) when it cannot be made, or belongs to another process.
   RunDirectory(const std::string& asked, const config::RunSpec& spec);
   RunDirectory(RunDirectory&&) noexcept;
@@ -32,9 +43,13 @@ class RunDirectory {
   /// Whether a run stands there already.
   bool occupied() const;
 
-  /// Writes what is known at the start.
+  /// Writes what is known at the start. A training run in a directory of the default name becomes
+  /// the `latest`; comparisons and benchmarks, from which nothing resumes, do not.
   /// Errors: UserError(data) when it cannot be written.
-  void begin(const config::RunSpec& spec, const RunInfo& run, const Json& environment);
+  void begin(const config::RunSpec& spec,
+             const RunInfo& run,
+             const Json& environment,
+             bool training);
 
   /// Appends one line to metrics.jsonl.
   void metric(const Json& line) { metrics_.append(line); }

@@ -64,7 +64,7 @@ Json run() {
        {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
        {"restart_count", s::integer("times the run was resumed")},
        {"segments", s::array(segment(), "parts of the run, from resume to resume"), false},
-       {"rank_count", s::integer("processes that trained together", 1)},
+       {"rank_count", s::constant(1, "processes that trained together: a run is one process")},
        {"slurm",
         s::nullable(s::open_object({{"job_id", s::text("of the job")}},
                                    s::text("what Slurm says of the job"),
@@ -301,6 +301,9 @@ constexpr std::array k_kinds{
     Kind{"explain_diff", "ops that two policies treat differently", s::explain_diff, nullptr},
     Kind{"graph_rewrite", "the rewrite of a written graph", s::graph_rewrite, check_graph_rewrite},
     Kind{"diff", "in what two training runs differ", s::diff, nullptr},
+    Kind{"runs", "the runs in a folder", s::runs, nullptr},
+    Kind{"best_run", "the best run in a folder", s::best_run, nullptr},
+    Kind{"prune", "a removal of runs", s::prune, nullptr},
     Kind{"doctor", "what a machine can do", doctor_schema, nullptr},
     Kind{"verify_resume", "a resumed run against a whole one", verify_resume_schema, nullptr}};
 

@@ -14,8 +14,8 @@ Json versions() {
   return object({{"onednn", text("of the library in use")},
                  {"cuda", version("null without a CUDA backend")},
                  {"cudnn", version("null without a CUDA backend")},
-                 {"nccl", version("null without a CUDA backend")},
-                 {"mpi", version("null without MPI")}},
+                 {"nccl", version("null: halfstep does not use NCCL")},
+                 {"mpi", version("null: halfstep does not use MPI")}},
                 "versions of the libraries in use");
 }
 
@@ -26,12 +26,16 @@ Json op() {
                  {"phase", text("input, forward, loss, backward, unscale, update, ...")},
                  {"in_dtype", dtype("of the first floating input; empty without inputs")},
                  {"compute_dtype", dtype("the op computes in")},
-                 {"accumulate_dtype", nullable(dtype("of sums; null where nothing is summed"))},
+                 {"accumulate_dtype",
+                  nullable(dtype("narrowest of partial sums; null where nothing is summed, or it "
+                                 "is not known"))},
                  {"out_dtype", dtype("of the first floating output; empty without outputs")},
                  {"reason", text("why it computes in this dtype")},
                  {"kernel", text("implementation that ran")},
                  {"flops", number("of matrix products and convolutions, 2 per product"), false},
-                 {"tensor_core", boolean("whether matrix units of a GPU did the work")}},
+                 {"tensor_core",
+                  nullable(boolean("whether tensor cores of a GPU did the work; null where a "
+                                   "library decided and it is not known"))}},
                 "one launch of a step");
 }
 
@@ -116,7 +120,8 @@ Json precision_with(Member ops) {
                  {"effective", text("what really happened")},
                  {"compute_dtype", dtype("layers compute in")},
                  {"variable_dtype", dtype("weights are stored in")},
-                 {"accumulate_dtype", dtype("of sums")},
+                 {"accumulate_dtype",
+                  nullable(dtype("narrowest of partial sums in products; null without any"))},
                  {"float32_math",
                   text("ieee: float32 products are not shortened; tf32: they may be, to 10 bits")},
                  {"grad_dtype",
@@ -229,15 +234,16 @@ Json step_time() {
 }
 
 Json throughput() {
-  return object({{"unit", constant("img/s", "of the rates")},
-                 {"total_ips", measure("samples per second, data wait included")},
-                 {"compute_ips", measure("samples per second without data wait")},
-                 {"flops_per_step", number("of matrix products and convolutions, 2 per product")},
-                 {"achieved_tflops", measure("10^12 operations per second")},
-                 {"mfu", measure("achieved over peak; null without a measured peak")},
-                 {"peak_tflops", measure("10^12 operations per second")},
-                 {"peak_source", nullable(text("how the peak was found"))}},
-                "rates at the median step time");
+  return object(
+      {{"unit", constant("img/s", "of the rates")},
+       {"total_ips", measure("samples per second, data wait included")},
+       {"compute_ips", measure("samples per second without data wait")},
+       {"flops_per_step", number("of matrix products and convolutions, 2 per product")},
+       {"achieved_tflops", measure("10^12 operations per second")},
+       {"mfu", measure("achieved over peak; null where no peak was measured")},
+       {"peak_tflops", measure("10^12 operations per second; null where no peak was measured")},
+       {"peak_source", nullable(text("how the peak was found; null where none was"))}},
+      "rates at the median step time");
 }
 
 Json memory() {

@@ -17,5 +17,9 @@ Json explain_diff();
 Json graph_rewrite();
 /// `report diff`.
 Json diff();
+/// `runs list`, `runs best` and `runs prune`.
+Json runs();
+Json best_run();
+Json prune();
 
 }  // namespace halfstep::report::schema

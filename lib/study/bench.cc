@@ -105,10 +105,15 @@ class Bench {
     turns.slice_seconds = options_.slice_seconds;
     turns.stop = [this] { return asked_to_leave(); };
     turns.enough = [&](const Lane& lane) { return lane.listener->counted() >= wanted; };
-    turns.after_round = [&] {
-      std::int64_t least = wanted;
-      for (const Lane& lane : lanes) least = std::min(least, lane.listener->counted());
-      observer_.on_progress({index + 1, options_.repeats, least, wanted});
+    turns.before_turn = [&](std::size_t turn) {
+      StudyProgress progress{index + 1, options_.repeats, wanted, wanted};
+      progress.policy = options_.variants[turn].name;
+      for (const Lane& lane : lanes) {
+        progress.step = std::min(progress.step, lane.listener->counted());
+        progress.done += lane.listener->counted() + index * wanted;
+        progress.total += options_.repeats * wanted;
+      }
+      observer_.on_progress(progress);
     };
     if (!take_turns(lanes, turns)) return false;
 

@@ -103,7 +103,7 @@ class Study {
     TurnOptions turns;
     turns.slice_seconds = options_.slice_seconds;
     turns.stop = [this] { return asked_to_leave(); };
-    turns.after_round = [&] { tell(index, entrants); };
+    turns.before_turn = [&](std::size_t lane) { tell(index, entrants, entrants[lane]->name); };
     if (!take_turns(lanes, turns)) return false;
 
     std::vector<RunRecord> finished;
@@ -129,12 +129,19 @@ class Study {
     return left_as_ != Status::completed;
   }
 
-  void tell(std::int64_t index, const std::vector<std::unique_ptr<Entrant>>& entrants) {
-    StudyProgress progress{index + 1, options_.seeds, 0, 0};
+  void tell(std::int64_t index,
+            const std::vector<std::unique_ptr<Entrant>>& entrants,
+            const std::string& policy) {
+    StudyProgress progress{index + 1, options_.seeds};
+    progress.policy = policy;
+    progress.step = entrants.front()->trainer.total_steps();
     for (const std::unique_ptr<Entrant>& entrant : entrants) {
-      const auto step = std::ssize(entrant->listener.losses());
-      progress.step = progress.step == 0 ? step : std::min<std::int64_t>(progress.step, step);
-      progress.steps = entrant->trainer.total_steps();
+      const std::int64_t step = std::ssize(entrant->listener.losses());
+      const std::int64_t steps = entrant->trainer.total_steps();
+      progress.step = std::min(progress.step, step);
+      progress.steps = steps;
+      progress.done += step + index * steps;
+      progress.total += options_.seeds * steps;
     }
     observer_.on_progress(progress);
   }

@@ -34,6 +34,9 @@ struct StudyProgress {
   std::int64_t rounds = 0;
   std::int64_t step = 0;  ///< of the slowest run
   std::int64_t steps = 0;
+  std::string policy = {};  ///< whose turn it is
+  std::int64_t done = 0;    ///< steps of all policies in all rounds
+  std::int64_t total = 0;
 };
 
 /// What a study tells while it goes on.

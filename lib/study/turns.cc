@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -39,21 +40,23 @@ void TurnListener::on_step(const train::StepInfo& info) {
 }
 
 bool take_turns(std::span<const Lane> lanes, const TurnOptions& options) {
-  std::vector<Lane> order(lanes.begin(), lanes.end());
+  std::vector<std::size_t> order(lanes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   const auto ready = [&](const Lane& lane) {
     return !lane.trainer->done() && !(options.enough && options.enough(lane));
   };
   std::int64_t steps = 1;
   for (std::int64_t round = 0; std::any_of(lanes.begin(), lanes.end(), ready); ++round) {
     if (round % 2 == 0) steps = slice_steps(lanes, options.slice_seconds);
-    for (const Lane& lane : order) {
+    for (const std::size_t index : order) {
+      const Lane& lane = lanes[index];
       if (options.stop && options.stop()) return false;
       if (!ready(lane)) continue;
+      if (options.before_turn) options.before_turn(index);
       lane.listener->set_block(round / 2);
       lane.trainer->advance(steps);
     }
     std::reverse(order.begin(), order.end());
-    if (options.after_round) options.after_round();
   }
   return true;
 }

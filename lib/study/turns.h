@@ -47,8 +47,8 @@ struct TurnOptions {
   std::function<bool()> stop;
   /// Whether a lane has had enough; asked before each of its turns. Unset: when its run is done.
   std::function<bool(const Lane&)> enough;
-  /// Called after each round of turns.
-  std::function<void()> after_round;
+  /// Called before each turn with the lane's index.
+  std::function<void(std::size_t)> before_turn;
 };
 
 /// Lets the lanes advance forth and back (A B C, C B A, ...) until all are done; forth and back

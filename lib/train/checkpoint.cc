@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -26,6 +27,8 @@ constexpr std::string_view k_progress = "state.json";
 constexpr std::string_view k_done = "DONE";
 constexpr std::string_view k_temporary = ".tmp-";
 constexpr std::string_view k_step = "step-";
+/// Bytes of a DONE that is read; one has four lines of about 60.
+constexpr std::size_t k_most_done_bytes = 4096;
 
 bool in_model(Role role) { return role == Role::weight || role == Role::statistic; }
 bool in_optimizer(Role role) { return !in_model(role) && role != Role::derived; }
@@ -83,6 +86,17 @@ void publish(const std::string& temporary, const std::string& final_path) {
   fs::rename(temporary, final_path);
 }
 
+/// A whole file of at most `most` bytes; a larger one is not begun with.
+std::string read_limited(const std::string& path, std::size_t most) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) fail(path, "cannot be read: " + error.message());
+  if (bytes > most) {
+    fail(path, fmt::format("has {} bytes, and may have at most {}", bytes, most));
+  }
+  return read_file(path);
+}
+
 /// What DONE says of the files of a checkpoint.
 std::string checksums(const std::string& checkpoint) {
   std::string lines;
@@ -96,7 +110,14 @@ std::string checksums(const std::string& checkpoint) {
 /// The first file that is not as it was written, and in what way; "" for a whole checkpoint. Those
 /// of old, whose DONE is empty, cannot be checked.
 std::string damage(const std::string& checkpoint) {
-  std::istringstream lines(read_file(join(checkpoint, k_done)));
+  const std::string done = join(checkpoint, k_done);
+  std::error_code error;
+  if (fs::file_size(done, error) > k_most_done_bytes) {
+    return fmt::format("{} is not one ({})",
+                       k_done,
+                       error ? error.message() : fmt::format("above {} bytes", k_most_done_bytes));
+  }
+  std::istringstream lines(read_file(done));
   for (std::string hash, name; lines >> hash >> name;) {
     const std::string path = join(checkpoint, name);
     if (!fs::exists(path)) return name + " is missing";
@@ -164,7 +185,7 @@ std::string save_checkpoint(const std::string& run_dir,
                             const Progress& progress,
                             const std::vector<Tensor>& best,
                             std::string_view name) {
-  const std::string root = join(run_dir, "checkpoints");
+  const std::string root = join(run_dir, k_checkpoints_folder);
   const std::string folder =
       name.empty() ? fmt::format("{}{:06}", k_step, progress.counters.ordinal) : std::string(name);
   const std::string final_path = join(root, folder);
@@ -203,7 +224,7 @@ std::vector<std::string> list_checkpoints(const std::string& run_dir) {
   std::vector<std::string> found;
   std::error_code error;
   for (const fs::directory_entry& entry :
-       fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
+       fs::directory_iterator(join(run_dir, k_checkpoints_folder), error)) {
     const std::string folder = entry.path().filename().string();
     if (is_step_folder(folder) && fs::exists(entry.path() / k_done)) {
       found.push_back(entry.path().string());
@@ -214,6 +235,17 @@ std::vector<std::string> list_checkpoints(const std::string& run_dir) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
   return found;
+}
+
+bool is_checkpoint_folder(std::string_view folder) {
+  return is_step_folder(folder) || is_temporary(folder) || folder == k_best_checkpoint ||
+         folder == k_last_checkpoint;
+}
+
+bool is_checkpoint_file(std::string_view folder, std::string_view file) {
+  constexpr std::array k_files{k_model, k_optimizer, k_best, k_progress, k_done};
+  return is_checkpoint_folder(folder) &&
+         std::find(k_files.begin(), k_files.end(), file) != k_files.end();
 }
 
 void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
@@ -227,7 +259,7 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
     fs::remove_all(have[i], error);
   }
   for (const fs::directory_entry& entry :
-       fs::directory_iterator(join(run_dir, "checkpoints"), error)) {
+       fs::directory_iterator(join(run_dir, k_checkpoints_folder), error)) {
     const fs::path path = entry.path();
     const std::string folder = path.filename().string();
     const bool broken = is_step_folder(folder) && !fs::exists(path / k_done);
@@ -270,7 +302,8 @@ Loaded load_checkpoint(const std::string& path, plan::State& state) {
   refuse_damaged(*checkpoint);
   const std::string progress_path = join(*checkpoint, k_progress);
   Loaded loaded;
-  loaded.progress = progress_from_json(read_file(progress_path), progress_path);
+  loaded.progress =
+      progress_from_json(read_limited(progress_path, k_most_state_bytes), progress_path);
   if (const std::string best = join(*checkpoint, k_best); fs::exists(best)) {
     load(best, state, in_model);
     loaded.best = state.weights();

@@ -19,6 +19,11 @@ namespace halfstep::train {
 /// to those of its best epoch.
 inline constexpr std::string_view k_best_checkpoint = "best";
 inline constexpr std::string_view k_last_checkpoint = "last";
+/// Holds the checkpoints of a run, in its directory.
+inline constexpr std::string_view k_checkpoints_folder = "checkpoints";
+/// Bytes of a state.json that is read; as many as of a report, which holds the same skipped steps
+/// and changes of the loss scale at about the same size.
+inline constexpr std::size_t k_most_state_bytes = std::size_t{256} << 20;
 
 /// Writes a checkpoint under a temporary name, flushes and renames it; returns its path.
 /// `best` holds State::weights() of the best epoch, or nothing. `name` is the folder's name; by
@@ -32,6 +37,11 @@ std::string save_checkpoint(const std::string& run_dir,
 
 /// Complete checkpoints of a run, oldest first ("best" left out).
 std::vector<std::string> list_checkpoints(const std::string& run_dir);
+
+/// Whether a folder beside the checkpoints has a name that save_checkpoint gives, a temporary one
+/// among them, and whether it writes a file of this name there. Everything else is the user's.
+bool is_checkpoint_folder(std::string_view folder);
+bool is_checkpoint_file(std::string_view folder, std::string_view file);
 
 /// Removes all but the newest `keep` and what broken-off writes have left. Folders and files of
 /// other names stay: they are the user's.
@@ -51,6 +61,7 @@ struct Loaded {
 
 /// Reads everything, so that training goes on as if it had never stopped. A loss scale that the
 /// checkpoint lacks starts anew, so checkpoints load across policies.
+/// Errors: as load_weights; also UserError(data) for a state.json above k_most_state_bytes.
 Loaded load_checkpoint(const std::string& path, plan::State& state);
 
 /// The "last" checkpoint beside `checkpoint`, or nothing.

@@ -14,6 +14,7 @@ struct StepInfo {
   std::int64_t epochs = 0;
   std::int64_t step_in_epoch = 0;  ///< from 1
   std::int64_t steps_per_epoch = 0;
+  std::int64_t total_steps = 0;  ///< batches after which training ends, unless something is earlier
   Counters counters;
   double loss = 0;  ///< of this batch
   Metrics running;  ///< means over the epoch so far

@@ -200,6 +200,7 @@ bool Trainer::account(const data::Batch& batch,
   info.epochs = spec.training.epochs;
   info.step_in_epoch = batch.index + 1;
   info.steps_per_epoch = steps_per_epoch_;
+  info.total_steps = last_ordinal_;
   info.counters = counters;
   const EpochSums& sums = progress_.sums;
   if (sums.loss_samples > 0) {

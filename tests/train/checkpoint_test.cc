@@ -130,6 +130,61 @@ TEST_CASE("checkpoint: variables, best weights and progress come back bit for bi
   CHECK(other.state().full_hash() == trained.run.state().full_hash());
 }
 
+TEST_CASE("checkpoint: a state above the limit is refused with file and limit, before it is read") {
+  const Trained trained;
+  const TemporaryDirectory directory;
+  const std::string path = save_checkpoint(
+      directory.path().string(), trained.run.state(), trained.progress, trained.best);
+  // Without checksums, as checkpoints of old are; the file is a hole and takes no disk.
+  fs::resize_file(fs::path(path) / "DONE", 0);
+  const std::string state = (fs::path(path) / "state.json").string();
+  fs::resize_file(state, k_most_state_bytes + 1);
+  Run other(Trained::tiny().spec());
+  try {
+    load_checkpoint(path, other.state());
+    FAIL("it was read");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::data);
+    CHECK(error.what() == state + ": error: has 268435457 bytes, and may have at most 268435456");
+  }
+}
+
+TEST_CASE("checkpoint: a DONE that cannot be one is damage, and an older checkpoint is taken") {
+  Trained trained;
+  const TemporaryDirectory directory;
+  const std::string run = directory.path().string();
+  const std::string first =
+      save_checkpoint(run, trained.run.state(), trained.progress, trained.best);
+  trained.progress.counters = {.attempted = 9, .applied = 9, .ordinal = 9};
+  const std::string second =
+      save_checkpoint(run, trained.run.state(), trained.progress, trained.best);
+  CHECK(find_checkpoint(run) == second);
+  fs::resize_file(fs::path(second) / "DONE", std::size_t{1} << 30);
+  CHECK(find_checkpoint(run) == first);
+}
+
+TEST_CASE("checkpoint: the names it writes are known, and no others") {
+  for (const char* folder : {"step-000008", "best", "last", ".tmp-step-000008", ".tmp-best"}) {
+    CAPTURE(folder);
+    CHECK(is_checkpoint_folder(folder));
+    CHECK(is_checkpoint_file(folder, "model.safetensors"));
+    CHECK_FALSE(is_checkpoint_file(folder, "model.onnx"));
+  }
+  for (const char* folder : {"", "step-", "step-8a", "mine", ".tmp-mine", "best2"}) {
+    CAPTURE(folder);
+    CHECK_FALSE(is_checkpoint_folder(folder));
+    CHECK_FALSE(is_checkpoint_file(folder, "model.safetensors"));
+  }
+  const Trained trained;
+  const TemporaryDirectory directory;
+  const std::string path = save_checkpoint(
+      directory.path().string(), trained.run.state(), trained.progress, trained.best);
+  for (const auto& [file, text] : contents(path)) {
+    CAPTURE(file);
+    CHECK(is_checkpoint_file("step-000008", file));
+  }
+}
+
 TEST_CASE("checkpoint: without best weights there is no file of them") {
   const Trained trained;
   const TemporaryDirectory directory;

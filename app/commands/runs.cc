@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "command.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/printable.h"
+#include "core/system.h"
+#include "report/diff.h"
+#include "report/prune_runs.h"
+#include "report/run_config.h"
+#include "report/run_dir.h"
+#include "report/run_files.h"
+#include "report/run_list.h"
+#include "report/show.h"
+#include "report/validate.h"
+
+namespace halfstep::app {
+namespace {
+
+struct RunsFlags {
+  std::string folder{report::k_runs_folder};
+  std::vector<std::string> states, policies;
+  std::string sort = "date", metric, run, a, b;
+  std::optional<std::int64_t> keep;
+  std::optional<double> older_than;
+  bool yes = false;
+  bool json = false;
+};
+
+std::vector<report::RunState> run_states(const RunsFlags& state) {
+  std::vector<report::RunState> states;
+  for (const std::string& word : state.states) {
+    states.push_back(report::run_state_named(word, "--state"));
+  }
+  return states;
+}
+
+/// The runs of the folder; tells of folders in it that are none.
+report::RunIndex find_runs(const RunsFlags& state) {
+  report::RunIndex index = report::find_runs(state.folder);
+  for (const std::string& folder : index.foreign) {
+    log_info("{}: holds no run, skipped", printable(folder));
+  }
+  return index;
+}
+
+/// Those that --state and --policy leave.
+std::vector<report::RunEntry> chosen_runs(const RunsFlags& state, const report::RunIndex& index) {
+  const report::RunFilter filter{run_states(state), state.policies};
+  report::check(filter, index);
+  return report::chosen_runs(index, filter);
+}
+
+int list(const RunsFlags& state) {
+  const report::RunIndex index = find_runs(state);
+  std::vector<report::RunEntry> runs = chosen_runs(state, index);
+  report::sort_runs(runs, state.sort);
+  if (state.json) {
+    fmt::print("{}", report::dump(report::runs_report(index, runs)));
+  } else if (runs.empty()) {
+    fmt::print("no runs in {}\n", printable(index.folder));
+  } else {
+    fmt::print("{}", report::runs_table(runs));
+  }
+  return 0;
+}
+
+int best(RunsFlags state) {
+  const report::RunIndex index = find_runs(state);
+  if (state.states.empty()) state.states = {std::string(name(report::RunState::completed))};
+  std::vector<report::RunEntry> runs = chosen_runs(state, index);
+  // A comparison has no weights that could be used.
+  std::erase_if(runs, [](const report::RunEntry& run) { return run.kind != "train"; });
+  if (runs.empty()) {
+    throw UserError(ErrorKind::data,
+                    {state.folder, 0, 0, ""},
+                    "holds no training run of the states and policies meant",
+                    "without --state only completed runs are");
+  }
+  const report::BestRun found = report::best_run(runs, state.metric);
+  if (state.json) {
+    fmt::print("{}", report::dump(report::best_run_report(index, found)));
+    return 0;
+  }
+  fmt::print("{}\n{}: the {} {} of {} run{}\n",
+             report::runs_table({found.run}),
+             printable(found.run.path),
+             found.smaller_is_better ? "smallest" : "largest",
+             found.metric,
+             found.compared,
+             found.compared == 1 ? "" : "s");
+  return 0;
+}
+
+int show(const RunsFlags& state) {
+  const report::RunIndex index = report::find_runs(state.folder);
+  const report::RunEntry& run = report::resolve_run(index, state.run);
+  // A run in its first epoch has no report; what its other files say is what there is.
+  if (run.status.empty()) {
+    fmt::print(
+        "{}",
+        state.json ? report::dump(report::runs_report(index, {run})) : report::runs_table({run}));
+    return 0;
+  }
+  const report::Json document = report::read_valid_report(run.path);
+  fmt::print("{}", state.json ? report::dump(document) : report::show(document));
+  return 0;
+}
+
+/// The report of a training run. Errors: UserError(data) for another.
+report::Json training_report(const report::RunEntry& run) {
+  if (run.kind != "train" || run.status.empty()) {
+    throw UserError(ErrorKind::data,
+                    {run.path, 0, 0, ""},
+                    run.kind == "train" ? "has no report yet" : "is no training run");
+  }
+  return report::read_valid_report(run.path);
+}
+
+int diff(const RunsFlags& state) {
+  const report::RunIndex index = report::find_runs(state.folder);
+  const report::RunEntry& a = report::resolve_run(index, state.a);
+  const report::RunEntry& b = report::resolve_run(index, state.b);
+  report::Json found = report::diff(training_report(a), training_report(b));
+  found["config"] = report::setting_rows(a.path, b.path);
+  if (state.json) {
+    fmt::print("{}", report::dump(found));
+  } else {
+    fmt::print("{}\n{}", report::show_diff(found, a.name, b.name), report::side_by_side(a, b));
+  }
+  return 0;
+}
+
+int prune(const RunsFlags& state) {
+  const report::PruneRules rules{state.keep, state.older_than, run_states(state)};
+  if (!rules.any()) {
+    throw UserError(ErrorKind::config,
+                    {"prune", 0, 0, ""},
+                    "needs a rule that says which runs go: --keep, --older-than or --state");
+  }
+  const report::RunIndex index = find_runs(state);
+  report::PrunePlan plan = report::plan_prune(index, rules, utc_now());
+  if (state.yes) report::prune(plan);
+  fmt::print("{}",
+             state.json ? report::dump(report::prune_report(plan, state.yes))
+                        : report::prune_text(plan, state.yes));
+  return 0;
+}
+
+/// Flags that all commands on a folder of runs have.
+CLI::App* add(CLI::App& command, RunsFlags& state, const char* name, const char* doc) {
+  CLI::App* sub = command.add_subcommand(name, doc);
+  sub->add_option("--dir", state.folder, "the folder that holds the runs; default: runs");
+  sub->add_flag("--json", state.json, "print JSON");
+  return sub;
+}
+
+void add_states(CLI::App* command, RunsFlags& state, const char* doc) {
+  command->add_option("--state", state.states, doc)->allow_extra_args(false);
+}
+
+std::function<int()> declare_runs(CLI::App& command) {
+  const auto state = std::make_shared<RunsFlags>();
+  command.require_subcommand(1);
+  constexpr const char* k_states = "running, completed, failed, interrupted or damaged";
+  CLI::App* list_command =
+      add(command, *state, "list", "a line per run: state, policy, metric, step time, date");
+  list_command->add_option(
+      "--sort",
+      state->sort,
+      fmt::format("{}: the newest and the best come first", fmt::join(report::sort_keys(), ", ")));
+  CLI::App* best_command = add(command, *state, "best", "the best training run by a metric");
+  best_command->add_option("--metric",
+                           state->metric,
+                           "val_accuracy, test_loss, ...; default: the newest run's main metric");
+  for (CLI::App* chooser : {list_command, best_command}) {
+    add_states(chooser, *state, k_states);
+    chooser->add_option("--policy", state->policies, "runs of this precision policy")
+        ->allow_extra_args(false);
+  }
+  CLI::App* show_command = add(command, *state, "show", "what a run came to, as text");
+  show_command
+      ->add_option("RUN", state->run, "name in the folder, its last part, or a folder's newest")
+      ->required();
+  CLI::App* diff_command =
+      add(command, *state, "diff", "settings and results of two training runs");
+  diff_command->add_option("A", state->a, "a run, as for show")->required();
+  diff_command->add_option("B", state->b, "a run, as for show")->required();
+  CLI::App* prune_command =
+      add(command,
+          *state,
+          "prune",
+          "remove the runs that all rules given select; shows them by default");
+  prune_command->add_option("--keep", state->keep, "rule: all but the N newest runs of each name")
+      ->check(CLI::NonNegativeNumber);
+  prune_command
+      ->add_option("--older-than", state->older_than, "rule: runs that ended so many days ago")
+      ->check(CLI::NonNegativeNumber);
+  add_states(prune_command, *state, "rule: runs in this state");
+  prune_command->add_flag("--yes", state->yes, "remove them");
+  return [=] {
+    if (list_command->parsed()) return list(*state);
+    if (best_command->parsed()) return best(*state);
+    if (show_command->parsed()) return show(*state);
+    if (diff_command->parsed()) return diff(*state);
+    return prune(*state);
+  };
+}
+
+}  // namespace
+
+const Command k_runs{"runs", "list, compare and remove the runs in a folder", declare_runs};
+
+}  // namespace halfstep::app

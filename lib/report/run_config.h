@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "config/run_spec.h"
+#include "report/json.h"
+
+namespace halfstep::report {
+
+/// The config of a run, from the resolved config in its directory.
+/// Errors: UserError(data) when it cannot be read or is not valid.
+config::RunSpec read_run_spec(const std::string& directory);
+
+/// Every setting in which the configs of two runs differ, layer by layer, as the `config` rows of
+/// a report of kind `diff`: [{path, a, b}] with a and b as YAML. Errors: as read_run_spec.
+Json setting_rows(const std::string& directory_a, const std::string& directory_b);
+
+}  // namespace halfstep::report

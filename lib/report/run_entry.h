@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "report/run_index.h"
+
+namespace halfstep::report {
+
+/// Whether a folder looks like the directory of a run, be it whole or damaged.
+bool looks_like_run(const std::filesystem::path& directory);
+
+/// What the files of a run directory say; a file that cannot be read makes the run `damaged`.
+RunEntry read_run_entry(const std::filesystem::path& directory, std::string name);
+
+}  // namespace halfstep::report

@@ -1,0 +1,174 @@
+#include "report/run_index.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <tuple>
+
+#include "core/choices.h"
+#include "core/error.h"
+#include "report/run_entry.h"
+
+namespace halfstep::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Named {
+  RunState state;
+  std::string_view name;
+};
+
+constexpr std::array k_states{Named{RunState::running, "running"},
+                              Named{RunState::completed, "completed"},
+                              Named{RunState::failed, "failed"},
+                              Named{RunState::interrupted, "interrupted"},
+                              Named{RunState::damaged, "damaged"}};
+
+/// Folders between the one that is searched and a run: runs/<group>/<name>/<run>.
+constexpr int k_most_levels = 3;
+
+[[noreturn]] void fail(ErrorKind kind,
+                       const std::string& file,
+                       std::string message,
+                       std::string hint = {}) {
+  throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
+}
+
+/// What a folder holds besides hidden files and links.
+struct Listing {
+  std::vector<fs::path> folders;  ///< sorted
+  std::vector<std::string> leftovers;
+  bool empty = true;
+};
+
+/// Of a folder that cannot be read nothing.
+Listing list(const fs::path& directory) {
+  Listing listing;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const fs::file_type type = entry.symlink_status(error).type();
+    const std::string name = entry.path().filename().string();
+    if (type == fs::file_type::directory && name.starts_with(k_removed_prefix)) {
+      listing.leftovers.push_back(entry.path().string());
+    }
+    if (name.starts_with(".") || type == fs::file_type::symlink) continue;
+    listing.empty = false;
+    if (type == fs::file_type::directory) listing.folders.push_back(entry.path());
+  }
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+enum class Content { nothing, foreign, runs };
+
+/// Adds the runs in a folder that is none itself, and the outermost foreign folders beside them. A
+/// run that has claimed its directory and not begun yet is nothing.
+Content search(const fs::path& directory, int levels, RunIndex& index) {
+  const Listing listing = list(directory);
+  index.leftovers.insert(index.leftovers.end(), listing.leftovers.begin(), listing.leftovers.end());
+  Content content = !listing.leftovers.empty() ? Content::runs
+                    : listing.empty            ? Content::nothing
+                                               : Content::foreign;
+  std::vector<std::string> foreign;
+  for (const fs::path& folder : listing.folders) {
+    Content inside = Content::foreign;
+    if (looks_like_run(folder)) {
+      index.runs.push_back(
+          read_run_entry(folder, folder.lexically_relative(index.folder).string()));
+      inside = Content::runs;
+    } else if (levels > 1) {
+      inside = search(folder, levels - 1, index);
+    }
+    if (inside == Content::runs) content = Content::runs;
+    if (inside == Content::foreign) foreign.push_back(folder.string());
+  }
+  if (content == Content::runs || levels == k_most_levels) {
+    index.foreign.insert(index.foreign.end(), foreign.begin(), foreign.end());
+  }
+  return content;
+}
+
+bool newer(const RunEntry* a, const RunEntry* b) {
+  return std::tie(a->started_at, a->name) > std::tie(b->started_at, b->name);
+}
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  for (const Named& row : k_states) {
+    if (row.state == state) return row.name;
+  }
+  return "";
+}
+
+RunState run_state_named(std::string_view word, const std::string& flag) {
+  std::vector<std::string> known;
+  for (const Named& row : k_states) {
+    if (row.name == word) return row.state;
+    known.emplace_back(row.name);
+  }
+  fail(ErrorKind::config, flag, fmt::format("unknown state '{}'", word), choices(word, known));
+}
+
+std::optional<double> RunEntry::value() const {
+  const auto it = metrics.find(metric);
+  return it == metrics.end() ? std::nullopt : std::optional(it->second);
+}
+
+RunIndex find_runs(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    fail(ErrorKind::data,
+         folder,
+         fs::exists(folder, error) ? "is no folder" : "there is no such folder",
+         "--dir names the folder that holds the runs");
+  }
+  const fs::path root =
+      fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
+  if (looks_like_run(root)) {
+    fail(ErrorKind::data, folder, "is a run itself", "--dir names the folder that holds the runs");
+  }
+  RunIndex index;
+  index.folder = root.string();
+  search(root, k_most_levels, index);
+  return index;
+}
+
+const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
+  std::string path = fs::path(word).lexically_normal().string();
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code error;
+  std::vector<const RunEntry*> inside, same;
+  std::vector<std::string> names;
+  for (const RunEntry& run : index.runs) {
+    if (run.name == path || fs::equivalent(run.path, path, error)) return run;
+    if (fs::path(run.name).filename() == path) same.push_back(&run);
+    if (run.name.starts_with(path + "/") || path == ".") inside.push_back(&run);
+    names.push_back(run.name);
+    names.push_back(fs::path(run.name).filename().string());
+    names.push_back(fs::path(run.name).parent_path().string());
+  }
+  if (same.size() == 1) return *same.front();
+  if (same.size() > 1) {
+    std::vector<std::string> these;
+    for (const RunEntry* run : same) these.push_back(run->name);
+    fail(ErrorKind::config,
+         "RUN",
+         fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
+  }
+  if (!inside.empty()) return **std::min_element(inside.begin(), inside.end(), newer);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::erase(names, "");
+  const std::string hint = did_you_mean(word, names);
+  fail(ErrorKind::config,
+       "RUN",
+       fmt::format("{} holds no run '{}'", index.folder, word),
+       hint.empty() ? "'halfstep runs list' lists them" : hint);
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,261 @@
+#include "report/run_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "config/training_spec.h"
+#include "core/choices.h"
+#include "core/error.h"
+#include "core/printable.h"
+#include "report/columns.h"
+
+namespace halfstep::report {
+namespace {
+
+[[noreturn]] void fail(ErrorKind kind,
+                       const std::string& file,
+                       std::string message,
+                       std::string hint = {}) {
+  throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
+}
+
+std::string policies(const RunEntry& run) {
+  return run.policies.empty() ? "-" : fmt::format("{}", fmt::join(run.policies, ","));
+}
+
+/// Smaller comes first; nothing comes last.
+using Rank = std::optional<double>;
+
+Rank by_metric(const RunEntry& run) {
+  const std::optional<double> value = run.value();
+  if (!value) return std::nullopt;
+  return config::smaller_is_better(run.metric) ? *value : -*value;
+}
+
+Rank by_step_time(const RunEntry& run) { return run.step_time; }
+
+Rank by_epochs(const RunEntry& run) {
+  return run.epochs ? Rank(-static_cast<double>(*run.epochs)) : std::nullopt;
+}
+
+std::string kind_of(const RunEntry& run) { return run.kind; }
+std::string state_of(const RunEntry& run) { return std::string(name(run.state)); }
+std::string no_word(const RunEntry&) { return ""; }
+std::string name_of(const RunEntry& run) { return run.name; }
+std::string date_of(const RunEntry& run) { return run.started_at; }
+Rank no_rank(const RunEntry&) { return 0.0; }
+
+struct SortKey {
+  std::string_view name;
+  Rank (*rank)(const RunEntry& run);
+  std::string (*word)(const RunEntry& run);  ///< "" comes last
+  bool descending = false;                   ///< of words
+};
+
+constexpr std::array k_sort_keys{SortKey{"date", no_rank, date_of, true},
+                                 SortKey{"name", no_rank, name_of},
+                                 SortKey{"kind", no_rank, kind_of},
+                                 SortKey{"state", no_rank, state_of},
+                                 SortKey{"policy", no_rank, policies},
+                                 SortKey{"epochs", by_epochs, no_word},
+                                 SortKey{"metric", by_metric, no_word},
+                                 SortKey{"step_time", by_step_time, no_word}};
+
+bool comes_before(const SortKey& key, const RunEntry& a, const RunEntry& b) {
+  const Rank rank_a = key.rank(a), rank_b = key.rank(b);
+  if (rank_a.has_value() != rank_b.has_value()) return rank_a.has_value();
+  if (rank_a != rank_b) return *rank_a < *rank_b;
+  const std::string word_a = key.word(a), word_b = key.word(b);
+  if (word_a.empty() != word_b.empty()) return word_b.empty();
+  if (word_a != word_b) return key.descending ? word_a > word_b : word_a < word_b;
+  return a.name < b.name;
+}
+
+std::string metric_text(const RunEntry& run) {
+  const std::optional<double> value = run.value();
+  return value ? fmt::format("{} {:.4f}", run.metric, *value) : "-";
+}
+
+std::string epochs_text(const RunEntry& run) {
+  return run.epochs ? fmt::format("{}", *run.epochs) : "-";
+}
+
+std::string time_text(const RunEntry& run) {
+  return run.step_time ? milliseconds(*run.step_time) : "-";
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+/// Metrics of any of the runs.
+std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
+  std::set<std::string> names;
+  for (const RunEntry& run : runs) {
+    for (const auto& [name, value] : run.metrics) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(utf8(text)); }
+
+}  // namespace
+
+void check(const RunFilter& filter, const RunIndex& index) {
+  std::set<std::string> known;
+  for (const RunEntry& run : index.runs) known.insert(run.policies.begin(), run.policies.end());
+  for (const std::string& policy : filter.policies) {
+    if (known.contains(policy)) continue;
+    fail(ErrorKind::config,
+         "--policy",
+         fmt::format("no run in {} has the policy '{}'", index.folder, policy),
+         choices(policy, {known.begin(), known.end()}));
+  }
+}
+
+std::vector<RunEntry> chosen_runs(const RunIndex& index, const RunFilter& filter) {
+  std::vector<RunEntry> runs = index.runs;
+  std::erase_if(runs, [&](const RunEntry& run) {
+    const auto& states = filter.states;
+    if (!states.empty() && std::find(states.begin(), states.end(), run.state) == states.end()) {
+      return true;
+    }
+    return !filter.policies.empty() &&
+           std::none_of(run.policies.begin(), run.policies.end(), [&](const std::string& policy) {
+             return std::find(filter.policies.begin(), filter.policies.end(), policy) !=
+                    filter.policies.end();
+           });
+  });
+  return runs;
+}
+
+std::vector<std::string> sort_keys() {
+  std::vector<std::string> names;
+  for (const SortKey& key : k_sort_keys) names.emplace_back(key.name);
+  return names;
+}
+
+void sort_runs(std::vector<RunEntry>& runs, const std::string& key) {
+  const auto found = std::find_if(
+      k_sort_keys.begin(), k_sort_keys.end(), [&](const SortKey& k) { return k.name == key; });
+  if (found == k_sort_keys.end()) {
+    fail(ErrorKind::config,
+         "--sort",
+         fmt::format("unknown key '{}'", key),
+         choices(key, sort_keys()));
+  }
+  std::sort(runs.begin(), runs.end(), [&](const RunEntry& a, const RunEntry& b) {
+    return comes_before(*found, a, b);
+  });
+}
+
+BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric) {
+  std::vector<RunEntry> ordered = runs;
+  sort_runs(ordered, "date");
+  std::erase_if(ordered, [](const RunEntry& run) { return run.metrics.empty(); });
+  if (ordered.empty()) fail(ErrorKind::data, "", "none of the runs meant has a metric");
+  BestRun best;
+  best.metric = metric.empty() ? ordered.front().metric : metric;
+  best.smaller_is_better = config::smaller_is_better(best.metric);
+  for (RunEntry& run : ordered) {
+    const auto value = run.metrics.find(best.metric);
+    if (value == run.metrics.end()) continue;
+    run.metric = best.metric;
+    const double champion = best.run.value().value_or(value->second);
+    const bool better =
+        best.smaller_is_better ? value->second <= champion : value->second >= champion;
+    if (best.compared++ == 0 || better) best.run = run;
+  }
+  if (best.compared > 0) return best;
+  const std::vector<std::string> known = metrics_of(runs);
+  fail(ErrorKind::config,
+       "--metric",
+       fmt::format("no run has the metric '{}'", metric),
+       choices(metric, known));
+}
+
+std::string runs_table(const std::vector<RunEntry>& runs) {
+  std::vector<std::vector<std::string>> rows{
+      {"name", "kind", "state", "policy", "epochs", "metric", "ms/step", "date"}};
+  for (const RunEntry& run : runs) {
+    rows.push_back({run.name,
+                    or_dash(run.kind),
+                    std::string(name(run.state)),
+                    policies(run),
+                    epochs_text(run),
+                    metric_text(run),
+                    time_text(run),
+                    or_dash(run.started_at)});
+  }
+  std::string text = columns(std::move(rows), {4, 6});
+  for (const RunEntry& run : runs) {
+    if (!run.note.empty()) text += printable(fmt::format("{}: {}", run.name, run.note)) + "\n";
+  }
+  return text;
+}
+
+Json run_entry_block(const RunEntry& run) {
+  Json policies = Json::array(), metrics = Json::object();
+  for (const std::string& policy : run.policies) policies.push_back(utf8(policy));
+  for (const auto& [name, value] : run.metrics) metrics[utf8(name)] = number(value);
+  return {{"name", utf8(run.name)},
+          {"directory", utf8(run.path)},
+          {"kind", or_null(run.kind)},
+          {"state", name(run.state)},
+          {"status", or_null(run.status)},
+          {"note", or_null(run.note)},
+          {"policies", std::move(policies)},
+          {"epochs", run.epochs ? Json(*run.epochs) : Json(nullptr)},
+          {"metric", or_null(run.metric)},
+          {"value", number(run.value())},
+          {"metrics", std::move(metrics)},
+          {"step_time_ms", number(run.step_time)},
+          {"started_at", or_null(run.started_at)},
+          {"ended_at", or_null(run.ended_at)}};
+}
+
+Json runs_report(const RunIndex& index, const std::vector<RunEntry>& runs) {
+  Json entries = Json::array(), foreign = Json::array();
+  for (const RunEntry& run : runs) entries.push_back(run_entry_block(run));
+  for (const std::string& folder : index.foreign) foreign.push_back(utf8(folder));
+  return {{"schema_version", 1},
+          {"kind", "runs"},
+          {"folder", utf8(index.folder)},
+          {"runs", std::move(entries)},
+          {"foreign", std::move(foreign)}};
+}
+
+Json best_run_report(const RunIndex& index, const BestRun& best) {
+  return {{"schema_version", 1},
+          {"kind", "best_run"},
+          {"folder", utf8(index.folder)},
+          {"metric", utf8(best.metric)},
+          {"direction", best.smaller_is_better ? "smaller" : "larger"},
+          {"value", number(best.run.value())},
+          {"compared", best.compared},
+          {"run", run_entry_block(best.run)}};
+}
+
+std::string side_by_side(const RunEntry& a, const RunEntry& b) {
+  std::vector<std::vector<std::string>> rows{{"", "a", "b"}};
+  const auto row = [&](std::string name, std::string left, std::string right) {
+    rows.push_back({std::move(name), std::move(left), std::move(right)});
+  };
+  row("state", std::string(name(a.state)), std::string(name(b.state)));
+  row("policy", policies(a), policies(b));
+  row("epochs", epochs_text(a), epochs_text(b));
+  const auto value = [](const RunEntry& run, const std::string& metric) {
+    const auto it = run.metrics.find(metric);
+    return it == run.metrics.end() ? std::string("-") : fmt::format("{:.4f}", it->second);
+  };
+  for (const std::string& metric : metrics_of({a, b})) {
+    row(metric, value(a, metric), value(b, metric));
+  }
+  row("ms/step", time_text(a), time_text(b));
+  row("date", or_dash(a.started_at), or_dash(b.started_at));
+  return columns(std::move(rows), {1, 2});
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,41 @@
+#include "core/directory_lock.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <ostream>
+
+#include "core/error.h"
+#include "support/temporary_directory.h"
+
+namespace halfstep {
+namespace {
+
+TEST_CASE("directory lock: whether it is held can be asked without a trace") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path().string();
+  CHECK(directory_in_use(path) == false);
+  CHECK(std::filesystem::is_empty(directory.path()));
+  {
+    const DirectoryLock lock(path);
+    CHECK(directory_in_use(path) == true);
+    CHECK(directory_in_use(path) == true);
+    CHECK_THROWS_AS(DirectoryLock second(path), UserError);
+  }
+  // The lock file stays; nobody holds it.
+  CHECK(std::filesystem::exists(directory.path() / k_lock_file));
+  CHECK(directory_in_use(path) == false);
+  const DirectoryLock again(path);
+}
+
+TEST_CASE("directory lock: a lock file that is a link says nothing") {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory.file("elsewhere")) << "";
+  std::filesystem::create_symlink("elsewhere", directory.file(k_lock_file));
+  CHECK_FALSE(directory_in_use(directory.path().string()).has_value());
+}
+
+}  // namespace
+}  // namespace halfstep

@@ -1,0 +1,99 @@
+// What reports say of the arithmetic of kernels: no more than is known.
+
+#include "report/kernel_facts.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "backend/cuda/rows.h"
+#include "report/precision_block.h"
+#include "train/lab.h"
+
+namespace halfstep::report {
+namespace {
+
+TEST_CASE("kernel facts: the dtype of sums is that of the kernel that ran") {
+  struct Row {
+    std::string_view kernel, op, dtype, sums;
+  };
+  constexpr std::array k_rows{
+      Row{"onednn/matmul", "MatMul", "bfloat16", "float32"},
+      Row{"packed/amx", "PackedMatMul", "float16", "float32"},
+      Row{"vector/reduce", "Sum", "float32", "float32"},
+      Row{"reference/matmul", "MatMul", "float32", "float64"},
+      Row{"reference/pool", "AvgPool", "float16", "float64"},
+      Row{"reference/reduce", "Sum", "int32", "int64"},
+      Row{"cuda/reduce", "Sum", "float64", "float64"},
+      Row{"cudnn/convolution", "Conv2D", "float16", "float32"},
+      Row{"vector/elementwise", "Relu", "float32", ""},  // sums nothing
+      Row{"", "MatMul", "float32", ""},                  // nothing ran
+      Row{"someone/matmul", "MatMul", "float32", ""},    // not known
+      Row{"onednn/matmul", "MatMul", "float64", ""}};    // there is no such kernel
+  for (const Row& row : k_rows) {
+    CAPTURE(row.kernel);
+    CAPTURE(row.dtype);
+    CHECK(accumulate_dtype(row.kernel, row.op, row.dtype) == row.sums);
+  }
+}
+
+TEST_CASE("kernel facts: every kernel of both backends is of a technique that is known") {
+  std::set<std::string> unknown;
+  for (const auto kernels :
+       {backend::cpu_backend(1).kernels, backend::cpu_reference().kernels, backend::cuda::rows()}) {
+    for (const backend::Kernel& kernel : kernels) {
+      if (accumulate_dtype(kernel.name, "MatMul", "float32").empty()) {
+        unknown.insert(std::string(kernel.name));
+      }
+    }
+  }
+  CHECK(unknown == std::set<std::string>{});
+}
+
+TEST_CASE("kernel facts: tensor cores are claimed where nothing is left open, and ruled out") {
+  struct Row {
+    std::string_view kernel, dtype, arch;
+    bool emulated, tf32;
+    std::optional<bool> used;
+  };
+  constexpr std::array k_rows{
+      Row{"packed/amx", "bfloat16", "amx", false, false, false},  // of a GPU, the field means
+      Row{"cuda/softmax", "float16", "sm_90", false, false, false},
+      Row{"cublaslt/matmul", "float16", "sm_90", false, false, std::nullopt},
+      Row{"cudnn/convolution", "bfloat16", "sm_80", false, false, std::nullopt},
+      Row{"cublaslt/matmul", "float16", "sm_61", false, false, false},
+      Row{"cublaslt/matmul", "float16", "sm_90", true, false, false},
+      Row{"cublaslt/matmul", "float32", "sm_90", false, false, false},
+      Row{"cublaslt/matmul", "float32", "sm_90", false, true, std::nullopt},
+      Row{"cublaslt/matmul", "float32", "sm_75", false, true, false},
+      Row{"", "float16", "sm_90", false, false, std::nullopt}};
+  for (const Row& row : k_rows) {
+    CAPTURE(row.kernel);
+    CAPTURE(row.dtype);
+    CAPTURE(row.arch);
+    const Processor processor{std::string(row.arch), row.emulated, row.tf32};
+    CHECK((uses_tensor_cores(row.kernel, row.dtype, processor) == row.used));
+  }
+}
+
+TEST_CASE("precision: a run on the reference kernels reports its sums in float64") {
+  train::Run fast(train::TinyRun().spec());
+  CHECK(precision_block(fast.session()).at("accumulate_dtype") == "float32");
+  train::Run plain(train::TinyRun().spec(), {}, train::digits(), backend::cpu_reference());
+  const Json block = precision_block(plain.session());
+  CHECK(block.at("accumulate_dtype") == "float64");
+  for (const Json& op : block.at("ops")) {
+    if (op.at("kernel") == "reference/matmul") CHECK(op.at("accumulate_dtype") == "float64");
+    CHECK(op.at("tensor_core") == false);
+  }
+}
+
+}  // namespace
+}  // namespace halfstep::report
