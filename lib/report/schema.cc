@@ -302,6 +302,7 @@ constexpr std::array k_kinds{
     Kind{"graph_rewrite", "the rewrite of a written graph", s::graph_rewrite, check_graph_rewrite},
     Kind{"diff", "in what two training runs differ", s::diff, nullptr},
     Kind{"doctor", "what a machine can do", doctor_schema, nullptr},
+    Kind{"reference", "layers, losses, ... and keys of configs", s::reference, nullptr},
     Kind{"verify_resume", "a resumed run against a whole one", verify_resume_schema, nullptr}};
 
 constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";

@@ -17,5 +17,7 @@ Json explain_diff();
 Json graph_rewrite();
 /// `report diff`.
 Json diff();
+/// `help`: layers, losses, keys of a config, ...
+Json reference();
 
 }  // namespace halfstep::report::schema
