@@ -16,39 +16,59 @@ std::optional<std::string> DataSpec::located_path() const {
 }
 
 void DataSpec::fields(Fields& f) {
-  f.field("name", name, {.doc = "a known data set; excludes format and path"});
-  f.choice("format", format, k_data_formats, {.doc = "how the files at `path` are stored"});
-  f.field("path", path, {.doc = "a file or folder; relative to this config file"});
-  f.field("sha256", sha256, {.doc = "what the file's checksum must be, in hexadecimal"});
+  f.field("name",
+          name,
+          {.doc = "A known data set, looked up in HALFSTEP_DATA and in datasets/; excludes format "
+                  "and path."});
+  f.choice("format", format, k_data_formats, {.doc = "How the files at `path` are stored."});
+  f.field("path",
+          path,
+          {.doc = "The .npz file, or the folder that holds the IDX or CIFAR files; a relative path "
+                  "starts at this config file."});
+  f.field("sha256",
+          sha256,
+          {.doc = "SHA-256 that the file must have, 64 hexadecimal digits; of several files, of "
+                  "their concatenation. null: not checked."});
   f.choice(
       "layout",
       layout,
       k_data_layouts,
-      {.doc = "order of the axes of stored samples: nhwc (height, width, channels) or nchw "
-              "(channels, height, width), which becomes nhwc on load; null: inferred, an error "
-              "where both fit"});
+      {.doc = "Order of the axes of samples in NPZ and IDX files: nhwc (height, width, channels) "
+              "or nchw "
+              "(channels, height, width), which is transposed on load. null: inferred from the "
+              "model's input, an error where both fit."});
   f.field("validation_split",
           validation_split,
-          {.doc = "the last fraction of the training samples, kept for validation",
+          {.doc = "The last part of the training samples, in file order, that validates and is not "
+                  "trained on. [fraction of the training samples]",
            .min = 0,
            .below = 1});
   f.field("scale",
           scale,
-          {.doc = "what stored values are multiplied by; null: 1/255 for bytes, 1 for floats"});
-  f.field("shuffle", shuffle, {.doc = "draw the training samples in a new order each epoch"});
+          {.doc = "Factor of the stored values on their way into the model; null: 1/255 for bytes, "
+                  "1 for floats. [factor]"});
+  f.field("shuffle",
+          shuffle,
+          {.doc = "Whether the training samples are drawn in a new order in each epoch; false: in "
+                  "file order."});
   f.field(
       "prefetch",
       prefetch,
-      {.doc = "batches prepared ahead on a thread of their own; null: 2 where the step leaves a "
-              "processor to it, else 0",
+      {.doc = "Batches prepared ahead on a thread of their own; null: 2 where the step leaves a "
+              "processor to it, else 0. [batches]",
        .min = 0,
        .max = 1024});
   constexpr double k_most_samples = 1e9;
   f.field("train_samples",
           train_samples,
-          {.doc = "of synthetic data", .min = 1, .max = k_most_samples});
-  f.field(
-      "test_samples", test_samples, {.doc = "of synthetic data", .min = 1, .max = k_most_samples});
+          {.doc = "Training samples of synthetic_digits; null: 60000. [samples]",
+           .min = 1,
+           .max = k_most_samples});
+  f.field("test_samples",
+          test_samples,
+          {.doc = "Test samples of synthetic_digits; null: 10000. [samples]",
+           .min = 1,
+           .max = k_most_samples});
 }
 
 }  // namespace halfstep::config

@@ -43,46 +43,108 @@ constexpr std::array k_checks{Named{ScaleCheck::unscaled, "unscaled"},
 }  // namespace
 
 void LossScaleSpec::fields(Fields& f) {
-  f.choice("mode", mode, k_modes, {.doc = "auto: dynamic for float16, else none"});
+  f.choice(
+      "mode",
+      mode,
+      k_modes,
+      {.doc =
+           "Whether the loss is multiplied by a factor before gradients are taken: none, a fixed "
+           "factor, a dynamic one that falls on overflow and grows again, or auto: dynamic where "
+           "the policy is mixed_float16 or the rewrite's target is float16, else none."});
   const bool fixed = mode == LossScaleMode::fixed;
-  f.field(
-      "initial", initial, {.doc = "the scale, or the first one", .required = fixed, .above = 0});
+  f.field("initial",
+          initial,
+          {.doc = "The fixed scale, or the first one of a dynamic scale. `loss_scale: 1024` stands "
+                  "for mode fixed with initial 1024. [factor]",
+           .required = fixed,
+           .above = 0});
   f.field("growth_factor",
           growth_factor,
-          {.doc = "applied after `growth_steps` good steps in a row", .above = 1});
-  f.field("growth_steps", growth_steps, {.doc = "good steps before the scale grows", .min = 1});
+          {.doc = "The dynamic scale is multiplied by this after `growth_steps` good steps in a "
+                  "row. [factor]",
+           .above = 1});
+  f.field(
+      "growth_steps",
+      growth_steps,
+      {.doc = "Steps with finite gradients in a row before the scale grows. [steps]", .min = 1});
   f.field("backoff_factor",
           backoff_factor,
-          {.doc = "applied when a gradient is not finite", .above = 0, .below = 1});
-  f.field("min", min, {.doc = "the scale never falls below; 0: no floor", .min = 0});
-  f.field("max", max, {.doc = "the scale never grows beyond", .above = 0});
-  f.field("hysteresis", hysteresis, {.doc = "bad steps before the scale falls", .min = 1});
-  f.choice("on_overflow", on_overflow, k_on_overflow, {.doc = "retry: the same batch once more"});
-  f.field("max_consecutive_skips",
-          max_consecutive_skips,
-          {.doc = "bad steps in a row that end the run; null: no end", .min = 1});
-  f.choice("compat", compat, k_compats, {.doc = "the rules of another system, in one word"});
-  f.choice("step_counter", step_counter, k_step_counters, {.doc = "which steps schedules count"});
-  f.choice("check", check, k_checks, {.doc = "which gradients must be finite"});
+          {.doc = "The dynamic scale is multiplied by this when a gradient is not finite. [factor]",
+           .above = 0,
+           .below = 1});
+  f.field("min",
+          min,
+          {.doc = "The scale never falls below this; 0: no floor, null: as `compat` says, else 1. "
+                  "[factor]",
+           .min = 0});
+  f.field("max",
+          max,
+          {.doc = "The scale never grows beyond this; null: only the overflow of float32 bounds "
+                  "it. [factor]",
+           .above = 0});
+  f.field("hysteresis",
+          hysteresis,
+          {.doc = "Steps with a gradient that is not finite before the scale falls once. [steps]",
+           .min = 1});
+  f.choice("on_overflow",
+           on_overflow,
+           k_on_overflow,
+           {.doc = "What happens to a batch whose gradients are not finite: skip leaves out its "
+                   "update, retry tries it again with the lower scale."});
+  f.field(
+      "max_consecutive_skips",
+      max_consecutive_skips,
+      {.doc = "Skipped steps in a row that end the run with exit code 4; null: none do. [steps]",
+       .min = 1});
+  f.choice("compat",
+           compat,
+           k_compats,
+           {.doc = "Floor, growth rule, step counter and check of another system: TensorFlow 1 or "
+                   "2, Keras 3, PyTorch. null: halfstep's own, which are those of tf1."});
+  f.choice("step_counter",
+           step_counter,
+           k_step_counters,
+           {.doc = "Steps by which learning-rate schedules advance: those applied, or all "
+                   "attempted; null: as `compat` says, else applied. [steps]"});
+  f.choice("check",
+           check,
+           k_checks,
+           {.doc = "Which gradients the finite check looks at: after or before the division by the "
+                   "scale; null: as `compat` says, else unscaled."});
 }
 
 void ListEdit::fields(Fields& f) {
-  f.field("add", add, {.doc = "op types to put on this list"});
-  f.field("remove", remove, {.doc = "op types to take off this list"});
+  f.field("add", add, {.doc = "Op types, by their TensorFlow names, that are put on this list."});
+  f.field("remove",
+          remove,
+          {.doc = "Op types, by their TensorFlow names, that are taken off this list."});
 }
 
 void ListEdits::fields(Fields& f) {
-  f.section("allow", allow, {.doc = "always in 16 bits"});
-  f.section("infer", infer, {.doc = "in 16 bits between ops of the allow list"});
-  f.section("deny", deny, {.doc = "never in 16 bits"});
-  f.section("clear", clear, {.doc = "as their neighbours"});
+  f.section("allow", allow, {.doc = "Ops that are always converted to 16 bits."});
+  f.section("infer",
+            infer,
+            {.doc = "Ops that are converted between converted ops where no op of the deny list "
+                    "feeds them."});
+  f.section("deny",
+            deny,
+            {.doc = "Ops that stay in float32, and keep infer ops behind them in float32."});
+  f.section("clear",
+            clear,
+            {.doc = "Ops that do no arithmetic of their own, such as Reshape, and follow their "
+                    "neighbours."});
 }
 
 void OverrideSpec::fields(Fields& f) {
   f.field("match",
           match,
-          {.doc = "a layer's name, or re:<RE2 regex> for the whole name", .required = true});
-  f.one_of("dtype", dtype, k_policy_names, {.doc = "the policy of the layer", .required = true});
+          {.doc = "A layer's name, or re: and an RE2 expression that must match the whole name; a "
+                  "name beats an expression, two matching expressions are an error.",
+           .required = true});
+  f.one_of("dtype",
+           dtype,
+           k_policy_names,
+           {.doc = "The policy of the layers that match.", .required = true});
 }
 
 void rewrite_rules_field(Fields& f, RewriteRules& rules) {
@@ -90,38 +152,75 @@ void rewrite_rules_field(Fields& f, RewriteRules& rules) {
       "rewrite_rules",
       rules,
       k_rules,
-      {.doc = "the TensorFlow release whose rules hold; 2.20+ converts infer ops right after a "
-              "converted op for float16 too, the unscaling of gradients among them"});
+      {.doc = "The TensorFlow release whose rules hold; 2.20+ converts infer ops right after a "
+              "converted op for float16 too, the unscaling of gradients among them."});
 }
 
 void PrecisionSpec::fields(Fields& f) {
-  f.one_of("policy", policy, k_policy_names, {.doc = "compute and variable dtype of all layers"});
-  f.choice("rewrite", rewrite, k_rewrites, {.doc = "auto: choose the dtype op by op, by lists"});
-  f.choice("target", target, k_targets, {.doc = "of the rewrite; null: by device"});
-  f.choice("level", level, k_levels, {.doc = "how bold the rewrite is"});
+  f.one_of("policy",
+           policy,
+           k_policy_names,
+           {.doc = "Compute and variable dtype of all layers: mixed_float16 and mixed_bfloat16 "
+                   "compute in 16 bits and keep weights in float32, float16 and bfloat16 keep the "
+                   "weights in 16 bits too. Losses and metrics are float32 under each."});
+  f.choice("rewrite",
+           rewrite,
+           k_rewrites,
+           {.doc = "auto chooses the dtype of each op by TensorFlow's lists, as its graph rewrite "
+                   "does; the policy must then be float32."});
+  f.choice("target",
+           target,
+           k_targets,
+           {.doc = "The 16-bit dtype that the rewrite converts to; null: float16 on cuda, bfloat16 "
+                   "on the CPU."});
+  f.choice(
+      "level",
+      level,
+      k_levels,
+      {.doc = "How the rewrite departs from the standard: infer ops count as deny, only the allow "
+              "list is kept, or every op that can be is converted. null: the standard."});
   rewrite_rules_field(f, rewrite_rules);
-  f.choice("float32_math", float32_math, k_float32_math, {.doc = "how float32 is multiplied"});
-  f.choice("accumulate", accumulate, k_accumulate, {.doc = "dtype of sums in float16 products"});
+  f.choice("float32_math",
+           float32_math,
+           k_float32_math,
+           {.doc = "How float32 matrices are multiplied on cuda: in full, or with TensorFloat-32's "
+                   "10 bits of mantissa."});
+  f.choice(
+      "accumulate",
+      accumulate,
+      k_accumulate,
+      {.doc = "Dtype in which float16 products are summed. No device sums in float16 yet: asking "
+              "for it ends the run with exit code 6, or with `fallback: warn` in float32."});
   f.choice("fallback",
            fallback,
            k_fallbacks,
-           {.doc = "when the device cannot do what is asked: stop, or go on with a warning"});
-  f.choice("grad_dtype",
-           grad_dtype,
-           k_grad_dtypes,
-           {.doc = "what a weight's gradient is rounded to before float32"});
-  f.choice("float16_gemm", float16_gemm, k_float16_gemms, {.doc = "float16 products on the CPU"});
+           {.doc = "What happens when the device cannot do what is asked: stop with exit code 6, "
+                   "or go on in the next best way with a warning."});
   f.choice(
-      "on_nonfinite",
-      on_nonfinite,
-      k_on_nonfinite,
-      {.doc = "a gradient is not finite and no dynamic scale is active; apply: nothing looks, so "
-              "that 16-bit products on the CPU can update weights as they compute gradients"});
+      "grad_dtype",
+      grad_dtype,
+      k_grad_dtypes,
+      {.doc = "What a weight's gradient is rounded to before the optimizer takes it in float32: "
+              "the layer's compute dtype, as in Keras, or nothing less than float32."});
+  f.choice("float16_gemm",
+           float16_gemm,
+           k_float16_gemms,
+           {.doc = "How AMX multiplies float16: as three bfloat16 products, which leave out the "
+                   "smallest partial product, or exactly, as four."});
+  f.choice("on_nonfinite",
+           on_nonfinite,
+           k_on_nonfinite,
+           {.doc = "What happens where no dynamic scale is active and a gradient is not finite: "
+                   "the run stops with exit code 4, the step "
+                   "is skipped, or it is applied. With apply nothing looks, so that 16-bit "
+                   "products on the CPU can update weights as they compute gradients."});
   f.section("loss_scale",
             loss_scale,
-            {.doc = "scaling of the loss", .bare = "mode", .bare_number = true});
-  f.section("lists", lists, {.doc = "changes to the lists of the rewrite"});
-  f.sections("overrides", overrides, {.doc = "policies of single layers"});
+            {.doc = "Scaling of the loss, so that small float16 gradients do not become zero.",
+             .bare = "mode",
+             .bare_number = true});
+  f.section("lists", lists, {.doc = "Changes to the lists of the rewrite."});
+  f.sections("overrides", overrides, {.doc = "Policies of single layers, by name or expression."});
 }
 
 }  // namespace halfstep::config

@@ -77,23 +77,46 @@ std::vector<std::string> RunSpec::epoch_metrics() const {
 }
 
 void RunSpec::fields(Fields& f) {
-  f.field("version", version, {.doc = "of the config's format"});
-  f.field("name", name, {.doc = "of the run directory"});
-  f.field("seed", seed, {.doc = "of everything random", .min = 0});
-  f.section("data", data, {.doc = "the samples", .required = true});
-  f.section("model", model, {.doc = "the layers", .required = true});
-  f.section("precision", precision, {.doc = "dtypes and loss scale"});
-  f.field("loss", loss, {}, {.doc = "what training makes small", .required = true});
-  f.field("optimizer", optimizer, {}, {.doc = "how weights change", .required = true});
+  f.field("version", version, {.doc = "Version of this format; this program reads 1."});
+  f.field("name", name, {.doc = "Name of the run; its directory is runs/NAME/..."});
+  f.field("seed",
+          seed,
+          {.doc = "Seed of initial weights, batch order, dropout and random layers.", .min = 0});
+  f.section("data",
+            data,
+            {.doc = "The samples: where they are and how they are prepared.", .required = true});
+  f.section("model",
+            model,
+            {.doc = "The layers: a list with `input` and `layers`, or a graph with `inputs`, "
+                    "`nodes` and `outputs`.",
+             .required = true});
+  f.section("precision", precision, {.doc = "Dtypes, the automatic rewrite, and the loss scale."});
   f.field(
-      "metrics",
-      metrics,
-      {.doc = "what is measured beside the loss; of a regression mean_absolute_error by default"});
-  f.section("training", training, {.doc = "how long, in which steps"});
-  f.section("report", report, {.doc = "what is written about the run"});
-  f.section(
-      "device", device, {.doc = "where it runs", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
-  f.section("slurm", slurm, {.doc = "when run by Slurm"});
+      "loss",
+      loss,
+      {},
+      {.doc =
+           "What training makes small: the name of a loss, or a map with `type` and its arguments.",
+       .required = true});
+  f.field(
+      "optimizer",
+      optimizer,
+      {},
+      {.doc =
+           "How weights change: the name of an optimizer, or a map with `type` and its arguments.",
+       .required = true});
+  f.field("metrics",
+          metrics,
+          {.doc = "Metrics measured beside the loss on every split; the default for "
+                  "mean_squared_error is mean_absolute_error."});
+  f.section("training",
+            training,
+            {.doc = "How long training goes on, in which batches, and what it keeps."});
+  f.section("report", report, {.doc = "What is written about the run."});
+  f.section("device",
+            device,
+            {.doc = "Where the run computes.", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
+  f.section("slurm", slurm, {.doc = "What happens when Slurm ends a job."});
 }
 
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {

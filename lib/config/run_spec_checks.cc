@@ -7,15 +7,13 @@
 #include <cmath>
 
 #include "config/path.h"
+#include "config/report_formats.h"
 #include "config/scalar.h"
 #include "core/choices.h"
 #include "core/pattern.h"
 
 namespace halfstep::config {
 namespace {
-
-constexpr std::array<std::string_view, 7> k_report_formats{
-    "json", "csv", "markdown", "html", "junit", "dllogger", "mllog"};
 
 /// A place for the middle of a sentence: "a.yaml:3:5", "--policy mixed_float16".
 std::string at(const Where& where) {

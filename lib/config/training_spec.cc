@@ -1,7 +1,10 @@
 #include "config/training_spec.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
+#include "config/report_formats.h"
 #include "config/scalar.h"
 
 namespace halfstep::config {
@@ -50,74 +53,160 @@ std::optional<Target> parse_target(std::string_view text) {
 }
 
 void CheckpointEvery::fields(Fields& f) {
-  f.field("steps", steps, {.doc = "optimizer steps", .min = 1});
-  f.field("minutes", minutes, {.doc = "of wall time", .above = 0});
-  f.field("epochs", epochs, {.doc = "epochs", .min = 1});
+  f.field(
+      "steps",
+      steps,
+      {.doc = "A checkpoint is written whenever this many more batches have been drawn. [steps]",
+       .min = 1});
+  f.field("minutes",
+          minutes,
+          {.doc = "A checkpoint is written at the end of the step that is this long after the last "
+                  "one. [minutes]",
+           .above = 0});
+  f.field("epochs",
+          epochs,
+          {.doc = "A checkpoint is written whenever this many more epochs have ended. [epochs]",
+           .min = 1});
 }
 
 void EarlyStopping::fields(Fields& f) {
-  f.field("monitor", monitor, {.doc = "the metric to watch"});
+  f.field("monitor",
+          monitor,
+          {.doc = "The metric that decides: loss, a name in `metrics`, or one of these with val_ "
+                  "before it, which needs data.validation_split."});
   f.field("patience",
           patience,
-          {.doc = "epochs in a row without improvement that end training", .min = 0});
-  f.field("min_delta", min_delta, {.doc = "what counts as an improvement", .min = 0});
-  f.field("restore_best", restore_best, {.doc = "end with the weights of the best epoch"});
+          {.doc = "Epochs in a row without improvement that end training. [epochs]", .min = 0});
+  f.field("min_delta",
+          min_delta,
+          {.doc = "An epoch is an improvement when the monitor is better than its best by more "
+                  "than this. [unit of the monitor]",
+           .min = 0});
+  f.field("restore_best",
+          restore_best,
+          {.doc = "Whether training ends with the weights of its best epoch."});
 }
 
 void TrainingSpec::fields(Fields& f) {
   // Batches are counted in 64 bits: epochs times batches of the largest data set must fit.
+  f.field("epochs",
+          epochs,
+          {.doc = "Passes over the training samples. [epochs]", .min = 1, .max = 100'000'000});
+  f.field("max_steps",
+          max_steps,
+          {.doc = "Training ends after this many batches, in whichever epoch; null: no such end. "
+                  "[batches]",
+           .min = 1});
   f.field(
-      "epochs", epochs, {.doc = "passes over the training samples", .min = 1, .max = 100'000'000});
-  f.field("max_steps", max_steps, {.doc = "end after so many optimizer steps", .min = 1});
-  f.field("batch_size", batch_size, {.doc = "samples in a step", .min = 1});
+      "batch_size",
+      batch_size,
+      {.doc = "Samples in one training step; the last batch of an epoch may be smaller. [samples]",
+       .min = 1});
   f.field("validation_batch_size",
           validation_batch_size,
-          {.doc = "samples in a batch of evaluation; null: batch_size", .min = 1});
+          {.doc = "Samples in one batch of validation and test; null: batch_size. [samples]",
+           .min = 1});
   f.section("checkpoint_every",
             checkpoint_every,
-            {.doc = "when to save, whichever comes first; nothing given: after every epoch"});
-  f.field("keep", keep, {.doc = "the newest checkpoints that stay", .min = 1});
-  f.field("deterministic", deterministic, {.doc = "the same numbers in every run"});
-  f.section("early_stopping", early_stopping, {.doc = "end when a metric stops improving"});
-  f.field("keep_best", keep_best, {.doc = "also keep the checkpoint that is best by this metric"});
-  f.field("target", target, {.doc = "what to reach: val_accuracy=0.97"});
-  f.field("stop_at_target", stop_at_target, {.doc = "end once the target is reached"});
+            {.doc = "When a checkpoint is written, whichever comes first; nothing given: after "
+                    "every epoch. The end of training always writes one."});
+  f.field(
+      "keep",
+      keep,
+      {.doc = "The newest checkpoints that are kept on disk; older ones are deleted. [checkpoints]",
+       .min = 1});
+  f.field("deterministic",
+          deterministic,
+          {.doc = "Whether CUDA kernels whose results vary from run to run are left out. The CPU's "
+                  "kernels give the same bits in every run with the same number of threads on the "
+                  "same instruction set."});
+  f.section("early_stopping",
+            early_stopping,
+            {.doc = "Ends training when a metric stops improving; null: never."});
+  f.field("keep_best",
+          keep_best,
+          {.doc = "The metric by which the best checkpoint is kept too, beside the newest ones; "
+                  "null: none is."});
+  f.field("target",
+          target,
+          {.doc = "A metric and its value, METRIC=VALUE, such as val_accuracy=0.97; metrics whose "
+                  "names end in loss or error must fall to it, others rise to it, and >= or <= "
+                  "says so. A run that does not reach it ends with exit code 5."});
+  f.field("stop_at_target",
+          stop_at_target,
+          {.doc = "Whether training ends after the epoch that reaches the target."});
 }
 
 void NumericsSpec::fields(Fields& f) {
-  f.choice("mode", mode, k_numerics_modes, {.doc = "which steps get statistics of their tensors"});
-  f.field("every", every, {.doc = "steps between samples", .min = 1});
+  f.choice(
+      "mode",
+      mode,
+      k_numerics_modes,
+      {.doc = "Which steps get statistics of what 16 bits lose: none, a sample of them (every), or "
+              "all (full). They go to numerics.jsonl and cost an extra pass over the batch."});
+  f.field("every", every, {.doc = "Steps from one sampled step to the next. [steps]", .min = 1});
 }
 
 void ReportSpec::fields(Fields& f) {
-  f.field("warmup_steps", warmup_steps, {.doc = "steps that timing leaves out", .min = 0});
-  f.field("formats", formats, {.doc = "files to write beside report.json"});
-  f.field("tensorboard", tensorboard, {.doc = "write event files"});
-  f.section("numerics", numerics, {.doc = "statistics of tensors", .bare = "mode"});
+  f.field("warmup_steps",
+          warmup_steps,
+          {.doc = "Steps after the first one that step times leave out, at most a fifth of the "
+                  "counted steps. [steps]",
+           .min = 0});
+  static const std::string k_formats =
+      fmt::format("Formats in which the report is written beside report.json: {}.",
+                  fmt::join(k_report_formats, ", "));
+  f.field("formats", formats, {.doc = k_formats});
+  f.field("tensorboard",
+          tensorboard,
+          {.doc = "Whether a TensorBoard event file is written, one point per epoch."});
+  f.section(
+      "numerics", numerics, {.doc = "Statistics of tensors on sampled steps.", .bare = "mode"});
 }
 
 void DeviceSpec::fields(Fields& f) {
-  f.choice("kind", kind, k_device_kinds, {.doc = "auto: cuda where there is one"});
-  f.field("index", index, {.doc = "of several CUDA devices", .min = 0});
-  f.field(
-      "threads", threads, {.doc = "of the CPU; null: as many as allowed", .min = 1, .max = 4096});
-  f.choice(
-      "autotune",
-      autotune,
-      k_autotunes,
-      {.doc = "of cuda; measure: time the libraries' algorithms once and remember the fastest"});
-  f.field(
-      "recorded",
-      recorded,
-      {.doc = "of cuda; false: launch each kernel of each step by itself, for tools that look"});
+  f.choice("kind",
+           kind,
+           k_device_kinds,
+           {.doc = "Where the run computes; auto takes cuda where a driver and the plugin are "
+                   "found, else cpu. `device: cuda:1` stands for kind cuda with index 1."});
+  f.field("index",
+          index,
+          {.doc = "Number of the CUDA device, from 0 in the driver's order; for kind cuda alone.",
+           .min = 0});
+  f.field("threads",
+          threads,
+          {.doc = "CPU threads; null: as many as the affinity mask, the cgroup and a Slurm task "
+                  "allow. [threads]",
+           .min = 1,
+           .max = 4096});
+  f.choice("autotune",
+           autotune,
+           k_autotunes,
+           {.doc = "How cuBLASLt's and cuDNN's algorithms are chosen on cuda: by their own first "
+                   "choice, or by timing them once per shape and keeping the fastest."});
+  f.field("recorded",
+          recorded,
+          {.doc = "Whether a step on cuda is captured as one graph and launched as one; false "
+                  "launches each kernel by itself, for profilers."});
   f.field("tuning_folder",
           tuning_folder,
-          {.doc = "where measure remembers them; null: halfstep in XDG_CACHE_HOME or ~/.cache"});
+          {.doc = "Folder in which `autotune: measure` keeps its times; null: halfstep in "
+                  "XDG_CACHE_HOME or ~/.cache."});
 }
 
 void SlurmSpec::fields(Fields& f) {
-  f.choice("signal", signal, k_signals, {.doc = "asks for a checkpoint and the end of the run"});
-  f.choice("requeue", requeue, k_requeues, {.doc = "self: ask Slurm to run this job again"});
+  f.choice("signal",
+           signal,
+           k_signals,
+           {.doc = "The signal by which Slurm announces the end of a job: the run writes a "
+                   "checkpoint and ends with exit code 75. SIGTERM always does."});
+  f.choice(
+      "requeue",
+      requeue,
+      k_requeues,
+      {.doc =
+           "exit leaves requeueing to the batch script; self calls scontrol requeue for the job."});
 }
 
 }  // namespace halfstep::config

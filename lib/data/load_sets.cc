@@ -1,6 +1,5 @@
 // The loaders of table.cc's rows: from files to splits.
 
-#include <array>
 #include <exception>
 #include <utility>
 
@@ -59,12 +58,6 @@ std::string array_name(const NpzReader& npz, std::span<const std::string_view> n
   return {};
 }
 
-using Names = std::array<std::string_view, 3>;
-constexpr Names k_train_images{"x_train", "train_images", "x"};
-constexpr Names k_train_labels{"y_train", "train_labels", "y"};
-constexpr std::array<std::string_view, 2> k_test_images{"x_test", "test_images"};
-constexpr std::array<std::string_view, 2> k_test_labels{"y_test", "test_labels"};
-
 }  // namespace
 
 Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
@@ -86,8 +79,8 @@ Dataset load_transposed_idx_set(const SetDef& def,
 
 Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
   const NpzReader npz(files[0]);
-  const std::string train_images = array_name(npz, k_train_images);
-  const std::string train_labels = array_name(npz, k_train_labels);
+  const std::string train_images = array_name(npz, k_npz_train_images);
+  const std::string train_labels = array_name(npz, k_npz_train_labels);
   if (train_images.empty() || train_labels.empty()) {
     std::string there;
     for (const std::string& name : npz.names()) there += (there.empty() ? "" : ", ") + name;
@@ -95,8 +88,8 @@ Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::str
   }
   Dataset dataset;
   dataset.train = {npz.read(train_images), npz.read(train_labels)};
-  const std::string test_images = array_name(npz, k_test_images);
-  const std::string test_labels = array_name(npz, k_test_labels);
+  const std::string test_images = array_name(npz, k_npz_test_images);
+  const std::string test_labels = array_name(npz, k_npz_test_labels);
   if (test_images.empty() != test_labels.empty()) {
     throw file_error(files[0], "has only one of x_test and y_test");
   }

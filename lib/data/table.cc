@@ -158,20 +158,40 @@ constexpr std::array k_sets{
 };
 
 constexpr std::array k_formats{
-    SetDef{.name = "cifar10",
-           .load = load_cifar10_set,
-           .files = k_cifar10_files,
-           .folder = "cifar-10-batches-bin",
-           .sample_shape = k_colour32,
-           .classes = 10},
-    SetDef{.name = "cifar100",
-           .load = load_cifar100_set,
-           .files = k_cifar100_files,
-           .folder = "cifar-100-binary",
-           .sample_shape = k_colour32,
-           .classes = 100},
-    SetDef{.name = "idx", .load = load_idx_set, .files = k_idx_files, .test_optional = true},
-    SetDef{.name = "npz", .load = load_npz_set},
+    SetDef{
+        .name = "cifar10",
+        .load = load_cifar10_set,
+        .files = k_cifar10_files,
+        .folder = "cifar-10-batches-bin",
+        .sample_shape = k_colour32,
+        .classes = 10,
+        .doc =
+            "A folder with the binary version of CIFAR-10: of each sample a byte for the class and "
+            "3072 bytes for the channels one after the other."},
+    SetDef{
+        .name = "cifar100",
+        .load = load_cifar100_set,
+        .files = k_cifar100_files,
+        .folder = "cifar-100-binary",
+        .sample_shape = k_colour32,
+        .classes = 100,
+        .doc =
+            "A folder with the binary version of CIFAR-100: of each sample a byte for the coarse "
+            "class, which is not used, one for the fine class, and 3072 bytes for the channels "
+            "one after the other."},
+    SetDef{.name = "idx",
+           .load = load_idx_set,
+           .files = k_idx_files,
+           .test_optional = true,
+           .doc =
+               "A folder with one IDX file of samples and one of labels, and two more for the test "
+               "set where there is one. Each may be compressed with gzip and then ends in .gz."},
+    SetDef{
+        .name = "npz",
+        .load = load_npz_set,
+        .doc =
+            "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array of "
+            "samples and one of labels, and two more for the test set where there is one."},
     SetDef{.name = "synth",
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
@@ -181,7 +201,9 @@ constexpr std::array k_formats{
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
            .classes = 10,
-           .class_names = k_digits},
+           .class_names = k_digits,
+           .doc = "No files: digits drawn by halfstep, the same in every run, as many as "
+                  "data.train_samples and data.test_samples say."},
 };
 
 const SetDef* find(std::span<const SetDef> rows, std::string_view name) {

@@ -22,6 +22,12 @@ using LoadSet = Dataset (*)(const SetDef& def,
                             const DataOptions& options,
                             std::span<const std::string> files);
 
+/// The names that the arrays of an NPZ file go by; the first one that is there counts.
+inline constexpr std::array<std::string_view, 3> k_npz_train_images{"x_train", "train_images", "x"};
+inline constexpr std::array<std::string_view, 3> k_npz_train_labels{"y_train", "train_labels", "y"};
+inline constexpr std::array<std::string_view, 2> k_npz_test_images{"x_test", "test_images"};
+inline constexpr std::array<std::string_view, 2> k_npz_test_labels{"y_test", "test_labels"};
+
 struct SetDef {
   std::string_view name{};
   LoadSet load = nullptr;
@@ -35,6 +41,7 @@ struct SetDef {
   std::string_view remedy{};         ///< said when the set is not found
   std::string_view origin{};         ///< who made the set, and its page
   std::string_view licence{};        ///< under which it is published
+  std::string_view doc{};            ///< of a format: how its files hold samples and labels
 };
 
 std::span<const SetDef> named_sets();

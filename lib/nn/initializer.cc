@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "nn/initializer_doc.h"
+
 namespace halfstep::nn {
 namespace {
 
@@ -35,25 +37,102 @@ struct Row {
   Mode mode = Mode::fan_in;
   Distribution distribution = Distribution::truncated_normal;
   bool open = false;  ///< its parameters may be given
+  std::string_view doc{};
 };
 
 constexpr auto k_uniform = Distribution::uniform;
 constexpr auto k_truncated = Distribution::truncated_normal;
 
 constexpr std::array k_rows{
-    Row{"constant", Rule::constant, 0, 1, Mode::fan_in, k_truncated, true},
-    Row{"glorot_normal", Rule::scaled, 0, 1, Mode::fan_avg, k_truncated},
-    Row{"glorot_uniform", Rule::scaled, 0, 1, Mode::fan_avg, k_uniform},
-    Row{"he_normal", Rule::scaled, 0, 2, Mode::fan_in, k_truncated},
-    Row{"he_uniform", Rule::scaled, 0, 2, Mode::fan_in, k_uniform},
-    Row{"lecun_normal", Rule::scaled, 0, 1, Mode::fan_in, k_truncated},
-    Row{"lecun_uniform", Rule::scaled, 0, 1, Mode::fan_in, k_uniform},
-    Row{"ones", Rule::constant, 1},
-    Row{"random_normal", Rule::normal, 0, 1, Mode::fan_in, k_truncated, true},
-    Row{"random_uniform", Rule::uniform, 0, 1, Mode::fan_in, k_truncated, true},
-    Row{"truncated_normal", Rule::truncated_normal, 0, 1, Mode::fan_in, k_truncated, true},
-    Row{"variance_scaling", Rule::scaled, 0, 1, Mode::fan_in, k_truncated, true},
-    Row{"zeros", Rule::constant},
+    Row{"constant", Rule::constant, 0, 1, Mode::fan_in, k_truncated, true, "One value everywhere."},
+    Row{"glorot_normal",
+        Rule::scaled,
+        0,
+        1,
+        Mode::fan_avg,
+        k_truncated,
+        false,
+        "Truncated normal distribution with variance 2 / (fan_in + fan_out) (Glorot and Bengio "
+        "2010)."},
+    Row{"glorot_uniform",
+        Rule::scaled,
+        0,
+        1,
+        Mode::fan_avg,
+        k_uniform,
+        false,
+        "Uniform distribution in [-r, r] with r = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio "
+        "2010)."},
+    Row{"he_normal",
+        Rule::scaled,
+        0,
+        2,
+        Mode::fan_in,
+        k_truncated,
+        false,
+        "Truncated normal distribution with variance 2 / fan_in (He et al. 2015), for layers "
+        "behind a relu."},
+    Row{"he_uniform",
+        Rule::scaled,
+        0,
+        2,
+        Mode::fan_in,
+        k_uniform,
+        false,
+        "Uniform distribution in [-r, r] with r = sqrt(6 / fan_in) (He et al. 2015), for layers "
+        "behind a relu."},
+    Row{"lecun_normal",
+        Rule::scaled,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        false,
+        "Truncated normal distribution with variance 1 / fan_in (LeCun et al. 1998)."},
+    Row{"lecun_uniform",
+        Rule::scaled,
+        0,
+        1,
+        Mode::fan_in,
+        k_uniform,
+        false,
+        "Uniform distribution in [-r, r] with r = sqrt(3 / fan_in) (LeCun et al. 1998)."},
+    Row{"ones", Rule::constant, 1, 1, Mode::fan_in, k_truncated, false, "One everywhere."},
+    Row{"random_normal",
+        Rule::normal,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        true,
+        "Normal distribution."},
+    Row{"random_uniform",
+        Rule::uniform,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        true,
+        "Uniform distribution."},
+    Row{"truncated_normal",
+        Rule::truncated_normal,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        true,
+        "Normal distribution without values beyond two standard deviations, which are drawn "
+        "again."},
+    Row{"variance_scaling",
+        Rule::scaled,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        true,
+        "Distribution of mean 0 whose variance is scale over fan_in, fan_out or their average: the "
+        "general form of glorot, he and lecun."},
+    Row{"zeros", Rule::constant, 0, 1, Mode::fan_in, k_truncated, false, "Zero everywhere."},
 };
 
 constexpr auto k_names = [] {
@@ -73,23 +152,35 @@ struct Parameters {
 
   void fields(config::Fields& f) {
     if (row.open && row.rule == Rule::constant) {
-      f.field("value", row.value, {.doc = "of every element"});
+      f.field("value", row.value, {.doc = "Value of every element."});
     }
     if (row.open && (row.rule == Rule::normal || row.rule == Rule::truncated_normal)) {
-      f.field("mean", mean, {.doc = "mean of the distribution"});
-      f.field("stddev", stddev, {.doc = "standard deviation before any truncation", .min = 0});
+      f.field("mean", mean, {.doc = "Mean of the distribution."});
+      f.field(
+          "stddev",
+          stddev,
+          {.doc = "Standard deviation, before values beyond two of it are drawn again.", .min = 0});
     }
     if (row.open && row.rule == Rule::uniform) {
-      f.field("minval", minval, {.doc = "low end"});
-      f.field("maxval", maxval, {.doc = "high end"});
+      f.field("minval", minval, {.doc = "Least value."});
+      f.field("maxval", maxval, {.doc = "Greatest value."});
     }
     if (row.open && row.rule == Rule::scaled) {
-      f.field("scale", row.scale, {.doc = "factor of the variance", .above = 0.0});
-      f.choice("mode", row.mode, k_modes, {.doc = "what the variance is divided by"});
-      f.choice("distribution", row.distribution, k_distributions, {.doc = "shape"});
+      f.field("scale", row.scale, {.doc = "Factor of the variance. [factor]", .above = 0.0});
+      f.choice("mode",
+               row.mode,
+               k_modes,
+               {.doc = "What the variance is divided by: the inputs that one unit sees, the "
+                       "outputs, or their average."});
+      f.choice("distribution",
+               row.distribution,
+               k_distributions,
+               {.doc = "Shape of the distribution; the truncated normal one keeps its variance."});
     }
     if (row.rule != Rule::constant) {
-      f.field("seed", seed, {.doc = "added to the run's seed", .min = 0});
+      f.field("seed",
+              seed,
+              {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
     }
   }
 };
@@ -131,6 +222,13 @@ graph::Initializer scaled(const Row& row, const Shape& shape) {
 }  // namespace
 
 std::span<const std::string_view> initializer_names() { return k_names; }
+
+std::string_view initializer_doc(std::string_view name) {
+  for (const Row& row : k_rows) {
+    if (row.name == name) return row.doc;
+  }
+  return {};
+}
 
 Fans fans(const Shape& shape) {
   if (shape.rank() == 0) return {1, 1};

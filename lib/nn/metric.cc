@@ -1,5 +1,6 @@
 #include "nn/metric.h"
 
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -12,6 +13,26 @@ namespace {
 
 using graph::Builder;
 using graph::Value;
+
+constexpr std::string_view k_top_accuracy = "top_5_accuracy";
+
+constexpr std::array k_metrics{
+    MetricDef{"accuracy",
+              "Share of the samples whose largest output is that of their class. Of a single "
+              "output, share of the samples whose output is above one half (above 0 for scores) "
+              "where the label is 1, and not where it is 0.",
+              "fraction"},
+    MetricDef{"mean_absolute_error",
+              "|y - t| averaged over the outputs of a sample and over the samples.",
+              "unit of the targets"},
+    MetricDef{"mean_squared_error",
+              "(y - t)^2 averaged over the outputs of a sample and over the samples.",
+              "unit of the targets, squared"},
+    MetricDef{k_top_accuracy,
+              "Share of the samples whose class is among those of the 5 largest outputs; any "
+              "whole number may stand for 5.",
+              "fraction"},
+};
 
 /// The k of `top_<k>_accuracy`.
 std::optional<std::int64_t> top_k(std::string_view name) {
@@ -45,9 +66,14 @@ Value hits(Builder& b, Value predictions, Value labels, bool from_logits) {
 
 }  // namespace
 
-bool is_metric(std::string_view name) {
-  return name == "accuracy" || name == "mean_squared_error" || name == "mean_absolute_error" ||
-         top_k(name).has_value();
+std::span<const MetricDef> metric_table() { return k_metrics; }
+
+const MetricDef* find_metric(std::string_view name) {
+  if (top_k(name)) name = k_top_accuracy;
+  for (const MetricDef& def : k_metrics) {
+    if (def.name == name) return &def;
+  }
+  return nullptr;
 }
 
 Value build_metric(
@@ -71,14 +97,14 @@ Value build_metric(
 }
 
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
+  std::vector<std::string> known;
+  for (const MetricDef& def : k_metrics) known.emplace_back(def.name);
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
     const std::string& name = spec.metrics[i];
-    if (is_metric(name)) continue;
-    diagnostics.error(
-        spec.where(fmt::format("metrics[{}]", i)),
-        fmt::format("unknown metric '{}'", name),
-        choices(name, {"accuracy", "mean_absolute_error", "mean_squared_error", "top_5_accuracy"}) +
-            ", with any whole number for 5");
+    if (find_metric(name) != nullptr) continue;
+    diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
+                      fmt::format("unknown metric '{}'", name),
+                      choices(name, known) + ", with any whole number for 5");
   }
 }
 

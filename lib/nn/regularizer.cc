@@ -35,9 +35,21 @@ double RegularizerSpec::l2_factor() const {
 }
 
 void RegularizerSpec::fields(config::Fields& f) {
-  f.choice("type", type, k_types, {.doc = "kind; absent: what the given factors say"});
-  if (type != Type::l2) f.field("l1", l1, {.doc = "factor of the sum of |x|", .min = 0});
-  if (type != Type::l1) f.field("l2", l2, {.doc = "factor of the sum of x^2", .min = 0});
+  f.choice("type",
+           type,
+           k_types,
+           {.doc = "Penalty: l1 times the sum of |w|, l2 times the sum of w^2, or both; null: "
+                   "those whose factors are given."});
+  if (type != Type::l2)
+    f.field("l1",
+            l1,
+            {.doc = "Factor of the sum of |w|; null: 0.01 where no factor is given, else 0.",
+             .min = 0});
+  if (type != Type::l1)
+    f.field("l2",
+            l2,
+            {.doc = "Factor of the sum of w^2; null: 0.01 where no factor is given, else 0.",
+             .min = 0});
 }
 
 Value penalty(graph::Builder& b, const RegularizerSpec& spec, Value x) {

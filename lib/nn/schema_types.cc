@@ -41,11 +41,15 @@ std::vector<std::string> names_of(std::string_view kind) {
 void visit_fields(std::string_view kind, std::string_view type, config::Fields& f) {
   LayerCommon common;
   if (kind == "layers") {
-    f.field(
-        "name", common.name, {.doc = "of the layer and its weights; absent: its type, numbered"});
+    f.field("name",
+            common.name,
+            {.doc = "Name of the layer and prefix of its weights; null: its type, numbered where "
+                    "there are several."});
   }
   if (kind == "nodes") {
-    f.field("from", common.from, {.doc = "nodes or inputs it takes", .required = true});
+    f.field("from",
+            common.from,
+            {.doc = "Names of the nodes or inputs that the layer takes.", .required = true});
   }
   if (kind == "layers" || kind == "nodes") {
     common.settings(f);

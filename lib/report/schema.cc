@@ -305,6 +305,7 @@ constexpr std::array k_kinds{
     Kind{"best_run", "the best run in a folder", s::best_run, nullptr},
     Kind{"prune", "a removal of runs", s::prune, nullptr},
     Kind{"doctor", "what a machine can do", doctor_schema, nullptr},
+    Kind{"reference", "layers, losses, ... and keys of configs", s::reference, nullptr},
     Kind{"verify_resume", "a resumed run against a whole one", verify_resume_schema, nullptr}};
 
 constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";

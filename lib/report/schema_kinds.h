@@ -21,5 +21,7 @@ Json diff();
 Json runs();
 Json best_run();
 Json prune();
+/// `help`: layers, losses, keys of a config, ...
+Json reference();
 
 }  // namespace halfstep::report::schema

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "config/describe.h"
 #include "graph/verify.h"
 #include "nn/layers/activations.h"
 #include "nn/layers/table.h"
@@ -66,7 +67,12 @@ TEST_CASE("layers: the table is sorted, and documents each row and each field") 
   for (const LayerDef* def : layer_table()) {
     CAPTURE(def->type);
     CHECK(last < def->type);
-    CHECK_FALSE(def->doc.empty());
+    CHECK(def->doc.ends_with('.'));
+    CHECK_FALSE(def->traits.shapes.empty());
+    for (const config::FieldDoc& field : config::describe_fields(def->fields)) {
+      CAPTURE(field.path);
+      CHECK(field.doc.ends_with('.'));
+    }
     CHECK(find_layer(def->type) == def);
     last = def->type;
   }

@@ -15,7 +15,7 @@ struct Activation {
     f.one_of("activation",
              activation,
              activation_names(),
-             {.doc = "function that is applied", .required = true});
+             {.doc = "Function that is applied.", .required = true});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return activate(c.b, activation, x[0]);
@@ -60,9 +60,9 @@ struct Relu {
   double threshold = 0;
 
   void fields(config::Fields& f) {
-    f.field("max_value", max_value, {.doc = "upper bound; absent: none", .min = 0});
-    f.field("negative_slope", negative_slope, {.doc = "slope below the threshold", .min = 0});
-    f.field("threshold", threshold, {.doc = "below it the slope counts", .min = 0});
+    f.field("max_value", max_value, {.doc = "Upper bound of the result; null: none.", .min = 0});
+    f.field("negative_slope", negative_slope, {.doc = "Slope below the threshold.", .min = 0});
+    f.field("threshold", threshold, {.doc = "Below it the slope counts.", .min = 0});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return relu(c.b, x[0], {negative_slope, max_value, threshold});
@@ -73,7 +73,7 @@ struct LeakyRelu {
   double negative_slope = 0.3;
 
   void fields(config::Fields& f) {
-    f.field("negative_slope", negative_slope, {.doc = "slope below zero", .min = 0});
+    f.field("negative_slope", negative_slope, {.doc = "Slope below zero.", .min = 0});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return leaky_relu(c.b, x[0], negative_slope);
@@ -84,7 +84,7 @@ struct Elu {
   double alpha = 1;
 
   void fields(config::Fields& f) {
-    f.field("alpha", alpha, {.doc = "minus the limit far below zero"});
+    f.field("alpha", alpha, {.doc = "Minus the limit of the result far below zero."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const { return elu(c.b, x[0], alpha); }
 };
@@ -93,7 +93,9 @@ struct Gelu {
   bool approximate = false;
 
   void fields(config::Fields& f) {
-    f.field("approximate", approximate, {.doc = "by tanh instead of the error function"});
+    f.field("approximate",
+            approximate,
+            {.doc = "Whether Phi is approximated by tanh instead of the error function."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return gelu(c.b, x[0], approximate);
@@ -105,7 +107,10 @@ struct SoftmaxOver {
   std::int64_t axis = -1;
 
   void fields(config::Fields& f) {
-    f.field("axis", axis, {.doc = "axis along which the result sums to one"});
+    f.field("axis",
+            axis,
+            {.doc = "Axis along which the exponentials are summed, counted with the batch as 0; "
+                    "-1: the last."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
@@ -125,22 +130,38 @@ struct LogSoftmax : SoftmaxOver {
 
 }  // namespace
 
-const LayerDef k_activation = layer_def<Activation>(
-    "activation", "any function that `activation` may name", {.example = "{activation: tanh}"});
-const LayerDef k_elu = layer_def<Elu>("elu", "x above zero, alpha (exp(x) - 1) below");
-const LayerDef k_gelu = layer_def<Gelu>("gelu", "x times the normal distribution function of x");
+const LayerDef k_activation =
+    layer_def<Activation>("activation",
+                          "Applies the function that `activation` names to each element; softmax "
+                          "and log_softmax along the last axis.",
+                          {.example = "{activation: tanh}"});
+const LayerDef k_elu = layer_def<Elu>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
+const LayerDef k_gelu =
+    layer_def<Gelu>("gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
 const LayerDef k_leaky_relu =
-    layer_def<LeakyRelu>("leaky_relu", "x above zero, negative_slope x below");
-const LayerDef k_linear = layer_def<Linear>("linear", "x, in the dtype of the layer");
-const LayerDef k_log_softmax = layer_def<LogSoftmax>("log_softmax", "log of softmax");
-const LayerDef k_relu = layer_def<Relu>(
-    "relu", "max(x, 0)", {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
-const LayerDef k_relu6 = layer_def<Relu6>("relu6", "min(max(x, 0), 6)");
-const LayerDef k_selu = layer_def<Selu>("selu", "elu scaled so that it keeps mean and variance");
-const LayerDef k_sigmoid = layer_def<Sigmoid>("sigmoid", "1 / (1 + exp(-x))");
-const LayerDef k_silu = layer_def<Silu>("silu", "x sigmoid(x)");
-const LayerDef k_softmax = layer_def<Softmax>("softmax", "exp(x) over its sum along an axis");
-const LayerDef k_softplus = layer_def<Softplus>("softplus", "log(1 + exp(x))");
-const LayerDef k_tanh = layer_def<Tanh>("tanh", "hyperbolic tangent");
+    layer_def<LeakyRelu>("leaky_relu", "y = x for x > 0, else negative_slope x.");
+const LayerDef k_linear =
+    layer_def<Linear>("linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
+const LayerDef k_log_softmax = layer_def<LogSoftmax>(
+    "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax.");
+const LayerDef k_relu =
+    layer_def<Relu>("relu",
+                    "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
+                    "negative_slope (x - threshold) below.",
+                    {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
+const LayerDef k_relu6 = layer_def<Relu6>("relu6", "y = min(max(x, 0), 6).");
+const LayerDef k_selu = layer_def<Selu>("selu",
+                                        "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
+                                        "keeps mean 0 and variance 1 from layer to layer.");
+const LayerDef k_sigmoid = layer_def<Sigmoid>("sigmoid", "y = 1 / (1 + exp(-x)).");
+const LayerDef k_silu = layer_def<Silu>("silu", "y = x sigmoid(x), also called swish.");
+const LayerDef k_softmax = layer_def<Softmax>(
+    "softmax",
+    "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
+    {.numerics =
+         "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
+         "(warning W201). A cross-entropy loss behind it trains through its input, in float32."});
+const LayerDef k_softplus = layer_def<Softplus>("softplus", "y = log(1 + exp(x)).");
+const LayerDef k_tanh = layer_def<Tanh>("tanh", "y = tanh(x).");
 
 }  // namespace halfstep::nn

@@ -15,35 +15,35 @@ Value plain(Builder& b, std::string_view op, Value x) { return b.add(op, {x}); }
 
 constexpr std::array k_table{
     ActivationDef{
-        "elu", "x above zero, exp(x) - 1 below", [](Builder& b, Value x) { return elu(b, x, 1); }},
+        "elu", "x for x > 0, else exp(x) - 1", [](Builder& b, Value x) { return elu(b, x, 1); }},
     ActivationDef{"gelu",
-                  "x times the normal distribution function of x",
+                  "x Phi(x), Phi the standard normal distribution function",
                   [](Builder& b, Value x) { return gelu(b, x, false); }},
     ActivationDef{"leaky_relu",
-                  "x above zero, 0.2 x below",
+                  "x for x > 0, else 0.2 x",
                   [](Builder& b, Value x) { return leaky_relu(b, x, 0.2); }},
     ActivationDef{"linear", "x", [](Builder&, Value x) { return x; }},
     ActivationDef{"log_softmax",
-                  "log of softmax",
+                  "x - log(sum(exp(x))) along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "LogSoftmax", x, -1); }},
     ActivationDef{"relu", "max(x, 0)", [](Builder& b, Value x) { return relu(b, x); }},
     ActivationDef{
         "relu6", "min(max(x, 0), 6)", [](Builder& b, Value x) { return plain(b, "Relu6", x); }},
     ActivationDef{"selu",
-                  "elu scaled so that it keeps mean and variance",
+                  "1.0507 x for x > 0, else 1.7581 (exp(x) - 1)",
                   [](Builder& b, Value x) { return plain(b, "Selu", x); }},
     ActivationDef{
         "sigmoid", "1 / (1 + exp(-x))", [](Builder& b, Value x) { return plain(b, "Sigmoid", x); }},
     ActivationDef{"silu", "x sigmoid(x)", [](Builder& b, Value x) { return silu(b, x); }},
     ActivationDef{"softmax",
-                  "exp(x) over its sum along the last axis",
+                  "exp(x) / sum(exp(x)) along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "Softmax", x, -1); }},
     ActivationDef{
         "softplus", "log(1 + exp(x))", [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
-    ActivationDef{
-        "swish", "silu by its other name", [](Builder& b, Value x) { return silu(b, x); }},
-    ActivationDef{
-        "tanh", "hyperbolic tangent", [](Builder& b, Value x) { return plain(b, "Tanh", x); }},
+    ActivationDef{"swish",
+                  "x sigmoid(x), silu by its other name",
+                  [](Builder& b, Value x) { return silu(b, x); }},
+    ActivationDef{"tanh", "tanh(x)", [](Builder& b, Value x) { return plain(b, "Tanh", x); }},
 };
 
 constexpr auto k_activation_names = [] {
@@ -68,7 +68,8 @@ std::span<const ActivationDef> activation_table() { return k_table; }
 std::span<const std::string_view> activation_names() { return k_activation_names; }
 
 void activation_field(config::Fields& f, std::optional<std::string>& activation) {
-  f.one_of("activation", activation, k_activation_names, {.doc = "function applied to the result"});
+  f.one_of(
+      "activation", activation, k_activation_names, {.doc = "Function applied to the result; null: none."});
 }
 
 Value activate(Builder& b, const std::optional<std::string>& activation, Value x) {

@@ -29,19 +29,30 @@ struct BatchNormalization {
   std::optional<RegularizerSpec> gamma_regularizer;
 
   void fields(config::Fields& f) {
-    f.field("axis", axis, {.doc = "axis that keeps its own statistics, usually the channels"});
-    f.field(
-        "momentum", momentum, {.doc = "share of the old moving statistics", .min = 0, .max = 1});
-    f.field("epsilon", epsilon, {.doc = "added to the variance", .above = 0.0});
-    f.field("center", center, {.doc = "whether beta is added"});
-    f.field("scale", scale, {.doc = "whether the result is multiplied by gamma"});
-    initializer_field(f, "beta_initializer", beta_initializer, "start of beta");
-    initializer_field(f, "gamma_initializer", gamma_initializer, "start of gamma");
-    initializer_field(f, "moving_mean_initializer", moving_mean_initializer, "start of the mean");
-    initializer_field(
-        f, "moving_variance_initializer", moving_variance_initializer, "start of the variance");
-    regularizer_field(f, "beta_regularizer", beta_regularizer, "penalty on beta");
-    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "penalty on gamma");
+    f.field("axis",
+            axis,
+            {.doc = "Axis each of whose elements has its own statistics, usually the channels; -1: "
+                    "the last."});
+    f.field("momentum",
+            momentum,
+            {.doc = "Share of the old moving statistics that a step keeps. [fraction]",
+             .min = 0,
+             .max = 1});
+    f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
+    f.field("center", center, {.doc = "Whether beta is added."});
+    f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
+    initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
+    initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
+    initializer_field(f,
+                      "moving_mean_initializer",
+                      moving_mean_initializer,
+                      "Initial values of the moving mean.");
+    initializer_field(f,
+                      "moving_variance_initializer",
+                      moving_variance_initializer,
+                      "Initial values of the moving variance.");
+    regularizer_field(f, "beta_regularizer", beta_regularizer, "Penalty on beta.");
+    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "Penalty on gamma.");
   }
 
   void check(Diagnostics& diagnostics, const Where&) const {
@@ -115,9 +126,14 @@ struct BatchNormalization {
 
 }  // namespace
 
-const LayerDef k_batch_normalization =
-    layer_def<BatchNormalization>("batch_normalization",
-                                  "mean 0 and variance 1 per channel of a batch",
-                                  {.example_input = "[4, 4, 3]"});
+const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
+    "batch_normalization",
+    "y = gamma (x - mean) / sqrt(variance + epsilon) + beta per channel, with the statistics of "
+    "the batch in training and their moving averages otherwise (Ioffe and Szegedy 2015).",
+    {.example_input = "[4, 4, 3]",
+     .shapes = "x [batch, ..., channels], y as x",
+     .numerics = "Sums and statistics are float32 under every policy; x and y have the compute "
+                 "dtype. A skipped step leaves the moving averages alone, and `trainable: false` "
+                 "makes it normalize by them in training too."});
 
 }  // namespace halfstep::nn

@@ -23,23 +23,35 @@ struct Convolution {
   void window_fields(config::Fields& f) {
     f.field("kernel_size",
             kernel_size,
-            {.doc = "height and width of the filters",
+            {.doc = "Height and width of the filters. [pixels]",
              .required = true,
              .min = 1,
              .max = k_max_window});
-    f.field("strides", strides, {.doc = "steps of the window", .min = 1, .max = k_max_window});
-    f.choice("padding", padding, k_paddings, {.doc = "same: zeros around the image"});
+    f.field("strides",
+            strides,
+            {.doc = "Pixels by which the window moves, downwards and to the right. [pixels]",
+             .min = 1,
+             .max = k_max_window});
+    f.choice("padding",
+             padding,
+             k_paddings,
+             {.doc = "valid: the window stays within the image, height' = ceil((height - reach + "
+                     "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
+                     "around the image, height' = ceil(height / stride)."});
     data_format.field(f);
     f.field("dilation_rate",
             dilation_rate,
-            {.doc = "distance of the taps", .min = 1, .max = k_max_window});
+            {.doc = "Pixels between neighbouring elements of a filter; above 1 only with strides "
+                    "1. [pixels]",
+             .min = 1,
+             .max = k_max_window});
   }
 
   void output_fields(config::Fields& f) {
     activation_field(f, activation);
-    f.field("use_bias", use_bias, {.doc = "whether a bias is added to each channel"});
-    initializer_field(f, "bias_initializer", bias_initializer, "start of the bias");
-    regularizer_field(f, "bias_regularizer", bias_regularizer, "penalty on the bias");
+    f.field("use_bias", use_bias, {.doc = "Whether a bias is added to each channel."});
+    initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the bias.");
+    regularizer_field(f, "bias_regularizer", bias_regularizer, "Penalty on the bias.");
   }
 
   void check_common(Diagnostics& diagnostics, const Where& where) const {
@@ -75,16 +87,21 @@ struct Conv2D : Convolution {
   void fields(config::Fields& f) {
     f.field("filters",
             filters,
-            {.doc = "channels of the output", .required = true, .min = 1, .max = k_max_units});
+            {.doc = "Channels of the output. [channels]",
+             .required = true,
+             .min = 1,
+             .max = k_max_units});
     window_fields(f);
     f.field("groups",
             groups,
-            {.doc = "parts of the channels, each with filters of its own",
+            {.doc = "Parts into which input channels and filters are split; each part of the "
+                    "filters sees its part of the channels alone. [groups]",
              .min = 1,
              .max = k_max_window});
     output_fields(f);
-    initializer_field(f, "kernel_initializer", kernel_initializer, "start of the filters");
-    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "penalty on the filters");
+    initializer_field(
+        f, "kernel_initializer", kernel_initializer, "Initial values of the filters.");
+    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the filters.");
   }
 
   void check(Diagnostics& diagnostics, const Where& where) const {
@@ -119,10 +136,11 @@ struct DepthwiseConv2D : Convolution {
     window_fields(f);
     f.field("depth_multiplier",
             depth_multiplier,
-            {.doc = "filters per channel", .min = 1, .max = k_max_window});
+            {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
     output_fields(f);
-    initializer_field(f, "depthwise_initializer", depthwise_initializer, "start of the filters");
-    regularizer_field(f, "depthwise_regularizer", depthwise_regularizer, "penalty on the filters");
+    initializer_field(
+        f, "depthwise_initializer", depthwise_initializer, "Initial values of the filters.");
+    regularizer_field(f, "depthwise_regularizer", depthwise_regularizer, "Penalty on the filters.");
   }
 
   void check(Diagnostics& diagnostics, const Where& where) const {
@@ -140,15 +158,28 @@ struct DepthwiseConv2D : Convolution {
   }
 };
 
+constexpr std::string_view k_sums =
+    "Sums of products are accumulated in float32 under every policy.";
+
 }  // namespace
 
 const LayerDef k_conv2d = layer_def<Conv2D>(
     "conv2d",
-    "y = activation(conv(x, filters) + b)",
-    {.example = "{filters: 4, kernel_size: 3, padding: same}", .example_input = "[6, 6, 2]"});
+    "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
+    {.example = "{filters: 4, kernel_size: 3, padding: same}",
+     .example_input = "[6, 6, 2]",
+     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
+               "[kernel height, kernel width, channels / groups, filters]",
+     .numerics = k_sums});
 const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
     "depthwise_conv2d",
-    "convolution of each channel with filters of its own",
-    {.example = "{kernel_size: 3, depth_multiplier: 2}", .example_input = "[6, 6, 2]"});
+    "Convolution of each channel with depth_multiplier filters of its own, y = activation(conv(x, "
+    "kernel) + bias).",
+    {.example = "{kernel_size: 3, depth_multiplier: 2}",
+     .example_input = "[6, 6, 2]",
+     .shapes =
+         "x [batch, height, width, channels], y [batch, height', width', channels "
+         "depth_multiplier], kernel [kernel height, kernel width, channels, depth_multiplier]",
+     .numerics = k_sums});
 
 }  // namespace halfstep::nn

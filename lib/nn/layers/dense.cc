@@ -18,15 +18,16 @@ struct Dense {
   std::optional<RegularizerSpec> bias_regularizer;
 
   void fields(config::Fields& f) {
-    f.field("units",
-            units,
-            {.doc = "width of the output", .required = true, .min = 1, .max = k_max_units});
+    f.field(
+        "units",
+        units,
+        {.doc = "Outputs of the layer. [values]", .required = true, .min = 1, .max = k_max_units});
     activation_field(f, activation);
-    f.field("use_bias", use_bias, {.doc = "whether a bias is added"});
-    initializer_field(f, "kernel_initializer", kernel_initializer, "start of the kernel");
-    initializer_field(f, "bias_initializer", bias_initializer, "start of the bias");
-    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "penalty on the kernel");
-    regularizer_field(f, "bias_regularizer", bias_regularizer, "penalty on the bias");
+    f.field("use_bias", use_bias, {.doc = "Whether a bias is added."});
+    initializer_field(f, "kernel_initializer", kernel_initializer, "Initial values of the kernel.");
+    initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the bias.");
+    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the kernel.");
+    regularizer_field(f, "bias_regularizer", bias_regularizer, "Penalty on the bias.");
   }
 
   void check(Diagnostics& diagnostics, const Where&) const {
@@ -52,6 +53,10 @@ struct Dense {
 }  // namespace
 
 const LayerDef k_dense = layer_def<Dense>(
-    "dense", "y = activation(x W + b)", {.example = "{units: 3, activation: relu}"});
+    "dense",
+    "Fully connected layer, y = activation(x kernel + bias) along the last axis.",
+    {.example = "{units: 3, activation: relu}",
+     .shapes = "x [batch, ..., in], y [batch, ..., units], kernel [in, units]",
+     .numerics = "Sums of products are accumulated in float32 under every policy."});
 
 }  // namespace halfstep::nn

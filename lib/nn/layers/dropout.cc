@@ -17,13 +17,19 @@ struct Dropout {
   std::optional<std::int64_t> seed;
 
   void fields(config::Fields& f) {
-    f.field(
-        "rate", rate, {.doc = "share of elements zeroed", .required = true, .min = 0, .max = 1});
+    f.field("rate",
+            rate,
+            {.doc = "Probability with which an element is zeroed. [fraction]",
+             .required = true,
+             .min = 0,
+             .max = 1});
     f.field("noise_shape",
             noise_shape,
-            {.doc = "shape of the mask, batch first; 1: shared along the axis, -1: as the input",
+            {.doc = "Shape of the mask with the batch first: 1 shares the draw along an axis, -1 "
+                    "takes the extent of the input; []: the shape of the input.",
              .min = -1});
-    f.field("seed", seed, {.doc = "mixed with the run's seed", .min = 0});
+    f.field(
+        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -63,6 +69,11 @@ struct Dropout {
 }  // namespace
 
 const LayerDef k_dropout = layer_def<Dropout>(
-    "dropout", "zeroes a random share of elements in training", {.example = "{rate: 0.5}"});
+    "dropout",
+    "In training zeroes elements with probability `rate` and multiplies the rest by 1 / (1 - "
+    "rate); otherwise y = x (Srivastava et al. 2014).",
+    {.example = "{rate: 0.5}",
+     .numerics =
+         "The mask follows from (seed, layer name, batch): it is the same under every policy."});
 
 }  // namespace halfstep::nn

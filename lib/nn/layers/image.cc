@@ -17,7 +17,10 @@ std::string to_tensorflow(Padding padding) { return padding == Padding::same ? "
 std::vector<std::int64_t> over_image(const config::Pair& pair) { return {1, pair[0], pair[1], 1}; }
 
 void DataFormatField::field(config::Fields& f) {
-  f.choice("data_format", value, k_data_formats, {.doc = "order of the axes of an image"});
+  f.choice("data_format",
+           value,
+           k_data_formats,
+           {.doc = "Order of the axes of an image; channels_last is the one there is."});
 }
 
 void DataFormatField::check(Diagnostics& diagnostics, const Where& where) const {

@@ -26,14 +26,16 @@ struct LayerNormalization {
   std::optional<RegularizerSpec> gamma_regularizer;
 
   void fields(config::Fields& f) {
-    f.node("axis", written_axis, {.doc = "axis or list of axes to normalize over; absent: -1"});
-    f.field("epsilon", epsilon, {.doc = "added to the variance", .above = 0.0});
-    f.field("center", center, {.doc = "whether beta is added"});
-    f.field("scale", scale, {.doc = "whether the result is multiplied by gamma"});
-    initializer_field(f, "beta_initializer", beta_initializer, "start of beta");
-    initializer_field(f, "gamma_initializer", gamma_initializer, "start of gamma");
-    regularizer_field(f, "beta_regularizer", beta_regularizer, "penalty on beta");
-    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "penalty on gamma");
+    f.node("axis",
+           written_axis,
+           {.doc = "Axis, or list of axes, to normalize over; absent: -1, the last."});
+    f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
+    f.field("center", center, {.doc = "Whether beta is added."});
+    f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
+    initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
+    initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
+    regularizer_field(f, "beta_regularizer", beta_regularizer, "Penalty on beta.");
+    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "Penalty on gamma.");
   }
 
   void check(Diagnostics& diagnostics, const Where&) {
@@ -108,6 +110,11 @@ struct LayerNormalization {
 }  // namespace
 
 const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
-    "layer_normalization", "mean 0 and variance 1 within each sample", {.example_input = "[3, 6]"});
+    "layer_normalization",
+    "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each sample "
+    "over some of its axes (Ba, Kiros and Hinton 2016).",
+    {.example_input = "[3, 6]",
+     .shapes = "x [batch, ...], y as x; gamma and beta have the extents of the normalized axes",
+     .numerics = "Computed in float32 under every policy; y is cast to the compute dtype."});
 
 }  // namespace halfstep::nn

@@ -30,7 +30,10 @@ struct Concatenate {
   std::int64_t axis = -1;
 
   void fields(config::Fields& f) {
-    f.field("axis", axis, {.doc = "axis along which the inputs follow each other"});
+    f.field("axis",
+            axis,
+            {.doc = "Axis along which the inputs follow each other, counted with the batch as 0; "
+                    "-1: the last."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
@@ -44,13 +47,21 @@ struct Concatenate {
   }
 };
 
-constexpr LayerTraits k_several{.min_inputs = 2, .max_inputs = k_any_number};
+constexpr LayerTraits k_several{.min_inputs = 2,
+                                .max_inputs = k_any_number,
+                                .shapes =
+                                    "x of one shape, or with extents of 1 that are "
+                                    "stretched; y the common shape"};
+constexpr LayerTraits k_joined{.min_inputs = 2,
+                               .max_inputs = k_any_number,
+                               .shapes = "x alike but for one axis; y has the sum of that axis"};
 
 }  // namespace
 
-const LayerDef k_add = layer_def<Add>("add", "sum of its inputs", k_several);
-const LayerDef k_concatenate =
-    layer_def<Concatenate>("concatenate", "its inputs one after the other", k_several);
-const LayerDef k_multiply = layer_def<Multiply>("multiply", "product of its inputs", k_several);
+const LayerDef k_add = layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several);
+const LayerDef k_concatenate = layer_def<Concatenate>(
+    "concatenate", "Its inputs one after the other along one axis.", k_joined);
+const LayerDef k_multiply =
+    layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several);
 
 }  // namespace halfstep::nn

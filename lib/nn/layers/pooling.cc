@@ -19,11 +19,18 @@ struct Pooling2D {
   void fields(config::Fields& f) {
     f.field("pool_size",
             pool_size,
-            {.doc = "height and width of the window", .min = 1, .max = k_max_window});
+            {.doc = "Height and width of the window. [pixels]", .min = 1, .max = k_max_window});
     f.field("strides",
             strides,
-            {.doc = "steps of the window; 0: its size", .min = 0, .max = k_max_window});
-    f.choice("padding", padding, k_paddings, {.doc = "same: windows may reach over the edge"});
+            {.doc = "Pixels by which the window moves; 0: its size. [pixels]",
+             .min = 0,
+             .max = k_max_window});
+    f.choice("padding",
+             padding,
+             k_paddings,
+             {.doc = "valid: windows stay within the image, height' = floor((height - pool_size) / "
+                     "stride) + 1; same: they may reach over the edge, where nothing counts, "
+                     "height' = ceil(height / stride)."});
     data_format.field(f);
   }
 
@@ -62,7 +69,7 @@ struct GlobalPooling2D {
   explicit GlobalPooling2D(std::string_view reduction) : op(reduction) {}
 
   void fields(config::Fields& f) {
-    f.field("keepdims", keepdims, {.doc = "whether height and width stay, as ones"});
+    f.field("keepdims", keepdims, {.doc = "Whether height and width stay, as axes of 1."});
     data_format.field(f);
   }
 
@@ -83,19 +90,29 @@ struct GlobalMaxPooling2D : GlobalPooling2D {
   GlobalMaxPooling2D() : GlobalPooling2D("Max") {}
 };
 
+constexpr std::string_view k_windows =
+    "x [batch, height, width, channels], y [batch, height', width', channels]";
+constexpr std::string_view k_global =
+    "x [batch, height, width, channels], y [batch, channels], with keepdims [batch, 1, 1, "
+    "channels]";
+
 }  // namespace
 
-const LayerDef k_average_pooling2d =
-    layer_def<AveragePooling2D>("average_pooling2d",
-                                "average of each window",
-                                {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]"});
-const LayerDef k_global_average_pooling2d = layer_def<GlobalAveragePooling2D>(
-    "global_average_pooling2d", "average of each channel", {.example_input = "[4, 6, 3]"});
-const LayerDef k_global_max_pooling2d = layer_def<GlobalMaxPooling2D>(
-    "global_max_pooling2d", "maximum of each channel", {.example_input = "[4, 6, 3]"});
-const LayerDef k_max_pooling2d =
-    layer_def<MaxPooling2D>("max_pooling2d",
-                            "maximum of each window",
-                            {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]"});
+const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
+    "average_pooling2d",
+    "Average of each window of each channel.",
+    {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
+const LayerDef k_global_average_pooling2d =
+    layer_def<GlobalAveragePooling2D>("global_average_pooling2d",
+                                      "Average of each channel over the whole image.",
+                                      {.example_input = "[4, 6, 3]", .shapes = k_global});
+const LayerDef k_global_max_pooling2d =
+    layer_def<GlobalMaxPooling2D>("global_max_pooling2d",
+                                  "Maximum of each channel over the whole image.",
+                                  {.example_input = "[4, 6, 3]", .shapes = k_global});
+const LayerDef k_max_pooling2d = layer_def<MaxPooling2D>(
+    "max_pooling2d",
+    "Maximum of each window of each channel.",
+    {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
 
 }  // namespace halfstep::nn

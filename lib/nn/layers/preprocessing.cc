@@ -18,8 +18,8 @@ struct Rescaling {
   double offset = 0;
 
   void fields(config::Fields& f) {
-    f.field("scale", scale, {.doc = "factor", .required = true});
-    f.field("offset", offset, {.doc = "added to the product"});
+    f.field("scale", scale, {.doc = "Factor of each element.", .required = true});
+    f.field("offset", offset, {.doc = "Added to the product."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const DType dtype = c.compute();
@@ -64,7 +64,8 @@ struct RandomImage {
   std::optional<std::int64_t> seed;
 
   void common_fields(config::Fields& f) {
-    f.field("seed", seed, {.doc = "mixed with the run's seed", .min = 0});
+    f.field(
+        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
     data_format.field(f);
   }
   Value apply(LayerContext& c, std::string_view op, Value x, graph::Attrs attrs) const {
@@ -81,7 +82,10 @@ struct RandomFlip : RandomImage {
   FlipMode mode = FlipMode::horizontal_and_vertical;
 
   void fields(config::Fields& f) {
-    f.choice("mode", mode, k_flip_modes, {.doc = "which mirrors may be drawn"});
+    f.choice("mode",
+             mode,
+             k_flip_modes,
+             {.doc = "Which mirrors may be drawn: left and right, top and bottom, or both."});
     common_fields(f);
   }
   void check(Diagnostics& diagnostics, const Where& where) const {
@@ -103,12 +107,21 @@ struct RandomTranslation : RandomImage {
   std::vector<double> width{0, 0};
 
   void fields(config::Fields& f) {
-    constexpr std::string_view k_share = "largest share moved, or [low, high]";
+    constexpr std::string_view k_share =
+        "Largest move as a fraction of the extent, f for [-f, f], or [low, high] within [-1, 1]; "
+        "positive is down or right.";
     f.node("height_factor", written_height, {.doc = k_share, .required = true});
     f.node("width_factor", written_width, {.doc = k_share, .required = true});
-    f.choice("fill_mode", fill_mode, k_fill_modes, {.doc = "what comes in over the edge"});
-    f.choice("interpolation", interpolation, k_interpolations, {.doc = "between the pixels"});
-    f.field("fill_value", fill_value, {.doc = "of fill_mode constant"});
+    f.choice("fill_mode",
+             fill_mode,
+             k_fill_modes,
+             {.doc = "What comes in over the edge: fill_value, the nearest pixel, the mirrored "
+                     "image, or the image's other side."});
+    f.choice("interpolation",
+             interpolation,
+             k_interpolations,
+             {.doc = "How values between the pixels are found."});
+    f.field("fill_value", fill_value, {.doc = "Value for fill_mode constant."});
     common_fields(f);
   }
 
@@ -150,15 +163,25 @@ struct RandomTranslation : RandomImage {
   }
 };
 
+constexpr std::string_view k_images = "x [batch, height, width, channels], y as x";
+constexpr std::string_view k_draws =
+    "The draws follow from (seed, layer name, batch, sample): they are the same under every "
+    "policy.";
+
 }  // namespace
 
-const LayerDef k_random_flip = layer_def<RandomFlip>(
-    "random_flip", "mirrors images at random in training", {.example_input = "[4, 4, 2]"});
+const LayerDef k_random_flip =
+    layer_def<RandomFlip>("random_flip",
+                          "Mirrors each image at random in training; otherwise y = x.",
+                          {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_draws});
 const LayerDef k_random_translation = layer_def<RandomTranslation>(
     "random_translation",
-    "moves images at random in training",
-    {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}", .example_input = "[4, 4, 2]"});
-const LayerDef k_rescaling =
-    layer_def<Rescaling>("rescaling", "y = scale x + offset", {.example = "{scale: 1/255}"});
+    "Moves each image by a random part of its height and width in training; otherwise y = x.",
+    {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
+     .example_input = "[4, 4, 2]",
+     .shapes = k_images,
+     .numerics = k_draws});
+const LayerDef k_rescaling = layer_def<Rescaling>(
+    "rescaling", "y = scale x + offset, in the compute dtype.", {.example = "{scale: 1/255}"});
 
 }  // namespace halfstep::nn

@@ -33,7 +33,9 @@ struct Reshape {
     f.field(
         "target_shape",
         target_shape,
-        {.doc = "extents of a sample; one may be -1: what is left", .required = true, .min = -1});
+        {.doc = "Extents of a sample, without the batch; one may be -1, which takes what is left.",
+         .required = true,
+         .min = -1});
   }
 
   void check(Diagnostics& diagnostics, const Where& where) const {
@@ -79,8 +81,10 @@ struct ZeroPadding2D {
   config::Pair width{1, 1};
 
   void fields(config::Fields& f) {
-    f.node(
-        "padding", written, {.doc = "a number, [height, width] or [[top, bottom], [left, right]]"});
+    f.node("padding",
+           written,
+           {.doc = "Zeros on each side: a number, [height, width] or [[top, bottom], [left, "
+                   "right]]; absent: 1."});
     data_format.field(f);
   }
 
@@ -106,15 +110,22 @@ struct ZeroPadding2D {
 
 }  // namespace
 
-const LayerDef k_flatten =
-    layer_def<Flatten>("flatten", "samples as vectors", {.example_input = "[2, 3, 2]"});
+const LayerDef k_flatten = layer_def<Flatten>(
+    "flatten",
+    "Samples as vectors, in the order of their elements.",
+    {.example_input = "[2, 3, 2]", .shapes = "x [batch, ...], y [batch, elements of a sample]"});
 const LayerDef k_reshape =
     layer_def<Reshape>("reshape",
-                       "samples with other extents",
-                       {.example = "{target_shape: [3, -1]}", .example_input = "[2, 3, 2]"});
-const LayerDef k_zero_padding2d = layer_def<ZeroPadding2D>(
-    "zero_padding2d",
-    "images with zeros around them",
-    {.example = "{padding: [[1, 0], [2, 1]]}", .example_input = "[4, 5, 2]"});
+                       "Samples with other extents and the same elements in the same order.",
+                       {.example = "{target_shape: [3, -1]}",
+                        .example_input = "[2, 3, 2]",
+                        .shapes = "x [batch, ...], y [batch, target_shape...]"});
+const LayerDef k_zero_padding2d =
+    layer_def<ZeroPadding2D>("zero_padding2d",
+                             "Images with zeros around them.",
+                             {.example = "{padding: [[1, 0], [2, 1]]}",
+                              .example_input = "[4, 5, 2]",
+                              .shapes = "x [batch, height, width, channels], y [batch, height + "
+                                        "top + bottom, width + left + right, channels]"});
 
 }  // namespace halfstep::nn

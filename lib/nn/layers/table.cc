@@ -51,16 +51,25 @@ const LayerDef* find_layer(std::string_view type) {
 }
 
 void LayerCommon::fields(config::Fields& f) {
-  f.field("name", name, {.doc = "of the layer and its weights; absent: its type, numbered"});
-  f.field("type", type, {.doc = "kind of layer", .required = true});
+  f.field("name",
+          name,
+          {.doc = "Name of the layer and prefix of its weights; null: its type, numbered where "
+                  "there are several."});
+  f.field("type", type, {.doc = "Type of the layer.", .required = true});
   settings(f);
-  f.field("from", from, {.doc = "nodes or inputs it takes; only in a graph"});
+  f.field("from",
+          from,
+          {.doc = "Names of the nodes or inputs that the layer takes; for `nodes` alone."});
 }
 
 void LayerCommon::settings(config::Fields& f) {
-  f.field("dtype", dtype, {.doc = "policy of this layer; absent: precision.policy"});
-  f.field("trainable", trainable, {.doc = "whether training changes its weights"});
-  regularizer_field(f, "activity_regularizer", activity_regularizer, "penalty on the output");
+  f.field("dtype",
+          dtype,
+          {.doc = "Policy of this layer: float32, mixed_float16, mixed_bfloat16, float16 or "
+                  "bfloat16; null: precision.policy."});
+  f.field("trainable", trainable, {.doc = "Whether training changes the layer's weights."});
+  regularizer_field(
+      f, "activity_regularizer", activity_regularizer, "Penalty on the output, per sample.");
 }
 
 }  // namespace halfstep::nn

@@ -58,6 +58,10 @@ struct LayerTraits {
   /// Own fields that make a small layer, and the extents of a sample it takes; both as in a config.
   std::string_view example = "{}";
   std::string_view example_input = "[4]";
+  /// For the reference: axes in and out, and in which dtypes it computes where that is no matter of
+  /// course.
+  std::string_view shapes = "x [batch, ...], y as x";
+  std::string_view numerics = {};
 };
 
 /// A row of the table.

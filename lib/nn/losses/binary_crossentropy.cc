@@ -13,10 +13,15 @@ struct BinaryCrossentropy {
   double label_smoothing = 0;
 
   void fields(config::Fields& f) {
-    f.field("from_logits", from_logits, {.doc = "predictions are scores, not probabilities"});
-    f.field("label_smoothing",
-            label_smoothing,
-            {.doc = "share of the target moved to one half", .min = 0, .max = 1});
+    f.field("from_logits",
+            from_logits,
+            {.doc = "Whether the model gives scores; false: probabilities, as behind a sigmoid."});
+    f.field(
+        "label_smoothing",
+        label_smoothing,
+        {.doc = "Part of each target t that is moved to one half: t (1 - s) + s / 2. [fraction]",
+         .min = 0,
+         .max = 1});
   }
 
   graph::Value build(const LossContext& c) const {
@@ -51,6 +56,9 @@ struct BinaryCrossentropy {
 }  // namespace
 
 const LossDef k_binary_crossentropy = loss_def<BinaryCrossentropy>(
-    "binary_crossentropy", "-(t log p + (1 - t) log(1 - p)), mean over outputs");
+    "binary_crossentropy",
+    "For yes or no answers: -(t log p + (1 - t) log(1 - p)), averaged over the outputs of a "
+    "sample. From scores x it is max(x, 0) - x t + log(1 + exp(-|x|)), which cannot overflow; "
+    "probabilities are kept in [1e-7, 1 - 1e-7].");
 
 }  // namespace halfstep::nn

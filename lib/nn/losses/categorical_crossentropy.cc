@@ -11,10 +11,15 @@ struct CategoricalCrossentropy {
   double label_smoothing = 0;
 
   void fields(config::Fields& f) {
-    f.field("from_logits", from_logits, {.doc = "predictions are scores, not probabilities"});
+    f.field("from_logits",
+            from_logits,
+            {.doc = "Whether the model gives scores; false: probabilities, as behind a softmax."});
     f.field("label_smoothing",
             label_smoothing,
-            {.doc = "share of the target spread over all classes", .min = 0, .max = 1});
+            {.doc = "Part of each target t that is spread over all classes: t (1 - s) + s / "
+                    "classes. [fraction]",
+             .min = 0,
+             .max = 1});
   }
 
   graph::Value build(const LossContext& c) const {
@@ -36,6 +41,8 @@ struct CategoricalCrossentropy {
 }  // namespace
 
 const LossDef k_categorical_crossentropy = loss_def<CategoricalCrossentropy>(
-    "categorical_crossentropy", "-sum_k t[k] log p[k], targets one-hot");
+    "categorical_crossentropy",
+    "For one class out of several, with targets as rows of probabilities or as class numbers: "
+    "-sum_k t[k] log p[k]. Probabilities are divided by their sum and kept in [1e-7, 1 - 1e-7].");
 
 }  // namespace halfstep::nn

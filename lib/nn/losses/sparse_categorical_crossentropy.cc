@@ -11,7 +11,9 @@ struct SparseCategoricalCrossentropy {
   bool from_logits = false;
 
   void fields(config::Fields& f) {
-    f.field("from_logits", from_logits, {.doc = "predictions are scores, not probabilities"});
+    f.field("from_logits",
+            from_logits,
+            {.doc = "Whether the model gives scores; false: probabilities, as behind a softmax."});
   }
 
   graph::Value build(const LossContext& c) const {
@@ -26,6 +28,8 @@ struct SparseCategoricalCrossentropy {
 }  // namespace
 
 const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategoricalCrossentropy>(
-    "sparse_categorical_crossentropy", "-log p[label], labels are class numbers");
+    "sparse_categorical_crossentropy",
+    "For one class out of several, with class numbers as labels: -log p[label]. Probabilities are "
+    "kept in [1e-7, 1 - 1e-7].");
 
 }  // namespace halfstep::nn

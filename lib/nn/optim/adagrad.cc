@@ -11,8 +11,8 @@ struct Adagrad {
   void fields(config::Fields& f) {
     f.field("initial_accumulator_value",
             initial_accumulator_value,
-            {.doc = "start of the sum of squares", .min = 0});
-    f.field("epsilon", epsilon, {.doc = "added under the root, in float32", .above = 0});
+            {.doc = "Initial value of the sum of squares.", .min = 0});
+    f.field("epsilon", epsilon, {.doc = "Added under the root, in float32.", .above = 0});
   }
 
   void update(OptimizerContext& c) const {
@@ -28,6 +28,9 @@ struct Adagrad {
 }  // namespace
 
 const OptimizerDef k_adagrad =
-    optimizer_def<Adagrad>("adagrad", "gradient over the root of all squares so far", 0.001);
+    optimizer_def<Adagrad>("adagrad",
+                           "Gradient over the root of the sum of all its squares so far: a += g^2, "
+                           "w -= lr g / sqrt(a + epsilon) (Duchi et al. 2011, in Keras's form).",
+                           0.001);
 
 }  // namespace halfstep::nn

@@ -12,9 +12,14 @@ struct Adam {
   double epsilon = 1e-7;
 
   void fields(config::Fields& f) {
-    f.field("beta_1", beta_1, {.doc = "decay of the mean gradient", .min = 0, .below = 1});
-    f.field("beta_2", beta_2, {.doc = "decay of the mean square", .min = 0, .below = 1});
-    f.field("epsilon", epsilon, {.doc = "added to the root, in float32", .above = 0});
+    f.field(
+        "beta_1",
+        beta_1,
+        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
+    f.field("beta_2",
+            beta_2,
+            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .below = 1});
+    f.field("epsilon", epsilon, {.doc = "Added to the root, in float32.", .above = 0});
   }
 
   void update(OptimizerContext& c) const {
@@ -34,6 +39,11 @@ struct Adam {
 
 }  // namespace
 
-const OptimizerDef k_adam = optimizer_def<Adam>("adam", "adaptive moments", 0.001);
+const OptimizerDef k_adam = optimizer_def<Adam>(
+    "adam",
+    "Mean gradient over root mean square, both without bias: m += (g - m)(1 - beta_1), v += (g^2 - "
+    "v)(1 - beta_2), w -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + epsilon), with t "
+    "the number of the step, from 1 (Kingma and Ba 2015, in Keras's form).",
+    0.001);
 
 }  // namespace halfstep::nn

@@ -12,10 +12,17 @@ struct AdamW {
 
   void fields(config::Fields& f) {
     f.field(
-        "weight_decay", weight_decay, {.doc = "share of a weight lost per unit of rate", .min = 0});
-    f.field("beta_1", beta_1, {.doc = "decay of the mean gradient", .min = 0, .below = 1});
-    f.field("beta_2", beta_2, {.doc = "decay of the mean square", .min = 0, .below = 1});
-    f.field("epsilon", epsilon, {.doc = "added to the root, in float32", .above = 0});
+        "weight_decay",
+        weight_decay,
+        {.doc = "Part of each weight that a step takes off, times the learning rate.", .min = 0});
+    f.field(
+        "beta_1",
+        beta_1,
+        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
+    f.field("beta_2",
+            beta_2,
+            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .below = 1});
+    f.field("epsilon", epsilon, {.doc = "Added to the root, in float32.", .above = 0});
   }
 
   void update(OptimizerContext& c) const {
@@ -37,6 +44,9 @@ struct AdamW {
 }  // namespace
 
 const OptimizerDef k_adamw =
-    optimizer_def<AdamW>("adamw", "adaptive moments with decoupled weight decay", 0.001);
+    optimizer_def<AdamW>("adamw",
+                         "Adam with decoupled weight decay: w -= lr weight_decay w, then adam's "
+                         "update (Loshchilov and Hutter 2019, in Keras's form).",
+                         0.001);
 
 }  // namespace halfstep::nn

@@ -12,11 +12,15 @@ struct RmsProp {
   bool centered = false;
 
   void fields(config::Fields& f) {
-    f.field("rho", rho, {.doc = "decay of the mean square", .min = 0, .max = 1});
-    f.field("momentum", momentum, {.doc = "share of the last update kept", .min = 0, .max = 1});
-    f.field("epsilon", epsilon, {.doc = "added under the root, in float32", .above = 0});
+    f.field("rho",
+            rho,
+            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .max = 1});
+    f.field("momentum",
+            momentum,
+            {.doc = "Part of the last update that is kept. [fraction]", .min = 0, .max = 1});
+    f.field("epsilon", epsilon, {.doc = "Added under the root, in float32.", .above = 0});
     f.field(
-        "centered", centered, {.doc = "divide by the deviation instead of the root mean square"});
+        "centered", centered, {.doc = "Whether the square of the mean gradient is taken off v."});
   }
 
   void update(OptimizerContext& c) const {
@@ -52,7 +56,11 @@ struct RmsProp {
 
 }  // namespace
 
-const OptimizerDef k_rmsprop =
-    optimizer_def<RmsProp>("rmsprop", "gradient over a running root mean square", 0.001);
+const OptimizerDef k_rmsprop = optimizer_def<RmsProp>(
+    "rmsprop",
+    "Gradient over its running root mean square: v = rho v + (1 - rho) g^2, w -= lr g / sqrt(v + "
+    "epsilon), as in Keras 3. With momentum the quotient goes through a = momentum a + lr g / "
+    "sqrt(v + epsilon), w -= a.",
+    0.001);
 
 }  // namespace halfstep::nn

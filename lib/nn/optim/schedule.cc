@@ -21,9 +21,14 @@ struct Common {
   void common_fields(Fields& f) {
     f.field("initial_learning_rate",
             initial_learning_rate,
-            {.doc = "rate at the end of the warm-up", .required = true, .min = 0});
-    f.field("warmup_steps", warmup_steps, {.doc = "steps of linear warm-up before", .min = 0});
-    f.field("warmup_start", warmup_start, {.doc = "rate at step 0 of the warm-up", .min = 0});
+            {.doc = "Rate at the end of the warm-up.", .required = true, .min = 0});
+    f.field(
+        "warmup_steps",
+        warmup_steps,
+        {.doc =
+             "Steps in which the rate rises linearly before the schedule begins; 0: none. [steps]",
+         .min = 0});
+    f.field("warmup_start", warmup_start, {.doc = "Rate at step 0 of the warm-up.", .min = 0});
   }
   Attrs common_attrs(std::string kind) const {
     return {{"kind", std::move(kind)},
@@ -48,11 +53,19 @@ struct PiecewiseConstant {
   void fields(Fields& f) {
     f.field("boundaries",
             boundaries,
-            {.doc = "last step of each value but the last", .required = true, .min = 0});
+            {.doc = "The last step of each value but the last one, increasing. [steps]",
+             .required = true,
+             .min = 0});
+    f.field("values",
+            values,
+            {.doc = "Rates, one more than there are boundaries.", .required = true, .min = 0});
     f.field(
-        "values", values, {.doc = "rates, one more than boundaries", .required = true, .min = 0});
-    f.field("warmup_steps", warmup_steps, {.doc = "steps of linear warm-up before", .min = 0});
-    f.field("warmup_start", warmup_start, {.doc = "rate at step 0 of the warm-up", .min = 0});
+        "warmup_steps",
+        warmup_steps,
+        {.doc =
+             "Steps in which the rate rises linearly before the schedule begins; 0: none. [steps]",
+         .min = 0});
+    f.field("warmup_start", warmup_start, {.doc = "Rate at step 0 of the warm-up.", .min = 0});
   }
   Attrs attrs(Diagnostics& diagnostics, const Where& where) const {
     if (values.size() != boundaries.size() + 1) {
@@ -85,10 +98,18 @@ struct ExponentialDecay : Common {
     common_fields(f);
     f.field("decay_steps",
             decay_steps,
-            {.doc = "steps per factor of decay_rate", .required = true, .min = 1});
+            {.doc = "Steps in which the schedule decays by decay_rate once. [steps]",
+             .required = true,
+             .min = 1});
+    f.field("decay_rate",
+            decay_rate,
+            {.doc = "How much decay_steps decay: see the formula. [factor]",
+             .required = true,
+             .above = 0});
     f.field(
-        "decay_rate", decay_rate, {.doc = "factor per decay_steps", .required = true, .above = 0});
-    f.field("staircase", staircase, {.doc = "decay at whole multiples of decay_steps only"});
+        "staircase",
+        staircase,
+        {.doc = "Whether step / decay_steps is rounded down, so that the rate falls in steps."});
   }
   Attrs attrs(Diagnostics&, const Where&) const {
     Attrs attrs = common_attrs("exponential_decay");
@@ -113,9 +134,12 @@ struct CosineDecay : Common {
 
   void fields(Fields& f) {
     common_fields(f);
-    f.field(
-        "decay_steps", decay_steps, {.doc = "steps of half a cosine", .required = true, .min = 1});
-    f.field("alpha", alpha, {.doc = "share of the rate that stays at the end", .min = 0, .max = 1});
+    f.field("decay_steps",
+            decay_steps,
+            {.doc = "Steps from the first rate to the last. [steps]", .required = true, .min = 1});
+    f.field("alpha",
+            alpha,
+            {.doc = "Part of the rate that is left at the end. [fraction]", .min = 0, .max = 1});
   }
   Attrs attrs(Diagnostics&, const Where&) const {
     Attrs attrs = common_attrs("cosine_decay");
@@ -133,11 +157,15 @@ struct PolynomialDecay : Common {
 
   void fields(Fields& f) {
     common_fields(f);
-    f.field(
-        "decay_steps", decay_steps, {.doc = "steps to the end rate", .required = true, .min = 1});
-    f.field("end_learning_rate", end_learning_rate, {.doc = "rate after the decay", .min = 0});
-    f.field("power", power, {.doc = "1 is linear", .above = 0});
-    f.field("cycle", cycle, {.doc = "start again beyond decay_steps"});
+    f.field("decay_steps",
+            decay_steps,
+            {.doc = "Steps from the first rate to the last. [steps]", .required = true, .min = 1});
+    f.field("end_learning_rate", end_learning_rate, {.doc = "Rate after the decay.", .min = 0});
+    f.field("power", power, {.doc = "Exponent; 1 is linear.", .above = 0});
+    f.field("cycle",
+            cycle,
+            {.doc = "Whether decay_steps is stretched to its next multiple once it has passed, so "
+                    "that the rate rises again."});
   }
   Attrs attrs(Diagnostics&, const Where&) const {
     Attrs attrs = common_attrs("polynomial_decay");
@@ -150,8 +178,10 @@ struct PolynomialDecay : Common {
 };
 
 template <class S>
-constexpr ScheduleDef schedule_def(std::string_view type, std::string_view doc) {
-  ScheduleDef def{type, doc, nullptr, nullptr};
+constexpr ScheduleDef schedule_def(std::string_view type,
+                                   std::string_view doc,
+                                   std::string_view example) {
+  ScheduleDef def{type, doc, example, nullptr, nullptr};
   def.fields = [](Fields& f) {
     S schedule;
     schedule.fields(f);
@@ -166,19 +196,41 @@ constexpr ScheduleDef schedule_def(std::string_view type, std::string_view doc) 
 }
 
 constexpr std::array k_schedules{
-    schedule_def<Constant>("constant", "one rate, after a warm-up"),
-    schedule_def<CosineDecay>("cosine_decay", "half a cosine down to alpha"),
-    schedule_def<ExponentialDecay>("exponential_decay", "decay_rate^(step / decay_steps)"),
-    schedule_def<InverseTimeDecay>("inverse_time_decay", "1 / (1 + decay_rate step / decay_steps)"),
-    schedule_def<PiecewiseConstant>("piecewise_constant", "a value for each range of steps"),
-    schedule_def<PolynomialDecay>("polynomial_decay", "a power of what is left of decay_steps"),
+    schedule_def<Constant>("constant",
+                           "One rate: initial_learning_rate, after the warm-up.",
+                           "{type: constant, initial_learning_rate: 1e-3, warmup_steps: 100}"),
+    schedule_def<CosineDecay>(
+        "cosine_decay",
+        "Half a cosine: initial_learning_rate ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + "
+        "alpha), and alpha initial_learning_rate from decay_steps on.",
+        "{type: cosine_decay, initial_learning_rate: 1e-3, decay_steps: 900, warmup_steps: 100}"),
+    schedule_def<ExponentialDecay>("exponential_decay",
+                                   "initial_learning_rate decay_rate^(step / decay_steps).",
+                                   "{type: exponential_decay, initial_learning_rate: 1e-3, "
+                                   "decay_steps: 100, decay_rate: 0.96}"),
+    schedule_def<InverseTimeDecay>("inverse_time_decay",
+                                   "initial_learning_rate / (1 + decay_rate step / decay_steps).",
+                                   "{type: inverse_time_decay, initial_learning_rate: 1e-3, "
+                                   "decay_steps: 100, decay_rate: 0.5}"),
+    schedule_def<PiecewiseConstant>(
+        "piecewise_constant",
+        "values[i] up to and with step boundaries[i], the last value afterwards.",
+        "{type: piecewise_constant, boundaries: [500, 800], values: [1e-3, 5e-4, 1e-4]}"),
+    schedule_def<PolynomialDecay>(
+        "polynomial_decay",
+        "(initial_learning_rate - end_learning_rate) (1 - step / decay_steps)^power + "
+        "end_learning_rate, and end_learning_rate from decay_steps on.",
+        "{type: polynomial_decay, initial_learning_rate: 1e-3, decay_steps: 1000, "
+        "end_learning_rate: 1e-5}"),
 };
 
 /// A bare number read through a field, for its checks and messages.
 struct BareRate {
   double learning_rate = 0;
 
-  void fields(Fields& f) { f.field("learning_rate", learning_rate, {.doc = "rate", .min = 0}); }
+  void fields(Fields& f) {
+    f.field("learning_rate", learning_rate, {.doc = "Learning rate.", .min = 0});
+  }
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ graph::Attrs read_schedule(const config::Node& node, double fallback, Diagnostic
 struct ScheduleDef {
   std::string_view type;
   std::string_view doc;
+  std::string_view example;  ///< as a config gives it, for a run of a thousand steps
   void (*fields)(config::Fields& f) = nullptr;
   graph::Attrs (*read)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
 };

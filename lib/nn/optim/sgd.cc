@@ -9,8 +9,13 @@ struct Sgd {
   bool nesterov = false;
 
   void fields(config::Fields& f) {
-    f.field("momentum", momentum, {.doc = "share of the last update kept", .min = 0, .max = 1});
-    f.field("nesterov", nesterov, {.doc = "look ahead along the momentum"});
+    f.field("momentum",
+            momentum,
+            {.doc = "Part of the last update that is kept. [fraction]", .min = 0, .max = 1});
+    f.field("nesterov",
+            nesterov,
+            {.doc = "Whether the gradient is applied once more on top of the momentum (Nesterov): "
+                    "w += momentum a - lr g."});
   }
 
   void update(OptimizerContext& c) const {
@@ -26,6 +31,7 @@ struct Sgd {
 
 }  // namespace
 
-const OptimizerDef k_sgd = optimizer_def<Sgd>("sgd", "gradient descent, with momentum", 0.01);
+const OptimizerDef k_sgd = optimizer_def<Sgd>(
+    "sgd", "Gradient descent: w -= lr g. With momentum: a = momentum a - lr g, w += a.", 0.01);
 
 }  // namespace halfstep::nn

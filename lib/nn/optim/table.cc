@@ -24,13 +24,25 @@ config::Node common_part(const config::Node& node) {
 std::span<const OptimizerDef* const> optimizer_table() { return k_optimizers; }
 
 void OptimizerSpec::fields(config::Fields& f) {
-  f.node("learning_rate", learning_rate, {.doc = "a number or a schedule"});
+  f.node(
+      "learning_rate",
+      learning_rate,
+      {.doc =
+           "Learning rate: a number, or a map with the `type` of a schedule and its arguments."});
   f.field(
-      "clipvalue", clipvalue, {.doc = "each gradient element is kept in +-clipvalue", .above = 0});
-  f.field("clipnorm", clipnorm, {.doc = "L2 norm to which each gradient is shortened", .above = 0});
+      "clipvalue",
+      clipvalue,
+      {.doc = "Each element of each gradient is kept in [-clipvalue, clipvalue]; null: no limit.",
+       .above = 0});
+  f.field("clipnorm",
+          clipnorm,
+          {.doc = "Each gradient with a greater L2 norm is shortened to this norm; null: no limit.",
+           .above = 0});
   f.field("global_clipnorm",
           global_clipnorm,
-          {.doc = "L2 norm to which all gradients together are shortened", .above = 0});
+          {.doc = "All gradients together are shortened to this L2 norm where theirs is greater; "
+                  "null: no limit. At most one of the three limits may be given.",
+           .above = 0});
 }
 
 ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diagnostics) {

@@ -1,0 +1,154 @@
+// Data formats and data sets, and the keys of a config.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/run_spec.h"
+#include "data/table.h"
+#include "precision/policy.h"
+#include "reference/topics.h"
+
+namespace halfstep::app {
+namespace {
+
+using config::FieldDoc;
+
+// Data.
+
+std::string extents(const data::SetDef& def) {
+  return fmt::format("[{}]", fmt::join(def.sample_shape, ", "));
+}
+
+std::string file_names(const data::SetDef& def) {
+  std::vector<std::string_view> names;
+  for (const data::SetFile& file : def.files) names.push_back(file.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Entry format_entry(const data::SetDef& def) {
+  Entry entry{.kind = "data format",
+              .name = std::string(def.name),
+              .doc = std::string(def.doc),
+              .prefixes = {"format", "data.format", "data"}};
+  if (!def.files.empty()) entry.facts.push_back({"files", file_names(def)});
+  if (def.test_optional) entry.facts.push_back({"test set", "the last two files may be absent"});
+  if (def.name == "npz") {
+    const auto add = [&entry](std::string_view label, const auto& names) {
+      entry.facts.push_back({std::string(label), fmt::format("{}", fmt::join(names, " or "))});
+    };
+    add("training samples", data::k_npz_train_images);
+    add("training labels", data::k_npz_train_labels);
+    add("test samples", data::k_npz_test_images);
+    add("test labels", data::k_npz_test_labels);
+  }
+  if (def.classes > 0) {
+    entry.facts.push_back({"samples", fmt::format("{}, {} classes", extents(def), def.classes)});
+  }
+  entry.facts.push_back({"example",
+                         def.load == data::load_synthetic_digits
+                             ? fmt::format("data: {{format: {}, train_samples: 10000}}", def.name)
+                             : fmt::format("data: {{format: {}, path: {}}}",
+                                           def.name,
+                                           def.files.empty() ? "my_data.npz" : "my_folder")});
+  return entry;
+}
+
+Entry set_entry(const data::SetDef& def) {
+  Entry entry{.kind = "data set",
+              .name = std::string(def.name),
+              .doc = fmt::format("Images of {}, {} classes.", extents(def), def.classes),
+              .prefixes = {"data set", "data.name", "data"}};
+  if (!def.files.empty()) entry.facts.push_back({"files", file_names(def)});
+  constexpr std::size_t k_few = 20;
+  if (def.class_names.size() <= k_few) {
+    entry.facts.push_back({"classes", fmt::format("{}", fmt::join(def.class_names, ", "))});
+  }
+  if (!def.remedy.empty()) entry.facts.push_back({"to get it", std::string(def.remedy)});
+  entry.facts.push_back({"origin", std::string(def.origin)});
+  entry.facts.push_back({"licence", std::string(def.licence)});
+  entry.facts.push_back({"example", fmt::format("data: {{name: {}}}", def.name)});
+  return entry;
+}
+
+// Config.
+
+/// A key of the config: at its outermost level, or with all that stands below it.
+std::vector<Entry> sections() {
+  std::vector<FieldDoc> fields = shown(config::describe_struct(config::RunSpec()));
+  Entry top{.kind = "section",
+            .name = "config",
+            .doc = "The keys of the outermost level. Each section is described below."};
+  std::vector<Entry> below;
+  for (FieldDoc& field : fields) {
+    if (field.path == "metrics") field.kind = "metric";
+    const std::size_t dot = field.path.find('.');
+    if (dot == std::string::npos) {
+      if (field.type == "section")
+        below.push_back({.kind = "section", .name = field.name, .doc = field.doc});
+      top.arguments.push_back(std::move(field));
+      continue;
+    }
+    Entry& section = below.back();
+    field.path.erase(0, dot + 1);
+    section.arguments.push_back(std::move(field));
+  }
+  below.insert(below.begin(), std::move(top));
+  return below;
+}
+
+Entry section(std::string_view name) {
+  for (Entry& entry : sections()) {
+    if (entry.name == name) return std::move(entry);
+  }
+  require(false, "no section {}", name);
+  return {};
+}
+
+}  // namespace
+
+Topic data_topic() {
+  Topic topic{.name = "data",
+              .title = "Data",
+              .doc = "data of your own, step by step; formats and known data sets",
+              .text = data_guide()};
+  topic.entries.push_back(section("data"));
+  for (const data::SetDef& def : data::formats()) {
+    const bool in_configs = std::any_of(config::k_data_formats.begin(),
+                                        config::k_data_formats.end(),
+                                        [&](const auto& row) { return row.name == def.name; });
+    if (in_configs) topic.entries.push_back(format_entry(def));
+  }
+  for (const data::SetDef& def : data::named_sets()) topic.entries.push_back(set_entry(def));
+  return topic;
+}
+
+Topic config_topic() {
+  Topic topic{.name = "config",
+              .title = "Configuration",
+              .doc = "every key of a config, with its unit and default",
+              .text =
+                  "A config is a YAML file. Keys that do not exist are errors; keys that are "
+                  "left out have the default given here. `halfstep config check` says "
+                  "everything that is wrong with a config, `halfstep config show --origins` "
+                  "prints it with all defaults and where each value comes from, and `--set "
+                  "training.batch_size=64` overrides a key on the command line. A number may "
+                  "be written as a fraction, `1/255`. A path is relative to the config file. "
+                  "`${env:NAME}` and `${env:NAME:-default}` are replaced by variables of the "
+                  "environment."};
+  topic.entries = sections();
+  for (const precision::Policy& policy : precision::all_policies()) {
+    topic.entries.push_back(
+        {.kind = "policy",
+         .name = std::string(policy.name),
+         .doc = fmt::format("Layers compute in {} and store their weights in {}.",
+                            name(policy.compute),
+                            name(policy.variable)),
+         .facts = {{"example", fmt::format("precision: {{policy: {}}}", policy.name)}},
+         .prefixes = {"policy", "precision.policy"},
+         .brief = true});
+  }
+  return topic;
+}
+
+}  // namespace halfstep::app

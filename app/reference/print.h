@@ -1,0 +1,26 @@
+#pragma once
+// The reference as text for a terminal, as pages in Markdown and as JSON.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/entry.h"
+#include "report/json.h"
+
+namespace halfstep::app {
+
+/// Lines of at most 96 characters where words allow.
+std::string topic_as_text(const Topic& topic);
+std::string entry_as_text(const Entry& entry);
+
+/// A page of docs/.
+std::string topic_as_markdown(const Topic& topic);
+std::string entry_as_markdown(const Entry& entry);
+
+/// `schema_version`, `kind: reference`, `topic`, `text` (an introduction, or null), `entries`.
+report::Json entries_as_json(std::string_view topic,
+                             const std::string& text,
+                             const std::vector<Entry>& entries);
+
+}  // namespace halfstep::app

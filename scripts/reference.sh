@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The reference pages docs/TOPIC.md, from what `halfstep help TOPIC` knows.
+#   scripts/reference.sh [PROGRAM]           writes the pages
+#   scripts/reference.sh --check [PROGRAM]   exit status 1 when a page is not what the program gives
+# PROGRAM defaults to build/release/bin/halfstep, else build/ci/bin/halfstep.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. scripts/lib.sh
+
+check=false
+if [[ ${1-} == --check ]]; then
+  check=true
+  shift
+fi
+program=${1-}
+for built in build/release/bin/halfstep build/ci/bin/halfstep; do
+  if [[ -z $program && -x $built ]]; then program=$built; fi
+done
+[[ -n $program ]] || die "no program: build one, or name it"
+
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+stale=()
+for topic in layers losses optimizers schedules metrics initializers data config; do
+  "$program" help "$topic" --markdown >"$fresh/$topic.md"
+  if ! cmp -s "$fresh/$topic.md" "docs/$topic.md"; then stale+=("docs/$topic.md"); fi
+  if ! $check; then cp "$fresh/$topic.md" "docs/$topic.md"; fi
+done
+if ! $check; then
+  say "written: ${stale[*]:-nothing new}"
+elif ((${#stale[@]} > 0)); then
+  for page in "${stale[@]}"; do
+    diff -u --label "$page" --label "halfstep help" "$page" "$fresh/${page#docs/}" | head -n 20 || true
+  done
+  die "stale: ${stale[*]}; scripts/reference.sh $program writes them"
+fi

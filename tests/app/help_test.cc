@@ -1,0 +1,337 @@
+// The reference: every name of the registries and every key of a config is found and described.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <set>
+#include <string_view>
+
+#include "app/small_run.h"
+#include "support/paths.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 8> k_topics{
+    "layers", "losses", "optimizers", "schedules", "metrics", "initializers", "data", "config"};
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// `halfstep help WORDS --json`, which must succeed.
+Json help_json(std::vector<std::string> words) {
+  const TemporaryDirectory directory;
+  words.insert(words.begin(), "help");
+  words.emplace_back("--json");
+  const Finished end = halfstep(words, directory.path());
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  REQUIRE(end.err.empty());
+  return Json::parse(end.out);
+}
+
+Json config_schema() {
+  const TemporaryDirectory directory;
+  return Json::parse(halfstep({"config", "schema"}, directory.path()).out);
+}
+
+const Json* entry_named(const Json& report, std::string_view name) {
+  for (const Json& entry : report["entries"]) {
+    if (entry["name"] == name) return &entry;
+  }
+  return nullptr;
+}
+
+/// Paths of all keys of an object of the schema, sections and what is below them.
+void collect_keys(const Json& object, const std::string& prefix, std::vector<std::string>& keys) {
+  if (object.contains("properties")) {
+    for (const auto& [name, property] : object["properties"].items()) {
+      keys.push_back(prefix + name);
+      collect_keys(property, prefix + name + ".", keys);
+    }
+  }
+  for (const char* form : {"anyOf", "oneOf"}) {
+    if (!object.contains(form)) continue;
+    for (const Json& each : object[form]) collect_keys(each, prefix, keys);
+  }
+  if (object.contains("items")) collect_keys(object["items"], prefix, keys);
+}
+
+/// The code block of Markdown that begins with a line of these words.
+std::string block(const std::string& page, const std::string& fence) {
+  const std::size_t start = page.find("```" + fence + "\n");
+  REQUIRE(start != std::string::npos);
+  const std::size_t text = page.find('\n', start) + 1;
+  return page.substr(text, page.find("```", text) - text);
+}
+
+}  // namespace
+
+TEST_CASE("help: without a topic it lists the topics, each of which has a page") {
+  const TemporaryDirectory directory;
+  const Finished end = halfstep({"help"}, directory.path());
+  CHECK(end.exit_code == 0);
+  const Json list = help_json({});
+  REQUIRE(list["entries"].size() == k_topics.size());
+  for (std::size_t i = 0; i < k_topics.size(); ++i) {
+    CAPTURE(k_topics[i]);
+    CHECK(list["entries"][i]["name"] == k_topics[i]);
+    CHECK(holds(end.out, "\n  " + std::string(k_topics[i]) + " "));
+    CHECK(fs::exists(source_dir() / "docs" / (std::string(k_topics[i]) + ".md")));
+  }
+}
+
+TEST_CASE("help: every layer, loss, optimizer, schedule and initializer of the schema appears") {
+  const Json schema = config_schema();
+  struct Row {
+    std::string_view family;
+    std::string topic;
+  };
+  for (const Row& row : {Row{"layers", "layers"},
+                         Row{"loss", "losses"},
+                         Row{"optimizer", "optimizers"},
+                         Row{"learning_rate", "schedules"},
+                         Row{"initializer", "initializers"}}) {
+    const Json topic = help_json({row.topic});
+    std::size_t found = 0;
+    for (const auto& [key, definition] : schema["$defs"].items()) {
+      const std::size_t dot = key.find('.');
+      if (dot == std::string::npos || key.substr(0, dot) != row.family) continue;
+      if (!definition.contains("properties") || !definition["properties"].contains("type"))
+        continue;
+      CAPTURE(key);
+      const Json* entry = entry_named(topic, key.substr(dot + 1));
+      REQUIRE(entry != nullptr);
+      CHECK_FALSE((*entry)["doc"].get<std::string>().empty());
+      std::set<std::string> arguments{"type"};
+      for (const char* list : {"arguments", "common_arguments"}) {
+        for (const Json& argument : (*entry)[list]) {
+          arguments.insert(argument["name"]);
+          CHECK_FALSE(argument["doc"].get<std::string>().empty());
+        }
+      }
+      for (const auto& [name, property] : definition["properties"].items()) {
+        CAPTURE(name);
+        CHECK(arguments.contains(name));
+      }
+      ++found;
+    }
+    CAPTURE(row.topic);
+    CHECK(found >= 4);
+  }
+}
+
+TEST_CASE("help: every metric appears, with any number for that of top_5_accuracy") {
+  const Json topic = help_json({"metrics"});
+  // A wrong metric is told which there are.
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = halfstep({"config", "check", "run.yaml", "--set", "metrics=[no_such_thing]"},
+                                directory.path());
+  CHECK(end.exit_code == 2);
+  for (const Json& entry : topic["entries"]) {
+    CHECK(holds(end.err, entry["name"].get<std::string>()));
+  }
+  CHECK(entry_named(topic, "accuracy") != nullptr);
+  CHECK(help_json({"top_3_accuracy"})["entries"][0]["name"] == "top_5_accuracy");
+}
+
+TEST_CASE("help: every key of the config's schema is found by its path") {
+  const Json schema = config_schema();
+  std::vector<std::string> keys;
+  collect_keys(schema, "", keys);
+  CHECK(keys.size() > 80);
+  CHECK(std::find(keys.begin(), keys.end(), "precision.loss_scale.initial") != keys.end());
+  CHECK(std::find(keys.begin(), keys.end(), "precision.overrides.match") != keys.end());
+  for (const std::string& key : keys) {
+    CAPTURE(key);
+    const Json found = help_json({key});
+    REQUIRE(found["entries"].size() >= 1);
+    // The topics `data` and `metrics` are more than the keys of that name.
+    if (key == "data" || key == "metrics") continue;
+    CHECK(entry_named(found, key) != nullptr);
+  }
+}
+
+TEST_CASE("help: numbers of the config have a unit, where they have one at all") {
+  const std::set<std::string> without{"version", "seed", "index"};
+  for (const Json& entry : help_json({"config"})["entries"]) {
+    for (const Json& argument : entry["arguments"]) {
+      const std::string type = argument["type"];
+      if (!type.starts_with("integer") && !type.starts_with("number")) continue;
+      if (without.contains(argument["name"])) continue;
+      CAPTURE(argument["path"].get<std::string>());
+      CHECK(argument["unit"].is_string());
+    }
+  }
+}
+
+TEST_CASE("help: a key is described with type, unit, default and range") {
+  const Json found = help_json({"training.batch_size"});
+  REQUIRE(found["entries"].size() == 1);
+  const Json& argument = found["entries"][0]["arguments"][0];
+  CHECK(argument["path"] == "training.batch_size");
+  CHECK(argument["type"] == "integer, at least 1");
+  CHECK(argument["unit"] == "samples");
+  CHECK(argument["default"] == "32");
+  CHECK(argument["minimum"] == 1);
+  CHECK(argument["required"] == false);
+
+  const TemporaryDirectory directory;
+  const Finished end = halfstep({"help", "training.batch_size"}, directory.path());
+  CHECK(holds(end.out, "integer, at least 1; unit: samples; default: 32"));
+}
+
+TEST_CASE("help: names are found bare, with their kind, and as a config writes them") {
+  struct Row {
+    std::string word, name, kind;
+  };
+  for (const Row& row : {Row{"conv2d", "conv2d", "layer"},
+                         Row{"layers.conv2d", "conv2d", "layer"},
+                         Row{"optimizer.adam", "adam", "optimizer"},
+                         Row{"loss.mean_squared_error", "mean_squared_error", "loss"},
+                         Row{"mixed_float16", "mixed_float16", "policy"},
+                         Row{"npz", "npz", "data format"},
+                         Row{"mnist", "mnist", "data set"},
+                         Row{"precision.loss_scale", "precision.loss_scale", "key of a config"},
+                         Row{"batch_size", "training.batch_size", "key of a config"},
+                         Row{"heuristic", "device.autotune", "key of a config"},
+                         Row{"conv2d.filters", "filters", "argument"},
+                         Row{"model.layers[0].filters", "filters", "argument"},
+                         Row{"optimizer.beta_1", "beta_1", "argument"},
+                         Row{"layers.conv2d.kernel_regularizer.l1", "l1", "argument"},
+                         Row{"layers.dense.kernel_initializer.stddev", "stddev", "argument"}}) {
+    CAPTURE(row.word);
+    const Json found = help_json({row.word});
+    REQUIRE(found["entries"].size() >= 1);
+    CHECK(found["entries"][0]["name"] == row.name);
+    CHECK(found["entries"][0]["kind"] == row.kind);
+  }
+  // A layer and an activation have this name.
+  CHECK(help_json({"softmax"})["entries"].size() == 2);
+  // Defaults that differ are told apart.
+  CHECK(help_json({"optimizer.learning_rate"})["entries"].size() >= 2);
+  // A section comes with what is below it.
+  CHECK(help_json({"precision.loss_scale"})["entries"][0]["arguments"].size() > 10);
+}
+
+TEST_CASE("help: layers show shapes, dtypes and an example that were found by building them") {
+  const TemporaryDirectory directory;
+  const Finished conv = halfstep({"help", "conv2d"}, directory.path());
+  CHECK(conv.exit_code == 0);
+  CHECK(holds(conv.out, "{type: conv2d, filters: 4, kernel_size: 3, padding: same}"));
+  CHECK(holds(conv.out, "samples of [6, 6, 2] become [6, 6, 4]; kernel [3, 3, 2, 4]"));
+  CHECK(holds(conv.out, "stored in its variable dtype"));
+  CHECK(holds(conv.out, "arguments of every layer"));
+  const std::string norm = halfstep({"help", "batch_normalization"}, directory.path()).out;
+  CHECK(holds(norm, "stored in float32 under every policy"));
+  CHECK(holds(norm, "moving_mean [3] (not trained)"));
+  CHECK(holds(halfstep({"help", "adam"}, directory.path()).out, "m, v for each weight"));
+}
+
+TEST_CASE("help: an unknown name ends with 2 and names the nearest") {
+  struct Row {
+    std::string word;
+    std::string_view said;
+  };
+  const TemporaryDirectory directory;
+  for (const Row& row : {Row{"training.batch_sise", "did you mean 'training.batch_size'?"},
+                         Row{"conv2", "did you mean 'conv2d'?"},
+                         Row{"layer", "did you mean 'layers'?"},
+                         Row{"precision.los_scale", "did you mean 'precision.loss_scale'?"},
+                         Row{"trian", "did you mean 'train'?"},
+                         Row{"xyzzy.plugh.quux", "'halfstep help' lists the topics"}}) {
+    CAPTURE(row.word);
+    for (const bool json : {false, true}) {
+      std::vector<std::string> words{"help", row.word};
+      if (json) words.emplace_back("--json");
+      const Finished end = halfstep(words, directory.path());
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 2);
+      CHECK(end.out.empty());
+      CHECK(holds(end.err, row.said));
+    }
+  }
+}
+
+TEST_CASE("help: commands have theirs, also where a topic has the same name") {
+  const TemporaryDirectory directory;
+  CHECK(halfstep({"help", "train"}, directory.path()).out ==
+        halfstep({"train", "--help"}, directory.path()).out);
+  CHECK(halfstep({"help", "data", "info"}, directory.path()).out ==
+        halfstep({"data", "info", "--help"}, directory.path()).out);
+  CHECK(holds(halfstep({"help", "config"}, directory.path()).out, "halfstep config --help"));
+  CHECK(halfstep({"help", "data", "inof"}, directory.path()).exit_code == 2);
+  CHECK(halfstep({"help", "train", "--json"}, directory.path()).exit_code == 2);
+}
+
+TEST_CASE("help: what --json prints is valid") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "schema.json",
+             halfstep({"report", "schema"}, directory.path()).out);
+  std::vector<std::string> words{
+      "python3", (source_dir() / "tests/app/validate.py").string(), "schema.json"};
+  std::vector<std::string> asked{"", "conv2d", "training.batch_size", "optimizer.beta_1"};
+  asked.insert(asked.end(), k_topics.begin(), k_topics.end());
+  for (const std::string& topic : asked) {
+    const Json report = topic.empty() ? help_json({}) : help_json({topic});
+    CHECK(report["kind"] == "reference");
+    const std::string file = "help" + std::to_string(words.size()) + ".json";
+    write_text(directory.path() / file, report.dump());
+    CHECK(halfstep({"report", "validate", file}, directory.path()).exit_code == 0);
+    words.push_back(file);
+  }
+  const Finished end = Process(words, directory.path()).wait();
+  if (end.exit_code == 77) return;  // python3-jsonschema is not there
+  CAPTURE(end.out);
+  CHECK(end.exit_code == 0);
+}
+
+TEST_CASE("help: the worked example of the data page runs, and learns") {
+  const TemporaryDirectory directory;
+  const auto shell = [&](const std::string& line) {
+    const std::string path = "PATH='" + program().parent_path().string() + "':$PATH; ";
+    return Process({"/bin/sh", "-c", path + line}, directory.path()).wait();
+  };
+  std::string python;
+  for (const char* each : {"python3", "/usr/bin/python3"}) {
+    const bool able = shell(std::string(each) + " -c 'import numpy'").exit_code == 0;
+    if (python.empty() && able) python = each;
+  }
+  if (python.empty()) {
+    MESSAGE("python3-numpy is not there: the example was not run");
+    return;
+  }
+  const std::string page = halfstep({"help", "data", "--markdown"}, directory.path()).out;
+  write_text(directory.path() / "make_shapes.py", block(page, "python"));
+  write_text(directory.path() / "write_idx.py",
+             block(page.substr(page.find("## IDX files")), "python"));
+  write_text(directory.path() / "shapes.yaml", block(page, "yaml"));
+  std::size_t commands = 0;
+  std::string evaluated;
+  for (std::size_t at = page.find("\n$ "); at != std::string::npos;
+       at = page.find("\n$ ", at + 1)) {
+    std::string line = page.substr(at + 3, page.find('\n', at + 3) - at - 3);
+    if (line.starts_with("python3 ")) line.replace(0, 7, python);
+    CAPTURE(line);
+    // The folder of pictures needs a package that the tests do without.
+    if (holds(line, "pictures")) continue;
+    const Finished end = shell(line);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    if (line.starts_with("halfstep eval")) evaluated = end.out;
+    ++commands;
+  }
+  CHECK(commands >= 6);
+  REQUIRE(holds(evaluated, "accuracy"));
+  const double accuracy = std::stod(evaluated.substr(evaluated.find("accuracy") + 8));
+  CHECK(accuracy > 0.9);
+}
+
+}  // namespace halfstep::test
