@@ -67,9 +67,9 @@ struct Source {
   static constexpr std::int64_t k_offset = std::int64_t{1} << 40U;  ///< no logarithm gives 0
 };
 
-class Finder {
+class UnscalingFinder {
  public:
-  explicit Finder(const Graph& graph)
+  explicit UnscalingFinder(const Graph& graph)
       : graph_(graph), users_(static_cast<std::size_t>(graph.size())) {
     for (int id = 0; id < graph.size(); ++id) {
       for (const Value& input : graph.node(id).inputs) users_[at(input.node)].push_back(id);
@@ -166,7 +166,9 @@ class Finder {
 
 }  // namespace
 
-std::vector<Float16Unscaling> float16_unscalings(const Graph& graph) { return Finder(graph).run(); }
+std::vector<Float16Unscaling> float16_unscalings(const Graph& graph) {
+  return UnscalingFinder(graph).run();
+}
 
 SmallestGradient smallest_gradient(double scale, bool divides) {
   SmallestGradient smallest{k_smallest_subnormal, k_smallest_normal, k_smallest_subnormal / scale};

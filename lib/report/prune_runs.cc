@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void fail_prune(const std::string& path, const std::string& why) {
   throw UserError(ErrorKind::data, {path, 0, 0, ""}, why);
 }
 
@@ -105,9 +105,9 @@ void remove_run(const fs::path& directory) {
       directory.parent_path() / (std::string(k_removed_prefix) + directory.filename().string());
   std::error_code error;
   fs::rename(directory, gone, error);
-  if (error) fail(directory.string(), "cannot be renamed: " + error.message());
+  if (error) fail_prune(directory.string(), "cannot be renamed: " + error.message());
   fs::remove_all(gone, error);
-  if (error) fail(gone.string(), "cannot be removed: " + error.message());
+  if (error) fail_prune(gone.string(), "cannot be removed: " + error.message());
 }
 
 /// Removes a folder of runs that has none left.
@@ -199,7 +199,7 @@ void prune(PrunePlan& plan) {
   for (const std::string& leftover : plan.leftovers) {
     std::error_code error;
     fs::remove_all(leftover, error);
-    if (error) fail(leftover, "cannot be removed: " + error.message());
+    if (error) fail_prune(leftover, "cannot be removed: " + error.message());
     remove_if_empty(fs::path(leftover).parent_path(), plan.folder);
   }
 }

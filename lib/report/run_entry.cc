@@ -61,7 +61,7 @@ std::string main_metric(const RunEntry& run) {
   return run.metrics.empty() ? "" : run.metrics.begin()->first;
 }
 
-std::optional<double> real(const Json& json) {
+std::optional<double> maybe_real(const Json& json) {
   return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
 }
 
@@ -76,7 +76,7 @@ void read_training(RunEntry& run, const Json& report) {
   add_history(run, report.at("history"));
   add_metrics(run, "test_", report.at("test"));
   run.metric = main_metric(run);
-  run.step_time = real(report.at("step_time").at("median"));
+  run.step_time = maybe_real(report.at("step_time").at("median"));
 }
 
 void read_comparison(RunEntry& run, const Json& report) {
@@ -88,7 +88,7 @@ void read_comparison(RunEntry& run, const Json& report) {
       if (metric.at("mean").is_number()) run.metrics[name] = metric.at("mean").get<double>();
     }
     if (policy.at("step_time").is_object()) {
-      run.step_time = real(policy.at("step_time").at("median"));
+      run.step_time = maybe_real(policy.at("step_time").at("median"));
     }
   }
   for (const Json& one : report.at("runs")) {
@@ -99,7 +99,7 @@ void read_comparison(RunEntry& run, const Json& report) {
 
 void read_benchmark(RunEntry& run, const Json& report) {
   for (const Json& policy : report.at("policies")) run.policies.push_back(policy.at("policy"));
-  run.step_time = real(report.at("step_time").at("median"));
+  run.step_time = maybe_real(report.at("step_time").at("median"));
 }
 
 struct Reader {

@@ -16,10 +16,10 @@
 namespace halfstep::report {
 namespace {
 
-[[noreturn]] void fail(ErrorKind kind,
-                       const std::string& file,
-                       std::string message,
-                       std::string hint = {}) {
+[[noreturn]] void fail_list(ErrorKind kind,
+                            const std::string& file,
+                            std::string message,
+                            std::string hint = {}) {
   throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
 }
 
@@ -99,7 +99,9 @@ std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
   return {names.begin(), names.end()};
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(utf8(text)); }
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(utf8(text));
+}
 
 }  // namespace
 
@@ -108,10 +110,10 @@ void check(const RunFilter& filter, const RunIndex& index) {
   for (const RunEntry& run : index.runs) known.insert(run.policies.begin(), run.policies.end());
   for (const std::string& policy : filter.policies) {
     if (known.contains(policy)) continue;
-    fail(ErrorKind::config,
-         "--policy",
-         fmt::format("no run in {} has the policy '{}'", index.folder, policy),
-         choices(policy, {known.begin(), known.end()}));
+    fail_list(ErrorKind::config,
+              "--policy",
+              fmt::format("no run in {} has the policy '{}'", index.folder, policy),
+              choices(policy, {known.begin(), known.end()}));
   }
 }
 
@@ -141,10 +143,10 @@ void sort_runs(std::vector<RunEntry>& runs, const std::string& key) {
   const auto found = std::find_if(
       k_sort_keys.begin(), k_sort_keys.end(), [&](const SortKey& k) { return k.name == key; });
   if (found == k_sort_keys.end()) {
-    fail(ErrorKind::config,
-         "--sort",
-         fmt::format("unknown key '{}'", key),
-         choices(key, sort_keys()));
+    fail_list(ErrorKind::config,
+              "--sort",
+              fmt::format("unknown key '{}'", key),
+              choices(key, sort_keys()));
   }
   std::sort(runs.begin(), runs.end(), [&](const RunEntry& a, const RunEntry& b) {
     return comes_before(*found, a, b);
@@ -155,7 +157,7 @@ BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric) {
   std::vector<RunEntry> ordered = runs;
   sort_runs(ordered, "date");
   std::erase_if(ordered, [](const RunEntry& run) { return run.metrics.empty(); });
-  if (ordered.empty()) fail(ErrorKind::data, "", "none of the runs meant has a metric");
+  if (ordered.empty()) fail_list(ErrorKind::data, "", "none of the runs meant has a metric");
   BestRun best;
   best.metric = metric.empty() ? ordered.front().metric : metric;
   best.smaller_is_better = config::smaller_is_better(best.metric);
@@ -170,10 +172,10 @@ BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric) {
   }
   if (best.compared > 0) return best;
   const std::vector<std::string> known = metrics_of(runs);
-  fail(ErrorKind::config,
-       "--metric",
-       fmt::format("no run has the metric '{}'", metric),
-       choices(metric, known));
+  fail_list(ErrorKind::config,
+            "--metric",
+            fmt::format("no run has the metric '{}'", metric),
+            choices(metric, known));
 }
 
 std::string runs_table(const std::vector<RunEntry>& runs) {
@@ -202,18 +204,18 @@ Json run_entry_block(const RunEntry& run) {
   for (const auto& [name, value] : run.metrics) metrics[utf8(name)] = number(value);
   return {{"name", utf8(run.name)},
           {"directory", utf8(run.path)},
-          {"kind", or_null(run.kind)},
+          {"kind", text_or_null(run.kind)},
           {"state", name(run.state)},
-          {"status", or_null(run.status)},
-          {"note", or_null(run.note)},
+          {"status", text_or_null(run.status)},
+          {"note", text_or_null(run.note)},
           {"policies", std::move(policies)},
           {"epochs", run.epochs ? Json(*run.epochs) : Json(nullptr)},
-          {"metric", or_null(run.metric)},
+          {"metric", text_or_null(run.metric)},
           {"value", number(run.value())},
           {"metrics", std::move(metrics)},
           {"step_time_ms", number(run.step_time)},
-          {"started_at", or_null(run.started_at)},
-          {"ended_at", or_null(run.ended_at)}};
+          {"started_at", text_or_null(run.started_at)},
+          {"ended_at", text_or_null(run.ended_at)}};
 }
 
 Json runs_report(const RunIndex& index, const std::vector<RunEntry>& runs) {

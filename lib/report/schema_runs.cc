@@ -4,7 +4,7 @@
 namespace halfstep::report::schema {
 namespace {
 
-Json entry() {
+Json run_entry() {
   return object(
       {{"name", text("path below the folder")},
        {"directory", text("of the run, from the working directory")},
@@ -35,7 +35,7 @@ Json runs() {
   return object({{"schema_version", version()},
                  {"kind", constant("runs", "")},
                  {"folder", text("that was searched")},
-                 {"runs", array(entry(), "in the order asked for")},
+                 {"runs", array(run_entry(), "in the order asked for")},
                  {"foreign", array(text(""), "folders without a run")}},
                 "the runs in a folder");
 }
@@ -48,24 +48,25 @@ Json best_run() {
                  {"direction", word({"larger", "smaller"}, "which values are better")},
                  {"value", number("of the best run")},
                  {"compared", integer("runs that have the metric", 1)},
-                 {"run", entry()}},
+                 {"run", run_entry()}},
                 "the best run in a folder");
 }
 
 Json prune() {
-  return object({{"schema_version", version()},
-                 {"kind", constant("prune", "")},
-                 {"folder", text("that was searched")},
-                 {"dry_run", boolean("whether nothing was removed")},
-                 {"removed",
-                  array(object({{"run", entry()}, {"bytes", integer("of its files")}}, "one run"),
-                        "removed, or of a dry run what would be")},
-                 {"kept",
-                  array(object({{"run", entry()}, {"reason", text("why it stays")}}, "one run"),
-                        "selected by the rules and not removed")},
-                 {"leftovers", array(text(""), "directories that an interrupted removal had left")},
-                 {"bytes", integer("of all that is removed")}},
-                "a removal of runs");
+  return object(
+      {{"schema_version", version()},
+       {"kind", constant("prune", "")},
+       {"folder", text("that was searched")},
+       {"dry_run", boolean("whether nothing was removed")},
+       {"removed",
+        array(object({{"run", run_entry()}, {"bytes", integer("of its files")}}, "one run"),
+              "removed, or of a dry run what would be")},
+       {"kept",
+        array(object({{"run", run_entry()}, {"reason", text("why it stays")}}, "one run"),
+              "selected by the rules and not removed")},
+       {"leftovers", array(text(""), "directories that an interrupted removal had left")},
+       {"bytes", integer("of all that is removed")}},
+      "a removal of runs");
 }
 
 }  // namespace halfstep::report::schema

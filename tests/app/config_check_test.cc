@@ -10,10 +10,6 @@
 namespace halfstep::test {
 namespace {
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 /// Both commands on the same config; the data are not needed to refuse it.
 void check_both_refuse(const SmallRun& run, std::string_view message) {
   const TemporaryDirectory directory;

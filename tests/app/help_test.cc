@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 8> k_topics{
     "layers", "losses", "optimizers", "schedules", "metrics", "initializers", "data", "config"};
 
-bool holds(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// `halfstep help WORDS --json`, which must succeed.
 Json help_json(std::vector<std::string> words) {
   const TemporaryDirectory directory;

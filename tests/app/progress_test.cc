@@ -13,10 +13,6 @@
 namespace halfstep::test {
 namespace {
 
-bool holds(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// What halfstep writes on a terminal of `columns` columns: all of stdout and stderr.
 Finished on_terminal(const TemporaryDirectory& directory, int columns, const std::string& words) {
   const std::string command = "stty cols " + std::to_string(columns) + "; TERM=xterm exec " +

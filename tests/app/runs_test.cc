@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 Finished runs(const TemporaryDirectory& directory, std::vector<std::string> words) {
   words.insert(words.begin(), "runs");
   return halfstep(words, directory.path());
