@@ -253,7 +253,7 @@ std::string show_study(const Json& report, std::string (*table)(const Json&)) {
   const std::string place =
       run.at("directory").is_null() ? "" : cell_text(run.at("directory")) + ", ";
   return line("study", place + cell_text(run.at("started_at"))) + status_line(report) + "\n" +
-         aligned(report) + warning_lines(report);
+         table(report) + warning_lines(report);
 }
 
 std::string show_compare(const Json& report) { return show_study(report, compare_table); }
