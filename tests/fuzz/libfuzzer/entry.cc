@@ -1,7 +1,10 @@
-// What libFuzzer calls. HALFSTEP_FUZZ_TARGET names the target:
+// The entry point of libFuzzer, which Debian has in libclang-rt-19-dev. HALFSTEP_FUZZ_TARGET names
+// the target:
 //
-//   fuzz_driver --corpus corpus
-//   HALFSTEP_FUZZ_TARGET=config fuzz_libfuzzer corpus/config -timeout=5 -rss_limit_mb=2048
+//   cmake --preset fuzz && cmake --build build/fuzz --target fuzz_driver fuzz_libfuzzer
+//   cd build/fuzz/bin
+//   ./fuzz_driver --corpus corpus
+//   HALFSTEP_FUZZ_TARGET=config ./fuzz_libfuzzer corpus/config -timeout=5 -rss_limit_mb=2048
 
 #include <cstdio>
 #include <cstdlib>
