@@ -53,7 +53,7 @@ std::optional<double> constant_of(const Node& node) {
 
 /// Where a scale comes from. Two constants are the same source when their numbers are, but for the
 /// rounding of a reciprocal in float32, which is below 1e-7.
-struct Source {
+struct ScaleSource {
   Value value;
   std::optional<double> constant;
 
@@ -83,13 +83,13 @@ class UnscalingFinder {
       if (node.outputs.empty() || node.outputs[0].dtype != DType::float16) continue;
       if (node.op == "Mul" && node.inputs.size() == 2) {
         for (const std::size_t side : {1U, 0U}) {
-          const std::optional<Source> scale = reciprocal(node.inputs[side]);
+          const std::optional<ScaleSource> scale = reciprocal(node.inputs[side]);
           if (!scale || !is_scaled(node.inputs[1 - side], *scale)) continue;
           found.push_back({id, false, scale->constant});
           break;
         }
       } else if (is_division(node)) {
-        const Source scale = source(node.inputs[1]);
+        const ScaleSource scale = source(node.inputs[1]);
         if (is_scaled(node.inputs[0], scale)) found.push_back({id, true, scale.constant});
       }
     }
@@ -107,13 +107,13 @@ class UnscalingFinder {
     return value;
   }
 
-  Source source(Value value) const {
+  ScaleSource source(Value value) const {
     const Value from = origin(value);
     return {from, constant_of(graph_.node(from.node))};
   }
 
   /// The scale whose reciprocal a value is, or nothing.
-  std::optional<Source> reciprocal(Value value) const {
+  std::optional<ScaleSource> reciprocal(Value value) const {
     const Value from = origin(value);
     const Node& node = graph_.node(from.node);
     if ((node.op == "Reciprocal" || node.op == "Inv") && node.inputs.size() == 1) {
@@ -125,12 +125,12 @@ class UnscalingFinder {
       return std::nullopt;
     }
     const std::optional<double> constant = constant_of(node);
-    if (constant && *constant > 0) return Source{from, 1 / *constant};
+    if (constant && *constant > 0) return ScaleSource{from, 1 / *constant};
     return std::nullopt;
   }
 
   /// Whether `value` depends on a product with `scale`.
-  bool is_scaled(Value value, const Source& scale) {
+  bool is_scaled(Value value, const ScaleSource& scale) {
     if (scale.constant && *scale.constant < k_smallest_constant_scale) return false;
     const auto [it, added] = scaled_.try_emplace(scale.key());
     if (added) it->second = behind_products_with(scale);
@@ -138,7 +138,7 @@ class UnscalingFinder {
   }
 
   /// The products with a scale and all nodes that depend on one of them.
-  std::vector<bool> behind_products_with(const Source& scale) const {
+  std::vector<bool> behind_products_with(const ScaleSource& scale) const {
     std::vector<bool> reached(at(graph_.size()));
     std::vector<int> open;
     for (int id = 0; id < graph_.size(); ++id) {
