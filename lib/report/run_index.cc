@@ -31,10 +31,10 @@ constexpr std::array k_states{Named{RunState::running, "running"},
 /// Folders between the one that is searched and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
 
-[[noreturn]] void fail(ErrorKind kind,
-                       const std::string& file,
-                       std::string message,
-                       std::string hint = {}) {
+[[noreturn]] void fail_index(ErrorKind kind,
+                             const std::string& file,
+                             std::string message,
+                             std::string hint = {}) {
   throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
 }
 
@@ -46,7 +46,7 @@ struct Listing {
 };
 
 /// Of a folder that cannot be read nothing.
-Listing list(const fs::path& directory) {
+Listing list_folder(const fs::path& directory) {
   Listing listing;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
@@ -68,7 +68,7 @@ enum class Content { nothing, foreign, runs };
 /// Adds the runs in a folder that is none itself, and the outermost foreign folders beside them. A
 /// run that has claimed its directory and not begun yet is nothing.
 Content search(const fs::path& directory, int levels, RunIndex& index) {
-  const Listing listing = list(directory);
+  const Listing listing = list_folder(directory);
   index.leftovers.insert(index.leftovers.end(), listing.leftovers.begin(), listing.leftovers.end());
   Content content = !listing.leftovers.empty() ? Content::runs
                     : listing.empty            ? Content::nothing
@@ -111,7 +111,8 @@ RunState run_state_named(std::string_view word, const std::string& flag) {
     if (row.name == word) return row.state;
     known.emplace_back(row.name);
   }
-  fail(ErrorKind::config, flag, fmt::format("unknown state '{}'", word), choices(word, known));
+  fail_index(
+      ErrorKind::config, flag, fmt::format("unknown state '{}'", word), choices(word, known));
 }
 
 std::optional<double> RunEntry::value() const {
@@ -122,15 +123,16 @@ std::optional<double> RunEntry::value() const {
 RunIndex find_runs(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    fail(ErrorKind::data,
-         folder,
-         fs::exists(folder, error) ? "is no folder" : "there is no such folder",
-         "--dir names the folder that holds the runs");
+    fail_index(ErrorKind::data,
+               folder,
+               fs::exists(folder, error) ? "is no folder" : "there is no such folder",
+               "--dir names the folder that holds the runs");
   }
   const fs::path root =
       fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
   if (looks_like_run(root)) {
-    fail(ErrorKind::data, folder, "is a run itself", "--dir names the folder that holds the runs");
+    fail_index(
+        ErrorKind::data, folder, "is a run itself", "--dir names the folder that holds the runs");
   }
   RunIndex index;
   index.folder = root.string();
@@ -156,19 +158,19 @@ const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
   if (same.size() > 1) {
     std::vector<std::string> these;
     for (const RunEntry* run : same) these.push_back(run->name);
-    fail(ErrorKind::config,
-         "RUN",
-         fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
+    fail_index(ErrorKind::config,
+               "RUN",
+               fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
   }
   if (!inside.empty()) return **std::min_element(inside.begin(), inside.end(), newer);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::erase(names, "");
   const std::string hint = did_you_mean(word, names);
-  fail(ErrorKind::config,
-       "RUN",
-       fmt::format("{} holds no run '{}'", index.folder, word),
-       hint.empty() ? "'halfstep runs list' lists them" : hint);
+  fail_index(ErrorKind::config,
+             "RUN",
+             fmt::format("{} holds no run '{}'", index.folder, word),
+             hint.empty() ? "'halfstep runs list' lists them" : hint);
 }
 
 }  // namespace halfstep::report

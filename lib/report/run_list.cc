@@ -45,7 +45,7 @@ Rank by_epochs(const RunEntry& run) {
 std::string kind_of(const RunEntry& run) { return run.kind; }
 std::string state_of(const RunEntry& run) { return std::string(name(run.state)); }
 std::string no_word(const RunEntry&) { return ""; }
-std::string name_of(const RunEntry& run) { return run.name; }
+std::string name_word(const RunEntry& run) { return run.name; }
 std::string date_of(const RunEntry& run) { return run.started_at; }
 Rank no_rank(const RunEntry&) { return 0.0; }
 
@@ -57,7 +57,7 @@ struct SortKey {
 };
 
 constexpr std::array k_sort_keys{SortKey{"date", no_rank, date_of, true},
-                                 SortKey{"name", no_rank, name_of},
+                                 SortKey{"name", no_rank, name_word},
                                  SortKey{"kind", no_rank, kind_of},
                                  SortKey{"state", no_rank, state_of},
                                  SortKey{"policy", no_rank, policies},
