@@ -27,7 +27,8 @@ std::string type_text(const config::FieldDoc& field) {
     text = field.type;
     if (field.type == "one of") text += fmt::format(" {}", fmt::join(field.words, ", "));
     const std::string range = config::allowed_range(field);
-    if (!range.empty()) text += (field.type.starts_with("list") ? " " : ", ") + range;
+    if (!range.empty())
+      text += (field.type.find("list") == std::string::npos ? ", " : ", each ") + range;
   }
   if (field.nullable) text += ", or null";
   return text;

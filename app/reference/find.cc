@@ -80,8 +80,10 @@ class Matches {
                   .name = match.name,
                   .arguments = match.fields};
       if (match.kind != "section") {
+        const bool alone = match.owners.front() == match.kind;
         entry.facts.push_back(
-            {"of", fmt::format("{} {}", match.kind, fmt::join(match.owners, ", "))});
+            {"of",
+             alone ? match.kind : fmt::format("{} {}", match.kind, fmt::join(match.owners, ", "))});
       }
       entries.push_back(std::move(entry));
     }

@@ -255,16 +255,18 @@ Topic metrics() {
 }
 
 Topic initializers() {
-  Topic topic{.name = "initializers",
-              .title = "Initializers",
-              .doc = "initial values of weights",
-              .text =
-                  "An argument such as `kernel_initializer` is the name of an initializer, or a "
-                  "map with its `type` and arguments. `fan_in` and `fan_out` are the inputs and "
-                  "outputs that one unit sees: of a matrix [in, out] its extents, of filters "
-                  "[height, width, in, out] height width in and height width out, of a vector "
-                  "its length twice. Values are drawn in float32 from (seed, name of the "
-                  "weight), so they are the same on every device and under every policy."};
+  Topic topic{
+      .name = "initializers",
+      .title = "Initializers",
+      .doc = "initial values of weights",
+      .text =
+          "An argument such as `kernel_initializer` is the name of an initializer, or a "
+          "map with its `type` and arguments. `fan_in` and `fan_out` are the inputs and "
+          "outputs that one unit sees: of a matrix [in, out] its extents, of filters "
+          "[height, width, in, out] height width in and height width out, of a vector "
+          "its length twice. Values are drawn in float32 from (seed, name of the "
+          "weight): every device and every policy that stores weights in float32 begins with "
+          "the same ones."};
   for (const std::string_view name : nn::initializer_names()) {
     topic.entries.push_back(
         {.kind = "initializer",

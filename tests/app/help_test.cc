@@ -20,6 +20,17 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 8> k_topics{
     "layers", "losses", "optimizers", "schedules", "metrics", "initializers", "data", "config"};
 
+/// The text without its line breaks.
+std::string on_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool space = c == ' ' || c == '\n';
+    if (space && line.ends_with(' ')) continue;
+    line += space ? ' ' : c;
+  }
+  return line;
+}
+
 /// `halfstep help WORDS --json`, which must succeed.
 Json help_json(std::vector<std::string> words) {
   const TemporaryDirectory directory;
@@ -219,16 +230,18 @@ TEST_CASE("help: names are found bare, with their kind, and as a config writes t
 
 TEST_CASE("help: layers show shapes, dtypes and an example that were found by building them") {
   const TemporaryDirectory directory;
-  const Finished conv = halfstep({"help", "conv2d"}, directory.path());
-  CHECK(conv.exit_code == 0);
-  CHECK(holds(conv.out, "{type: conv2d, filters: 4, kernel_size: 3, padding: same}"));
-  CHECK(holds(conv.out, "samples of [6, 6, 2] become [6, 6, 4]; kernel [3, 3, 2, 4]"));
-  CHECK(holds(conv.out, "stored in its variable dtype"));
-  CHECK(holds(conv.out, "arguments of every layer"));
-  const std::string norm = halfstep({"help", "batch_normalization"}, directory.path()).out;
-  CHECK(holds(norm, "stored in float32 under every policy"));
+  const auto shown = [&](const std::string& name) {
+    return on_one_line(halfstep({"help", name}, directory.path()).out);
+  };
+  const std::string conv = shown("conv2d");
+  CHECK(holds(conv, "{type: conv2d, filters: 4, kernel_size: 3, padding: same}"));
+  CHECK(holds(conv, "samples of [6, 6, 2] become [6, 6, 4]; kernel [3, 3, 2, 4]"));
+  CHECK(holds(conv, "stored in its variable dtype: kernel, bias"));
+  CHECK(holds(conv, "arguments of every layer"));
+  const std::string norm = shown("batch_normalization");
+  CHECK(holds(norm, "stored in float32 under every policy: gamma, beta, moving_mean"));
   CHECK(holds(norm, "moving_mean [3] (not trained)"));
-  CHECK(holds(halfstep({"help", "adam"}, directory.path()).out, "m, v for each weight"));
+  CHECK(holds(shown("adam"), "m, v for each weight"));
 }
 
 TEST_CASE("help: an unknown name ends with 2 and names the nearest") {

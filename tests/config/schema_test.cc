@@ -62,7 +62,7 @@ TEST_CASE("schema: sections, types, bounds, words, defaults and docs are there")
   const Json& training = schema["properties"]["training"]["properties"];
   CHECK(training["epochs"]["minimum"] == 1);
   CHECK(training["epochs"]["default"] == 1);
-  CHECK(training["epochs"]["description"] == "passes over the training samples");
+  CHECK(training["epochs"]["description"] == "Passes over the training samples. [epochs]");
   CHECK(training["max_steps"]["default"] == nullptr);
   CHECK(training["max_steps"]["type"] == Json({"integer", "string", "null"}));
   const Json& precision = schema["properties"]["precision"]["properties"];

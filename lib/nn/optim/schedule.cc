@@ -103,7 +103,7 @@ struct ExponentialDecay : Common {
              .min = 1});
     f.field("decay_rate",
             decay_rate,
-            {.doc = "How much decay_steps decay: see the formula. [factor]",
+            {.doc = "The decay_rate of the formula. [factor]",
              .required = true,
              .above = 0});
     f.field(
