@@ -62,6 +62,7 @@ RunRecord finish(Entrant& entrant) {
   run.message = result.message;
   run.counters = result.counters;
   run.history = result.history;
+  run.step_history = result.step_history.coarsened(train::StepHistory::k_most_compared_points);
   if (result.test) run.test = result.test->metrics;
   run.step_time =
       train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);

@@ -27,7 +27,8 @@ struct ComparedRun {
   std::string message;
   Counters counters;
   std::vector<EpochRecord> history;
-  Metrics test;  ///< empty without a test split
+  StepHistory step_history;  ///< of at most k_most_compared_points; empty in reports of old
+  Metrics test;              ///< empty without a test split
   StepTimeSummary step_time;
   double train_seconds = 0;
   double wall_seconds = 0;

@@ -34,15 +34,17 @@ double number(const Json& json) {
 }
 
 /// A counter: whole, not negative, and small enough that sums with other counters fit in 64 bits.
-std::int64_t count(const Json& json, const char* name) {
+std::int64_t whole_number(const Json& value, std::string_view name) {
   constexpr std::uint64_t k_most = std::uint64_t{1} << 53U;
-  const Json& value = json.at(name);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > k_most) {
     throw Malformed(fmt::format(
         "'{}' must be a whole number from 0 to {}, got {}", name, k_most, value.dump()));
   }
   return value.get<std::int64_t>();
 }
+
+/// A counter that is a member of an object.
+std::int64_t count(const Json& json, const char* name) { return whole_number(json.at(name), name); }
 
 std::optional<Status> read_status(const Json& json) {
   if (json.at("finished").is_null()) return std::nullopt;
@@ -201,6 +203,42 @@ SkippedStep read_skip(const Json& json) {
           read_first(json.at("first_nonfinite"))};
 }
 
+/// Points as lists of their numbers: a thousand objects would say the names a thousand times.
+Json write(const StepHistory& history) {
+  Json points = Json::array();
+  for (const StepPoint& p : history.points) {
+    points.push_back({p.step,
+                      number(p.loss_sum),
+                      p.losses,
+                      p.skipped,
+                      number(p.learning_rate),
+                      p.loss_scale ? number(*p.loss_scale) : Json(nullptr)});
+  }
+  return {{"interval", history.interval}, {"points", std::move(points)}};
+}
+
+StepHistory read_step_history(const Json& json) {
+  StepHistory history{count(json, "interval"), {}};
+  if (history.interval < 1) throw Malformed("'interval' of the step history is 0");
+  for (const Json& values : json.at("points")) {
+    StepPoint point{whole_number(values.at(0), "step of a point"),
+                    number(values.at(1)),
+                    whole_number(values.at(2), "losses of a point"),
+                    whole_number(values.at(3), "skipped batches of a point"),
+                    number(values.at(4)),
+                    std::nullopt};
+    if (!values.at(5).is_null()) point.loss_scale = number(values.at(5));
+    if (point.step <= (history.points.empty() ? 0 : history.points.back().step)) {
+      throw Malformed("points of the step history are not in order");
+    }
+    history.points.push_back(point);
+  }
+  if (history.points.size() > StepHistory::k_most_points) {
+    throw Malformed("the step history has too many points");
+  }
+  return history;
+}
+
 Json write(const Best& b) {
   return {{"value", number(b.value)}, {"epoch", b.epoch}, {"waited", b.waited}};
 }
@@ -285,8 +323,11 @@ std::string to_json(const Progress& p) {
                   {"counters", write(p.counters)},
                   {"sums", write(p.sums)},
                   {"history", write_list(p.history)},
+                  {"step_history", write(p.step_history)},
                   {"scale_events", write_list(p.scale_events)},
                   {"skips", write_list(p.skips)},
+                  {"scale_events_left_out", p.scale_events_left_out},
+                  {"skips_left_out", p.skips_left_out},
                   {"consecutive_skips", p.consecutive_skips},
                   {"early_stopping", write(p.early_stopping)},
                   {"keep_best", write(p.keep_best)},
@@ -313,6 +354,11 @@ Progress progress_from_json(const std::string& text, const std::string& path) {
     p.history = read_list(json.at("history"), read_epoch);
     p.scale_events = read_list(json.at("scale_events"), read_event);
     p.skips = read_list(json.at("skips"), read_skip);
+    if (json.contains("step_history")) {
+      p.step_history = read_step_history(json.at("step_history"));
+      p.scale_events_left_out = count(json, "scale_events_left_out");
+      p.skips_left_out = count(json, "skips_left_out");
+    }
     p.consecutive_skips = count(json, "consecutive_skips");
     p.early_stopping = read_best(json.at("early_stopping"));
     p.keep_best = read_best(json.at("keep_best"));

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/result.h"
@@ -32,12 +33,27 @@ struct Best {
   bool operator==(const Best&) const = default;
 };
 
+/// Appends to a list that keeps its first and its last thousand entries, so that a run of any
+/// length has a state and a report of bounded size; counts those left out in between.
+template <class T>
+void append_bounded(std::vector<T>& list, T entry, std::int64_t& left_out) {
+  constexpr std::size_t k_each = 1000;
+  if (list.size() == 2 * k_each) {
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(k_each));
+    ++left_out;
+  }
+  list.push_back(std::move(entry));
+}
+
 struct Progress {
   Counters counters;
   EpochSums sums;
   std::vector<EpochRecord> history;
-  std::vector<ScaleEvent> scale_events;
+  StepHistory step_history;              ///< empty in checkpoints of old
+  std::vector<ScaleEvent> scale_events;  ///< both lists by append_bounded()
   std::vector<SkippedStep> skips;
+  std::int64_t scale_events_left_out = 0;
+  std::int64_t skips_left_out = 0;
   std::int64_t consecutive_skips = 0;
   Best early_stopping;
   Best keep_best;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/run_spec.h"
+#include "train/step_history.h"
 #include "train/tensor_numerics.h"
 
 namespace halfstep::train {
@@ -155,8 +156,11 @@ struct TrainResult {
   std::string message;  ///< why it ended, for statuses other than completed
   Counters counters;
   std::vector<EpochRecord> history;
+  StepHistory step_history;
   std::vector<ScaleEvent> scale_events;
   std::vector<SkippedStep> skips;
+  std::int64_t scale_events_left_out = 0;  ///< see Progress
+  std::int64_t skips_left_out = 0;
   std::optional<double> final_scale;
   double first_step_seconds = 0;
   std::vector<StepSample> steps;  ///< of this process, without the first step
@@ -164,9 +168,7 @@ struct TrainResult {
   double wall_seconds = 0;
   std::optional<TimeToAccuracy> time_to_accuracy;
   std::optional<Evaluation> test;
-  std::string init_hash;
-  std::string batch_order_hash;
-  std::string final_hash;
+  std::string init_hash, batch_order_hash, final_hash;
   std::string state_hash;  ///< of all variables
   MemoryUse memory;
   NumericsSummary numerics;  ///< of the steps this process sampled

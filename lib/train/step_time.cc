@@ -30,6 +30,21 @@ std::vector<double> milliseconds(const std::vector<StepSample>& steps, double St
   return values;
 }
 
+StepTimeHistogram histogram_of(const std::vector<double>& values, double from, double to) {
+  constexpr std::size_t k_bins = 40;
+  StepTimeHistogram histogram{from, to, std::vector<std::int64_t>(to > from ? k_bins : 1, 0), 0};
+  const double bins = static_cast<double>(histogram.counts.size());
+  for (const double value : values) {
+    if (value > to) {
+      ++histogram.above;
+      continue;
+    }
+    const double place = to > from ? (value - from) / (to - from) * bins : 0;
+    ++histogram.counts[std::min(static_cast<std::size_t>(place), histogram.counts.size() - 1)];
+  }
+  return histogram;
+}
+
 }  // namespace
 
 StepTimeSummary summarize(std::span<const StepSample> steps,
@@ -50,6 +65,7 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.p05 = percentile(total, 5);
   s.p95 = percentile(total, 95);
   s.p99 = percentile(total, 99);
+  s.histogram = histogram_of(total, s.min, std::min(s.p99, 3 * s.median));
   // Steps that were timed as one are one measurement.
   std::vector<double> measured;
   for (std::size_t i = 0; i < kept.size(); ++i) {

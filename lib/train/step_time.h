@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <span>
+#include <vector>
 
 #include "core/statistics.h"
 #include "train/result.h"
@@ -13,6 +14,15 @@
 namespace halfstep::train {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
+
+/// Counts in bins of equal width from the fastest step to the 99th percentile or three times the
+/// median, whichever is less; slower ones, which would make the bins too wide to show anything, are
+/// counted apart.
+struct StepTimeHistogram {
+  double from = 0, to = 0;  ///< ms
+  std::vector<std::int64_t> counts;
+  std::int64_t above = 0;
+};
 
 /// Milliseconds, except where named otherwise.
 struct StepTimeSummary {
@@ -22,6 +32,7 @@ struct StepTimeSummary {
   double median = 0, mean = 0, stddev = 0, mad = 0, min = 0, max = 0, p05 = 0, p95 = 0, p99 = 0;
   Interval median_ci95;
   std::int64_t outliers = 0;
+  StepTimeHistogram histogram;
   bool parts = false;  ///< whether the parts after data_wait were timed: a device runs them as one
   /// Medians of the parts.
   double data_wait = 0, forward = 0, backward = 0, finite_check = 0, optimizer = 0;

@@ -33,6 +33,9 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
   last_ordinal_ = spec.training.epochs * steps_per_epoch_;
   if (spec.training.max_steps) last_ordinal_ = std::min(last_ordinal_, *spec.training.max_steps);
   if (!options_.resume.empty()) resume();
+  if (progress_.step_history.points.empty()) {
+    progress_.step_history.interval = step_history_interval(last_ordinal_, steps_per_epoch_);
+  }
   if (!options_.run_dir.empty()) begin_segment();
   prepare_batches();
   samples_.reserve(static_cast<std::size_t>(
@@ -312,6 +315,9 @@ TrainResult Trainer::result() const {
   result.history = progress_.history;
   result.scale_events = progress_.scale_events;
   result.skips = progress_.skips;
+  result.step_history = progress_.step_history;
+  result.scale_events_left_out = progress_.scale_events_left_out;
+  result.skips_left_out = progress_.skips_left_out;
   result.final_scale = scale();
   result.first_step_seconds = first_step_seconds_;
   result.steps = samples_;

@@ -237,7 +237,7 @@ void Trainer::on_bad_step(const data::Batch& batch,
   SkippedStep skipped{counters.attempted, batch.ordinal, retry, first};
   ++(retry ? counters.retried : counters.skipped);
   ++progress_.consecutive_skips;
-  progress_.skips.push_back(skipped);
+  append_bounded(progress_.skips, skipped, progress_.skips_left_out);
   observer_.on_skip(skipped);
   note_scale_change(batch, scale_before, scale_after, first);
 
@@ -278,15 +278,22 @@ void Trainer::note_scale_change(const data::Batch& batch,
                          *before,
                          *after,
                          first};
-  progress_.scale_events.push_back(event);
+  append_bounded(progress_.scale_events, event, progress_.scale_events_left_out);
   observer_.on_scale(event);
 }
 
 void Trainer::add_to_epoch(const data::Batch& batch,
                            const StepOutcome& outcome,
                            const StepSample& sample) {
+  const bool finite = std::isfinite(outcome.loss);
+  progress_.step_history.add({batch.ordinal + 1,
+                              finite ? outcome.loss : 0,
+                              finite ? 1 : 0,
+                              outcome.applied ? 0 : 1,
+                              outcome.learning_rate,
+                              outcome.loss_scale});
   EpochSums& sums = progress_.sums;
-  if (std::isfinite(outcome.loss)) {
+  if (finite) {
     sums.loss += outcome.loss * static_cast<double>(batch.size());
     sums.loss_samples += batch.size();
   }

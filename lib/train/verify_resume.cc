@@ -92,6 +92,7 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   if (expected.counters != resumed.counters) check.differing.emplace_back("counters");
   if (!same(expected.history, resumed.history)) check.differing.emplace_back("history");
   if (expected.scale_events != resumed.scale_events) check.differing.emplace_back("loss scale");
+  if (expected.step_history != resumed.step_history) check.differing.emplace_back("step history");
   if (expected.batch_order_hash != resumed.batch_order_hash) {
     check.differing.emplace_back("order of the batches");
   }

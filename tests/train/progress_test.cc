@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <ostream>
@@ -84,6 +85,17 @@ class Draw {
       return ScaleEvent{integer(), integer(), integer(), real(), real(), first()};
     });
     p.skips = list([&] { return SkippedStep{integer(), integer(), flag(), first()}; });
+    p.step_history.interval = 1 + integer();
+    p.step_history.points = list([&] {
+      std::optional<double> scale;
+      if (flag()) scale = real();
+      return StepPoint{1 + integer(), real(), integer(), integer(), real(), scale};
+    });
+    std::sort(p.step_history.points.begin(),
+              p.step_history.points.end(),
+              [](const StepPoint& a, const StepPoint& b) { return a.step < b.step; });
+    p.scale_events_left_out = integer();
+    p.skips_left_out = integer();
     p.consecutive_skips = integer();
     p.early_stopping = {real(), integer(), integer()};
     p.keep_best = {real(), integer(), integer()};
@@ -122,6 +134,38 @@ TEST_CASE("progress: NaN comes back as NaN") {
   progress.history[0].train["loss"] = std::nan("");
   const Progress back = progress_from_json(to_json(progress), "state.json");
   CHECK(std::isnan(back.history.at(0).train.at("loss")));
+}
+
+TEST_CASE("progress: a checkpoint without a step history is read, one with a torn one is not") {
+  Progress progress;
+  progress.step_history.points = {{1, 2.5, 1, 0, 0.1, {}}, {2, 2.25, 1, 0, 0.1, 1024.0}};
+  const std::string good = to_json(progress);
+  std::string old = good;
+  const auto rename = [](std::string& text, std::string_view key) {
+    const std::size_t at = text.find(key);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, key.size(), "\"other\"");
+  };
+  rename(old, "\"step_history\"");
+  CHECK(progress_from_json(old, "state.json").step_history == StepHistory{});
+  for (const std::string_view number : {"2.25", "1024.0"}) {
+    std::string torn = good;
+    torn.replace(torn.find(number), number.size(), "[]");
+    CHECK_THROWS_AS(progress_from_json(torn, "state.json"), UserError);
+  }
+  progress.step_history.points[1].step = 1;
+  CHECK_THROWS_AS(progress_from_json(to_json(progress), "state.json"), UserError);
+}
+
+TEST_CASE("progress: lists of any length keep their ends and count what is between") {
+  std::vector<int> list;
+  std::int64_t left_out = 0;
+  for (int i = 0; i < 2500; ++i) append_bounded(list, i, left_out);
+  REQUIRE(list.size() == 2000);
+  CHECK(left_out == 500);
+  CHECK(list[999] == 999);
+  CHECK(list[1000] == 1500);
+  CHECK(list.back() == 2499);
 }
 
 TEST_CASE("progress: counters that cannot be are refused, and named") {

@@ -91,6 +91,25 @@ TEST_CASE("step time: without a step to count n is 0") {
   CHECK(summarize(skipped, 0.8, 20).first_step == 800);
 }
 
+TEST_CASE("step time: a histogram counts every step, the slowest apart") {
+  const StepTimeHistogram histogram = summarize(steps(1000), 0, 0).histogram;
+  CHECK(histogram.from == 1);
+  CHECK(histogram.to == doctest::Approx(990.01));
+  REQUIRE(histogram.counts.size() == 40);
+  std::int64_t sum = 0;
+  for (const std::int64_t count : histogram.counts) {
+    CHECK(count >= 24);
+    CHECK(count <= 25);
+    sum += count;
+  }
+  CHECK(histogram.above == 10);
+  CHECK(sum == 990);
+  std::vector<StepSample> equal(5, steps(1)[0]);
+  const StepTimeHistogram one = summarize(equal, 0, 0).histogram;
+  CHECK(one.counts == std::vector<std::int64_t>{5});
+  CHECK(one.above == 0);
+}
+
 TEST_CASE("step time: the statistics are those of the counted steps") {
   const StepTimeSummary summary = summarize(steps(100), 0.8, 0);
   const auto is = [](double value) { return doctest::Approx(value).epsilon(1e-13); };

@@ -1,0 +1,54 @@
+#include "train/step_history.h"
+
+#include <algorithm>
+
+namespace halfstep::train {
+namespace {
+
+/// Appends a point, or adds it to the last one when both are in the same interval.
+void append(std::vector<StepPoint>& points, const StepPoint& point, std::int64_t interval) {
+  if (points.empty() || (points.back().step - 1) / interval != (point.step - 1) / interval) {
+    points.push_back(point);
+    return;
+  }
+  StepPoint& last = points.back();
+  last.step = point.step;
+  last.loss_sum += point.loss_sum;
+  last.losses += point.losses;
+  last.skipped += point.skipped;
+  last.learning_rate = point.learning_rate;
+  last.loss_scale = point.loss_scale;
+}
+
+}  // namespace
+
+std::optional<double> StepPoint::loss() const {
+  return losses > 0 ? std::optional(loss_sum / static_cast<double>(losses)) : std::nullopt;
+}
+
+void StepHistory::add(const StepPoint& batch) {
+  append(points, batch, interval);
+  if (points.size() > k_most_points) *this = coarsened(k_most_points);
+}
+
+StepHistory StepHistory::coarsened(std::size_t most) const {
+  StepHistory coarse = *this;
+  while (coarse.points.size() > std::max<std::size_t>(most, 1)) {
+    StepHistory next{coarse.interval * 2, {}};
+    for (const StepPoint& point : coarse.points) append(next.points, point, next.interval);
+    coarse = std::move(next);
+  }
+  return coarse;
+}
+
+std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch) {
+  constexpr auto k_most = static_cast<std::int64_t>(StepHistory::k_most_points);
+  constexpr std::int64_t k_per_epoch = 20;
+  const auto share = [](std::int64_t count, std::int64_t parts) {
+    return count / parts + (count % parts != 0 ? 1 : 0);
+  };
+  return std::max<std::int64_t>(
+      1, std::min(share(steps, k_most), share(steps_per_epoch, k_per_epoch)));
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,49 @@
+#pragma once
+// Loss, learning rate and loss scale by step, at a bounded number of points.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace halfstep::train {
+
+/// What happened in an interval of batches.
+struct StepPoint {
+  std::int64_t step = 0;             ///< batches drawn up to its end
+  double loss_sum = 0;               ///< of the batches whose loss was finite
+  std::int64_t losses = 0;           ///< how many those are
+  std::int64_t skipped = 0;          ///< batches whose update was left out
+  double learning_rate = 0;          ///< of the last batch
+  std::optional<double> loss_scale;  ///< after the last batch; nothing without scaling
+
+  /// The mean; nothing where no loss was finite.
+  std::optional<double> loss() const;
+
+  bool operator==(const StepPoint&) const = default;
+};
+
+/// Points in order of their step. Batch s, from 1, belongs to the interval (s - 1) / interval, so
+/// that the points depend on the batches alone and a resumed run has those of a whole run.
+struct StepHistory {
+  std::int64_t interval = 1;  ///< batches of a point; the last point may have fewer
+  std::vector<StepPoint> points;
+
+  /// The interval doubles when there would be more.
+  static constexpr std::size_t k_most_points = 1000;
+  /// Kept of each run of a comparison, which has many runs.
+  static constexpr std::size_t k_most_compared_points = 250;
+
+  /// Adds one batch, as a point of its own; its step comes after all before it.
+  void add(const StepPoint& batch);
+  /// The same run with at most `most` points.
+  StepHistory coarsened(std::size_t most) const;
+
+  bool operator==(const StepHistory&) const = default;
+};
+
+/// An interval at which a run of `steps` batches needs no more than StepHistory::k_most_points, and
+/// an epoch, after which a run may stop early, has about twenty.
+std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch);
+
+}  // namespace halfstep::train
