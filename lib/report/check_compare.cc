@@ -52,6 +52,9 @@ void check_runs(const Json& report, const std::set<std::string>& policies, Found
     }
     check_history(run.at("history"), path + ".history", found);
     check_step_time(run.at("step_time"), path + ".step_time", found);
+    if (run.contains("step_history")) {
+      check_step_history(run.at("step_history"), path + ".step_history", found);
+    }
   }
 }
 

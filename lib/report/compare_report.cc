@@ -4,6 +4,7 @@
 
 #include "core/system.h"
 #include "report/precision_block.h"
+#include "report/step_history_block.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -49,6 +50,7 @@ Json run_entry(const train::ComparedRun& run) {
           {"val", final_metrics(run, true)},
           {"test", run.test.empty() ? Json(nullptr) : metrics_block(run.test)},
           {"history", history_block(run.history, metrics)},
+          {"step_history", step_history_block(run.step_history)},
           {"step_time", step_time_block(run.step_time)},
           {"epoch_seconds", std::move(epochs)},
           {"train_seconds", number(run.train_seconds)},
@@ -212,6 +214,7 @@ Json merged_warnings(const FactsByPolicy& facts) {
 Json study_run_block(const RunInfo& run) {
   return {{"id", utf8(run.id)},
           {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
+          {"command", command_block(run)},
           {"started_at", run.started_at},
           {"ended_at", utc_now()}};
 }

@@ -110,6 +110,12 @@ Json context(const backend::Backend& backend) {
             {"mpi", nullptr}}}};
 }
 
+Json command_block(const RunInfo& run) {
+  Json words = Json::array();
+  for (const std::string& word : run.command) words.push_back(utf8(word));
+  return words;
+}
+
 Json config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides) {
   Json written = Json::array();
   for (const std::string& text : overrides) written.push_back(utf8(text));

@@ -33,6 +33,9 @@ struct RunInfo {
 /// Host, processor, versions, build: the `context` of a report and the whole of env.json.
 Json context(const backend::Backend& backend);
 
+/// The words of the command that made the report.
+Json command_block(const RunInfo& run);
+
 /// `config`: hash and resolved values.
 Json config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides);
 

@@ -24,6 +24,27 @@ void check_history(const Json& history, const std::string& path, std::vector<Vio
   }
 }
 
+void check_step_history(const Json& history,
+                        const std::string& path,
+                        std::vector<Violation>& found) {
+  const Json& steps = history.at("step");
+  for (const auto& [name, column] : history.items()) {
+    if (name != "interval" && column.size() != steps.size()) {
+      found.push_back(
+          {path + "." + name,
+           fmt::format("has {} values, the step column has {}", column.size(), steps.size())});
+    }
+  }
+  const auto interval = history.at("interval").get<std::int64_t>();
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const auto before = steps[i - 1].get<std::int64_t>(), step = steps[i].get<std::int64_t>();
+    if (step <= before || (step - 1) / interval == (before - 1) / interval) {
+      found.push_back({fmt::format("{}.step[{}]", path, i),
+                       "does not lie in an interval after the one before"});
+    }
+  }
+}
+
 void check_step_time(const Json& time, const std::string& path, std::vector<Violation>& found) {
   static constexpr std::array k_rising{"min", "p05", "median", "p95", "p99", "max"};
   const bool counted = time.at("n") > 0;
@@ -38,6 +59,20 @@ void check_step_time(const Json& time, const std::string& path, std::vector<Viol
     }
   }
   check_interval(time.at("median_ci95"), path + ".median_ci95", found);
+  if (!time.contains("histogram")) return;
+  const Json& histogram = time.at("histogram");
+  if (histogram.is_null() == counted) {
+    found.push_back(
+        {path + ".histogram", counted ? "is null although steps were counted" : "counts no step"});
+  } else if (counted) {
+    // Unsigned: sums of a damaged report may be past all bounds.
+    auto sum = histogram.at("above").get<std::uint64_t>();
+    for (const Json& count : histogram.at("counts")) sum += count.get<std::uint64_t>();
+    if (time.at("n").get<std::uint64_t>() != sum) {
+      found.push_back(
+          {path + ".histogram", fmt::format("counts {} steps, n is {}", sum, time.at("n").dump())});
+    }
+  }
 }
 
 bool agrees(const Json& a, const Json& b, std::size_t terms) {

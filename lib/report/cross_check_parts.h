@@ -11,7 +11,13 @@ namespace halfstep::report {
 /// Columns of one length, epochs in order.
 void check_history(const Json& history, const std::string& path, std::vector<Violation>& found);
 
-/// Percentiles rise; there are times exactly where steps were counted.
+/// Columns of one length, steps in order, an interval each.
+void check_step_history(const Json& history,
+                        const std::string& path,
+                        std::vector<Violation>& found);
+
+/// Percentiles rise; there are times exactly where steps were counted; the histogram
+/// counts them all.
 void check_step_time(const Json& time, const std::string& path, std::vector<Violation>& found);
 
 /// Whether two numbers are the same but for rounding, 1e-8 of their size for each of `terms`

@@ -124,6 +124,60 @@ void check_counters(const Json& report, Found& found) {
   }
 }
 
+/// Lists of what happened at some attempts: in order, within the run, and all that were counted.
+void check_attempts(const Json& report, const char* list, Found& found) {
+  const Json& entries = report.at("loss_scale").at(list);
+  const Json& attempted = report.at("steps").at("attempted");
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Json& attempt = entries[i].at("attempt");
+    const std::string path = fmt::format("loss_scale.{}[{}]", list, i);
+    if (attempt > attempted) found.push_back({path + ".attempt", "is more than steps.attempted"});
+    if (i > 0 && attempt <= entries[i - 1].at("attempt")) {
+      found.push_back({path + ".attempt", "does not come after the one before"});
+    }
+    if (entries[i].at("ordinal") > report.at("steps").at("ordinal")) {
+      found.push_back({path + ".ordinal", "is more than steps.ordinal"});
+    }
+  }
+}
+
+void check_skips(const Json& report, Found& found) {
+  const Json& scale = report.at("loss_scale");
+  if (!scale.contains("skips_left_out")) return;
+  // Unsigned: sums of a damaged report may be past all bounds.
+  const auto listed = scale.at("skips").size() + scale.at("skips_left_out").get<std::uint64_t>();
+  const auto counted = scale.at("skipped_steps").get<std::uint64_t>() +
+                       scale.at("retried_steps").get<std::uint64_t>();
+  if (listed != counted) {
+    found.push_back(
+        {"loss_scale.skips",
+         fmt::format(
+             "tells of {} attempts, skipped_steps and retried_steps of {}", listed, counted)});
+  }
+}
+
+/// The step history has no more batches and skips than the run, and as many when it begins with it.
+void check_run_by_step(const Json& report, Found& found) {
+  if (!report.contains("step_history")) return;
+  const Json& history = report.at("step_history");
+  check_step_history(history, "step_history", found);
+  const Json& steps = history.at("step");
+  if (steps.empty()) return;
+  if (steps.back() > report.at("steps").at("ordinal")) {
+    found.push_back({"step_history.step", "goes beyond steps.ordinal"});
+  }
+  std::uint64_t skipped = 0;
+  for (const Json& count : history.at("skipped_steps")) skipped += count.get<std::uint64_t>();
+  const auto wanted = report.at("loss_scale").at("skipped_steps").get<std::uint64_t>();
+  const bool whole =
+      steps.front() <= history.at("interval") && steps.back() == report.at("steps").at("ordinal");
+  if (whole ? skipped != wanted : skipped > wanted) {
+    found.push_back(
+        {"step_history.skipped_steps",
+         fmt::format("adds up to {}, loss_scale.skipped_steps is {}", skipped, wanted)});
+  }
+}
+
 }  // namespace
 
 void check_common(const Json& report, Found& found) {
@@ -135,6 +189,9 @@ void check_train(const Json& report, Found& found) {
   check_history(report.at("history"), "history", found);
   check_counters(report, found);
   check_step_time(report.at("step_time"), "step_time", found);
+  for (const char* list : {"events", "skips"}) check_attempts(report, list, found);
+  check_skips(report, found);
+  check_run_by_step(report, found);
 }
 
 void check_eval(const Json& report, Found& found) {

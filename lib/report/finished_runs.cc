@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "report/history_columns.h"
 #include "report/run_files.h"
+#include "report/step_history_block.h"
 #include "report/train_report.h"
 #include "report/validate.h"
 
@@ -76,6 +77,13 @@ train::StepTimeSummary read_step_time(const Json& json) {
   for (const auto& [name, field] : fields) *field = real(json.at(name));
   time.median_ci95 = {real(json.at("median_ci95").at(0)), real(json.at("median_ci95").at(1))};
   time.outliers = json.at("outliers");
+  if (json.contains("histogram") && json.at("histogram").is_object()) {
+    const Json& histogram = json.at("histogram");
+    time.histogram.from = real(histogram.at("from"));
+    time.histogram.to = real(histogram.at("to"));
+    time.histogram.counts = histogram.at("counts").get<std::vector<std::int64_t>>();
+    time.histogram.above = histogram.at("above");
+  }
   const Json& parts = json.at("breakdown_median");
   time.data_wait = real(parts.at("data_wait"));
   time.parts = !parts.at("forward").is_null();
@@ -123,6 +131,8 @@ FinishedRun read_run(const Json& report, const std::string& path) {
     run.final_scale = report.at("loss_scale").at("final").get<double>();
   }
   run.history = read_history(report.at("history"));
+  run.step_history =
+      read_step_history(report).coarsened(train::StepHistory::k_most_compared_points);
   run.test = read_metrics(report.at("test"));
   run.step_time = read_step_time(report.at("step_time"));
   run.train_seconds = real(report.at("run").at("train_seconds"));

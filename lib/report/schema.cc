@@ -36,7 +36,13 @@ Json loss_scale() {
                     {"skipped_steps", s::integer("batches whose update was left out")},
                     {"retried_steps", s::integer("attempts repeated with a lower scale")},
                     {"events", s::array(scale_event(), "changes, in order")},
-                    {"skips", s::array(skip(), "attempts whose update was left out, in order")}},
+                    {"events_left_out",
+                     s::integer("changes between the first and the last thousand, not listed"),
+                     false},
+                    {"skips", s::array(skip(), "attempts whose update was left out, in order")},
+                    {"skips_left_out",
+                     s::integer("attempts between the first and the last thousand, not listed"),
+                     false}},
                    "loss scaling");
 }
 
@@ -59,6 +65,7 @@ Json run() {
   return s::object(
       {{"id", s::text("of this process' run")},
        {"directory", s::nullable(s::text("of the run's files"))},
+       {"command", s::command(), false},
        {"started_at", s::text("UTC")},
        {"ended_at", s::text("UTC; so far while running")},
        {"resumed_from", s::nullable(s::text("checkpoint; null for a fresh run"))},
@@ -102,6 +109,7 @@ Json train_schema() {
                    {"state_hash", s::hash("of all variables; empty while running")}},
                   "hashes by which runs can be told equal")},
        {"history", s::history()},
+       {"step_history", s::step_history(), false},
        {"steps",
         s::object({{"attempted", s::integer("forward and backward done")},
                    {"applied", s::integer("weights changed")},
@@ -119,6 +127,7 @@ Json train_schema() {
        {"loss_scale", loss_scale()},
        {"numerics", s::numerics()},
        {"test", s::nullable(s::metrics("on the test split, once, at the end; null without one"))},
+       {"test_classes", s::classes(), false},
        {"warnings", s::warnings()},
        {"nonfinite", s::nonfinite()}},
       "a training run");

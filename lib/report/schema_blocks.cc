@@ -1,5 +1,7 @@
 #include "report/schema_blocks.h"
 
+#include "train/step_history.h"
+
 namespace halfstep::report::schema {
 namespace {
 
@@ -194,6 +196,21 @@ Json history() {
                      "one value per epoch in every column");
 }
 
+Json step_history() {
+  Json steps = array(integer("", 1), "batches drawn up to the end of the interval");
+  steps["maxItems"] = train::StepHistory::k_most_points;
+  return object(
+      {{"interval", integer("batches of a value; the last one may have fewer", 1)},
+       {"step", std::move(steps)},
+       {"loss", array(measure(""), "mean over the interval's batches with a finite loss")},
+       {"learning_rate", array(measure(""), "of the last batch")},
+       {"loss_scale", array(measure(""), "after the last batch; null without scaling")},
+       {"skipped_steps", array(integer(""), "batches whose update was left out")}},
+      "the run by step, one value for each interval in every column");
+}
+
+Json command() { return array(text(k_no_doc), "the command that made the report, word by word"); }
+
 Json time_to_accuracy() {
   return nullable(object({{"metric", text("by its name in the history")},
                           {"target", number("its value to reach")},
@@ -223,6 +240,13 @@ Json step_time() {
                  {"p99", ms("ms")},
                  {"median_ci95", interval("ms; 95 % confidence: low, high")},
                  {"outliers", integer("steps with a modified z-score above 14.8")},
+                 {"histogram",
+                  nullable(object({{"from", ms("ms; the fastest step")},
+                                   {"to", ms("ms; 99th percentile or 3 medians")},
+                                   {"counts", array(integer(""), "steps in bins of equal width")},
+                                   {"above", integer("steps slower than the last bin")}},
+                                  "of the steps counted; null without any")),
+                  false},
                  {"breakdown_median",
                   object({{"data_wait", ms("ms; waiting for and copying the batch")},
                           {"forward", ms("ms; input, forward, loss, metrics")},
@@ -293,6 +317,7 @@ Json metrics(Doc doc) {
 Json study_run() {
   return object({{"id", text("of this study")},
                  {"directory", nullable(text("of its files"))},
+                 {"command", command(), false},
                  {"started_at", text("UTC")},
                  {"ended_at", text("UTC")}},
                 "the study");

@@ -19,6 +19,10 @@ Json ops();
 Json rewrite();
 /// Columns with one value per epoch.
 Json history();
+/// Columns with one value for each interval of batches.
+Json step_history();
+/// The words of a command line.
+Json command();
 Json time_to_accuracy();
 Json step_time();
 Json throughput();

@@ -105,6 +105,7 @@ Json run() {
        {"val", nullable(metrics("on the validation split after the last epoch"))},
        {"test", nullable(metrics("on the test split at the end"))},
        {"history", history()},
+       {"step_history", step_history(), false},
        {"step_time", step_time()},
        {"epoch_seconds", array(measure(""), "s in training steps, by epoch")},
        {"train_seconds", number("s in training steps")},

@@ -109,6 +109,11 @@ std::string step_time_lines(const Json& report) {
   return text;
 }
 
+/// How many entries a list of the report leaves out; reports of old leave out none.
+std::size_t left_out(const Json& scale, const char* member) {
+  return scale.contains(member) ? scale.at(member).get<std::size_t>() : 0;
+}
+
 std::string loss_scale_lines(const Json& scale) {
   std::string text;
   if (scale.at("mode") != "none") {
@@ -117,7 +122,7 @@ std::string loss_scale_lines(const Json& scale) {
                              cell_text(scale.at("mode")),
                              cell_text(scale.at("initial")),
                              cell_text(scale.at("final")),
-                             scale.at("events").size()));
+                             scale.at("events").size() + left_out(scale, "events_left_out")));
   }
   if (scale.at("skips").empty()) return text;
   text += line("skipped",
@@ -139,9 +144,8 @@ std::string loss_scale_lines(const Json& scale) {
                                                       cell_text(first.at("dtype")),
                                                       cell_text(first.at("count"))));
   }
-  if (skips.size() > k_most_skips) {
-    text += fmt::format("  and {} more\n", skips.size() - k_most_skips);
-  }
+  const std::size_t all = skips.size() + left_out(scale, "skips_left_out");
+  if (all > k_most_skips) text += fmt::format("  and {} more\n", all - k_most_skips);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include "core/system.h"
 #include "report/numerics_block.h"
 #include "report/precision_block.h"
+#include "report/step_history_block.h"
 
 namespace halfstep::report {
 namespace {
@@ -52,7 +53,9 @@ Json loss_scale_block(const precision::LossScaling& scaling, const TrainResult& 
           {"skipped_steps", result.counters.skipped},
           {"retried_steps", result.counters.retried},
           {"events", std::move(events)},
-          {"skips", std::move(skips)}};
+          {"events_left_out", result.scale_events_left_out},
+          {"skips", std::move(skips)},
+          {"skips_left_out", result.skips_left_out}};
 }
 
 Json slurm_block(const std::optional<SlurmJob>& job) {
@@ -84,6 +87,7 @@ Json segments(const TrainResult& result) {
 Json run_block(const TrainResult& result, const RunInfo& run) {
   return {{"id", utf8(run.id)},
           {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
+          {"command", command_block(run)},
           {"started_at", run.started_at},
           {"ended_at", utc_now()},
           {"resumed_from",
@@ -237,6 +241,11 @@ Json step_time_block(const train::StepTimeSummary& s) {
   block["median_ci95"] =
       s.n > 0 ? Json{number(s.median_ci95.low), number(s.median_ci95.high)} : Json(nullptr);
   block["outliers"] = s.outliers;
+  block["histogram"] = s.n == 0 ? Json(nullptr)
+                                : Json{{"from", number(s.histogram.from)},
+                                       {"to", number(s.histogram.to)},
+                                       {"counts", s.histogram.counts},
+                                       {"above", s.histogram.above}};
   const auto part = [&](double x) { return s.parts ? number(x) : Json(nullptr); };
   block["breakdown_median"] = {{"data_wait", value(s.data_wait)},
                                {"forward", part(s.forward)},
@@ -296,6 +305,7 @@ Json train_report(train::Session& session,
                 {"final_hash", result.final_hash},
                 {"state_hash", result.state_hash}}},
               {"history", history_block(result.history, spec.metrics)},
+              {"step_history", step_history_block(result.step_history)},
               {"steps",
                {{"attempted", result.counters.attempted},
                 {"applied", result.counters.applied},
@@ -311,6 +321,9 @@ Json train_report(train::Session& session,
               {"loss_scale", loss_scale_block(session.blueprint().loss_scaling, result)},
               {"numerics", numerics_block(spec.report.numerics, result.numerics)},
               {"test", result.test ? metrics_block(result.test->metrics) : Json(nullptr)},
+              {"test_classes",
+               result.test ? confusion_block(result.test->confusion, session.dataset().class_names)
+                           : Json(nullptr)},
               {"warnings", warnings(notes)}};
   name_nonfinite(report);
   return report;
