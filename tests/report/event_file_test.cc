@@ -64,6 +64,58 @@ TEST_CASE("events: a file keeps what it has, drops what changed and gains the re
   fs::remove_all(folder);
 }
 
+/// A run of two epochs of four batches, a point for every `interval` of them.
+Json run_by_step(std::int64_t interval, std::string_view status) {
+  Json report{{"status", status},
+              {"run", {{"started_at", "2026-01-31T12:00:00Z"}}},
+              {"samples", {{"seen", 80}}},
+              {"steps", {{"ordinal", 8}}},
+              {"test", nullptr},
+              {"loss_scale",
+               {{"initial", 8.0},
+                {"events",
+                 {{{"ordinal", 2}, {"from", 8.0}, {"to", 4.0}},
+                  {{"ordinal", 2}, {"from", 4.0}, {"to", 2.0}},
+                  {{"ordinal", 6}, {"from", 2.0}, {"to", 4.0}}}}}},
+              {"history",
+               {{"epoch", {1, 2}},
+                {"loss", {2.0, 1.0}},
+                {"learning_rate", {0.5, 0.5}},
+                {"loss_scale", {2.0, 4.0}},
+                {"skipped_steps", {1, 0}},
+                {"steps", {4, 4}},
+                {"train_seconds", {4.0, 4.0}},
+                {"eval_seconds", {1.0, 1.0}}}},
+              {"step_history", {{"interval", interval}}}};
+  Json& steps = report["step_history"];
+  for (std::int64_t s = 1; s <= 8; ++s) {
+    if (s % interval != 0 && s != 8) continue;
+    steps["step"].push_back(s);
+    steps["loss"].push_back(static_cast<double>(s));
+    steps["learning_rate"].push_back(0.5);
+    steps["loss_scale"].push_back(s < 3 ? 8.0 : s < 7 ? 2.0 : 4.0);
+    steps["skipped_steps"].push_back(s == 3 ? 1 : 0);
+  }
+  return report;
+}
+
+TEST_CASE("events: a record for every interval, every change of the scale and every epoch") {
+  // Version, the scale before the first batch, eight points, two epochs.
+  CHECK(event_records(run_by_step(1, "completed")).size() == 12);
+  // Points at 3, 6 and 8; the change at batch 3 is in the first, the one at batch 7 in none.
+  CHECK(event_records(run_by_step(3, "completed")).size() == 1 + 1 + 3 + 1 + 2);
+  Json old = run_by_step(3, "completed");
+  old.erase("step_history");
+  CHECK(event_records(old).size() == 1 + 3 + 2);
+}
+
+TEST_CASE("events: an interval that is not complete waits, so that written records stay") {
+  const std::vector<std::string> during = event_records(run_by_step(3, "running"));
+  const std::vector<std::string> end = event_records(run_by_step(3, "completed"));
+  REQUIRE(end.size() == during.size() + 1);
+  for (std::size_t i = 0; i + 1 < during.size(); ++i) CHECK(during[i] == end[i]);
+}
+
 TEST_CASE("timeline: UTC as seconds, epochs end to end") {
   CHECK(unix_seconds("1970-01-02T00:00:01Z") == 86401);
   CHECK(unix_seconds("2024-02-29T12:00:00Z") == 1709208000);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -83,7 +84,77 @@ std::string tag_of(const std::string& column) {
   return column.starts_with("val_") ? "val/" + column.substr(4) : "train/" + column;
 }
 
-std::string epoch_event(const Json& history, std::size_t index, const EpochTime& time) {
+/// A summary and the step it belongs to.
+struct Scalars {
+  std::int64_t step = 0;
+  double time = 0;
+  std::string summary;
+
+  std::string frame() const {
+    std::string message = event(time, step);
+    put_bytes(message, 5, summary);
+    return framed(message);
+  }
+};
+
+/// When a batch was done: epochs hold how long their steps took together.
+double time_of(std::int64_t step, const std::vector<EpochTime>& times, double start) {
+  std::int64_t before = 0;
+  for (const EpochTime& epoch : times) {
+    if (step <= epoch.steps && epoch.steps > before) {
+      const double share =
+          static_cast<double>(step - before) / static_cast<double>(epoch.steps - before);
+      return epoch.start + share * (epoch.trained - epoch.start);
+    }
+    before = epoch.steps;
+  }
+  return times.empty() ? start : times.back().end;
+}
+
+/// An event per interval of the step history; none for a report of old, which has no history.
+std::vector<Scalars> interval_events(const Json& report) {
+  std::vector<Scalars> events;
+  if (!report.contains("step_history")) return events;
+  const Json& history = report.at("step_history");
+  const auto interval = history.at("interval").get<std::int64_t>();
+  const bool running = report.at("status") == "running";
+  for (std::size_t i = 0; i < history.at("step").size(); ++i) {
+    Scalars scalars;
+    scalars.step = history.at("step")[i];
+    if (running && scalars.step % interval != 0) break;
+    for (const char* column : {"loss", "learning_rate", "loss_scale"}) {
+      put_scalar(scalars.summary, fmt::format("step/{}", column), history.at(column)[i]);
+    }
+    put_scalar(scalars.summary, "step/skipped", history.at("skipped_steps")[i]);
+    events.push_back(std::move(scalars));
+  }
+  return events;
+}
+
+/// An event for the scale that each batch left behind, where it changed; the first one for the
+/// scale that the run began with. `told` are those that say it already.
+std::vector<Scalars> scale_change_events(const Json& scale, const std::vector<Scalars>& told) {
+  std::vector<Scalars> events;
+  const Json& changes = scale.at("events");
+  const auto add = [&](std::int64_t step, const Json& value) {
+    // A batch that is tried again changes the scale more than once.
+    if (!events.empty() && events.back().step == step) events.pop_back();
+    const auto at =
+        std::lower_bound(told.begin(), told.end(), step, [](const Scalars& s, std::int64_t x) {
+          return s.step < x;
+        });
+    if (at != told.end() && at->step == step) return;
+    events.push_back({step, 0, ""});
+    put_scalar(events.back().summary, "step/loss_scale", value);
+  };
+  if (!changes.empty()) add(0, scale.at("initial"));
+  for (const Json& change : changes) {
+    add(batches_after(change.at("ordinal")), change.at("to"));
+  }
+  return events;
+}
+
+std::string epoch_summary(const Json& history, std::size_t index) {
   std::string summary;
   for (const std::string& column : metric_columns(history)) {
     put_scalar(summary, tag_of(column), history.at(column)[index]);
@@ -91,9 +162,7 @@ std::string epoch_event(const Json& history, std::size_t index, const EpochTime&
   for (const char* column : {"learning_rate", "loss_scale", "skipped_steps"}) {
     put_scalar(summary, tag_of(column), history.at(column)[index]);
   }
-  std::string message = event(time.end, time.steps);
-  put_bytes(message, 5, summary);
-  return message;
+  return summary;
 }
 
 /// Bytes of a frame around its data, and before it.
@@ -141,19 +210,27 @@ std::vector<std::string> event_records(const Json& report) {
   const double start = unix_seconds(report.at("run").at("started_at"));
   std::string version = event(start, 0);
   put_bytes(version, 3, "brain.Event:2");
-  std::vector<std::string> records{framed(version)};
+  std::vector<Scalars> events = interval_events(report);
+  for (Scalars& change : scale_change_events(report.at("loss_scale"), events)) {
+    events.push_back(std::move(change));
+  }
+  for (Scalars& scalars : events) scalars.time = time_of(scalars.step, times, start);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    records.push_back(framed(epoch_event(report.at("history"), i, times[i])));
+    events.push_back({times[i].steps, times[i].end, epoch_summary(report.at("history"), i)});
   }
-  if (!report.at("test").is_object()) return records;
-  std::string summary;
-  for (const auto& [name, value] : report.at("test").items()) {
-    put_scalar(summary, "test/" + name, value);
+  if (report.at("test").is_object()) {
+    events.push_back({report.at("steps").at("ordinal").get<std::int64_t>(),
+                      times.empty() ? start : times.back().end,
+                      ""});
+    for (const auto& [name, value] : report.at("test").items()) {
+      put_scalar(events.back().summary, "test/" + name, value);
+    }
   }
-  std::string message = event(times.empty() ? start : times.back().end,
-                              report.at("steps").at("ordinal").get<std::int64_t>());
-  put_bytes(message, 5, summary);
-  records.push_back(framed(message));
+  std::stable_sort(events.begin(), events.end(), [](const Scalars& a, const Scalars& b) {
+    return a.step < b.step;
+  });
+  std::vector<std::string> records{framed(version)};
+  for (const Scalars& scalars : events) records.push_back(scalars.frame());
   return records;
 }
 

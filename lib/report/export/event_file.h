@@ -17,9 +17,12 @@ std::uint32_t crc32c(std::string_view bytes);
 /// A TFRecord: length, its masked CRC, the data, its masked CRC; all little endian.
 std::string framed(std::string_view data);
 
-/// The frames of a training report: the file's version, one event per epoch with all that the
-/// history holds (tags train/loss, val/loss, ...), at the end the test metrics. Numbers that are
-/// not known are left out. Steps count batches.
+/// The frames of a training report, in order of their steps, which count batches: the file's
+/// version; for each interval of the step history step/loss, step/learning_rate, step/loss_scale
+/// and step/skipped, at the interval's end; step/loss_scale at every change of it in between; one
+/// event per epoch with all that the history holds (train/loss, val/loss, ...); at the end the test
+/// metrics. Numbers that are not known are left out. While the run goes on, so is an interval that
+/// is not complete: frames that were written stay as they are until the interval doubles.
 std::vector<std::string> event_records(const Json& report);
 
 /// Makes the file hold these records. Those that it has already, but for their times, stay; others

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace halfstep::report {
 
@@ -20,6 +21,10 @@ double unix_seconds(const std::string& utc) {
   const std::chrono::sys_days days = date;
   return static_cast<double>(days.time_since_epoch().count()) * 86400.0 + hour * 3600.0 +
          minute * 60.0 + second;
+}
+
+std::int64_t batches_after(std::int64_t ordinal) {
+  return ordinal < std::numeric_limits<std::int64_t>::max() ? ordinal + 1 : ordinal;
 }
 
 std::vector<EpochTime> epoch_times(const Json& report) {

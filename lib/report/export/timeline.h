@@ -11,6 +11,9 @@ namespace halfstep::report {
 /// Seconds since 1970 of "2026-01-31T12:00:00Z"; 0 for anything else.
 double unix_seconds(const std::string& utc);
 
+/// Batches drawn once the batch with this ordinal has been.
+std::int64_t batches_after(std::int64_t ordinal);
+
 /// When the epochs of a training run took place. A report holds how long each took, not when it
 /// began: they are laid end to end from the run's start on.
 struct EpochTime {
