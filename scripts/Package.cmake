@@ -24,7 +24,8 @@ if(UNIX AND NOT APPLE)
       \"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\\n\"
       \"Upstream-Name: halfstep\\n\\n\"
       \"Files: *\\nCopyright: 2026 the halfstep contributors\\nLicense: Apache-2.0\\n\"
-      \" The text of the license is in /usr/share/common-licenses/Apache-2.0.\\n\")
+      \" The text of the license is in /usr/share/common-licenses/Apache-2.0.\\n\"
+      \"Comment: The program holds Chart.js, under the MIT license of chart_licence.txt in this folder.\\n\")
   " COMPONENT debian)
 endif()
 

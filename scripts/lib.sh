@@ -7,10 +7,12 @@
 build_packages=(
   g++ cmake ninja-build
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libdnnl-dev zlib1g-dev libxxhash-dev libre2-dev
-  dataset-fashion-mnist
+  libjs-chart.js dataset-fashion-mnist
 )
 # To build and run the tests.
 test_packages=("${build_packages[@]}" doctest-dev python3-jsonschema python3-numpy jq)
+# For the test of HTML reports in a browser, which is skipped without them.
+browser_packages=(chromium chromium-driver python3-selenium)
 # To check style as well, to build with the second compiler, and to compile a file once for all checkouts.
 check_packages=(ccache clang-format-14 shellcheck python3 clang-19 clang-tidy-19)
 

@@ -159,7 +159,7 @@ void ReportSpec::fields(Fields& f) {
   f.field("formats", formats, {.doc = k_formats});
   f.field("tensorboard",
           tensorboard,
-          {.doc = "Whether a TensorBoard event file is written, one point per epoch."});
+          {.doc = "Whether a TensorBoard event file is written, with points by step and epoch."});
   f.section(
       "numerics", numerics, {.doc = "Statistics of tensors on sampled steps.", .bare = "mode"});
 }

@@ -1,7 +1,9 @@
 // Reports in other tools' formats, read back by programs that are not ours (tests/report/*.py).
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 #include <string_view>
@@ -63,12 +65,21 @@ TEST_CASE("export: a run writes the formats its config names, and others can rea
 
   const std::vector<std::string> page = read_by("read_html.py", directory, "run/report.html");
   CHECK(count(page, "title small: training in mixed_float16") == 1);
-  for (std::string_view line :
-       {"svg loss 6", "svg accuracy 6", "svg loss scale 3", "row 1|", "row 2|", "row 3|"}) {
+  const std::size_t skips = report.at("loss_scale").at("skips").size();
+  const std::size_t changes = report.at("loss_scale").at("events").size();
+  REQUIRE(skips > 1);
+  for (const std::string& line : {std::string("chart loss training 18"),
+                                  std::string("chart loss validation, after each epoch 3"),
+                                  std::string("chart metric-accuracy training 3"),
+                                  std::string("chart metric-accuracy validation 3"),
+                                  fmt::format("chart loss-scale loss scale {}", changes + 2),
+                                  fmt::format("chart loss-scale step left out {}", skips)}) {
     CAPTURE(line);
-    CHECK(count(page, line) >= 1);
+    CHECK(std::find(page.begin(), page.end(), line) != page.end());
   }
-  CHECK(count(page, "row attempt|batch|first tensor") == 1);
+  for (std::string_view line : {"row 1|", "row 2|", "row 3|"}) CHECK(count(page, line) >= 1);
+  CHECK(count(page, "row step|attempt|what happened|first tensor") == 1);
+  CHECK(count(page, "row label \\ predicted|0|1|") == 1);
 
   const std::vector<std::string> cases =
       read_by("read_junit.py", directory, "run/report.junit.xml");
@@ -108,20 +119,33 @@ TEST_CASE("export: an event file grows with the run and holds every epoch once a
   const auto events = [&] { return read_by("read_events.py", directory, file); };
   // Six batches an epoch: this ends in the middle of the second.
   train(directory, "run", {"--max-steps", "8"});
-  REQUIRE(events().size() == 4);  // version, two epochs, test
+  const std::vector<std::string> part = events();
+  CHECK(count(part, "8 step/loss=") == 1);
+  CHECK(count(part, "9 step/loss=") == 0);
   const std::string first = read_text(directory.file(file)).substr(0, 200);
   train(directory, "run", {"--resume", "auto"});
   const std::vector<std::string> all = events();
-  REQUIRE(all.size() == 5);
+  // The version, the first scale, eighteen batches, three epochs, the test.
+  REQUIRE(all.size() == 1 + 1 + 18 + 3 + 1);
   CHECK(all[0] == "0 brain.Event:2");
-  CHECK(all[1].starts_with("6 train/loss="));
-  CHECK(all[2].starts_with("12 train/loss="));
-  CHECK(all[3].starts_with("18 train/loss="));
-  CHECK(all[4].starts_with("18 test/accuracy="));
+  CHECK(all[1] == "0 step/loss_scale=4.1943e+06");
+  CHECK(all[7].starts_with("6 step/loss="));
+  CHECK(all[8].starts_with("6 train/loss="));
+  CHECK(all[15].starts_with("12 train/loss="));
+  CHECK(all[22].starts_with("18 train/loss="));
+  CHECK(all[23].starts_with("18 test/accuracy="));
+  const Json report = report_of(directory, "run");
+  for (const Json& skip : report.at("loss_scale").at("skips")) {
+    const std::string& line = all.at(static_cast<std::size_t>(2 + skip.at("ordinal").get<int>() +
+                                                              skip.at("ordinal").get<int>() / 6));
+    CAPTURE(line);
+    CHECK(line.starts_with(fmt::format("{} step/", skip.at("ordinal").get<int>() + 1)));
+    CHECK(line.ends_with(" step/skipped=1"));
+  }
   CHECK(read_text(directory.file(file)).starts_with(first));
   for (std::string_view tag : {"val/loss=", "train/learning_rate=", "train/loss_scale="}) {
     CAPTURE(tag);
-    CHECK(all[2].find(tag) != std::string::npos);
+    CHECK(all[15].find(tag) != std::string::npos);
   }
   // The independent reader does notice a changed byte.
   std::string damaged = read_text(directory.file(file));
@@ -173,7 +197,11 @@ TEST_CASE("export: comparisons give their gates, tables and curves") {
   CHECK(cases[1].starts_with("failed not mixed_bfloat16.accuracy.delta > -100pp: "));
   exported("html", "study.html");
   const std::vector<std::string> page = read_by("read_html.py", directory, "study.html");
-  CHECK(count(page, "svg loss 8") == 1);
+  CHECK(count(page, "chart loss float32 12") == 1);
+  CHECK(count(page, "chart loss mixed_bfloat16 12") == 1);
+  CHECK(count(page, "chart metric-val_accuracy float32 2") == 1);
+  CHECK(count(page, "chart speedup mixed_bfloat16 1") == 1);
+  CHECK(count(page, "chart accuracy-delta mixed_bfloat16 1") == 1);
   CHECK(count(page, "row float32|") == 1);
   CHECK(count(page, "row 2|") == 4);
   exported("markdown", "study.md");

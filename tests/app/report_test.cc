@@ -103,6 +103,20 @@ TEST_CASE("report: validation names the path of everything that was changed in a
       {"nonfinite.history.loss[1]", [](Json& r) { r["nonfinite"]["history.loss[1]"] = "nan"; }},
       {"nonfinite.test", [](Json& r) { r["nonfinite"]["test"] = "big"; }},
       {"steps.attempted", [](Json& r) { r["steps"]["attempted"] = 13; }},
+      {"loss_scale.skips", [](Json& r) { r["loss_scale"]["skips_left_out"] = 1; }},
+      {"loss_scale.events_left_out", [](Json& r) { r["loss_scale"]["events_left_out"] = -1; }},
+      {"step_history.loss", [](Json& r) { r["step_history"]["loss"].push_back(1.0); }},
+      {"step_history.step[2]", [](Json& r) { r["step_history"]["step"][2] = 2; }},
+      {"step_history.step[1]", [](Json& r) { r["step_history"]["interval"] = 2; }},
+      {"step_history.step", [](Json& r) { r["step_history"]["step"].back() = 13; }},
+      {"step_history.skipped_steps", [](Json& r) { r["step_history"]["skipped_steps"][3] = 1; }},
+      {"step_history.step",
+       [](Json& r) {
+         r["step_history"]["step"] = Json::array();
+         for (int i = 1; i <= 1001; ++i) r["step_history"]["step"].push_back(i);
+       }},
+      {"step_time.histogram", [](Json& r) { r["step_time"]["histogram"]["above"] = 1000; }},
+      {"step_time.histogram", [](Json& r) { r["step_time"]["histogram"] = nullptr; }},
       {"samples.trained", [](Json& r) { r["samples"]["trained"] = 100000; }},
   };
   for (const Row& row : rows) {
@@ -115,6 +129,33 @@ TEST_CASE("report: validation names the path of everything that was changed in a
     CHECK(end.exit_code == 2);
     CHECK(end.err.starts_with("bad.json: " + std::string(row.path) + ": "));
     CHECK(halfstep({"report", "show", "bad.json"}, directory.path()).exit_code == 3);
+  }
+}
+
+TEST_CASE("report: one written before a member was added is valid, shown, compared and exported") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.precision = "{policy: mixed_float16, loss_scale: {initial: 4194304}}";
+  write_config(directory, run);
+  REQUIRE(train(directory, "run").exit_code == 0);
+  Json old = report_of(directory, "run");
+  REQUIRE(old.at("loss_scale").at("skips").size() > 0);
+  for (const char* member : {"step_history", "test_classes"}) REQUIRE(old.erase(member) == 1);
+  for (const char* member : {"events_left_out", "skips_left_out"}) {
+    REQUIRE(old.at("loss_scale").erase(member) == 1);
+  }
+  REQUIRE(old.at("step_time").erase("histogram") == 1);
+  REQUIRE(old.at("run").erase("command") == 1);
+  write_text(directory.file("old.json"), old.dump());
+  CHECK(halfstep({"report", "validate", "old.json"}, directory.path()).exit_code == 0);
+  const Finished shown = halfstep({"report", "show", "old.json"}, directory.path());
+  CHECK(shown.exit_code == 0);
+  CHECK(shown.out == halfstep({"report", "show", "run"}, directory.path()).out);
+  CHECK(halfstep({"compare", "old.json", "run", "--json"}, directory.path()).exit_code == 0);
+  for (const std::string format : {"html", "tensorboard"}) {
+    const std::vector<std::string> words{
+        "report", "export", "old.json", "--format", format, "-o", "old." + format};
+    CHECK(halfstep(words, directory.path()).exit_code == 0);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "report/export/chart.h"
 #include "report/export/exporter.h"
 #include "report/export/xml_text.h"
 
@@ -56,35 +55,6 @@ TEST_CASE("export: CSV says nan where the report does, and quotes what needs it"
 TEST_CASE("export: text in XML and HTML is text") {
   CHECK(xml_text("<a href=\"x\">&\x01'") == "&lt;a href=&quot;x&quot;&gt;&amp; '");
   CHECK(xml_text("grün ±") == "grün ±");
-}
-
-TEST_CASE("chart: a point per known value, gaps where there is none, nothing for nothing") {
-  const auto count = [](const std::string& text, std::string_view part) {
-    std::size_t n = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-      ++n;
-    return n;
-  };
-  const std::string text =
-      svg({"loss <x>", {{"a & b", {1.0, std::nullopt, 3.0, 4.0}}, {"c", {2.0, 2.0, 2.0, 2.0}}}});
-  CHECK(count(text, "<circle") == 7);
-  CHECK(text.find("loss &lt;x&gt;") != std::string::npos);
-  CHECK(text.find("a &amp; b, epoch 3: 3") != std::string::npos);
-  // The pen is lifted over the gap: two strokes for the first line, one for the second.
-  const std::size_t first = text.find("d=\"");
-  CHECK(count(text.substr(first, text.find("fill", first) - first), "M") == 2);
-  CHECK(svg({"empty", {{"a", {std::nullopt}}}}) == "");
-  CHECK(svg({"none", {}}) == "");
-  // One value, equal values and zeros of a logarithmic axis have no range of their own.
-  for (const Chart& chart : {Chart{"one", {{"a", {5.0}}}},
-                             Chart{"zero", {{"a", {0.0, 0.0}}}},
-                             Chart{"scale", {{"a", {0.0, 1024.0}}}, true}}) {
-    CAPTURE(chart.title);
-    const std::string drawn = svg(chart);
-    CHECK(count(drawn, "<circle") >= 1);
-    CHECK(drawn.find("nan") == std::string::npos);
-    CHECK(drawn.find("inf") == std::string::npos);
-  }
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ std::string word(const Json& value) {
 
 /// A setting of the resolved config; "" where there is none.
 std::string setting(const Json& report, const char* name) {
+  if (!report.contains("config")) return "";
   const Json& config = report.at("config");
   if (config.is_null() || !config.at("resolved").contains(name)) return "";
   return word(config.at("resolved").at(name));
@@ -79,12 +80,17 @@ void add_training(const Json& report, Facts& facts) {
 }  // namespace
 
 std::string title(const Json& report) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> k_words{
-      {{"train", "training"}, {"compare", "comparison"}, {"bench", "benchmark"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_words{
+      {{"train", "training"},
+       {"compare", "comparison"},
+       {"bench", "benchmark"},
+       {"eval", "evaluation"},
+       {"explain", "dtypes of a training step"}}};
   std::string what;
   for (const auto& [kind, words] : k_words) {
     if (report.at("kind") == kind) what = words;
   }
+  if (report.at("kind") == "explain") what += " in " + word(report.at("policy"));
   if (report.at("kind") == "train") what += " in " + word(report.at("precision").at("requested"));
   const std::string name = setting(report, "name");
   return name.empty() ? what : name + ": " + what;

@@ -1,0 +1,65 @@
+#pragma once
+// Charts of a page: a figure holds its numbers as JSON, from which page.js draws it.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/json.h"
+
+namespace halfstep::report::page {
+
+/// A line over x. `x`, `y`, `low` and `high` are arrays of one length; null leaves a gap.
+struct Series {
+  std::string name;
+  int color = 0;  ///< of the page's palette; the same number is the same colour everywhere
+  Json x = Json::array();
+  Json y = Json::array();
+  Json low = nullptr, high = nullptr;  ///< a band around the line, where there is one
+  bool dashed = false;
+  bool stepped = false;  ///< a value holds until the next x
+  bool filled = false;   ///< down to zero
+  bool points = false;   ///< few values, each worth a dot
+};
+
+/// A point beside the lines, with a text of its own.
+struct Mark {
+  double x = 0, y = 0;
+  std::string text;
+};
+
+struct LineChart {
+  std::string id;  ///< of the canvas; a name that no other chart of the page has
+  std::string title;
+  std::string x_title, y_title;
+  std::vector<Series> series;
+  bool powers_of_two = false;  ///< a logarithmic y axis with ticks at powers of two
+  std::string marks_name = {};
+  std::vector<Mark> marks = {};
+};
+
+/// An interval with a point in it. Without an interval the point stands alone; without a value the
+/// interval does.
+struct Range {
+  std::string name;
+  int color = 0;
+  Json value = nullptr, low = nullptr, high = nullptr;
+};
+
+/// Intervals below each other: a forest plot, or bars from zero.
+struct RangeChart {
+  std::string id, title, x_title;
+  std::vector<Range> ranges;
+  std::optional<double> reference = std::nullopt;  ///< a line across all
+  std::optional<double> margin = std::nullopt;     ///< a band around the reference
+  bool powers_of_two = false;
+};
+
+/// The chart as a figure; "" when it has nothing to show.
+std::string figure(const LineChart& chart);
+std::string figure(const RangeChart& chart);
+
+/// Counts of equal bins of a report's step_time as a line over their edges; no points without any.
+Series histogram_series(const Json& step_time, const std::string& name, int color);
+
+}  // namespace halfstep::report::page

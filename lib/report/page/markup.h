@@ -1,0 +1,43 @@
+#pragma once
+// Elements of an HTML page. All text is escaped here; what is called `body` is markup already.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/json.h"
+
+namespace halfstep::report::page {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// Each of these is "" when there is nothing to show.
+std::string section(std::string_view heading, const std::string& body);
+/// A part that the reader opens.
+std::string details(std::string_view summary, const std::string& body);
+/// Headings first; a wide table is scrolled by itself, so that a phone shows the page unscaled.
+std::string table(const Rows& rows);
+/// Names and values.
+std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
+std::string list(const std::vector<std::string>& lines);
+std::string paragraph(std::string_view text, std::string_view css_class = "");
+std::string preformatted(std::string_view text);
+/// Figures beside each other where there is room.
+std::string figures(const std::string& body);
+
+/// JSON that can stand in a script element: no character in it ends the element, begins a comment
+/// or is anything but ASCII.
+std::string script_json(const Json& json);
+
+/// JSON as block-style YAML.
+std::string yaml_text(const Json& json);
+
+/// A number with six digits, "-" for null, a string as it is.
+std::string word(const Json& value);
+
+/// The whole page. It fetches nothing: a policy in its head forbids it, and all scripts but its own
+/// two, which it names by their hashes.
+std::string document(std::string_view title, const std::string& body);
+
+}  // namespace halfstep::report::page
