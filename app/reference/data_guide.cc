@@ -88,12 +88,12 @@ $ halfstep config check shapes.yaml
 shapes.yaml: ok
 $ halfstep train shapes.yaml --run-dir runs/shapes
 device: cpu (no NVIDIA driver)
-epoch 1/5  43 steps  0.1 s  1.26 ms/step  loss 1.0625  accuracy 0.4456  val_loss 0.9871  val_accuracy 0.5933
-epoch 2/5  43 steps  0.1 s  1.26 ms/step  loss 0.8657  accuracy 0.6930  val_loss 0.7250  val_accuracy 0.7933
-epoch 3/5  43 steps  0.0 s  1.16 ms/step  loss 0.6206  accuracy 0.8493  val_loss 0.4915  val_accuracy 0.9467
-epoch 4/5  43 steps  0.0 s  0.82 ms/step  loss 0.3954  accuracy 0.9722  val_loss 0.3104  val_accuracy 0.9833
-epoch 5/5  43 steps  0.1 s  1.25 ms/step  loss 0.2396  accuracy 0.9952  val_loss 0.1911  val_accuracy 0.9967
-mixed_bfloat16        215 steps    0.7522 ms/step (median)  test_accuracy 0.9867  test_loss 0.1884
+epoch 1/5  43 steps  0.1 s  1.25 ms/step  50335 samples/s  loss 1.0625  accuracy 0.4456  val_loss 0.9871  val_accuracy 0.5933  ETA 0:00
+epoch 2/5  43 steps  0.1 s  1.37 ms/step  45997 samples/s  loss 0.8657  accuracy 0.6930  val_loss 0.7250  val_accuracy 0.7933  ETA 0:00
+epoch 3/5  43 steps  0.1 s  1.35 ms/step  46406 samples/s  loss 0.6206  accuracy 0.8493  val_loss 0.4915  val_accuracy 0.9467  ETA 0:00
+epoch 4/5  43 steps  0.1 s  1.35 ms/step  46537 samples/s  loss 0.3954  accuracy 0.9722  val_loss 0.3104  val_accuracy 0.9833  ETA 0:00
+epoch 5/5  43 steps  0.1 s  1.26 ms/step  49858 samples/s  loss 0.2396  accuracy 0.9952  val_loss 0.1911  val_accuracy 0.9967
+mixed_bfloat16        215 steps    0.8652 ms/step (median)  test_accuracy 0.9867  test_loss 0.1884
 report: runs/shapes/report.json
 ```
 
@@ -174,12 +174,12 @@ stored as nhwc
   c5ca7f4e2db1394c291319048ede86721cb6ce1240c02122b8b377e26a9483cf  shapes_idx/t10k-labels-idx1-ubyte
 $ halfstep train shapes.yaml --set data.format=idx --set data.path=shapes_idx --run-dir runs/shapes_idx
 device: cpu (no NVIDIA driver)
-epoch 1/5  43 steps  0.1 s  1.33 ms/step  loss 1.0625  accuracy 0.4456  val_loss 0.9871  val_accuracy 0.5933
-epoch 2/5  43 steps  0.1 s  1.24 ms/step  loss 0.8657  accuracy 0.6930  val_loss 0.7250  val_accuracy 0.7933
-epoch 3/5  43 steps  0.0 s  1.15 ms/step  loss 0.6206  accuracy 0.8493  val_loss 0.4915  val_accuracy 0.9467
-epoch 4/5  43 steps  0.0 s  1.07 ms/step  loss 0.3954  accuracy 0.9722  val_loss 0.3104  val_accuracy 0.9833
-epoch 5/5  43 steps  0.0 s  1.14 ms/step  loss 0.2396  accuracy 0.9952  val_loss 0.1911  val_accuracy 0.9967
-mixed_bfloat16        215 steps    0.6604 ms/step (median)  test_accuracy 0.9867  test_loss 0.1884
+epoch 1/5  43 steps  0.1 s  1.38 ms/step  45502 samples/s  loss 1.0625  accuracy 0.4456  val_loss 0.9871  val_accuracy 0.5933  ETA 0:00
+epoch 2/5  43 steps  0.1 s  1.32 ms/step  47587 samples/s  loss 0.8657  accuracy 0.6930  val_loss 0.7250  val_accuracy 0.7933  ETA 0:00
+epoch 3/5  43 steps  0.1 s  1.32 ms/step  47628 samples/s  loss 0.6206  accuracy 0.8493  val_loss 0.4915  val_accuracy 0.9467  ETA 0:00
+epoch 4/5  43 steps  0.1 s  1.32 ms/step  47700 samples/s  loss 0.3954  accuracy 0.9722  val_loss 0.3104  val_accuracy 0.9833  ETA 0:00
+epoch 5/5  43 steps  0.1 s  1.35 ms/step  46351 samples/s  loss 0.2396  accuracy 0.9952  val_loss 0.1911  val_accuracy 0.9967
+mixed_bfloat16        215 steps    0.8669 ms/step (median)  test_accuracy 0.9867  test_loss 0.1884
 report: runs/shapes_idx/report.json
 ```
 
@@ -214,12 +214,12 @@ $ python3 read_pictures.py pictures pictures.npz
 900 pictures, classes {0: 'cross', 1: 'disc', 2: 'square'}
 $ halfstep train shapes.yaml --set data.path=pictures.npz --batch-size 16 --run-dir runs/pictures
 device: cpu (no NVIDIA driver)
-epoch 1/5  51 steps  0.0 s  0.31 ms/step  loss 1.0984  accuracy 0.3593  val_loss 1.0923  val_accuracy 0.3667
-epoch 2/5  51 steps  0.0 s  0.20 ms/step  loss 1.0189  accuracy 0.5383  val_loss 0.9790  val_accuracy 0.6222
-epoch 3/5  51 steps  0.0 s  0.37 ms/step  loss 0.8509  accuracy 0.7185  val_loss 0.7848  val_accuracy 0.7333
-epoch 4/5  51 steps  0.0 s  0.43 ms/step  loss 0.6251  accuracy 0.8395  val_loss 0.5237  val_accuracy 0.9222
-epoch 5/5  51 steps  0.0 s  0.30 ms/step  loss 0.3843  accuracy 0.9395  val_loss 0.3375  val_accuracy 0.9778
-mixed_bfloat16        255 steps    0.2423 ms/step (median)
+epoch 1/5  51 steps  0.0 s  0.56 ms/step  28282 samples/s  loss 1.0984  accuracy 0.3593  val_loss 1.0923  val_accuracy 0.3667  ETA 0:00
+epoch 2/5  51 steps  0.0 s  0.59 ms/step  26847 samples/s  loss 1.0189  accuracy 0.5383  val_loss 0.9790  val_accuracy 0.6222  ETA 0:00
+epoch 3/5  51 steps  0.0 s  0.46 ms/step  34696 samples/s  loss 0.8509  accuracy 0.7185  val_loss 0.7848  val_accuracy 0.7333  ETA 0:00
+epoch 4/5  51 steps  0.0 s  0.45 ms/step  35440 samples/s  loss 0.6251  accuracy 0.8395  val_loss 0.5237  val_accuracy 0.9222  ETA 0:00
+epoch 5/5  51 steps  0.0 s  0.38 ms/step  41919 samples/s  loss 0.3843  accuracy 0.9395  val_loss 0.3375  val_accuracy 0.9778
+mixed_bfloat16        255 steps    0.3307 ms/step (median)
 report: runs/pictures/report.json
 $ halfstep predict runs/pictures pictures/disc | head -n 3
      0  class   1               probability 0.8077  pictures/disc/006.png
