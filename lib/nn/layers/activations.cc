@@ -68,8 +68,10 @@ std::span<const ActivationDef> activation_table() { return k_table; }
 std::span<const std::string_view> activation_names() { return k_activation_names; }
 
 void activation_field(config::Fields& f, std::optional<std::string>& activation) {
-  f.one_of(
-      "activation", activation, k_activation_names, {.doc = "Function applied to the result; null: none."});
+  f.one_of("activation",
+           activation,
+           k_activation_names,
+           {.doc = "Function applied to the result; null: none."});
 }
 
 Value activate(Builder& b, const std::optional<std::string>& activation, Value x) {
