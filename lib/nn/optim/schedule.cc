@@ -103,9 +103,7 @@ struct ExponentialDecay : Common {
              .min = 1});
     f.field("decay_rate",
             decay_rate,
-            {.doc = "The decay_rate of the formula. [factor]",
-             .required = true,
-             .above = 0});
+            {.doc = "The decay_rate of the formula. [factor]", .required = true, .above = 0});
     f.field(
         "staircase",
         staircase,
