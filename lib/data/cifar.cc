@@ -8,9 +8,9 @@
 namespace halfstep::data {
 namespace {
 
-constexpr std::int64_t k_side = 32;
+constexpr std::int64_t k_cifar_side = 32;
 constexpr std::int64_t k_colours = 3;
-constexpr std::size_t k_plane = k_side * k_side;
+constexpr std::size_t k_plane = k_cifar_side * k_cifar_side;
 constexpr std::size_t k_image = k_plane * k_colours;
 
 }  // namespace
@@ -29,7 +29,7 @@ Split read_cifar(std::span<const std::string> paths, Cifar kind) {
     total += size / record;
   }
   const auto samples = static_cast<std::int64_t>(total);
-  Split split{Tensor(DType::uint8, {samples, k_side, k_side, k_colours}),
+  Split split{Tensor(DType::uint8, {samples, k_cifar_side, k_cifar_side, k_colours}),
               Tensor(DType::int32, {samples})};
   std::uint8_t* image = split.images.as<std::uint8_t>();
   std::int32_t* label = split.labels.as<std::int32_t>();

@@ -13,20 +13,20 @@
 namespace halfstep::data {
 namespace {
 
-struct ElementType {
+struct IdxType {
   std::uint8_t code;
   std::size_t bytes;
   DType dtype;  ///< of the tensor read
   bool narrow;  ///< stored narrower than `dtype`, as a signed integer
 };
 
-constexpr std::array k_types{
-    ElementType{0x08, 1, DType::uint8, false},
-    ElementType{0x09, 1, DType::int32, true},
-    ElementType{0x0B, 2, DType::int32, true},
-    ElementType{0x0C, 4, DType::int32, false},
-    ElementType{0x0D, 4, DType::float32, false},
-    ElementType{0x0E, 8, DType::float64, false},
+constexpr std::array k_idx_types{
+    IdxType{0x08, 1, DType::uint8, false},
+    IdxType{0x09, 1, DType::int32, true},
+    IdxType{0x0B, 2, DType::int32, true},
+    IdxType{0x0C, 4, DType::int32, false},
+    IdxType{0x0D, 4, DType::float32, false},
+    IdxType{0x0E, 8, DType::float64, false},
 };
 
 bool ends_in_gz(const std::string& path) { return path.ends_with(".gz"); }
@@ -67,14 +67,14 @@ class Source {
   std::optional<Inflater> inflater_;
 };
 
-const ElementType* type_of(std::byte code) {
-  for (const ElementType& type : k_types) {
+const IdxType* type_of(std::byte code) {
+  for (const IdxType& type : k_idx_types) {
     if (std::byte{type.code} == code) return &type;
   }
   return nullptr;
 }
 
-void widen(std::span<const std::byte> stored, std::size_t bytes, std::span<std::int32_t> to) {
+void widen_idx(std::span<const std::byte> stored, std::size_t bytes, std::span<std::int32_t> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     to[i] = bytes == 1 ? load_le<std::int8_t>(stored.data() + i)
                        : load_le<std::int16_t>(stored.data() + 2 * i);
@@ -97,7 +97,7 @@ Tensor read_idx(const std::string& path) {
   }
   Source source(bytes, path);
   source.read_all(magic, "header");
-  const ElementType* type = type_of(magic[2]);
+  const IdxType* type = type_of(magic[2]);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || type == nullptr) {
     throw wrong_kind(
         path, "an IDX file", is_gzip(bytes) ? std::span<const std::byte>(magic) : bytes);
@@ -133,7 +133,7 @@ Tensor read_idx(const std::string& path) {
     std::vector<std::byte> stored(count);
     source.read_all(stored, "elements");
     swap_bytes(stored, type->bytes);
-    widen(stored, type->bytes, tensor.span<std::int32_t>());
+    widen_idx(stored, type->bytes, tensor.span<std::int32_t>());
   } else {
     const std::span<std::byte> stored(tensor.as<std::byte>(), count);
     source.read_all(stored, "elements");
@@ -147,8 +147,8 @@ Tensor read_idx(const std::string& path) {
 }
 
 void write_idx(const std::string& path, const TensorView& tensor) {
-  const ElementType* type = nullptr;
-  for (const ElementType& t : k_types) {
+  const IdxType* type = nullptr;
+  for (const IdxType& t : k_idx_types) {
     if (!t.narrow && t.dtype == tensor.dtype) type = &t;
   }
   require(type != nullptr, "{} as IDX", name(tensor.dtype));

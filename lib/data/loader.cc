@@ -13,7 +13,7 @@
 namespace halfstep::data {
 namespace {
 
-constexpr std::string_view k_stream = "batch order";
+constexpr std::string_view k_order_stream = "batch order";
 
 std::size_t row_bytes(const TensorView& view) {
   return static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) *
@@ -55,7 +55,7 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0);
   if (options_.shuffle) {
     // Fisher and Yates, from the last place down.
-    RandomStream random(mix(options_.seed, name_key(k_stream.data(), k_stream.size())),
+    RandomStream random(mix(options_.seed, name_key(k_order_stream.data(), k_order_stream.size())),
                         static_cast<std::uint64_t>(epoch));
     for (std::size_t i = order_.size() - 1; i > 0; --i) {
       std::swap(order_[i], order_[random.below(i + 1)]);

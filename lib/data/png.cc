@@ -19,7 +19,7 @@ constexpr std::array<std::uint8_t, 8> k_signature{0x89, 'P', 'N', 'G', '\r', '\n
 constexpr std::uint8_t k_grey = 0;
 constexpr std::uint8_t k_rgb = 2;
 
-struct Header {
+struct PngHeader {
   std::int64_t width = 0;
   std::int64_t height = 0;
   std::size_t bits = 0;
@@ -36,11 +36,11 @@ struct Chunk {
   std::span<const std::byte> content;
 };
 
-Header read_header(std::span<const std::byte> content, const std::string& path) {
+PngHeader read_header(std::span<const std::byte> content, const std::string& path) {
   if (content.size() != 13) throw file_error(path, "has a damaged PNG header");
-  Header header{.width = load_be<std::uint32_t>(content.data()),
-                .height = load_be<std::uint32_t>(content.data() + 4),
-                .bits = std::to_integer<std::size_t>(content[8])};
+  PngHeader header{.width = load_be<std::uint32_t>(content.data()),
+                   .height = load_be<std::uint32_t>(content.data() + 4),
+                   .bits = std::to_integer<std::size_t>(content[8])};
   const auto kind = std::to_integer<std::uint8_t>(content[9]);
   const bool interlaced = content[12] != std::byte{0};
   if (header.width < 1 || header.height < 1 || header.width > k_largest_side ||
@@ -146,7 +146,7 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
   std::span<const std::byte> rest = bytes.subspan(k_signature.size());
   const Chunk first = take_chunk(rest, path);
   if (first.type != "IHDR") throw file_error(path, "has a damaged PNG header");
-  const Header header = read_header(first.content, path);
+  const PngHeader header = read_header(first.content, path);
   std::vector<std::byte> compressed;
   for (Chunk chunk = take_chunk(rest, path); chunk.type != "IEND"; chunk = take_chunk(rest, path)) {
     if (chunk.type == "IDAT") {

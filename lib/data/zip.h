@@ -13,6 +13,9 @@
 
 namespace halfstep::data {
 
+/// A size or offset whose value is in the ZIP64 extra field.
+inline constexpr std::uint32_t k_in_zip64 = 0xFFFFFFFF;
+
 struct ZipEntry {
   std::string name;
   std::uint64_t size = 0;         ///< of the content

@@ -21,7 +21,6 @@ constexpr std::size_t k_end64_locator_bytes = 20;
 constexpr std::size_t k_end64_bytes = 56;
 constexpr std::size_t k_entry_bytes = 46;
 constexpr std::size_t k_local_bytes = 30;
-constexpr std::uint32_t k_in_zip64 = 0xFFFFFFFF;
 
 /// Takes the 64-bit values out of an entry's extra field, for those that say they are there.
 bool read_zip64_extra(std::span<const std::byte> extra,

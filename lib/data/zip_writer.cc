@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint16_t k_date = 1 << 5 | 1;
 constexpr std::uint16_t k_version = 20;
 constexpr std::uint16_t k_version_zip64 = 45;
-constexpr std::uint32_t k_in_zip64 = 0xFFFFFFFF;
 
 /// A record put together field by field, little-endian.
 class Record {

@@ -26,9 +26,6 @@ constexpr std::array<E, N> first_values() {
 
 constexpr auto k_phases = first_values<Phase, 8>();
 constexpr auto k_roles = first_values<Role, 6>();
-constexpr std::array<std::string_view, 4> k_kinds{
-    "constant", "uniform", "normal", "truncated_normal"};
-
 class Parser {
  public:
   Parser(RawGraph raw, const OpTable& ops, Diagnostics& diagnostics)
@@ -202,9 +199,9 @@ class Parser {
       return true;
     }
     if (attr.name == "init") {
-      const auto it = std::find(k_kinds.begin(), k_kinds.end(), value.text);
-      variable.initializer.kind = static_cast<Initializer::Kind>(it - k_kinds.begin());
-      return it != k_kinds.end();
+      const auto it = std::find(k_initializer_kinds.begin(), k_initializer_kinds.end(), value.text);
+      variable.initializer.kind = static_cast<Initializer::Kind>(it - k_initializer_kinds.begin());
+      return it != k_initializer_kinds.end();
     }
     return false;
   }

@@ -10,9 +10,6 @@
 namespace halfstep::graph {
 namespace {
 
-constexpr std::array<std::string_view, 4> k_kinds{
-    "constant", "uniform", "normal", "truncated_normal"};
-
 std::string print_name(std::string_view name) {
   return is_bare_name(name) ? std::string(name) : print_quoted(name);
 }
@@ -66,7 +63,7 @@ void print_variable(const Variable& v, std::string& text) {
                  to_string(v.type.shape),
                  name(v.role),
                  v.trainable,
-                 k_kinds[static_cast<std::size_t>(v.initializer.kind)],
+                 k_initializer_kinds[static_cast<std::size_t>(v.initializer.kind)],
                  v.initializer.a,
                  v.initializer.b,
                  static_cast<std::int64_t>(v.initializer.seed),

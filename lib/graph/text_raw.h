@@ -1,6 +1,7 @@
 #pragma once
 // The syntax of the text form, before names and types are looked up. Internal to the text form.
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,10 @@
 #include "core/error.h"
 
 namespace halfstep::graph {
+
+/// How the text form names the values of Initializer::Kind.
+inline constexpr std::array<std::string_view, 4> k_initializer_kinds{
+    "constant", "uniform", "normal", "truncated_normal"};
 
 /// A value as written. A list keeps its items and its source text.
 struct RawValue {

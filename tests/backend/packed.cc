@@ -118,6 +118,15 @@ Tensor pack(const packed::Blocks& blocks, const Tensor& x, DType dtype, char sid
   return std::move(node.run(packed::prepare_pack(node.view(), blocks))[0]);
 }
 
+std::vector<const packed::Blocks*> block_tables() {
+  const backend::Isa machine = backend::cpu_backend(2).capabilities.isa;
+  std::vector<const packed::Blocks*> tables{&packed::portable_blocks()};
+  for (const backend::Isa isa : {backend::Isa::avx512, backend::Isa::avx512_bf16}) {
+    if (isa <= machine) tables.push_back(&packed::blocks(isa));
+  }
+  return tables;
+}
+
 double packed_value(const Tensor& operand,
                     const packed::Layout& layout,
                     char side,
@@ -138,12 +147,12 @@ double packed_value(const Tensor& operand,
 std::vector<Runner> runners() {
   static const backend::Capabilities k_machine = backend::cpu_backend(2).capabilities;
   std::vector<Runner> all;
-  for (const packed::Blocks* blocks :
-       {&packed::portable_blocks(), &packed::blocks(k_machine.isa)}) {
-    all.push_back({blocks == &packed::portable_blocks() ? "emulated" : "emulated with own blocks",
-                   [blocks](const backend::NodeView& node, int threads) {
-                     return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
-                   }});
+  for (const packed::Blocks* blocks : block_tables()) {
+    all.push_back(
+        {blocks == &packed::portable_blocks() ? "emulated" : "emulated with vector blocks",
+         [blocks](const backend::NodeView& node, int threads) {
+           return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
+         }});
   }
   const auto add = [&](const backend::Kernel& kernel, backend::Isa needed, bool float16) {
     if (kernel.op != "PackedMatMul" || k_machine.isa < needed) return;

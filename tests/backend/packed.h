@@ -32,6 +32,9 @@ class PackedNode {
   std::vector<Tensor> in_;
 };
 
+/// The vector tables of every instruction set that this machine runs, and the portable one first.
+std::vector<const backend::cpu::packed::Blocks*> block_tables();
+
 /// PackOperand of a row-major matrix.
 Tensor pack(const backend::cpu::packed::Blocks& blocks,
             const Tensor& x,

@@ -6,9 +6,6 @@
 namespace halfstep::graph::ops {
 namespace {
 
-constexpr std::string_view k_float = "T: {half, bfloat16, float, double}";
-constexpr std::string_view k_float_or_complex =
-    "T: {bfloat16, half, float, double, complex64, complex128}";
 constexpr std::string_view k_leaky =
     "T: {half, bfloat16, float, double} = float, alpha: float = 0.2";
 

@@ -23,7 +23,7 @@ void expect(bool fits, const InferContext& c, std::string_view what) {
   if (!fits) throw ShapeError(fmt::format("{}: {}", c.node.op, what));
 }
 
-std::vector<Shape> infer_gather(const InferContext& c) {
+std::vector<Shape> infer_gather_batch(const InferContext& c) {
   const Shape& rows = c.input(0).shape;
   const std::int64_t batch = c.node.attrs.get<std::int64_t>("batch");
   const std::int64_t steps = c.node.attrs.get<std::int64_t>("steps");
@@ -65,7 +65,7 @@ std::vector<OpDef> ahead_ops() {
       define("GatherBatch",
              "rows: T, order: int32, ordinal: int64 -> batch: T",
              "T: type, batch: int, steps: int",
-             {.infer = infer_gather, .stage = Stage::lowered}),
+             {.infer = infer_gather_batch, .stage = Stage::lowered}),
       define("LogScalars",
              "log: resource, ordinal: int64, values: Tin",
              "Tin: list(type), slots: int",

@@ -10,10 +10,6 @@
 namespace halfstep::graph::ops {
 namespace {
 
-std::vector<Value> none(const GradientContext& c) {
-  return std::vector<Value>(c.node.inputs.size());
-}
-
 /// The gradient of the first input; the others are shapes, axes and the like.
 std::vector<Value> first(const GradientContext& c, Value dx) {
   std::vector<Value> all(c.node.inputs.size());
@@ -177,7 +173,7 @@ std::vector<OpDef> array_ops() {
       define("OneHot",
              "indices: TI, depth: int32, on_value: T, off_value: T -> output: T",
              "T: type, TI: {uint8, int8, int32, int64} = int64, axis: int = -1",
-             {.infer = infer_one_hot, .gradient = none}),
+             {.infer = infer_one_hot, .gradient = no_gradients}),
       define("Pad",
              "input: T, paddings: Tpaddings -> output: T",
              "T: type, Tpaddings: {int32, int64} = int32",
@@ -202,7 +198,7 @@ std::vector<OpDef> array_ops() {
       define("Shape",
              "input: T -> output: out_type",
              "T: type, out_type: {int32, int64} = int32",
-             {.infer = infer_shape, .gradient = none}),
+             {.infer = infer_shape, .gradient = no_gradients}),
       define("Slice",
              "input: T, begin: Index, size: Index -> output: T",
              "T: type, Index: {int32, int64}",
@@ -218,7 +214,7 @@ std::vector<OpDef> array_ops() {
       define("StopGradient",
              "input: T -> output: T",
              "T: type",
-             {.infer = infer_unchanged, .gradient = none}),
+             {.infer = infer_unchanged, .gradient = no_gradients}),
       define("Tile",
              "input: T, multiples: Tmultiples -> output: T",
              "T: type, Tmultiples: {int32, int64} = int32",

@@ -17,10 +17,6 @@ constexpr std::string_view k_ordered =
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
 constexpr std::string_view k_equality = "T: type, incompatible_shape_error: bool = true";
 
-std::vector<Value> none(const GradientContext& c) {
-  return std::vector<Value>(c.node.inputs.size());
-}
-
 /// Builder calls of one gradient rule in a readable form.
 struct Rule {
   const GradientContext& c;
@@ -199,11 +195,14 @@ std::vector<OpDef> binary_ops() {
         op, "x: T, y: T -> z: T", types, {.infer = infer_broadcast, .gradient = gradient});
   };
   const auto question = [](std::string_view op, std::string_view types) {
-    return define(op, "x: T, y: T -> z: bool", types, {.infer = infer_broadcast, .gradient = none});
+    return define(
+        op, "x: T, y: T -> z: bool", types, {.infer = infer_broadcast, .gradient = no_gradients});
   };
   const auto logical = [](std::string_view op) {
-    return define(
-        op, "x: bool, y: bool -> z: bool", "", {.infer = infer_broadcast, .gradient = none});
+    return define(op,
+                  "x: bool, y: bool -> z: bool",
+                  "",
+                  {.infer = infer_broadcast, .gradient = no_gradients});
   };
   const auto select = [](std::string_view op, InferShapes infer) {
     return define(op,
@@ -229,7 +228,7 @@ std::vector<OpDef> binary_ops() {
              {.infer = infer_clip, .gradient = gradient_clip}),
       row("DivNoNan", k_floats, gradient_div_no_nan),
       question("Equal", k_equality),
-      row("FloorDiv", k_arithmetic, none),
+      row("FloorDiv", k_arithmetic, no_gradients),
       question("Greater", "T: realnumbertype"),
       question("GreaterEqual", "T: realnumbertype"),
       question("Less", "T: realnumbertype"),

@@ -9,10 +9,6 @@
 namespace halfstep::graph::ops {
 namespace {
 
-std::vector<Value> none(const GradientContext& c) {
-  return std::vector<Value>(c.node.inputs.size());
-}
-
 /// The shape of `c`'s first input with extent 1 (or nothing) along the reduced axes.
 Shape reduced_shape(const InferContext& c, bool keep_dims) {
   const Shape& shape = c.input(0).shape;
@@ -79,7 +75,7 @@ std::vector<Value> gradient_mean(const GradientContext& c) {
 }
 
 /// The gradient goes to all elements that equal the extremum, in equal parts.
-std::vector<Value> gradient_extremum(const GradientContext& c) {
+std::vector<Value> gradient_reduced_extremum(const GradientContext& c) {
   Builder& b = c.b;
   const Shape kept = reduced_shape(context_of(c), true);
   const Value y = reshape(b, c.output(0), kept);
@@ -106,7 +102,7 @@ std::vector<OpDef> reduce_ops() {
     return define(op,
                   "input: bool, reduction_indices: Tidx -> output: bool",
                   "Tidx: {int32, int64} = int32, keep_dims: bool = false",
-                  {.infer = infer_reduce, .gradient = none});
+                  {.infer = infer_reduce, .gradient = no_gradients});
   };
   const auto arg = [](std::string_view op) {
     return define(op,
@@ -115,7 +111,7 @@ std::vector<OpDef> reduce_ops() {
                   "uint32, uint64, complex64, complex128, qint8, quint8, qint32, bool}, "
                   "Tidx: {int16, int32, int64} = int32, "
                   "output_type: {int16, uint16, int32, int64} = int64",
-                  {.infer = infer_arg, .gradient = none});
+                  {.infer = infer_arg, .gradient = no_gradients});
   };
   return {
       logical("All"),
@@ -125,14 +121,14 @@ std::vector<OpDef> reduce_ops() {
       define("InTopKV2",
              "predictions: float, targets: T, k: T -> precision: bool",
              "T: {int32, int64} = int32",
-             {.infer = infer_in_top_k, .gradient = none}),
+             {.infer = infer_in_top_k, .gradient = no_gradients}),
       define("L2Loss",
              "t: T -> output: T",
              "T: {half, bfloat16, float, double}",
              {.infer = infer_scalar, .gradient = gradient_l2_loss}),
-      row("Max", gradient_extremum),
+      row("Max", gradient_reduced_extremum),
       row("Mean", gradient_mean),
-      row("Min", gradient_extremum),
+      row("Min", gradient_reduced_extremum),
       row("Prod", nullptr),
       row("Sum", gradient_sum),
   };

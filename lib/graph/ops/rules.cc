@@ -49,6 +49,10 @@ std::vector<bool> named_axes(const InferContext& c) {
   return named;
 }
 
+std::vector<Value> no_gradients(const GradientContext& c) {
+  return std::vector<Value>(c.node.inputs.size());
+}
+
 InferContext context_of(const GradientContext& c) { return {c.b.graph(), c.node}; }
 
 bool wants(const GradientContext& c, std::size_t i) {

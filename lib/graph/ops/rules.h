@@ -2,11 +2,17 @@
 // Shape rules and small readings that several op families share.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "graph/op_def.h"
 
 namespace halfstep::graph::ops {
+
+/// Attributes of ops over floating-point, and over floating-point and complex tensors.
+inline constexpr std::string_view k_float = "T: {half, bfloat16, float, double}";
+inline constexpr std::string_view k_float_or_complex =
+    "T: {bfloat16, half, float, double, complex64, complex128}";
 
 /// One output with the shape of the first input.
 std::vector<Shape> infer_unchanged(const InferContext& c);
@@ -23,6 +29,9 @@ std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
 /// For each axis of the first input, whether the constant axes of input 1 name it.
 /// Errors: ShapeError for an axis that does not exist.
 std::vector<bool> named_axes(const InferContext& c);
+
+/// The gradient of an op through which none passes: no value for any input.
+std::vector<Value> no_gradients(const GradientContext& c);
 
 /// The InferContext of a node that already stands in a graph.
 InferContext context_of(const GradientContext& c);

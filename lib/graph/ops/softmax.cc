@@ -7,8 +7,6 @@
 namespace halfstep::graph::ops {
 namespace {
 
-constexpr std::string_view k_float = "T: {half, bfloat16, float, double}";
-
 std::vector<Shape> infer_rows(const InferContext& c) {
   if (c.input(0).shape.rank() == 0) {
     throw ShapeError(fmt::format("{} wants rank 1 or more, got a scalar", c.node.op));

@@ -10,11 +10,6 @@ namespace {
 
 constexpr std::string_view k_signed =
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}";
-constexpr std::string_view k_float_or_complex =
-    "T: {bfloat16, half, float, double, complex64, complex128}";
-constexpr std::string_view k_float = "T: {bfloat16, half, float, double}";
-
-std::vector<Value> none(const GradientContext&) { return {Value{}}; }
 
 Value mul(Builder& b, Value x, Value y) { return b.add("Mul", {x, y}); }
 
@@ -78,42 +73,46 @@ std::vector<OpDef> unary_ops() {
     return define(op, "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal});
   };
   const auto question = [](std::string_view op) {
-    return define(op, "x: T -> y: bool", k_float, {.infer = infer_unchanged, .gradient = none});
+    return define(
+        op, "x: T -> y: bool", k_float, {.infer = infer_unchanged, .gradient = no_gradients});
   };
   return {
       row("Abs", "T: {bfloat16, half, float, double, int8, int16, int32, int64}", gradient_abs),
-      row("Ceil", k_float, none),
+      row("Ceil", k_float, no_gradients),
       row("Erf", k_float, [](const GradientContext& c) { return std::vector{gradient_erf(c, 1)}; }),
       row("Erfc",
           k_float,
           [](const GradientContext& c) { return std::vector{gradient_erf(c, -1)}; }),
       row("Exp", k_float_or_complex, gradient_exp),
       row("Expm1", k_float_or_complex, gradient_expm1),
-      row("Floor", k_float, none),
+      row("Floor", k_float, no_gradients),
       question("IsFinite"),
       question("IsInf"),
       question("IsNan"),
       row("Log", k_float_or_complex, gradient_log),
       row("Log1p", k_float_or_complex, gradient_log1p),
-      define("LogicalNot", "x: bool -> y: bool", "", {.infer = infer_unchanged, .gradient = none}),
+      define("LogicalNot",
+             "x: bool -> y: bool",
+             "",
+             {.infer = infer_unchanged, .gradient = no_gradients}),
       row("Neg", k_signed, gradient_neg),
       row("OnesLike",
           "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
           "uint64, complex64, complex128, bool}",
-          none),
+          no_gradients),
       row("Reciprocal", k_signed, gradient_reciprocal),
       from_output("ReciprocalGrad"),
-      row("Round", k_signed, none),
+      row("Round", k_signed, no_gradients),
       row("Rsqrt", k_float_or_complex, gradient_rsqrt),
       from_output("RsqrtGrad"),
-      row("Sign", k_signed, none),
+      row("Sign", k_signed, no_gradients),
       row("Sqrt", k_float_or_complex, gradient_sqrt),
       from_output("SqrtGrad"),
       row("Square",
           "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
           "uint64, complex64, complex128}",
           gradient_square),
-      row("ZerosLike", "T: type", none),
+      row("ZerosLike", "T: type", no_gradients),
   };
 }
 

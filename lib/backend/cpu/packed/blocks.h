@@ -77,5 +77,6 @@ const Blocks& blocks(Isa isa);
 
 const Blocks& portable_blocks();
 const Blocks& avx512_blocks();
+const Blocks& avx512_bf16_blocks();
 
 }  // namespace halfstep::backend::cpu::packed

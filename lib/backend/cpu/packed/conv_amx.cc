@@ -4,11 +4,13 @@
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
 #include "backend/cpu/packed/unit.h"
+#include "core/dtype.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
 
 #include "backend/cpu/packed/isa/avx512.inc"
+#include "backend/cpu/packed/isa/avx512_halves.inc"
 
 using Bytes = const std::byte*;
 

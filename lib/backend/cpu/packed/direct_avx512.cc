@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "backend/cpu/packed/direct_micro_kernels.h"
+#include "core/dtype.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {

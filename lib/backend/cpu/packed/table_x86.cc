@@ -8,6 +8,7 @@
 namespace halfstep::backend::cpu {
 
 const packed::Blocks& packed::blocks(Isa isa) {
+  if (isa >= Isa::avx512_bf16) return avx512_bf16_blocks();
   return isa >= Isa::avx512 ? avx512_blocks() : portable_blocks();
 }
 
@@ -23,8 +24,8 @@ Accepts accepts_avx512(const NodeView&, const Capabilities& capabilities) {
   return capabilities.isa >= Isa::avx512 ? Accepts::yes() : Accepts::no("needs avx512");
 }
 
-Prepared prepare_pack(const NodeView& node, const Capabilities&) {
-  return packed::prepare_pack(node, packed::avx512_blocks());
+Prepared prepare_pack(const NodeView& node, const Capabilities& capabilities) {
+  return packed::prepare_pack(node, packed::blocks(capabilities.isa));
 }
 
 using AcceptsProduct = Accepts(const NodeView&);
@@ -70,7 +71,7 @@ Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) 
 
 template <const packed::Unit& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
-  return packed::prepare_product(node, unit, packed::avx512_blocks(), capabilities.threads);
+  return packed::prepare_product(node, unit, packed::avx512_bf16_blocks(), capabilities.threads);
 }
 
 template <const packed::Unit& unit>

@@ -128,7 +128,7 @@ Neighbours neighbours(std::int64_t i, float shift, std::int64_t size, const Tran
 }
 
 template <class T>
-T store(Interpolation<T> value) {
+T store_pixel(Interpolation<T> value) {
   if constexpr (std::is_same_v<T, std::uint8_t>) {
     return static_cast<T>(std::lrint(std::clamp(value, 0.0F, 255.0F)));
   } else {
@@ -158,7 +158,7 @@ void translate(
           return between(
               pixel(from, h.cells[0], channel), pixel(from, h.cells[1], channel), h.second);
         };
-        *y++ = store<T>(between(row(v.cells[0]), row(v.cells[1]), v.second));
+        *y++ = store_pixel<T>(between(row(v.cells[0]), row(v.cells[1]), v.second));
       }
     }
   }

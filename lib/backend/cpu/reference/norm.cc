@@ -21,8 +21,8 @@ namespace halfstep::backend::cpu {
 namespace {
 
 /// Channels that are summed side by side.
-constexpr std::int64_t k_lanes = 16;
-using Lanes = std::array<double, k_lanes>;
+constexpr std::int64_t k_row_lanes = 16;
+using Lanes = std::array<double, k_row_lanes>;
 
 /// Element `i` of a vector of any floating dtype.
 void set(const TensorView& view, std::int64_t i, double x) {
@@ -39,14 +39,14 @@ struct Norm {
   bool relu = false;
 };
 
-/// Calls body(first channel, number of channels) for blocks of at most k_lanes, in parallel.
+/// Calls body(first channel, number of channels) for blocks of at most k_row_lanes, in parallel.
 template <class F>
 void for_each_block(const Norm& p, F&& body) {
-  const std::int64_t blocks = (p.channels + k_lanes - 1) / k_lanes;
+  const std::int64_t blocks = (p.channels + k_row_lanes - 1) / k_row_lanes;
   const std::int64_t grain = std::max<std::int64_t>(1, 2'000 / std::max<std::int64_t>(1, p.rows));
   parallel_for(blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      body(b * k_lanes, std::min(k_lanes, p.channels - b * k_lanes));
+      body(b * k_row_lanes, std::min(k_row_lanes, p.channels - b * k_row_lanes));
     }
   });
 }

@@ -29,12 +29,12 @@ bool not_finite(double x) {
 /// Reads blocks until one holds an element that is not finite.
 template <class T>
 bool all_finite(const T* x, std::int64_t n) {
-  constexpr std::int64_t k_block = 4096;
+  constexpr std::int64_t k_chunk = 4096;
   std::atomic<bool> bad{false};
-  parallel_for(n, 16 * k_block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; at += k_block) {
+  parallel_for(n, 16 * k_chunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; at += k_chunk) {
       if (bad.load(std::memory_order_relaxed)) return;
-      const std::int64_t stop = std::min(at + k_block, end);
+      const std::int64_t stop = std::min(at + k_chunk, end);
       int found = 0;
       for (std::int64_t i = at; i < stop; ++i) found |= not_finite(x[i]) ? 1 : 0;
       if (found != 0) bad.store(true, std::memory_order_relaxed);

@@ -1,0 +1,24 @@
+// Packing and epilogues of 32 x 32 blocks in AVX-512 (F, BW, DQ, VL and BF16). A row of a block is
+// a pair of registers, columns 0 to 15 and 16 to 31, or one register of 16-bit values.
+
+#include <immintrin.h>
+
+#include "backend/cpu/packed/blocks.h"
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+#include "backend/cpu/packed/isa/avx512.inc"
+#include "backend/cpu/packed/isa/avx512_halves.inc"
+// Packing.
+#include "backend/cpu/packed/isa/avx512_pack.inc"
+// Epilogues.
+#include "backend/cpu/packed/isa/avx512_finish.inc"
+// The table of both.
+#include "backend/cpu/packed/isa/avx512_blocks.inc"
+
+}  // namespace
+
+const Blocks& avx512_bf16_blocks() { return k_blocks<Halves>; }
+
+}  // namespace halfstep::backend::cpu::packed
