@@ -48,12 +48,12 @@ std::vector<fs::path> folders(const CgroupFiles& files, std::string_view control
   return found;
 }
 
-/// What one cgroup leaves, by the names its version gives the files.
+/// Bytes left in one cgroup; the arguments name its files, which differ between versions 1 and 2.
 std::optional<std::uint64_t> memory_left(const fs::path& folder,
                                          const char* limit_name,
                                          const char* usage_name) {
   const std::optional<double> limit = read_number(folder / limit_name);
-  // Version 1 says "none" as the largest number of pages.
+  // Version 1 writes "no limit" as the largest number of pages.
   if (!limit || *limit > 1e18) return std::nullopt;
   double used = read_number(folder / usage_name).value_or(0);
   std::ifstream stat(folder / "memory.stat");

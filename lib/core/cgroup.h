@@ -1,5 +1,5 @@
 #pragma once
-// What the cgroups of a process leave it of the machine; versions 1 and 2 of the interface.
+// Memory and processor limits of the process's cgroups; versions 1 and 2 of the kernel interface.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,12 +15,13 @@ struct CgroupFiles {
   std::filesystem::path self = "/proc/self/cgroup";
 };
 
-/// Bytes that the tightest limit of the process's cgroup and those above it leaves: the limit less
-/// what is in use and cannot be reclaimed. Nothing without a limit.
+/// Bytes the process may still allocate under the tightest memory limit among its cgroup and that
+/// cgroup's ancestors: the limit less the usage that cannot be reclaimed. Nothing when no limit is
+/// set.
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files = {});
 
-/// Processors by the tightest quota of the process's cgroup and those above it, 1.5 for one and a
-/// half. Nothing without a quota.
+/// Processors under the tightest CPU quota among the process's cgroup and that cgroup's ancestors;
+/// 1.5 means one and a half. Nothing when no quota is set.
 std::optional<double> cgroup_processors(const CgroupFiles& files = {});
 
 }  // namespace halfstep

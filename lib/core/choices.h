@@ -1,5 +1,5 @@
 #pragma once
-// Hints for names that do not exist.
+// Hints for misspelled names.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// The type that arithmetic on a storage type is done in.
+// The compute type of a storage type.
 
 #include "core/half.h"
 
@@ -11,8 +11,8 @@ struct Type {
   using type = T;
 };
 
-/// The type that arithmetic on T is done in: double for double, float for the other floating ones,
-/// T itself otherwise.
+/// The type in which kernels do arithmetic on T: double for double, float for the other floating
+/// types, T itself otherwise.
 template <class T>
 struct ComputeType {
   using type = T;

@@ -19,7 +19,7 @@
 namespace halfstep {
 namespace {
 
-/// The command line of this process, its words separated by blanks.
+/// The command line of this process, its arguments separated by blanks.
 std::string own_command() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string command, word;
@@ -87,7 +87,7 @@ std::optional<bool> directory_in_use(const std::string& directory) {
   const std::string path = directory + "/" + k_lock_file;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return errno == ENOENT ? std::optional(false) : std::nullopt;
-  // A shared lock, so that two that ask at the same time do not see each other.
+  // A shared lock, so that two concurrent queries do not see each other's lock.
   const int failure = lock(descriptor, LOCK_SH);
   ::close(descriptor);
   if (failure == 0) return false;

@@ -1,6 +1,6 @@
 #pragma once
-// Element types, with TensorFlow's names. halfstep computes with the floating ones, uint8, int32,
-// int64 and bool; the rest exist so that foreign graphs can be read and explained.
+// Element types, with TensorFlow's names. Kernels exist for the floating types, uint8, int32, int64
+// and bool; the others only type the nodes of imported graphs.
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace halfstep {
 namespace {
 
-/// One line that is safe on a terminal, whatever the user's files and names hold.
+/// One line, safe on a terminal whatever characters the user's files and names contain.
 std::string describe(const Problem& problem) {
   std::string text = to_string(problem.where);
   if (!text.empty()) text += ": ";
@@ -92,7 +92,7 @@ void Diagnostics::throw_if_any(ErrorKind kind) const {
 }
 
 std::string nearest(std::string_view given, const std::vector<std::string>& known) {
-  // Nobody mistypes so long a name, and the distance takes the product of both lengths.
+  // The distance costs the product of both lengths, and no plausible typo is this long.
   constexpr std::size_t k_longest = 200;
   if (given.size() > k_longest) return {};
   const std::size_t limit = std::max<std::size_t>(2, given.size() / 3);

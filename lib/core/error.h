@@ -13,7 +13,7 @@
 
 namespace halfstep {
 
-/// A place in a user's file: "file:line:column: config.path". Every part may be absent.
+/// A location in a user's file: "file:line:column: config.path". Every part may be absent.
 struct Where {
   std::string file;
   int line = 0;
@@ -23,10 +23,10 @@ struct Where {
   bool operator==(const Where&) const = default;
 };
 
-/// Printed as `file:line:column: path`, leaving out what is absent.
+/// Formats `file:line:column: path`; absent parts are left out.
 std::string to_string(const Where& where);
 
-/// What went wrong for the user; the value is the process exit code.
+/// The category of a user error; its value is the exit code of the process.
 enum class ErrorKind {
   config = 2,       ///< command line or config
   data = 3,         ///< data set, checkpoint or another file
@@ -36,14 +36,14 @@ enum class ErrorKind {
   memory = 7,       ///< out of memory
 };
 
-/// One thing that is wrong, and where. `hint` is an optional suggestion ("did you mean 'units'?").
+/// One error message with its location. `hint` is an optional suggestion ("did you mean 'units'?").
 struct Problem {
   Where where;
   std::string message;
   std::string hint;
 };
 
-/// One or more problems of the user's input. what() has a line for each.
+/// One or more problems of the user's input. what() holds one line per problem.
 class UserError : public std::runtime_error {
  public:
   UserError(ErrorKind kind, Where where, std::string message, std::string hint = {});
@@ -57,7 +57,7 @@ class UserError : public std::runtime_error {
   std::vector<Problem> problems_;
 };
 
-/// A broken promise inside halfstep; carries the source position of the check.
+/// A violated invariant of halfstep; carries the source location of the check.
 class InternalError : public std::logic_error {
  public:
   InternalError(const std::string& message, const std::source_location& location);
@@ -98,10 +98,10 @@ void require(bool condition, LocatedFormat<std::type_identity_t<Args>...> text, 
   }
 }
 
-/// The word of `known` nearest to `given` by edit distance, or "" when none is near enough.
+/// The name of `known` nearest to `given` by edit distance, or "" when none is near enough.
 std::string nearest(std::string_view given, const std::vector<std::string>& known);
 
-/// "did you mean 'x'?" for the nearest known word, or "".
+/// "did you mean 'x'?" for the nearest known name, or "".
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& known);
 
 }  // namespace halfstep

@@ -1,5 +1,5 @@
 #pragma once
-// XXH3-128 for tensors (fast), SHA-256 for files (what published checksums use).
+// XXH3-128 for tensors (fast), SHA-256 for files (the hash that published checksums use).
 
 #include <cstddef>
 #include <memory>

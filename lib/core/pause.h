@@ -3,9 +3,9 @@
 
 namespace halfstep {
 
-/// Delays the calling thread by some cycles (about 140 on x86 since Skylake) and leaves shared
-/// parts of the core to its other hyperthread. Call it between two loads of a word that another
-/// thread will change.
+/// Delays the calling thread by some cycles (about 140 on x86 since Skylake) and leaves the shared
+/// units of the core to the other hyperthread. For the body of a loop that polls an atomic
+/// variable.
 void pause();
 
 }  // namespace halfstep

@@ -44,7 +44,7 @@ constexpr std::uint64_t name_key(const char* text, std::size_t size) {
 /// A uniform in [0, 1) with 24 bits.
 constexpr float to_uniform(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
 
-/// Four random words at position `index` of stream `stream` of `seed`.
+/// Four random 32-bit words: block `index` of stream `stream` of `seed`.
 constexpr std::array<std::uint32_t, 4> random_words(std::uint64_t seed,
                                                     std::uint64_t stream,
                                                     std::uint64_t index) {

@@ -17,8 +17,8 @@ struct Character {
 /// (RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF).
 Character first_character(std::string_view text);
 
-/// Whether a terminal obeys a character instead of showing it: controls (C0, DEL, C1), ends of
-/// lines, marks that turn the direction of writing.
+/// Whether a terminal interprets a character instead of printing it: control characters (C0, DEL,
+/// C1), line ends, and marks that change the writing direction.
 bool is_steering(char32_t character);
 
 bool is_utf8(std::string_view text);
@@ -29,7 +29,8 @@ std::string printable(std::string_view text);
 /// The same for text of several lines: line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
-/// `text`, or what of its characters fits in `most` bytes and "..." for the rest.
+/// `text`, cut after a whole character to at most `most` bytes with "..." appended where it was
+/// cut.
 std::string shortened(std::string_view text, std::size_t most);
 
 }  // namespace halfstep

@@ -38,7 +38,7 @@ std::size_t lower_rank(std::size_t n, double tail) {
     return std::exp(std::lgamma(size + 1) - std::lgamma(x + 1) - std::lgamma(size - x + 1) -
                     size * std::numbers::ln2);
   };
-  // Below twenty standard deviations nothing adds up.
+  // More than twenty standard deviations below the mean the terms are below double precision.
   const double start = std::floor(size / 2 - 10 * std::sqrt(size));
   std::size_t rank = start > 0 ? static_cast<std::size_t>(start) : 0;
   double below = 0;
@@ -56,7 +56,7 @@ double mean(std::span<const double> sample) {
   double sum = 0;
   for (double x : sample) sum += x;
   const double first = sum / n;
-  // What rounding took from the sum, seen from its own mean.
+  // Second pass: the mean of the residuals corrects the rounding error of the sum.
   double rest = 0;
   for (double x : sample) rest += x - first;
   return first + rest / n;

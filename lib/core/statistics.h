@@ -25,8 +25,8 @@ double median(std::span<const double> sample);
 /// median(|x - median(x)|), without a factor.
 double median_absolute_deviation(std::span<const double> sample);
 
-/// The value that `percent` of 0..100 of the sample lies below: linear between the order statistics
-/// at positions 0..n-1, h = (n - 1) percent / 100.
+/// The `percent`-th percentile, percent in [0, 100]: linear interpolation between the order
+/// statistics at positions 0..n-1, h = (n - 1) percent / 100.
 /// Source: Hyndman & Fan 1996, definition 7 (NumPy's default).
 double percentile(std::span<const double> sample, double percent);
 

@@ -40,7 +40,7 @@ std::uint64_t available_memory_bytes() {
 }
 
 void prefer_large_pages(void* address, std::size_t bytes) {
-  // Without them everything works as well, only slower.
+  // Large pages only improve speed, so a failure is ignored.
   (void)madvise(address, bytes, MADV_HUGEPAGE);
 }
 

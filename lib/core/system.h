@@ -1,5 +1,5 @@
 #pragma once
-// What the machine and the process are: memory limits, peak memory, names for reports.
+// Properties of the machine and the process: memory limits, peak memory, names for reports.
 
 #include <array>
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace halfstep {
 
-/// Bytes this process may still allocate: what the cgroup's limit leaves, or what the machine has
-/// available, whichever is less.
+/// Bytes this process may still allocate: the smaller of the memory left under its cgroup's limit
+/// and the memory that the machine has available.
 std::uint64_t available_memory_bytes();
 
 /// Bytes of a large page.
 inline constexpr std::size_t k_large_page_bytes = std::size_t{2} << 20;
-/// Asks for large pages under this memory, where the system gives them on request.
+/// Requests transparent large pages for this range (madvise); no effect where the system has none.
 void prefer_large_pages(void* address, std::size_t bytes);
 
 /// Peak resident set of this process.

@@ -15,8 +15,8 @@
 namespace halfstep {
 namespace {
 
-/// The float on the way from a double to a 16-bit number. Rounded to odd (towards the neighbour
-/// whose last bit is set), so that the second rounding sees whether the first one was exact.
+/// Converts a double to the float from which a second conversion rounds correctly to 16 bits: round
+/// to odd (the neighbour with the last bit set), so that the sticky information survives.
 float to_float_odd(double x) {
   const auto nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) == x || (std::bit_cast<std::uint32_t>(nearest) & 1U) != 0) {
@@ -39,11 +39,12 @@ To element_as(From x) {
 
 std::byte* allocate_zeroed(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  // What fills large pages is put on them: products and optimizers walk through all of it.
+  // GEMM operands and optimizer slots of this size are streamed in full: large pages save TLB
+  // misses.
   const bool large = bytes >= 2 * k_large_page_bytes;
   const std::size_t alignment = large ? k_large_page_bytes : AlignedBuffer::k_alignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  // The system promises memory that it does not have, and kills a process that writes to it.
+  // Linux overcommits memory and kills the process that touches too much of it.
   constexpr std::size_t k_much = std::size_t{1} << 30U;
   const std::uint64_t available = bytes < k_much ? bytes : available_memory_bytes();
   if (bytes > available) {
@@ -51,14 +52,15 @@ std::byte* allocate_zeroed(std::size_t bytes) {
                     {},
                     fmt::format("cannot allocate {} bytes, {} are available", bytes, available));
   }
-  // Rounding up may have wrapped around to nothing.
+  // `rounded` may have wrapped around.
   void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (memory == nullptr) {
     throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
   }
   auto* address = static_cast<std::byte*>(memory);
   if (large) prefer_large_pages(address, rounded);
-  // A page comes to lie near the processor that writes it first: the one that will work on it.
+  // First touch: a page is placed on the NUMA node of the thread that writes it first, which is the
+  // one that will work on it.
   constexpr std::int64_t k_grain = std::int64_t{1} << 20;
   parallel_for(static_cast<std::int64_t>(bytes), k_grain, [&](auto begin, auto end) {
     std::memset(address + begin, 0, static_cast<std::size_t>(end - begin));

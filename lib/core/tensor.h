@@ -11,8 +11,8 @@
 
 namespace halfstep {
 
-/// dtype, shape and address of a dense row-major tensor that somebody else owns. Like a span, a
-/// const view may point to data that can be written.
+/// dtype, shape and address of a dense row-major tensor owned elsewhere; it must outlive the view.
+/// Like a span, a const view may point to writable data.
 struct TensorView {
   DType dtype = DType::float32;
   Shape shape;

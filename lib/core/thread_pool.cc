@@ -22,8 +22,8 @@ thread_local TeamMember t_member;
 constexpr std::chrono::microseconds k_spin{200};
 
 /// Blocks until `word` no longer holds `old`; returns the new value. Spins only while may_spin()
-/// says that the thread that will change the word can run at the same time. Whoever changes the
-/// word must do so by a seq_cst operation and notify afterwards.
+/// says that the thread that will change the variable can run at the same time. The writer must use
+/// a seq_cst operation and notify afterwards.
 template <class MaySpin>
 std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word,
                               std::uint32_t old,
@@ -44,9 +44,9 @@ std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word,
   }
 }
 
-/// One team runs at a time. Each worker has a word, which holds the number of the last team that it
-/// was offered an index of, and the bit k_offered until a thread takes that index by clearing the
-/// bit. Thus an index is run once, and a thread that comes too late for a team changes nothing.
+/// One team runs at a time. The atomic `word` of a worker holds the number of the last team that
+/// offered it an index, and the bit k_offered until a thread takes that index by clearing the bit.
+/// Thus each index is run once, and a thread that comes too late for a team changes nothing.
 class Pool {
  public:
   int start(int size) {
@@ -76,14 +76,15 @@ class Pool {
     job_ = &job;
     unfinished_.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
     caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
-    // The number wraps around after 2^31 teams, which is harmless: only a thread that was held up
-    // for so long between reading its word and taking an index could confuse two teams.
+    // The number wraps around after 2^31 teams, which is harmless: two teams could be confused only
+    // by a thread descheduled for that long between its load of `word` and its attempt to take the
+    // index.
     team_number_ += 2 * k_offered;
     const std::uint32_t offer = team_number_ | k_offered;
     for (int index = 1; index < size; ++index) {
       // Releases job_ and unfinished_ to the thread that takes the index. Sequentially consistent,
       // as is the count of sleepers that notify_one() reads: either that count includes the worker,
-      // or the worker sees the new word before it sleeps.
+      // or the worker sees the new value before it sleeps.
       workers_[index].word.store(offer, std::memory_order_seq_cst);
       workers_[index].word.notify_one();
     }
@@ -100,7 +101,7 @@ class Pool {
       wait_for_change(round_, round, [&] { return size <= processors_; });
       return;
     }
-    // Nobody arrives for the next round before this one's number has changed.
+    // No thread arrives for the next round before round_ has changed.
     arrived_.store(0, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_seq_cst);
     round_.notify_all();
@@ -139,8 +140,8 @@ class Pool {
     return word.compare_exchange_strong(offer, offer & ~k_offered, std::memory_order_acq_rel);
   }
 
-  /// Whether a worker of the team woke up on the caller's own processor, as happens where other
-  /// processes use the rest: then the caller must sleep for the worker to go on.
+  /// Whether a worker of the team last woke up on the caller's own processor, as happens under
+  /// oversubscription: then the caller must sleep for the worker to run.
   bool shares_with_worker(int size) const {
     const int here = sched_getcpu();
     for (int i = 1; i < size; ++i) {
@@ -173,7 +174,7 @@ class Pool {
     run_index(index);
     for (int i = 1; i < size; ++i) {
       const int other = (index + i) % size;
-      // Once the team has finished, no worker's word holds its number and k_offered.
+      // Once the team has finished, no worker's `word` holds its number together with k_offered.
       if (other != 0 && take(workers_[other].word, offer)) run_index(other);
     }
   }

@@ -24,10 +24,10 @@ struct TeamMember {
 };
 TeamMember team_member();
 
-/// Whether members of a team wait for each other.
+/// Whether members of a team block on each other.
 enum class Team {
-  independent,  ///< they do not: the team needs no worker to make progress
-  cooperating   ///< they may, by team_barrier() or by other means: each index needs a thread
+  independent,  ///< they do not: any number of threads, even one, completes the team
+  cooperating   ///< they may, by team_barrier() or otherwise: each index needs a thread of its own
 };
 
 /// Starts workers until each of `size` members of a team can have a thread. Returns the largest

@@ -1,6 +1,6 @@
 #pragma once
-// Attributes of a node: a small sorted list of (name, value), so that printing, parsing, equality
-// and hashing come once for all ops.
+// Attributes of a node: a small list of (name, value) sorted by name. Printing, parsing, equality
+// and hashing are implemented here once for all ops.
 
 #include <cstdint>
 #include <string>

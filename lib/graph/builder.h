@@ -22,9 +22,9 @@ class Builder {
   const Shape& shape(Value value) const { return type(value).shape; }
 
   /// Adds a node and returns its first output. Type and count attributes are inferred from the
-  /// inputs, other attributes default from the op's row. The name is `<scope>/<name or op>`.
-  /// Errors: UserError(config) at the scope's Where when the shapes do not fit;
-  /// InternalError for an unknown op, missing attribute or dtype that the op does not take.
+  /// inputs, other attributes default from the op's definition. The name is `<scope>/<name or op>`.
+  /// Errors: UserError(config) at the scope's Where when the shapes do not fit; InternalError for
+  /// an unknown op, a missing attribute or a dtype that the op does not allow.
   Value add(std::string_view op,
             std::vector<Value> inputs,
             Attrs attrs = {},
@@ -44,7 +44,7 @@ class Builder {
   /// `x` itself when it has that dtype already, else a Cast.
   Value cast(Value x, DType dtype);
 
-  /// An input slot the host fills before each step.
+  /// An input slot, which the host writes before each step.
   Value placeholder(std::string_view name, DType dtype, const Shape& shape);
 
   /// Declares a variable and returns its handle (VarHandleOp).
@@ -52,7 +52,7 @@ class Builder {
   /// The stored value of a variable handle, in its own dtype.
   Value read(Value handle);
 
-  /// What following nodes are said to come from; see ScopeGuard.
+  /// The origin given to nodes added from now on; see ScopeGuard.
   Origin& origin() { return origin_; }
   std::string& prefix() { return prefix_; }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The graph of one training step: nodes in execution order and the variables they read and update.
-// A Graph is data; Builder makes nodes, verify() says what is legal, text prints and parses.
+// A Graph is plain data: Builder adds nodes, verify() checks invariants, text.h prints and parses.
 
 #include <deque>
 #include <string>
@@ -29,22 +29,23 @@ struct Origin {
 struct Node {
   std::string name;
   std::string op;
-  const OpDef* def = nullptr;  ///< nullptr for an op that no table knows (foreign graphs only)
+  const OpDef* def =
+      nullptr;  ///< nullptr for an op that is not in the table (imported graphs only)
   std::vector<Value> inputs;
   std::vector<int> control;  ///< nodes that run before this one
   Attrs attrs;
-  std::vector<TensorType> outputs;  ///< shapes are unknown in foreign graphs
+  std::vector<TensorType> outputs;  ///< shapes are unknown in imported graphs
   std::string device;
   bool preserve = false;  ///< a fetch, feed or keep-op: the rewrite leaves its dtypes alone
   Origin origin;
 };
 
-/// What a variable is for. `derived` ones are rebuilt on load and never saved.
+/// The purpose of a variable. `derived` variables are recomputed on load and never saved.
 enum class Role { weight, statistic, slot, counter, loss_scale, derived };
 
 std::string_view name(Role role);
 
-/// How a variable starts: fully determined by (run seed, variable name).
+/// The initial value of a variable, fully determined by (run seed, variable name).
 struct Initializer {
   enum class Kind { constant, uniform, normal, truncated_normal };
   Kind kind = Kind::constant;

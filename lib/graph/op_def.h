@@ -1,6 +1,6 @@
 #pragma once
-// What an op is: its ports with type attributes, its other attributes, shape rule and gradient.
-// Rows are written as signatures in the manner of TensorFlow's op registry:
+// Definition of an op: its ports with type attributes, its other attributes, shape rule and
+// gradient. An op is written as a signature in the manner of TensorFlow's op registry:
 //
 //   define("MatMul", "a: T, b: T -> product: T",
 //          "T: {bfloat16, half, float, double}, transpose_a: bool = false",
@@ -48,7 +48,7 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-/// A type attribute of an op and what it may be.
+/// A type attribute of an op and the dtypes it allows.
 struct TypeAttr {
   std::string name;
   DTypeSet allowed;
@@ -56,7 +56,7 @@ struct TypeAttr {
   bool is_list = false;
 };
 
-/// An input or output argument, which stands for one or more ports.
+/// An input or output argument; with a count or list attribute it expands to several ports.
 struct Port {
   std::string name;
   std::string type_attr;       ///< empty when fixed
@@ -75,13 +75,13 @@ struct AttrDef {
   std::optional<AttrValue> default_value;
 };
 
-/// Thrown by shape rules; the builder turns it into a UserError at the node's place in the config.
+/// Thrown by shape rules; the builder turns it into a UserError at the node's config location.
 class ShapeError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a shape rule sees.
+/// The arguments of a shape rule.
 struct InferContext {
   const Graph& graph;
   const Node& node;
@@ -92,15 +92,15 @@ struct InferContext {
   std::vector<std::int64_t> constant(std::size_t i) const;
 };
 
-/// Shapes of the outputs. Errors: ShapeError, saying what was wanted and what was given.
+/// Shapes of the outputs. Errors: ShapeError, naming the expected and the actual shape.
 using InferShapes = std::vector<Shape> (*)(const InferContext& context);
 
-/// What a gradient rule sees; it adds nodes to the graph of `builder`.
+/// The arguments of a gradient rule, which adds nodes to the graph of builder `b`.
 struct GradientContext {
   Builder& b;
   const Node& node;
   int id;
-  std::span<const Value> dy;  ///< per output; invalid where nothing flows back
+  std::span<const Value> dy;  ///< per output; invalid where no gradient arrives
 
   Value input(std::size_t i) const;
   Value output(std::size_t i) const { return {id, static_cast<int>(i)}; }
@@ -109,11 +109,12 @@ struct GradientContext {
 /// Gradients of the inputs, one per input; an invalid Value where there is none.
 using Gradient = std::vector<Value> (*)(const GradientContext& context);
 
-/// `tf` ops are TensorFlow's (or stand unlisted beside them) and are what the automatic rewrite
-/// sees; `lowered` ops come from fusion after it.
+/// `tf` ops are TensorFlow's (or halfstep's own at that level) and are the input of the automatic
+/// rewrite; `lowered` ops are created by fusion after it.
 enum class Stage { tf, lowered };
 
-/// The rest of a row. Without `infer` halfstep cannot execute the op, only study graphs with it.
+/// The optional facts of an op. Without `infer` halfstep cannot execute the op, only explain graphs
+/// that contain it.
 struct OpTraits {
   InferShapes infer = nullptr;
   Gradient gradient = nullptr;
@@ -136,7 +137,7 @@ struct OpDef {
   const AttrDef* attr(std::string_view attr) const;
 };
 
-/// Reads a row. Errors: InternalError for a malformed signature.
+/// Parses a signature. Errors: InternalError for a malformed one.
 OpDef define(std::string_view name,
              std::string_view ports,
              std::string_view attrs,

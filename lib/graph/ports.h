@@ -1,5 +1,5 @@
 #pragma once
-// Which type attribute types each port of a node: what links dtypes of values to attributes.
+// The type attribute of each port of a node: the link between the dtypes of values and attributes.
 
 #include <optional>
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace halfstep::graph {
 
-/// What gives one port its dtype: a type attribute, one element of a list(type) attribute, or the
-/// op's signature itself.
+/// The source of a port's dtype: a type attribute, one element of a list(type) attribute, or a
+/// fixed dtype in the op's signature.
 struct PortType {
   std::string_view attr;       ///< empty when fixed; lives as long as the op table
   int index = -1;              ///< element of a list attribute, else -1

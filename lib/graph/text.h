@@ -25,18 +25,18 @@
 
 namespace halfstep::graph {
 
-/// A graph as written down, with what the text says beside the nodes. Every node's origin.where is
-/// its line.
+/// A graph with the declarations of its text that are no nodes. Every node's origin.where is its
+/// line.
 struct ParsedGraph {
   Graph graph;
   std::set<std::pair<std::string, DType>> no_kernel;
   std::set<std::string> functions;
 };
 
-/// Reads the text form. Nodes of an op that `ops` does not have get no def; their outputs take the
-/// dtypes that their consumers ask for.
-/// Errors: UserError(config) with everything that is wrong: syntax, undefined and duplicate names,
-/// ports and attributes that an op does not have, cycles that pass no loop op.
+/// Parses the text form. Nodes whose op is not in `ops` get no def; their outputs take the dtypes
+/// that their consumers require. Errors: UserError(config) with all problems found: syntax,
+/// undefined and duplicate names, ports and attributes that an op does not have, cycles without a
+/// loop op.
 ParsedGraph parse_graph(std::string_view text, std::string_view file_name, const OpTable& ops);
 
 /// The text form; parse_graph() of it gives an equal graph.

@@ -8,8 +8,8 @@
 
 namespace halfstep::graph {
 
-/// The value of an attribute of `op` (nullptr: an unknown op, whose values mean what they look
-/// like). Nothing when it is wrong; that is then reported.
+/// The value of an attribute of `op`; for nullptr, an unknown op, the syntax of the value decides
+/// its type. Nothing, with an error reported, when the value is invalid.
 std::optional<AttrValue> read_attr(const RawAttr& raw, const OpDef* op, Diagnostics& diagnostics);
 
 /// Values of a known kind; nothing when the text is of another kind.
@@ -20,7 +20,7 @@ std::optional<std::vector<std::int64_t>> read_integers(const RawValue& raw);
 /// Nothing also for an unknown extent or more of them than a Shape holds.
 std::optional<Shape> read_shape(const RawValue& raw);
 
-/// How a value is written.
+/// The text form of a value.
 std::string print_attr(const AttrValue& value);
 std::string print_quoted(std::string_view text);
 

@@ -47,7 +47,7 @@ struct RawNode {
   Where where;
 };
 
-/// A word with its place.
+/// A name with its location.
 struct RawName {
   std::string name;
   Where where;
@@ -77,14 +77,14 @@ struct RawGraph {
   std::vector<RawResult> results;
 };
 
-/// A text with so many problems is no graph; no more of them are looked for.
+/// Parsing stops after this many problems.
 inline constexpr std::size_t k_most_problems = 1000;
 
-/// Reads every line; a line with a mistake is reported and left out. After k_most_problems of them,
+/// Parses every line; a line with an error is reported and left out. After k_most_problems errors,
 /// or two million names and values, the rest is left out with an error.
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics);
 
-/// True when a name can stand in the text without quotes.
+/// True when the text form needs no quotes around a name.
 bool is_bare_name(std::string_view name);
 
 }  // namespace halfstep::graph
