@@ -1,5 +1,5 @@
 #pragma once
-// What a field says about itself, and the field types that are not plain C++ types.
+// Options of a field declaration, and the field types that are not plain C++ types.
 
 #include <array>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace halfstep::config {
 
-/// What is said about one field besides its type. Bounds are inclusive unless `above`/`below` are
-/// given, which exclude their value. Lists: bounds hold for each element.
+/// The options of one field besides its type. Bounds are inclusive; `above` and `below` exclude
+/// their value. For lists the bounds hold for each element.
 struct About {
   std::string_view doc = {};
   bool required = false;
@@ -22,22 +22,23 @@ struct About {
   double max = std::numeric_limits<double>::infinity();
   std::optional<double> above = std::nullopt;
   std::optional<double> below = std::nullopt;
-  /// Sections: the key that a bare scalar in place of the map stands for (`device: cpu`).
+  /// Sections: the key whose value a bare scalar gives (`device: cpu`).
   std::string_view bare = {};
-  bool bare_number = false;            ///< a number may stand there too (`loss_scale: 1024`)
-  std::string_view bare_pattern = {};  ///< and words of this regex (`device: cuda:1`)
+  bool bare_number = false;            ///< a number may be written bare too (`loss_scale: 1024`)
+  std::string_view bare_pattern = {};  ///< and strings that match this regex (`device: cuda:1`)
 };
 
-/// A row of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"}, ...}`.
+/// An entry of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"},
+/// ...}`.
 template <class E>
 struct Named {
   E value;
   std::string_view name;
 };
 
-/// A value that is either a bare name or a map with `type` and the fields of that type:
-/// `optimizer: sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields stay unread here; the
-/// room that owns the type reads them from `node` (a map; the key `type` is taken out).
+/// A value that is either a bare name or a map with `type` and the fields of that type: `optimizer:
+/// sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields are not read here: the module that
+/// owns the type reads them from `node` (a map without the key `type`).
 struct Typed {
   std::string type;
   Node node;

@@ -1,5 +1,5 @@
 #pragma once
-// The section `data`: which samples, and how they are prepared.
+// The section `data`: the source of the samples and their preparation.
 
 #include <array>
 #include <cstdint>

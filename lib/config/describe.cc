@@ -9,7 +9,8 @@
 namespace halfstep::config {
 namespace {
 
-/// Takes the unit off the end of a doc. A unit is words and slashes; "[low, high]" is none.
+/// Removes the unit from the end of a doc. A unit consists of words and slashes; "[low, high]" is
+/// none.
 std::string take_unit(std::string& doc) {
   constexpr std::string_view k_of_units = "abcdefghijklmnopqrstuvwxyz1/ ";
   const std::size_t open = doc.rfind('[');

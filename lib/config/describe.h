@@ -1,5 +1,6 @@
 #pragma once
-// The fields of a config struct as a list with everything that is known of each, for the reference.
+// The fields of a config struct as a list, with doc, type, range and default, for the generated
+// reference.
 
 #include <functional>
 #include <optional>
@@ -12,7 +13,7 @@
 namespace halfstep::config {
 
 /// One field. A doc may end with the unit of its values in brackets, "The size of a batch.
-/// [samples]": the schema shows it as it is, here the two are told apart.
+/// [samples]"; the JSON Schema keeps it in the text, here the two are separate.
 struct FieldDoc {
   std::string name;
   std::string path;  ///< below the described struct: "checkpoint_every.steps"; list items share one
@@ -23,13 +24,14 @@ struct FieldDoc {
   bool nullable = false;
   bool required = false;
   std::optional<std::string> usual;  ///< the default, as YAML; nothing where there is none
-  std::vector<std::string> words;    ///< the values of a word; names of a registry
-  std::optional<double> min, max;    ///< of numbers and elements of lists, inclusive
+  std::vector<std::string>
+      words;  ///< the values of an enumerated field, or the names of a registry
+  std::optional<double> min, max;  ///< of numbers and elements of lists, inclusive
   std::optional<double> above, below;
-  std::string bare;  ///< of a section: the key that a bare value in its place stands for
+  std::string bare;  ///< of a section: the key whose value a bare scalar gives
 };
 
-/// What `visit` declares, sections before their fields, in order.
+/// The fields that `visit` declares, sections before their fields, in order.
 std::vector<FieldDoc> describe_fields(const std::function<void(Fields& f)>& visit);
 
 /// The same for a struct, with its present values as defaults.

@@ -11,7 +11,7 @@
 namespace halfstep::config {
 namespace {
 
-/// Settings that leave the weights of every step as they are. A section stands for all in it.
+/// Settings without influence on the weights of any step. A section includes all its fields.
 constexpr std::array<std::string_view, 15> k_free{"name",
                                                   "version",
                                                   "report",
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 15> k_free{"name",
                                                   "training.target",
                                                   "training.stop_at_target"};
 
-/// Settings that the state of a run depends on.
+/// Settings that the stored state of a run depends on.
 constexpr std::array<std::string_view, 5> k_fixed{
     "seed", "model", "data", "metrics", "training.batch_size"};
 
@@ -53,7 +53,7 @@ std::string whole_flow(const Node* node) {
   return text;
 }
 
-/// The same, cut to what fits a message.
+/// The same, truncated to the length of a message.
 std::string flow(const Node* node) {
   constexpr std::size_t k_longest = 80;
   std::string text = whole_flow(node);
@@ -70,7 +70,8 @@ bool is_list_of_maps(const Node& list) {
 /// Keys whose values are names, even where they look like numbers.
 bool holds_text(std::string_view key) { return key == "name" || key == "from"; }
 
-/// Whether two values mean the same: numbers by their value, so that 1e-3 is 0.001 and 1/4 is 0.25.
+/// Whether two values are equal: numbers by their value, so that 1e-3 equals 0.001 and 1/4 equals
+/// 0.25.
 bool equal(const Node& a, const Node& b, bool text) {
   if (same(a, b)) return true;
   if (a.kind != b.kind) return false;

@@ -1,5 +1,5 @@
 #pragma once
-// In which settings two configs differ, and what a run that is resumed may change.
+// The differences between two configs, and those that a resumed run may have.
 
 #include <span>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace halfstep::config {
 
-/// A setting that has another value, as YAML; "(none)" for one that a side lacks.
+/// A setting whose value differs, as YAML; "(none)" for a setting that one config lacks.
 struct Difference {
   std::string path;
   std::string before;
   std::string after;
 };
 
-/// Whether the setting `path` is `section` or lies in it.
+/// Whether the setting `path` is `section` or a descendant of it.
 bool within(std::string_view path, std::string_view section);
 
 /// Every setting in which `after` differs from `before`, defaults included. Numbers are compared by
@@ -25,12 +25,12 @@ bool within(std::string_view path, std::string_view section);
 /// list is one setting.
 std::vector<Difference> differences(const RunSpec& before, const RunSpec& after);
 
-/// Refuses a resume with settings that lead to another result than those the run began with, unless
-/// an entry of `allowed` names the setting or a section around it. Settings of reports,
-/// checkpoints, places and the end of training are free; model, data, seed and batch size are never
-/// allowed to change, because the state of a run means nothing under others. Returns the
-/// differences that were allowed. Errors: UserError(config) with all that is refused, and for
-/// entries of `allowed` that name no difference.
+/// Rejects a resume whose settings change the result, unless an entry of `allowed` names the
+/// setting or a section that contains it. Settings of reports, checkpoints, paths and the end of
+/// training may differ freely; model, data, seed and batch size may never differ, because the
+/// stored state depends on them. Returns the differences that were allowed. Errors:
+/// UserError(config) with all rejected settings, and for entries of `allowed` that name no
+/// difference.
 std::vector<Difference> check_resume(const RunSpec& before,
                                      const RunSpec& after,
                                      std::span<const std::string> allowed);

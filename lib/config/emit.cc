@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::string_view k_indicators = "-?:,[]{}#&*!|>'\"%@`";
 
-/// Whether a character is written as an escape: YAML does not leave it alone, or a terminal does
-/// not.
+/// Whether a character must be escaped: YAML forbids or normalizes it, or a terminal interprets it.
 bool is_odd(char32_t character) {
   return is_steering(character) || character == 0xFEFF || character == 0xFFFE ||
          character == 0xFFFF;
@@ -111,7 +110,7 @@ class Emitter {
     after_dash_ = false;
   }
 
-  /// What follows `key:` or `-`, to the end of its last line.
+  /// The value after `key:` or `-`, to the end of its last line.
   void value(const Node& node, int indent) {
     if (fits_in_flow(node)) {
       text_ += " " + flow_text(node) + origin(node) + "\n";
@@ -160,8 +159,8 @@ bool yaml_guesses(std::string_view text) {
   });
   if (std::find(k_words.begin(), k_words.end(), lower) != k_words.end()) return true;
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // Numbers have too many spellings (0x1f, 1_000, 12:30, 2001-01-01) to be told from names like
-  // 3x3.
+  // Numbers have too many spellings (0x1f, 1_000, 12:30, 2001-01-01) to be distinguished from names
+  // like 3x3.
   const std::string_view body = text.substr(text[0] == '+' || text[0] == '-' ? 1 : 0);
   if (body.empty() || is_digit(body[0])) return true;
   if (body[0] != '.') return false;

@@ -1,6 +1,6 @@
 #pragma once
 // One description of a config struct, used four ways: reading YAML into it with checks, printing
-// it, emitting JSON Schema, and listing its keys. A struct S that can be configured has a member
+// it, emitting JSON Schema, and listing its keys. A configurable struct S has a member
 //
 //     void fields(Fields& f) { f.field("units", units, {.doc = "output width", .min = 1}); ... }
 //
@@ -33,7 +33,7 @@ class Fields {
   virtual void field(std::string_view name, Pair& value, const About& about) = 0;
   virtual void field(std::string_view name, std::vector<std::int64_t>& value, const About& a) = 0;
   virtual void field(std::string_view name, std::vector<double>& value, const About& about) = 0;
-  /// A single name stands for a list of one.
+  /// A single name is read as a list of one.
   virtual void field(std::string_view name, std::vector<std::string>& value, const About& a) = 0;
   /// A map from names to extents; its order is kept.
   virtual void field(std::string_view name, std::vector<NamedExtents>& value, const About& a) = 0;
@@ -52,10 +52,10 @@ class Fields {
                      std::optional<Typed>& value,
                      std::span<const std::string_view> types,
                      const About& about) = 0;
-  /// Anything: kept as it stands, read by another room.
+  /// Any YAML value, stored unread for the module that owns it.
   virtual void node(std::string_view name, Node& value, const About& about) = 0;
 
-  /// One word out of an enum's name table.
+  /// One name out of an enum's name table.
   template <class E, std::size_t N>
   void choice(std::string_view name,
               E& value,
@@ -71,7 +71,7 @@ class Fields {
     value = table[index].value;
   }
 
-  /// No word, or one out of an enum's name table.
+  /// Nothing, or one name out of an enum's name table.
   template <class E, std::size_t N>
   void choice(std::string_view name,
               std::optional<E>& value,
@@ -87,7 +87,7 @@ class Fields {
     value = index ? std::optional<E>(table[*index].value) : std::nullopt;
   }
 
-  /// One of the words of a table that another room owns.
+  /// One of the names of a table that another module owns.
   void one_of(std::string_view name,
               std::string& value,
               std::span<const std::string_view> words,
@@ -148,9 +148,9 @@ class Fields {
 };
 
 /// Reads a map node into `value` by its fields. Unknown keys, missing required keys, wrong types
-/// and values out of range go to `diagnostics` with position, path, what was wanted and the
-/// nearest known key; reading goes on, so that all problems are found. `ignored` keys are skipped
-/// (they belong to somebody else, such as a layer's `type` and `from`).
+/// and values out of range go to `diagnostics` with position, path, expected value and the nearest
+/// known key; reading continues, so that all problems are reported at once. `ignored` keys are
+/// skipped (another reader handles them, such as a layer's `type` and `from`).
 class Reader;
 
 template <class S>

@@ -23,7 +23,7 @@ bool is_name(std::string_view text) {
   return true;
 }
 
-/// What `${inside}` stands for, or nothing and an error.
+/// The value of `${inside}`, or nothing and an error.
 std::optional<std::string> expand(std::string_view inside,
                                   const Lookup& environment,
                                   const Where& where,

@@ -13,9 +13,9 @@ namespace halfstep::config {
 /// The value of an environment variable, or nothing when it is not set.
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-/// The text with every `${env:...}` replaced; `$${` stands for `${`. What a variable holds is not
-/// looked at again. Errors: a variable that is not set and has no default, any other `${`, and more
-/// than `most_bytes` of text.
+/// The text with every `${env:...}` replaced; `$${` is an escaped `${`. The value of a variable is
+/// not interpolated again. Errors: a variable that is not set and has no default, any other `${`,
+/// and more than `most_bytes` of text.
 std::string interpolate(std::string_view text,
                         const Lookup& environment,
                         std::size_t most_bytes,

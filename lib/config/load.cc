@@ -46,7 +46,7 @@ std::string read_bytes(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
-/// Refuses what is not UTF-8 text, which yaml-cpp would quietly patch.
+/// Rejects text that is not valid UTF-8, which yaml-cpp would silently repair.
 void check_text(std::string_view text, const std::string& file) {
   Where where{file, 1, 1, {}};
   while (!text.empty()) {
@@ -66,8 +66,8 @@ void check_text(std::string_view text, const std::string& file) {
   }
 }
 
-/// Replaces the environment's variables in every value. `room` is how many bytes the values may
-/// still take.
+/// Interpolates the environment variables of every value. `room` is the number of bytes that values
+/// may still add.
 void interpolate_all(Node& node,
                      const Lookup& environment,
                      std::size_t& room,

@@ -14,14 +14,14 @@ namespace halfstep::config {
 struct LoadOptions {
   Lookup environment;                             ///< for `${env:NAME}`; unset: knows no variable
   std::size_t max_bytes = std::size_t{4} << 20U;  ///< of a file
-  std::size_t max_nodes = 100'000;                ///< with aliases written out
-  std::size_t max_tree_bytes = std::size_t{64} << 20U;  ///< of memory, likewise
+  std::size_t max_nodes = 100'000;                ///< after aliases are expanded
+  std::size_t max_tree_bytes = std::size_t{64} << 20U;  ///< of memory, after aliases are expanded
   int max_depth = 64;
 };
 
-/// Reads the config in `text`, which stands in `file`. The outermost value is a map.
-/// Errors: UserError (config) when the text is no config at all; duplicate keys and failed
-/// interpolations go to `diagnostics` and leave the first value, or the text as it stands.
+/// Parses the config in `text`, the content of `file`. The root must be a map. Errors: UserError
+/// (config) when the text is not a config at all; duplicate keys and failed interpolations go to
+/// `diagnostics`; the first value, or the text before interpolation, remains.
 Node load_text(std::string_view text,
                const std::string& file,
                Diagnostics& diagnostics,
@@ -30,7 +30,7 @@ Node load_text(std::string_view text,
 /// The same for a file. Errors: also UserError (config) when it cannot be read.
 Node load_file(const std::string& path, Diagnostics& diagnostics, const LoadOptions& options = {});
 
-/// Reads any one value, as in `--set path=value`; nothing is interpolated. Every Where holds
+/// Parses a single value, as in `--set path=value`; nothing is interpolated. Every Where has
 /// `origin` as its file and no line. Errors: as load_text.
 Node load_value(std::string_view text, const std::string& origin, Diagnostics& diagnostics);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view k_path_examples = "training.epochs and model.layers[0].units are";
 
-/// Two ways of saying the same in the map at `path`.
+/// Two mutually exclusive forms in the map at `path`.
 struct Rivals {
   std::string_view path;
   std::array<std::string_view, 3> one;
@@ -41,7 +41,7 @@ void erase(Node& map, std::span<const std::string_view> keys) {
   });
 }
 
-/// Removes from `base` what the later `over` says in the other way.
+/// Removes from `base` the keys that exclude those of the later `over`.
 void drop_rivals(Node& base, const Node& over, std::string_view path) {
   for (const Rivals& rivals : k_rivals) {
     if (rivals.path != path) continue;
@@ -52,7 +52,7 @@ void drop_rivals(Node& base, const Node& over, std::string_view path) {
   }
 }
 
-/// Whether `key` of the map at `path` is gone because the map says the same in the other way.
+/// Whether `key` of the map at `path` was removed because the map uses the other form.
 bool is_superseded(const Node& map, std::string_view key, std::string_view path) {
   const auto holds = [key](std::span<const std::string_view> keys) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -86,13 +86,13 @@ void overlay_at(Node& base, Node over, const std::string& path) {
   }
 }
 
-/// A way down the tree for one Override; reports where it ends early.
+/// Descends the tree for one Override; reports where the path ends early.
 class Walk {
  public:
   Walk(Node& root, const Override& change, Diagnostics& diagnostics)
       : node_(&root), change_(change), diagnostics_(diagnostics) {}
 
-  /// Makes the current node a map where it can be one.
+  /// Turns the current node into a map if it is null or a shorthand.
   void open() {
     if (spell_out(*node_, path_)) return;
     if (node_->kind != Node::Kind::null || change_.kind == Override::Kind::unset) return;
@@ -100,8 +100,8 @@ class Walk {
     node_->where.file = change_.origin;
   }
 
-  /// One step down, making a map's key when it is missing. False: it ends here, with an error
-  /// reported unless there is nothing left to do.
+  /// Descends one level, creating a missing key of a map. False: the path ends here, with an error
+  /// reported unless nothing remains to be done.
   bool step(const PathStep& step) {
     open();
     const Node* found = find_step(*node_, step);
@@ -193,7 +193,7 @@ void overlay(Node& base, Node over) {
 Override Override::parse(Kind kind, std::string_view flag, std::string_view argument) {
   Override result;
   result.kind = kind;
-  // Every value that the setting makes holds its origin.
+  // Every value that the setting creates holds its origin.
   constexpr std::size_t k_longest_origin = 200;
   result.origin = fmt::format("{} {}", flag, shortened(argument, k_longest_origin));
   const std::size_t split = kind == Kind::unset ? argument.size() : argument.find('=');

@@ -1,5 +1,5 @@
 #pragma once
-// Several configs and single settings laid over each other, the later one winning.
+// Merging of several config files and single settings; the later one wins.
 
 #include <span>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace halfstep::config {
 
-/// Lays `over` on `base`. Maps merge key by key; lists and scalars replace, and so does `null`.
+/// Merges `over` into `base`. Maps merge key by key; lists and scalars replace, and so does `null`.
 ///
-/// A map whose `type` is another one replaces too (the fields of another optimizer mean nothing);
-/// `device: cpu` replaces only the kind and index, not the threads.
-/// Where two ways of saying the same exclude each other, the later one removes the earlier:
-/// `model.{input,layers}` and `model.{inputs,nodes,outputs}`; `data.name` and
-/// `data.{format,path,sha256}`. Both at once in one file stay, for the reader to report.
+/// A map with another `type` replaces too, since the fields of one optimizer mean nothing to
+/// another; `device: cpu` replaces only the kind and index, not the threads. Where two forms
+/// exclude each other, the later one removes the earlier: `model.{input,layers}` and
+/// `model.{inputs,nodes,outputs}`; `data.name` and `data.{format,path,sha256}`. Both forms in one
+/// file are kept, and the reader reports the conflict.
 void overlay(Node& base, Node over);
 
 /// One setting from the command line or the environment.
@@ -35,13 +35,13 @@ struct Override {
   static Override parse(Kind kind, std::string_view flag, std::string_view argument);
 };
 
-/// Changes one value of `config`, making the maps on the way. A list item is named by its index or
-/// its `name`; `[key]` on a map is a key with dots in it.
-/// Errors go to `diagnostics`: a path that leads through a scalar or to no item, an unset of
-/// nothing (but for what the other way of saying the same has removed), a value that is not YAML.
+/// Changes one value of `config` and creates the maps on its path. A list item is named by its
+/// index or its `name`; `[key]` on a map is a key that contains dots. Errors go to `diagnostics`: a
+/// path through a scalar or to an item that does not exist, an unset of a missing key (except one
+/// that the other form has removed), a value that is not YAML.
 void apply(Node& config, const Override& change, Diagnostics& diagnostics);
 
-/// The files, later ones over earlier, and then the settings in their order.
+/// Merges the files in order, then the settings in order.
 /// Errors: UserError (config) for a file that is no config; others go to `diagnostics`.
 Node assemble(std::span<const std::string> files,
               std::span<const Override> overrides,

@@ -1,6 +1,6 @@
 #pragma once
 // The section `model`: a list of layers, or a graph of named nodes. The fields of the layers are
-// read by the room that owns them.
+// read by lib/nn.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// The config as a tree of text with positions. The only room that knows yaml-cpp.
+// The config as a tree of text with positions.
 
 #include <string>
 #include <string_view>
@@ -10,15 +10,15 @@
 
 namespace halfstep::config {
 
-/// A YAML value that remembers where it stands. Scalars stay text: their type comes from the field
-/// that reads them, not from YAML's guess.
+/// A YAML value with its position. Scalars stay text: their type comes from the field that reads
+/// them, not from YAML's type resolution.
 struct Node {
   enum class Kind { null, scalar, sequence, map };
   struct Entry;
 
   Kind kind = Kind::null;
   std::string text;            ///< of a scalar
-  bool quoted = false;         ///< the scalar stood in quotes, so `null` is a word
+  bool quoted = false;         ///< written in quotes, so `null` is a string
   std::vector<Node> items;     ///< of a sequence
   std::vector<Entry> entries;  ///< of a map, in file order, keys unique
   Where where;                 ///< file:line:column and config path of the value

@@ -9,12 +9,12 @@
 namespace halfstep::config {
 namespace {
 
-/// Of all paths in a tree, which grow with the lengths of keys times their depth times the number
-/// of values below.
+/// Limit on the bytes of all paths in a tree, which grow with key length times depth times the
+/// number of values.
 constexpr std::size_t k_most_path_bytes = std::size_t{32} << 20U;
 
 void set_paths_below(Node& node, std::string_view path, std::size_t& room) {
-  // The key holds the path as well.
+  // The path is stored twice: with the value and with the key.
   if (2 * path.size() > room) {
     constexpr std::size_t k_longest_shown = 60;
     throw UserError(ErrorKind::config,

@@ -1,7 +1,7 @@
 #pragma once
 // Config paths: `training.epochs`, `model.layers[2].units`, `model.layers[logits].dtype`. A list
-// item is named by its index or by its key `name`; brackets on a map hold a key as it stands, for
-// keys with dots in them.
+// item is named by its index or by its key `name`; brackets on a map hold a literal key, for keys
+// that contain dots.
 
 #include <optional>
 #include <string>
@@ -14,10 +14,10 @@ namespace halfstep::config {
 
 struct PathStep {
   std::string key;         ///< a map's key, or an item's index or name
-  bool bracketed = false;  ///< it stood in [ ]
+  bool bracketed = false;  ///< written in [ ]
 };
 
-/// Errors: nothing when the text is not a path.
+/// Nothing when the text is not a path.
 std::optional<std::vector<PathStep>> parse_path(std::string_view text);
 
 /// The path of a key of the map at `parent`.

@@ -41,14 +41,14 @@ struct LossScaleSpec {
   double growth_factor = 2;
   std::int64_t growth_steps = 2000;
   double backoff_factor = 0.5;
-  std::optional<double> min;  ///< absent: what `compat` says, else 1; 0 means no floor
+  std::optional<double> min;  ///< absent: by `compat`, else 1; 0 means no lower bound
   std::optional<double> max;  ///< absent: only the overflow of float32 bounds the scale
   std::int64_t hysteresis = 1;
   OnOverflow on_overflow = OnOverflow::skip;
   std::optional<std::int64_t> max_consecutive_skips = 50;
   std::optional<Compat> compat;
-  std::optional<StepCounter> step_counter;  ///< absent: what `compat` says, else applied
-  std::optional<ScaleCheck> check;          ///< absent: what `compat` says, else unscaled
+  std::optional<StepCounter> step_counter;  ///< absent: by `compat`, else applied
+  std::optional<ScaleCheck> check;          ///< absent: by `compat`, else unscaled
 
   void fields(Fields& f);
 };

@@ -61,7 +61,8 @@ Node typed_node(const Typed& value) {
 
 bool same(const Node& a, const Node& b) {
   if (a.kind != b.kind || a.text != b.text) return false;
-  // Quotes matter only where YAML would guess: a name is the same with and without them.
+  // Quotes matter only where YAML would resolve the text to another type: a name is the same with
+  // and without them.
   if (a.quoted != b.quoted && yaml_guesses(a.text)) return false;
   const auto same_entry = [](const Node::Entry& x, const Node::Entry& y) {
     return x.key == y.key && same(x.value, y.value);

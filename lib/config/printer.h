@@ -1,5 +1,5 @@
 #pragma once
-// A struct back into a Node, by its fields: what the reader would read into an equal struct.
+// Converts a struct back into a Node, by its fields; reading the Node gives an equal struct.
 
 #include <cstddef>
 #include <vector>
@@ -72,10 +72,10 @@ class Printer final : public Fields {
   std::vector<Level> levels_;
 };
 
-/// Whether two nodes hold the same values; places do not count.
+/// Whether two nodes hold the same values; positions are ignored.
 bool same(const Node& a, const Node& b);
 
-/// The struct as a Node; with `defaults`, only what differs from it.
+/// The struct as a Node; with `defaults`, only the values that differ from them.
 template <class S>
 Node to_node(S value, const Node* defaults = nullptr) {
   Printer printer(defaults);

@@ -13,7 +13,8 @@
 namespace halfstep::config {
 namespace {
 
-/// Training computes with float32: a number must not be infinite or zero there unless it is here.
+/// Training computes in float32, so a number must not become infinite or zero in float32 unless it
+/// is so in double.
 Parsed<double> to_float32(const Node& node) {
   Parsed<double> parsed = to_number(node);
   if (!parsed.value) return parsed;
@@ -203,7 +204,7 @@ std::optional<std::size_t> read_word(const Node& node,
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
   const std::string_view one_of = words.size() > 1 ? "one of " : "";
-  // Of a few words the list itself says it better than the nearest spelling.
+  // A list of at most four names is clearer than the nearest spelling.
   const bool few = words.size() <= 4;
   out.error(node.where,
             fmt::format("must be {}{}, got {}", one_of, join(words), describe(node)),

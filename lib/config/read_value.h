@@ -1,5 +1,5 @@
 #pragma once
-// One value of a field out of one node; whatever is wrong goes to the diagnostics.
+// Reads the value of one field from one node; errors go to the diagnostics.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,7 @@ bool read_value(const Node& node, std::vector<double>& value, const About& a, Di
 bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out);
 
-/// The index of the word at `node` within `words`.
+/// The index of the name at `node` within `words`.
 std::optional<std::size_t> read_word(const Node& node,
                                      std::span<const std::string_view> words,
                                      Diagnostics& out);

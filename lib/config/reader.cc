@@ -13,7 +13,7 @@ namespace halfstep::config {
 struct Reader::Level {
   const Node* node = nullptr;         ///< nullptr: absent, so its fields keep their values
   std::vector<std::string> known;     ///< keys asked for, in order
-  std::unique_ptr<Node> spelled_out;  ///< the map that a bare scalar stands for
+  std::unique_ptr<Node> spelled_out;  ///< the map that a bare scalar is shorthand for
 };
 
 namespace {
@@ -30,7 +30,7 @@ void report_unknown(const Node& map,
       std::string all = fmt::format("{}", fmt::join(known, ", "));
       if (!known.empty() && all.size() <= k_longest_key_list) hint = "known keys: " + all;
     }
-    // The message names the place, so the path is not said twice.
+    // The message already holds the position, so the path is not repeated.
     Where where = entry.where;
     where.path.clear();
     const std::string_view in = map.where.path.empty() ? "" : " in ";

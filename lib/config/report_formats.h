@@ -1,5 +1,5 @@
 #pragma once
-// The words of `report.formats`.
+// The values of `report.formats`.
 
 #include <array>
 #include <string_view>

@@ -13,7 +13,7 @@
 namespace halfstep::config {
 namespace {
 
-/// Writes bare words and numbers out as the maps they stand for.
+/// Expands shorthand scalars into their maps.
 void spell_out_all(Node& root) {
   for (const std::string_view path : {"device", "precision.loss_scale", "report.numerics"}) {
     if (Node* node = const_cast<Node*>(find_path(root, path))) spell_out(*node, path);
@@ -27,7 +27,7 @@ std::string directory_of(const Where& where) {
   return where.line > 0 ? std::filesystem::path(where.file).parent_path().string() : std::string();
 }
 
-/// Gives each value of a printed config the place that it came from.
+/// Sets the origin of each value of a printed config.
 void copy_origins(Node& printed, const RunSpec& spec) {
   printed.where = spec.where(printed.where.path);
   for (Node& item : printed.items) copy_origins(item, spec);
@@ -39,7 +39,7 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
   return spec.regression() ? std::vector<std::string>{"mean_absolute_error"} : RunSpec().metrics;
 }
 
-/// Drops what belongs to the other way of describing a model.
+/// Drops the keys of the other form of a model.
 void drop_other_form(Node& printed, const ModelSpec& model) {
   Node* section = printed.find("model");
   if (section == nullptr) return;
@@ -58,7 +58,7 @@ Where RunSpec::where(std::string_view path) const {
   const Node* node = &source;
   for (const PathStep& step : *steps) {
     const Node* next = find_step(*node, step);
-    // A word in place of a map or a list gives all that it stands for.
+    // A shorthand in place of a map or a list gives all of its values.
     if (next == nullptr && node->kind == Node::Kind::scalar) break;
     if (next == nullptr) return nowhere;
     node = next;

@@ -1,5 +1,5 @@
 #pragma once
-// Everything one run is asked to do: the config as checked structs.
+// The settings of one run: the config as checked structs.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace halfstep::config {
 
-/// Something that is allowed and probably not meant.
+/// A setting that is valid but probably not intended.
 struct Warning {
   std::string code;  ///< "W101"; stable
   Where where;
@@ -38,7 +38,7 @@ struct RunSpec {
   DeviceSpec device;
   SlurmSpec slurm;
 
-  Node source;                    ///< what was given, merged; no field
+  Node source;                    ///< the merged config as written; no field
   std::vector<Warning> warnings;  ///< no field
 
   /// Where the value at a config path (`training.epochs`) was given. A value that is left to its
@@ -52,8 +52,8 @@ struct RunSpec {
   void fields(Fields& f);
 };
 
-/// Reads and checks a merged config. Problems go to `diagnostics`; the result then holds what could
-/// be read.
+/// Reads and checks a merged config. Problems go to `diagnostics`; the result then holds the values
+/// that could be read.
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics);
 
 /// The config as YAML that reads back to the same RunSpec.

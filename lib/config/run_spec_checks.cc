@@ -15,7 +15,7 @@
 namespace halfstep::config {
 namespace {
 
-/// A place for the middle of a sentence: "a.yaml:3:5", "--policy mixed_float16".
+/// A position for use inside a sentence: "a.yaml:3:5", "--policy mixed_float16".
 std::string at(const Where& where) {
   Where place = where;
   place.path.clear();
@@ -45,7 +45,7 @@ class Checks {
     return node != nullptr && node->kind != Node::Kind::null;
   }
 
-  /// Whether anything but nulls and empty lists, as `config show` writes them, stands below.
+  /// Whether the node holds anything but nulls and empty lists, as `config show` writes them.
   static bool says_something(const Node& node) {
     switch (node.kind) {
       case Node::Kind::null:
@@ -280,7 +280,7 @@ class Checks {
     }
   }
 
-  /// A metric that the end of each epoch is judged by.
+  /// A metric that a rule evaluates at the end of each epoch.
   void epoch_metric(std::string_view path, const std::string& metric) {
     const std::vector<std::string> known = spec_.epoch_metrics();
     if (std::find(known.begin(), known.end(), metric) != known.end()) return;
@@ -288,7 +288,7 @@ class Checks {
     if (metric.starts_with("val_") && spec_.data.validation_split == 0) {
       message += ": data.validation_split is 0";
     }
-    // A monitor that is left to its default belongs to the section that asks for one.
+    // An error of a defaulted monitor is reported at the section that needs it.
     const bool monitor = path == "training.early_stopping.monitor" && !given(path);
     error(monitor ? "training.early_stopping" : path, std::move(message), choices(metric, known));
   }

@@ -53,7 +53,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
       text.remove_prefix(1);
     }
     const std::string_view digits = take_digits(text);
-    // More digits than this are beyond any double, whichever way the sign points.
+    // An exponent with more digits is beyond the range of double, whatever its sign.
     if (digits.empty() || digits.size() > 9) return std::nullopt;
     std::from_chars(digits.data(), digits.data() + digits.size(), number.exponent);
     if (down) number.exponent = -number.exponent;

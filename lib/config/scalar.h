@@ -1,6 +1,6 @@
 #pragma once
-// What the text of a scalar means once a field has said which type it wants. YAML's own guesses
-// (`no` is false, `010` is eight, `1e3` is text) play no part.
+// Conversion of a scalar's text to the type of the field that reads it. YAML's own type resolution
+// (`no` is false, `010` is eight, `1e3` is text) plays no part.
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace halfstep::config {
 
-/// A value, or what was wanted and what stood there instead ("must be true or false, got 'yes'").
+/// A value, or the expected and the actual text ("must be true or false, got 'yes'").
 template <class T>
 struct Parsed {
   std::optional<T> value;
@@ -29,7 +29,7 @@ Parsed<bool> to_bool(const Node& node);
 /// Any scalar, with or without quotes.
 Parsed<std::string> to_text(const Node& node);
 
-/// What stands at a node, for messages: "null", "a list", "'yes'", "the string \"5\"".
+/// A description of a node for messages: "null", "a list", "'yes'", "the string \"5\"".
 std::string describe(const Node& node);
 
 /// A short text that to_number reads back as the same value: "0.1", "1e-7", "32768", "1/255".

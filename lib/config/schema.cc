@@ -50,7 +50,7 @@ Json array_schema(const About& about) {
 Json enum_schema(std::span<const std::string_view> words) {
   Json schema{{"enum", Json::array()}};
   for (const std::string_view word : words) schema["enum"].push_back(word);
-  // A word such as 2.19 is a number to YAML.
+  // YAML resolves a value such as 2.19 to a number.
   for (const std::string_view word : words) {
     const auto number = to_number(Node::scalar(std::string(word))).value;
     if (number) schema["enum"].push_back(*number);

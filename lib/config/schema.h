@@ -11,8 +11,7 @@
 
 namespace halfstep::config {
 
-/// The types that belong to other rooms. `kind` is the name of a field: of a Typed one, or of a
-/// node
+/// The types that other modules own. `kind` is the name of a field: of a Typed one, or of a node
 /// (`layers`: a list of typed maps; `nodes`: a map of them; others: a number, or a typed map).
 struct SchemaTypes {
   /// The name that kinds with the same types share in the schema, where they are described once:

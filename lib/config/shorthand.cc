@@ -9,7 +9,7 @@ namespace {
 
 struct Shorthand {
   std::string_view path;
-  std::string_view key;  ///< that the word stands for
+  std::string_view key;  ///< whose value the shorthand gives
 };
 
 constexpr std::array k_shorthands{

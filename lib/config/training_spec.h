@@ -88,15 +88,16 @@ struct ReportSpec {
 
 enum class DeviceKind { automatic, cpu, cuda };
 
-/// How a GPU's libraries choose among their algorithms: by what they say, or by time on this GPU.
+/// How a GPU's libraries choose among their algorithms: by the library's heuristic, or by timing on
+/// this GPU.
 enum class Autotune { heuristic, measure };
 
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::automatic;
   std::int64_t index = 0;               ///< of several CUDA devices: `cuda:1`
-  std::optional<std::int64_t> threads;  ///< absent: what affinity and cgroup leave
+  std::optional<std::int64_t> threads;  ///< absent: as many as affinity and cgroup allow
   Autotune autotune = Autotune::heuristic;
-  bool recorded = true;                      ///< a step is replayed as one
+  bool recorded = true;                      ///< launch each step as one captured graph
   std::optional<std::string> tuning_folder;  ///< absent: halfstep's in the user's cache
 
   void fields(Fields& f);

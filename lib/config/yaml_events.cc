@@ -25,7 +25,7 @@ constexpr std::size_t k_longest_name_shown = 100;
   throw UserError(ErrorKind::config, std::move(where), std::move(message), std::move(hint));
 }
 
-/// What a part of the tree takes.
+/// The size of a subtree.
 struct Size {
   std::size_t nodes = 0;
   std::size_t bytes = 0;
@@ -37,7 +37,7 @@ struct Size {
   }
 };
 
-/// Of a value alone, with the names of the file that it and its key hold.
+/// Of one value without its children, with the file names that its Where and its key's hold.
 Size size_of_value(const Node& node) {
   return {1, sizeof(Node::Entry) + node.text.size() + 2 * node.where.file.size()};
 }
@@ -60,8 +60,8 @@ std::string_view line_of(std::string_view text, int number) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Whether the quote that `text` starts with is closed somewhere; yaml-cpp takes the end of the
-/// text for a closing quote.
+/// Whether the quote that `text` starts with is closed; yaml-cpp accepts the end of the text as a
+/// closing quote.
 bool is_closed(std::string_view text) {
   const char quote = text[0];
   for (std::size_t i = 1; i < text.size(); ++i) {
@@ -93,7 +93,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Node node;
     node.where = place(mark);
-    // An absent value is found at the next token; the key is the better place.
+    // An absent value is found only at the next token; the position of the key is more useful.
     if (!open_.empty() && open_.back().key && mark.line + 1 != open_.back().key->where.line) {
       node.where = open_.back().key->where;
     }
@@ -147,7 +147,7 @@ class TreeBuilder final : public YAML::EventHandler {
     YAML::anchor_t anchor = 0;
     std::optional<Key> key;                      ///< of a map: waits for its value
     std::unordered_map<std::string, int> lines;  ///< of the keys so far
-    std::vector<Node> merged;                    ///< what `<<` names, earlier ones first
+    std::vector<Node> merged;                    ///< the maps named by `<<`, earlier ones first
     std::size_t merge_at = 0;                    ///< entries before `<<`
     int merge_line = 0;                          ///< of `<<`
   };
@@ -197,7 +197,7 @@ class TreeBuilder final : public YAML::EventHandler {
     Open open = std::move(open_.back());
     open_.pop_back();
     merge(open);
-    // The start of the value was counted, and keys are not values.
+    // The start of the value was counted, and keys do not count as values.
     remember(open.node, open.anchor);
     attach(std::move(open.node), {});
   }
@@ -219,7 +219,7 @@ class TreeBuilder final : public YAML::EventHandler {
     anchors_[anchor] = node;
   }
 
-  /// Hands a complete value to its parent; `alias` is where an alias for it stands.
+  /// Attaches a complete value to its parent; `alias` is the position of an alias for it, if any.
   void attach(Node node, const Where& alias) {
     const Where& where = alias.line > 0 ? alias : node.where;
     if (open_.empty()) {
@@ -272,7 +272,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  /// Puts the merged maps' entries where `<<` stood, unless their keys are there already.
+  /// Inserts the merged maps' entries at the position of `<<`, except for keys that exist already.
   static void merge(Open& open) {
     std::vector<Node::Entry> inherited;
     for (Node& map : open.merged) {

@@ -10,16 +10,17 @@
 
 namespace halfstep::config {
 
-/// What a text may grow to; guards against nesting bombs and aliases of aliases.
+/// Limits on the size of a parsed text; guards against deep nesting and exponential alias
+/// expansion.
 struct Limits {
   std::size_t nodes;
-  std::size_t bytes;  ///< of memory, with aliases written out
+  std::size_t bytes;  ///< of memory, with aliases expanded
   int depth;
 };
 
-/// The one document of `text`, without paths; nothing when there is none.
-/// Errors: UserError (config) for bad syntax, several documents, or a limit that is passed; a key
-/// that stands twice goes to `diagnostics`, its first value stays.
+/// The one document of `text`, without paths; nothing when there is none. Errors: UserError
+/// (config) for bad syntax, several documents, or an exceeded limit; a duplicate key goes to
+/// `diagnostics`, its first value remains.
 std::optional<Node> parse_yaml(std::string_view text,
                                const std::string& file,
                                const Limits& limits,
