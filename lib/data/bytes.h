@@ -1,5 +1,5 @@
 #pragma once
-// Numbers in foreign byte orders. halfstep itself runs on little-endian machines.
+// Byte order conversion of file contents. halfstep itself runs on little-endian machines only.
 
 #include <bit>
 #include <cstddef>
@@ -43,7 +43,7 @@ inline std::optional<std::uint64_t> byte_count(std::span<const std::int64_t> ext
                                                std::size_t element_bytes) {
   constexpr std::uint64_t limit = std::numeric_limits<std::int64_t>::max();
   std::uint64_t bytes = element_bytes;
-  // With an empty axis the others do not matter for the size, but still must not overflow later.
+  // An empty axis makes the size 0, but the product of the others must still not overflow later.
   for (const std::int64_t extent : extents) {
     if (extent < 0) return std::nullopt;
     const auto n = static_cast<std::uint64_t>(extent);

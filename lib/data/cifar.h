@@ -11,7 +11,7 @@ namespace halfstep::data {
 
 enum class Cifar {
   ten,      ///< one label byte
-  hundred,  ///< a coarse and a fine label byte; the fine one is taken
+  hundred,  ///< a coarse and a fine label byte; the fine one is used
 };
 
 /// The records of the files, one file after the other.

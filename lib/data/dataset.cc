@@ -41,7 +41,7 @@ std::int64_t validation_split_at(std::int64_t samples, double fraction, const Wh
                     where,
                     fmt::format("validation_split must be in [0, 1), got {}", fraction));
   }
-  // As Keras computes it, in doubles.
+  // Keras computes it in double, too.
   const auto at =
       static_cast<std::int64_t>(std::floor(static_cast<double>(samples) * (1.0 - fraction)));
   if (at <= 0 || at >= samples) {

@@ -1,6 +1,6 @@
 #pragma once
-// Data sets in memory: what a set is, how one is asked for, and what is checked before training.
-// Bytes stay bytes here; scaling to floats happens when a batch is put together (loader.h).
+// Data sets in memory: their parts, the options of loading one, and the checks before training.
+// Bytes stay uint8 here; scaling to float32 happens when a batch is assembled (loader.h).
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace halfstep::data {
 
-/// Samples and their labels; row i of one belongs to row i of the other.
+/// Samples and their labels; element i of `images` and of `labels` along axis 0 is sample i.
 /// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or float32 [N] or [N, k].
 struct Split {
   Tensor images;
@@ -24,7 +24,7 @@ struct Split {
   std::int64_t samples() const { return images.shape().rank() == 0 ? 0 : images.shape()[0]; }
 };
 
-/// Rows of a split that somebody else owns.
+/// Samples of a split owned elsewhere, which must outlive the view.
 struct SplitView {
   TensorView images;
   TensorView labels;
@@ -35,7 +35,7 @@ struct SplitView {
 /// One file a data set was read from.
 struct SourceFile {
   std::string path;
-  std::string sha256;  ///< of the file as it lies on disk; empty unless it was asked for
+  std::string sha256;  ///< of the file as stored, compressed or not; empty unless requested
 };
 
 /// A data set. `test` may have no samples; `train` always has some.
@@ -47,28 +47,28 @@ struct Dataset {
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
-  double scale = 1;                      ///< what pixels are multiplied by for training
+  double scale = 1;                      ///< factor applied to pixel values for training
   std::string origin;                    ///< who made a named set; "" when not known
   std::string licence;                   ///< of a named set; "" when not known
   std::string source;                    ///< folder or file; "generated" for synthetic sets
   std::vector<SourceFile> files;
-  std::string sha256;  ///< see DataOptions::sha256; empty unless it was asked for
+  std::string sha256;  ///< see DataOptions::sha256; empty unless requested
 };
 
-/// What to load. Either `name`, or `format` with `path`.
+/// The options of load_dataset. Either `name`, or `format` with `path`.
 struct DataOptions {
   std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
                        ///< synthetic_digits
   std::string format;  ///< idx, npz, cifar10, cifar100, synth
   std::string path;    ///< a file for npz; the folder of the files for idx and cifar
-  /// Checked when given: of the one file, or of all files one after the other in the order of
+  /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
   std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
   std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
   std::optional<double> scale;       ///< default: 1/255 for uint8 images, 1 for floats
   std::uint64_t seed = 0;            ///< of generated data
-  /// Keep only the first samples; for generated sets, how many to make.
+  /// Keep only the first samples; for generated sets, the number to generate.
   std::optional<std::int64_t> train_samples;
   std::optional<std::int64_t> test_samples;
   bool allow_nonfinite = false;  ///< accept NaN and infinity in float data
@@ -78,10 +78,9 @@ struct DataOptions {
   Where where;  ///< of the data section, for messages
 };
 
-/// Loads and checks a data set.
-/// Errors: UserError(config) for names and options that do not exist; UserError(data) for a set
-/// that is not found (lists the places), broken files, labels out of range, counts that differ,
-/// NaN, empty sets, a wrong sha256.
+/// Loads and checks a data set. Errors: UserError(config) for names and options that do not exist;
+/// UserError(data) for a set that is not found (with the searched paths), broken files, labels out
+/// of range, counts that differ, NaN, empty sets, a wrong sha256.
 Dataset load_dataset(const DataOptions& options);
 
 /// Whether load_dataset would find all files it reads; generated sets are always there.
@@ -96,12 +95,12 @@ std::vector<std::string> dataset_formats();
 
 SplitView view(const Split& split);
 
-/// Rows [first, last).
+/// Samples [first, last).
 SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last);
 
-/// Where Keras cuts: floor(samples * (1 - fraction)); rows before train, rows from there validate.
-/// A fraction of 0 gives `samples`.
-/// Errors: UserError(config) when either part would be empty or fraction is not in [0, 1).
+/// Keras's split point, floor(samples * (1 - fraction)): samples before it train, samples from it
+/// on validate. A fraction of 0 gives `samples`. Errors: UserError(config) when either part would
+/// be empty or fraction is not in [0, 1).
 std::int64_t validation_split_at(std::int64_t samples, double fraction, const Where& where = {});
 
 /// Errors: UserError(config) when a batch is larger than the samples, or not positive.
@@ -111,7 +110,7 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
 
-/// XXH3-128 over shapes, dtypes and elements of both splits, to tell data sets apart in reports.
+/// XXH3-128 over shapes, dtypes and elements of both splits; identifies a data set in reports.
 std::string content_hash(const Dataset& dataset);
 
 }  // namespace halfstep::data

@@ -1,5 +1,5 @@
 #pragma once
-// The shapes of the digits, before they are bent: points in a unit square, y downwards.
+// The shapes of the digits before distortion: points in a unit square, y downwards.
 
 #include <span>
 

@@ -20,7 +20,7 @@ std::string reason() { return std::strerror(errno); }
 }  // namespace
 
 InputFile::InputFile(const std::string& path) : path_(path), descriptor_(-1), size_(0) {
-  // Not blocking, so that a FIFO is refused below instead of waited for.
+  // Non-blocking, so that a FIFO is rejected below and open() does not wait for its writer.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) throw file_error(path, "cannot be opened: {}", reason());
   struct stat info {};

@@ -21,7 +21,7 @@ struct FileKind {
 /// The format of a file that starts with these bytes.
 FileKind file_kind(std::span<const std::byte> start);
 
-/// "is not WANTED but a JPEG image", or with its first bytes where the format is not known.
+/// "is not WANTED but a JPEG image"; quotes the first bytes where the format is unknown.
 UserError wrong_kind(const std::string& path,
                      std::string_view wanted,
                      std::span<const std::byte> start);

@@ -31,7 +31,7 @@ constexpr std::array k_idx_types{
 
 bool ends_in_gz(const std::string& path) { return path.ends_with(".gz"); }
 
-/// The bytes of an IDX file in sequence, compressed or not.
+/// The content of an IDX file read sequentially, decompressed where it is compressed.
 class Source {
  public:
   Source(std::span<const std::byte> bytes, const std::string& path)
@@ -47,7 +47,7 @@ class Source {
     return n;
   }
 
-  /// Whether memory may be taken for the `bytes` bytes from the start of the file on.
+  /// Whether the file can hold `bytes` bytes from its start on, so that memory may be allocated.
   bool may_hold(std::uint64_t bytes) const {
     return inflater_ ? data::may_hold(all_, Wrapper::gzip, path_, bytes) : bytes <= all_.size();
   }

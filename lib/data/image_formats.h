@@ -9,7 +9,7 @@
 
 namespace halfstep::data {
 
-/// No picture for a small network is larger, and a lying header asks for no more memory.
+/// Bounds the memory that a corrupt header can request; no image for a small network is larger.
 constexpr std::int64_t k_largest_side = 1 << 14;
 
 bool is_png(std::span<const std::byte> start);

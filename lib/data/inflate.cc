@@ -33,7 +33,7 @@ bool may_hold(std::span<const std::byte> input,
 
 struct Inflater::State {
   z_stream stream{};
-  std::span<const std::byte> rest;  ///< not yet given to zlib
+  std::span<const std::byte> rest;  ///< not yet passed to zlib
   Wrapper wrapper;
   std::string file;
   bool done = false;

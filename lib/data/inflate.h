@@ -1,5 +1,5 @@
 #pragma once
-// Decompression piece by piece, so that the reader decides how much memory it is worth.
+// Incremental decompression, so that the caller bounds the memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,16 +15,16 @@ enum class Wrapper { none, zlib, gzip };
 /// Whether data starts like a gzip file.
 bool is_gzip(std::span<const std::byte> bytes);
 
-/// Whether `input` can be expected to inflate to at least `bytes` bytes, so that memory may be
-/// taken for them: no deflate stream grows by more than its limit, and where that would be much
-/// memory, the stream is inflated once and nothing kept. `file` is named in errors. Errors:
-/// UserError(data) when the stream is damaged or cut off.
+/// Whether `input` can inflate to at least `bytes` bytes; checked before memory is allocated for
+/// them. Deflate expands by a factor of 1032 at most; where that bound would allow much memory, the
+/// stream is inflated once and discarded. `file` is named in errors. Errors: UserError(data) when
+/// the stream is damaged or truncated.
 bool may_hold(std::span<const std::byte> input,
               Wrapper wrapper,
               const std::string& file,
               std::uint64_t bytes);
 
-/// One compressed stream held in memory; for gzip also several, one after the other.
+/// One compressed stream in memory; gzip members may be concatenated.
 class Inflater {
  public:
   /// `file` is named in errors. `input` must outlive the inflater.
@@ -33,9 +33,9 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Writes up to out.size() bytes and says how many; fewer only at the end, where the checksum of
-  /// the wrapper has been compared.
-  /// Errors: UserError(data) when the stream is damaged or cut off.
+  /// Writes up to out.size() bytes and returns how many; fewer only at the end of the stream, after
+  /// the wrapper's checksum has been verified. Errors: UserError(data) when the stream is damaged
+  /// or truncated.
   std::size_t read(std::span<std::byte> out);
 
  private:

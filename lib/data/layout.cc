@@ -13,10 +13,10 @@ Shape channels_last(const Shape& s) { return {s[1], s[2], s[0]}; }
 /// [c, h, w] of [h, w, c].
 Shape channels_first(const Shape& s) { return {s[2], s[0], s[1]}; }
 
-/// Whether both layouts of a sample hold its elements in the same order.
+/// Whether both layouts of a sample store its elements in the same order.
 bool one_order(const Shape& hwc) { return hwc[2] == 1 || hwc[0] * hwc[1] == 1; }
 
-/// How many channels pictures have.
+/// The usual numbers of channels of an image.
 bool is_channels(std::int64_t extent) { return extent == 1 || extent == 3 || extent == 4; }
 
 bool looks_channels_first(const Shape& sample) {

@@ -26,22 +26,22 @@ struct LayoutHints {
   std::optional<Layout> declared{};
   /// The shape that a sample is to have, [height, width, channels] where it has channels.
   std::optional<Shape> wanted{};
-  /// Taken where both layouts fit `wanted`; without it that is an error.
+  /// The layout used where both fit `wanted`; without it that is an error.
   std::optional<Layout> otherwise{};
   Where where{};
 };
 
 /// The layout of samples stored with this shape. Without a declaration it is the one that gives
-/// `wanted`, and without `wanted` of three axes the one whose channels are 1, 3 or 4; flat samples
-/// have one where `wanted` has several channels. Nothing: the samples have no channels, or which
-/// layout they have does not show and does not matter.
-/// Errors: UserError(config) where both fit, naming both; also where samples and `wanted` agree but
-/// both look like channels first, which the layers would take for a height.
+/// `wanted`; without `wanted`, for three axes, the one with 1, 3 or 4 channels; flat samples have a
+/// layout where `wanted` has several channels. Nothing: the samples have no channels, or the layout
+/// cannot be inferred and makes no difference. Errors: UserError(config) where both fit, naming
+/// both; also where samples and `wanted` agree but both look channels-first, because the layers
+/// would interpret the first axis as the height.
 std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints);
 
 /// The images with samples in [height, width, channels]. Flat samples become `wanted` where that
-/// has three axes and as many elements; other shapes without three axes stay. Shapes: images [N,
-/// ...].
+/// has three axes and as many elements; other shapes without three axes are unchanged. Shapes:
+/// images [N, ...].
 Tensor to_nhwc(Tensor images, std::optional<Layout> stored, const std::optional<Shape>& wanted);
 
 }  // namespace halfstep::data

@@ -1,4 +1,4 @@
-// The story of load_dataset: locate, compare checksums, read, bring to form, check.
+// load_dataset: locate, compare checksums, read, normalize, check.
 
 #include <algorithm>
 #include <cctype>
@@ -21,7 +21,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// The bytes without gzip.
+/// The content, decompressed where it is gzip.
 std::vector<std::byte> content(const std::vector<std::byte>& bytes, const std::string& path) {
   if (!is_gzip(bytes)) return bytes;
   Inflater inflater(bytes, Wrapper::gzip, path);
@@ -36,7 +36,7 @@ std::vector<std::byte> content(const std::vector<std::byte>& bytes, const std::s
   }
 }
 
-/// Hashes the files; compares with what was published and with what the options say.
+/// Hashes the files and compares them with the published checksums and with the option.
 void check_sha256(const Located& found, const DataOptions& options, Dataset& dataset) {
   if (options.sha256.empty() && !options.verify) return;
   std::vector<std::byte> all;
@@ -72,7 +72,7 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
   }
 }
 
-/// What a set must be by its row: shape of a sample and labels in range.
+/// Checks a split against the entry of its set: shape of a sample and range of the labels.
 void check_against(const SetDef& def, const Split& split, const std::string& what) {
   const Shape sample = Shape(split.images.shape().dims().subspan(1));
   const Shape wanted{def.sample_shape[0], def.sample_shape[1], def.sample_shape[2]};
@@ -86,8 +86,8 @@ void check_against(const SetDef& def, const Split& split, const std::string& wha
   if (def.classes > 0) check_labels(view(split), def.classes, what);
 }
 
-/// Classes that the labels themselves tell: one more than the largest, or the width of one-hot
-/// rows.
+/// The number of classes derived from the labels: one more than the largest, or the width of
+/// one-hot labels.
 std::int64_t count_classes(const Dataset& dataset) {
   const Tensor& labels = dataset.train.labels;
   if (labels.dtype() == DType::float32) {
@@ -102,7 +102,8 @@ std::int64_t count_classes(const Dataset& dataset) {
   return std::int64_t{largest} + 1;
 }
 
-/// Brings samples to [height, width, channels]; the training samples tell how they are stored.
+/// Transposes samples to [height, width, channels]; the layout is inferred from the training
+/// samples.
 void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
   LayoutHints hints;
   hints.declared = options.layout;
@@ -118,7 +119,7 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
   const Shape stored = sample_of(dataset.train.images);
   dataset.layout = find_layout(stored, hints);
   for (Split* split : {&dataset.train, &dataset.test}) {
-    // Splits that differ are refused later, as the files have them.
+    // A split of another shape is rejected later, with the shape of the file in the message.
     if (split->images.shape().rank() < 2 || sample_of(split->images) != stored) continue;
     split->images = to_nhwc(std::move(split->images), dataset.layout, hints.wanted);
   }

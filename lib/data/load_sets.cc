@@ -1,4 +1,4 @@
-// The loaders of table.cc's rows: from files to splits.
+// The loaders of the entries of table.cc: from files to splits.
 
 #include <exception>
 #include <utility>
@@ -14,7 +14,7 @@
 namespace halfstep::data {
 namespace {
 
-/// Reads IDX files at the same time; an empty path gives an empty tensor.
+/// Reads IDX files concurrently; an empty path gives an empty tensor.
 std::vector<Tensor> read_idx_files(std::span<const std::string> files) {
   std::vector<Tensor> tensors(files.size());
   std::vector<std::exception_ptr> errors(files.size());
@@ -50,7 +50,7 @@ void transpose_pictures(const Tensor& images) {
   parallel_for(shape[0], 256, transpose);
 }
 
-/// The array under the first of its usual names, if it is there.
+/// The first of the usual names that the archive has.
 std::string array_name(const NpzReader& npz, std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
     if (npz.contains(name)) return std::string(name);

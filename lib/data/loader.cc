@@ -54,7 +54,7 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
   order_.resize(static_cast<std::size_t>(samples_));
   std::iota(order_.begin(), order_.end(), 0);
   if (options_.shuffle) {
-    // Fisher and Yates, from the last place down.
+    // Fisher-Yates shuffle, from the last index down.
     RandomStream random(mix(options_.seed, name_key(k_order_stream.data(), k_order_stream.size())),
                         static_cast<std::uint64_t>(epoch));
     for (std::size_t i = order_.size() - 1; i > 0; --i) {
@@ -137,7 +137,7 @@ void Loader::fill(const Batch& batch,
       }
     }
   };
-  // A thread is worth waking for some 256 KiB.
+  // The grain is about 256 KiB: less does not pay for waking a thread.
   const auto grain = static_cast<std::int64_t>((std::size_t{1} << 18) / (image_bytes + 1) + 1);
   if (parallel) {
     parallel_for(batch.size(), grain, copy_rows);

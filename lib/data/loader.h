@@ -1,6 +1,6 @@
 #pragma once
-// Batches by ordinal: which samples batch k has is a pure function of (samples, batch size, seed,
-// shuffle, k), so a resumed or retried run sees what the first one saw.
+// Batches by ordinal: the samples of batch k are a pure function of (number of samples, batch size,
+// seed, shuffle, k), so a resumed or retried run uses the same batches as the first one.
 
 #include <cstdint>
 #include <string>
@@ -60,8 +60,8 @@ class BatchOrderHash {
  public:
   BatchOrderHash(std::int64_t samples, const BatchOptions& options) : order_(samples, options) {}
 
-  /// Of batches [0, batches), in hexadecimal; cheap when asked for growing numbers.
-  /// Errors: InternalError for fewer batches than asked for before.
+  /// Of batches [0, batches), in hexadecimal; incremental for growing arguments. Errors:
+  /// InternalError for a smaller argument than in an earlier call.
   std::string up_to(std::int64_t batches);
 
  private:
@@ -70,10 +70,10 @@ class BatchOrderHash {
   std::int64_t next_ = 0;
 };
 
-/// BatchOrder together with the data. Copies share the data, which must outlive them.
+/// BatchOrder combined with the data. Copies share the data, which must outlive them.
 class Loader {
  public:
-  /// `scale` multiplies images that are asked for as floats.
+  /// `scale` multiplies images that are requested as float32.
   Loader(const SplitView& data, const BatchOptions& options, double scale = 1);
 
   const SplitView& data() const { return data_; }
@@ -82,11 +82,11 @@ class Loader {
   std::int64_t batch_samples(std::int64_t ordinal) const { return order_.batch_samples(ordinal); }
   Batch batch_at(std::int64_t ordinal) { return order_.batch_at(ordinal); }
 
-  /// Copies the batch's rows to the first rows of `images` and `labels`.
-  /// Shapes: images [>= size, ...] with as many elements a row as the data; labels likewise.
-  /// Dtypes: images as stored (bytes are copied), or float32 (x * scale); labels as stored.
-  /// `parallel` spreads large batches over the threads; leave it off on a thread of one's own.
-  /// Errors: InternalError when a destination does not fit.
+  /// Copies the batch's samples to the first rows of `images` and `labels`. Shapes: images [>=
+  /// size, ...] with as many elements per sample as the data; labels likewise. Dtypes: images as
+  /// stored (bytes are copied), or float32 (x * scale); labels as stored. `parallel` distributes
+  /// large batches over the thread pool; false on the prefetch thread, since the pool runs one team
+  /// at a time. Errors: InternalError when a destination does not fit.
   void fill(const Batch& batch,
             const TensorView& images,
             const TensorView& labels,

@@ -27,8 +27,8 @@ std::string join(const std::string& folder, std::string_view name) {
   return name.empty() ? folder : (fs::path(folder) / name).string();
 }
 
-/// The file in the folder under one of the names it goes by: plain or .gz, and with the dot that
-/// some mirrors have ("train-images.idx3-ubyte"). Empty when there is none.
+/// The file in the folder under one of its spellings: plain or .gz, and with the dot that some
+/// mirrors use ("train-images.idx3-ubyte"). Empty when there is none.
 std::string find_file(const std::string& folder, std::string_view name) {
   std::vector<std::string> spellings{std::string(name)};
   if (const std::size_t at = name.rfind("-idx"); at != std::string_view::npos) {
@@ -66,7 +66,7 @@ Search search_folder(const SetDef& def, const std::string& folder) {
   return search;
 }
 
-/// Collects what was looked at, for the message when nothing is found.
+/// Collects the searched paths, for the message when nothing is found.
 class Places {
  public:
   void add(const std::string& place, std::string_view remark = {}) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where the files of a data set are.
+// Search for the files of a data set.
 
 #include <string>
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace halfstep::data {
 
-/// A set that was found: its row, the folder or file, and one path per file of the row (empty for
-/// a file that may be missing and is).
+/// A set that was found: its table entry, the folder or file, and one path per file of the entry
+/// (empty for an optional file that is missing).
 struct Located {
   SetDef def;
   std::string source;
   std::vector<std::string> files;
 };
 
-/// Finds what the options ask for, the first place first.
-/// Errors: UserError(config) for an unknown name or format and for options that exclude each other;
-/// UserError(data) listing the places for a set that is in none of them.
+/// Finds the set named by the options; search paths are tried in order. Errors: UserError(config)
+/// for an unknown name or format and for options that exclude each other; UserError(data) with the
+/// searched paths for a set that is in none of them.
 Located locate(const DataOptions& options);
 
 }  // namespace halfstep::data

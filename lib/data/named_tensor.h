@@ -1,5 +1,5 @@
 #pragma once
-// What the writers of NPZ and safetensors files take.
+// A tensor with a name: the input of the NPZ and safetensors writers.
 
 #include <string>
 

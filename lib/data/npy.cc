@@ -41,8 +41,8 @@ struct Header {
   std::vector<std::int64_t> extents;
 };
 
-/// Reads the one Python literal a header is: {'descr': '<f4', 'fortran_order': False,
-/// 'shape': (3, 4), }.
+/// Parses the Python literal of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4),
+/// }.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& what) : text_(text), what_(what) {}

@@ -1,5 +1,5 @@
 #pragma once
-// NumPy's archives of named arrays: what np.savez and np.savez_compressed write.
+// NumPy's archives of named arrays, as written by np.savez and np.savez_compressed.
 
 #include <span>
 #include <string>

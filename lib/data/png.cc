@@ -91,7 +91,7 @@ std::uint8_t paeth(int left, int above, int corner) {
   return static_cast<std::uint8_t>(to_above <= to_corner ? above : corner);
 }
 
-/// Undoes a row's filter in place; `above` is the row before, or zeros.
+/// Reverses a row's filter in place; `above` is the previous row, or zeros.
 bool unfilter(std::uint8_t filter,
               std::span<std::uint8_t> row,
               std::span<const std::uint8_t> above,

@@ -31,7 +31,7 @@ class Scanner {
     at_ += static_cast<std::size_t>(end - begin);
     return value;
   }
-  /// What stands after the one space that ends the header.
+  /// The data after the single whitespace character that ends the header.
   std::string_view rest() const { return text_.substr(std::min(at_ + 1, text_.size())); }
 
  private:
@@ -71,7 +71,7 @@ Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path) {
   }
   const std::int64_t values = std::int64_t{width} * height * colours;
   const std::string_view rest = scanner.rest();
-  // In text a value takes a digit and a space, but for the last.
+  // In the text format a value takes at least a digit and a separator, except the last.
   const auto most = static_cast<std::int64_t>(binary ? rest.size() : rest.size() / 2 + 1);
   if (values > most || (binary && values < most)) {
     throw file_error(path,

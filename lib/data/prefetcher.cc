@@ -9,7 +9,7 @@
 namespace halfstep::data {
 namespace {
 
-/// Room for a full batch in the slot's tensors.
+/// Allocates the slot's tensors with the capacity of a full batch.
 void reserve(LoadedBatch& slot, const Loader& loader, DType image_dtype) {
   const SplitView& data = loader.data();
   if (slot.images.shape() == data.images.shape.with(0, loader.batch_size())) return;
@@ -22,7 +22,8 @@ Prefetcher::Produce produce_from(Loader loader, DType image_dtype) {
       [loader = std::move(loader), image_dtype](std::int64_t ordinal, LoadedBatch& slot) mutable {
         reserve(slot, loader, image_dtype);
         slot.batch = loader.batch_at(ordinal);
-        // Not in parallel: this thread would get a second pool of threads that fights the first.
+        // Not parallel: the thread pool runs one team at a time, and the training step's kernels
+        // use it.
         loader.fill(slot.batch, slot.images.view(), slot.labels.view(), false);
       };
 }
@@ -83,7 +84,7 @@ const LoadedBatch& Prefetcher::take(std::int64_t ordinal) {
   for (Slot& slot : slots_) {
     if (slot.state == State::held) slot.state = State::free;
   }
-  // What is ready or on its way lies in [next_ - k, next_), in order.
+  // Slots that are ready or in preparation hold the ordinals [next_ - k, next_), in order.
   const auto expected = [&] {
     std::int64_t first = next_;
     for (const Slot& slot : slots_) {

@@ -1,5 +1,5 @@
 #pragma once
-// The next batch is put together on a thread of its own while the current one is trained on.
+// A thread assembles the next batches while the current one is trained on.
 
 #include <condition_variable>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace halfstep::data {
 
-/// A batch with its rows. The tensors have room for a full batch; rows from batch.size() on are
-/// left over from earlier batches.
+/// A batch with its samples. The tensors have the capacity of a full batch; rows from batch.size()
+/// on are stale values of earlier batches.
 struct LoadedBatch {
   Batch batch;
   Tensor images;
@@ -23,33 +23,32 @@ struct LoadedBatch {
 };
 
 struct PrefetchOptions {
-  std::int64_t first = 0;  ///< ordinal to begin with
-  std::int64_t end =
-      std::numeric_limits<std::int64_t>::max();  ///< nothing is prepared from here on
-  /// Batches prepared beyond the one in use, on a thread of their own; they cost their memory. 0:
-  /// each is prepared when it is asked for, without a thread.
+  std::int64_t first = 0;                                       ///< ordinal to begin with
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();  ///< end of the range to prepare
+  /// Batches prepared beyond the one in use, by a thread; each costs its memory. 0: each batch is
+  /// prepared in take(), without a thread.
   int ahead = 1;
-  DType image_dtype = DType::uint8;  ///< the data's own, or float32 (scaled)
+  DType image_dtype = DType::uint8;  ///< dtype of the images: as stored, or float32 (scaled)
 };
 
 /// Prepares batches in the order of their ordinals.
 class Prefetcher {
  public:
-  /// Makes batch `ordinal` in a slot whose tensors are reused. Runs on the prefetch thread if there
-  /// is one.
+  /// Fills `slot`, whose tensors are reused, with batch `ordinal`. Runs on the prefetch thread if
+  /// there is one.
   using Produce = std::function<void(std::int64_t ordinal, LoadedBatch& slot)>;
 
   Prefetcher(Loader loader, const PrefetchOptions& options);
   Prefetcher(Produce produce, const PrefetchOptions& options);
-  /// Waits for the batch being prepared and ends the thread.
+  /// Waits for the batch in preparation and joins the thread.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Batch `ordinal`, valid until the next call. Asking for the same ordinal again gives the same
-  /// batch; any other ordinal than the next one starts over from there.
-  /// Errors: rethrows what went wrong while preparing; InternalError for an ordinal outside
-  /// [0, end). One thread only.
+  /// Batch `ordinal`, valid until the next call. The same ordinal again returns the same batch; any
+  /// ordinal other than the next restarts the prefetching there. Blocks until the batch is ready.
+  /// To be called from one thread only. Errors: rethrows the error of the preparation;
+  /// InternalError for an ordinal outside [0, end).
   const LoadedBatch& take(std::int64_t ordinal);
 
  private:
@@ -64,7 +63,7 @@ class Prefetcher {
   /// take() without a thread.
   const LoadedBatch& make(std::int64_t ordinal);
   Slot* find(State state, std::int64_t ordinal);
-  /// Drops everything prepared and goes on from `ordinal`.
+  /// Drops all prepared batches and continues from `ordinal`.
   void seek(std::int64_t ordinal);
 
   Produce produce_;
@@ -73,10 +72,10 @@ class Prefetcher {
   std::condition_variable changed_;
   std::vector<Slot> slots_;
   std::int64_t next_;            ///< ordinal to prepare next
-  std::int64_t generation_ = 0;  ///< raised by seek, so that a batch under way is dropped
+  std::int64_t generation_ = 0;  ///< incremented by seek, so that a batch in preparation is dropped
   bool stop_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  ///< last: starts when all else is there
+  std::thread thread_;  ///< last: starts after all other members are initialized
 };
 
 }  // namespace halfstep::data

@@ -15,7 +15,7 @@ Tensor to_float32(const Tensor& from) {
   return to;
 }
 
-/// int32 labels of any integer tensor.
+/// The labels as int32, from any integer tensor.
 Tensor to_labels(const Tensor& from, const std::string& what) {
   Tensor to(DType::int32, from.shape());
   if (from.dtype() == DType::int64) {

@@ -1,14 +1,13 @@
 #pragma once
-// Brings splits, as files have them, to the form and the promises of a Dataset.
+// Normalizes splits, as read from files, to the invariants of a Dataset.
 
 #include "data/dataset.h"
 
 namespace halfstep::data {
 
-/// Images become uint8 or float32 with at least one axis a sample (two axes get a channel axis);
-/// labels become int32 [N], or float32 [N] or [N, k].
-/// Errors: UserError(data) for an empty split, other counts of labels than images, labels beyond
-/// int32. `what` names the split in them.
+/// Images become uint8 or float32 with at least one axis per sample (two axes get a channel axis);
+/// labels become int32 [N], or float32 [N] or [N, k]. `what` names the split in errors. Errors:
+/// UserError(data) for an empty split, different counts of labels and images, labels beyond int32.
 void normalise(Split& split, const std::string& what);
 
 /// Errors: UserError(data) naming the first NaN or infinity in float images or labels.

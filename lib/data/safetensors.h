@@ -15,7 +15,7 @@
 
 namespace halfstep::data {
 
-/// Where one tensor lies in the file.
+/// Name, type and location of one tensor in the file.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::float32;
@@ -28,13 +28,13 @@ struct SafetensorsEntry {
 /// Dtypes: F16, BF16, F32, F64, I32, I64, U8, BOOL.
 class SafetensorsReader {
  public:
-  /// Errors: UserError(data) for a file that is cut off or longer than its header says, whose
-  /// header is no JSON of the right form, is above 100 MB or names something twice, or whose
-  /// tensors overlap, leave holes or do not have the bytes of their shape.
+  /// Errors: UserError(data) for a file that is truncated or longer than its header says; for a
+  /// header that is not valid JSON of the required form, is above 100 MB or has a duplicate name;
+  /// for tensors that overlap, leave gaps or do not have the bytes of their shape.
   explicit SafetensorsReader(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
-  /// In the order of their bytes.
+  /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// nullptr when there is no tensor of that name.
@@ -42,7 +42,7 @@ class SafetensorsReader {
 
   /// Errors: UserError(data) when the file cannot be read.
   Tensor read(const SafetensorsEntry& entry) const;
-  /// Reads to where the caller wants it. Errors: InternalError when dtype or size differ.
+  /// Reads into `to`. Errors: InternalError when dtype or size differ.
   void read(const SafetensorsEntry& entry, const TensorView& to) const;
 
  private:
@@ -52,10 +52,9 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes the file whole or not at all. Tensors with wide elements come first, so that each is
-/// aligned to its element; otherwise their order is kept.
-/// Errors: UserError(data) when it cannot be written; InternalError for other dtypes and for a name
-/// given twice.
+/// Writes the file atomically. Tensors with wide elements come first, so that each is aligned to
+/// its element size; otherwise their order is kept. Errors: UserError(data) when it cannot be
+/// written; InternalError for other dtypes and for a duplicate name.
 void write_safetensors(const std::string& path,
                        std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -18,7 +18,7 @@ using nlohmann::json;
 constexpr std::uint64_t k_largest_header = 100'000'000;
 constexpr int k_deepest = 3;  ///< {tensor: {data_offsets: [..]}}
 
-/// Parses the header; a key that stands twice in one object is an error, as is deep nesting.
+/// Parses the header; a duplicate key in an object is an error, as is deep nesting.
 json parse_header(const std::string& path, const std::string& text) {
   std::vector<std::set<std::string>> keys;
   std::string problem;

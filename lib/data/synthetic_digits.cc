@@ -9,8 +9,8 @@
 #include "core/philox.h"
 #include "data/digit_strokes.h"
 
-// Only +, -, *, / and sqrt on floats are used, all exact by IEEE 754 and not contracted, so that
-// every machine draws the same pixels.
+// Only +, -, *, / and sqrt on floats are used, which IEEE 754 rounds exactly, without contraction
+// to FMA, so that every machine generates the same pixels.
 
 namespace halfstep::data {
 namespace {
@@ -19,8 +19,8 @@ constexpr std::string_view k_stream = "synthetic digits";
 constexpr int k_side = 28;
 constexpr int k_pixels = k_side * k_side;
 
-// How much the digits vary; chosen so that a linear model stays below 90 % and a small
-// convolutional network passes 98 %.
+// The amount of variation; chosen so that a linear model stays below 90 % accuracy and a small
+// convolutional network exceeds 98 %.
 constexpr float k_point_jitter = 0.03F;  // of the unit square
 constexpr float k_elastic = 0.07F;       // largest shift of a node of the elastic grid
 constexpr float k_half_turn = 0.16F;     // tan of half the largest rotation: 18 degrees
@@ -61,7 +61,7 @@ class ElasticField {
         sum.y += weight * node.y;
       }
     }
-    // A B-spline flattens independent nodes; this gives back their size.
+    // The B-spline attenuates independent nodes; the factor 2 compensates.
     return {2 * sum.x, 2 * sum.y};
   }
 
@@ -161,7 +161,7 @@ Point curve(Point a, Point b, Point c, Point d, float t) {
   return {at(a.x, b.x, c.x, d.x), at(a.y, b.y, c.y, d.y)};
 }
 
-/// Draws one stroke with its points shaken, bent and posed.
+/// Draws one stroke with its points jittered, distorted and posed.
 void draw(const Stroke& stroke,
           const ElasticField& field,
           const Pose& pose,
@@ -177,7 +177,7 @@ void draw(const Stroke& stroke,
     points[i] = {stroke.points[i].x + between(random, -k_point_jitter, k_point_jitter),
                  stroke.points[i].y + between(random, -k_point_jitter, k_point_jitter)};
   }
-  // The pen's pressure goes from one value to another along the stroke.
+  // The radius varies linearly along the stroke, like the pressure of a pen.
   float radius = thickness * between(random, 0.8F, 1.2F);
   const float last_radius = thickness * between(random, 0.8F, 1.2F);
   const float growth = (last_radius - radius) / static_cast<float>((count - 1) * k_pieces);
@@ -189,7 +189,7 @@ void draw(const Stroke& stroke,
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const Point b = points[i];
     const Point c = points[i + 1];
-    // Straight lines bend with the elastic field as well, so they are cut up too.
+    // Straight lines follow the elastic field as well, so they are subdivided too.
     const Point a = stroke.smooth && i > 0 ? points[i - 1] : Point{2 * b.x - c.x, 2 * b.y - c.y};
     const Point d =
         stroke.smooth && i + 2 < count ? points[i + 2] : Point{2 * c.x - b.x, 2 * c.y - b.y};
@@ -202,7 +202,7 @@ void draw(const Stroke& stroke,
   }
 }
 
-/// Short stray marks, as on paper that was used before.
+/// Short stray marks that do not belong to the digit.
 void draw_blots(float ink, RandomStream& random, Canvas& canvas) {
   const std::uint64_t count = random.below(k_most_blots);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -213,7 +213,7 @@ void draw_blots(float ink, RandomStream& random, Canvas& canvas) {
   }
 }
 
-/// The ways of writing each digit, as a range of glyphs().
+/// The glyphs of each digit, as a range of glyphs().
 struct GlyphRange {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -246,7 +246,7 @@ std::int32_t draw_sample(const std::array<GlyphRange, 10>& ranges,
     draw(stroke, field, pose, thickness, ink, random, canvas);
   }
   for (std::size_t i = 0; i < k_pixels; ++i) {
-    // The sum of a word's four bytes is nearly normal: mean 510, deviation 147.8.
+    // The sum of the four bytes of a random word is nearly normal: mean 510, deviation 147.8.
     const std::uint32_t word = random.next();
     const auto sum = static_cast<float>((word & 0xFFU) + (word >> 8 & 0xFFU) +
                                         (word >> 16 & 0xFFU) + (word >> 24));

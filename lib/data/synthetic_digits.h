@@ -1,5 +1,5 @@
 #pragma once
-// Handwriting-like digits that need no file: strokes drawn with random shape, pose, pen and noise.
+// Generated images like handwritten digits: strokes drawn with random shape, pose, pen and noise.
 
 #include <cstdint>
 
@@ -9,14 +9,13 @@ namespace halfstep::data {
 
 struct DigitsOptions {
   std::uint64_t seed = 0;
-  std::uint32_t part =
-      0;  ///< 0 training, 1 test: samples of different parts have nothing in common
+  std::uint32_t part = 0;  ///< 0 training, 1 test: the random streams are disjoint
   std::int64_t samples = 60'000;
 };
 
-/// Digits 0 to 9 in no order. Sample i depends on (seed, part, i) alone: on every machine, and for
-/// every number of threads and of samples.
-/// Shapes: images uint8 [samples, 28, 28, 1], light ink on dark; labels [samples].
+/// Digits 0 to 9 in random order. Sample i depends on (seed, part, i) alone: on every machine, and
+/// for every number of threads and of samples. Shapes: images uint8 [samples, 28, 28, 1], light ink
+/// on dark; labels [samples].
 Split synthetic_digits(const DigitsOptions& options);
 
 }  // namespace halfstep::data

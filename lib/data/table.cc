@@ -197,7 +197,7 @@ constexpr std::array k_formats{
            .sample_shape = k_grey28,
            .classes = 10,
            .class_names = k_digits},
-    SetDef{.name = "synthetic_digits",  // the same, by its full name
+    SetDef{.name = "synthetic_digits",  // alias: the same set by its full name
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
            .classes = 10,

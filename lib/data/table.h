@@ -1,6 +1,6 @@
 #pragma once
-// The data sets halfstep knows by name and the formats it reads by path. Adding one: a row in
-// table.cc, and a function here when its files are of a new kind.
+// The data sets known by name and the formats read by path. A new one needs an entry in table.cc,
+// and a function here when its files are of a new kind.
 
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@ using LoadSet = Dataset (*)(const SetDef& def,
                             const DataOptions& options,
                             std::span<const std::string> files);
 
-/// The names that the arrays of an NPZ file go by; the first one that is there counts.
+/// The usual names of the arrays in an NPZ file; the first one present is used.
 inline constexpr std::array<std::string_view, 3> k_npz_train_images{"x_train", "train_images", "x"};
 inline constexpr std::array<std::string_view, 3> k_npz_train_labels{"y_train", "train_labels", "y"};
 inline constexpr std::array<std::string_view, 2> k_npz_test_images{"x_test", "test_images"};
@@ -32,16 +32,16 @@ struct SetDef {
   std::string_view name{};
   LoadSet load = nullptr;
   std::span<const SetFile> files{};  ///< training first, then test; none for generated sets
-  std::string_view folder{};         ///< that the published archive unpacks to
+  std::string_view folder{};         ///< folder that the published archive unpacks to
   bool test_optional = false;        ///< the second half of `files` may be missing
-  std::array<std::int64_t, 3> sample_shape{};  ///< zeros: what the files say
-  std::int64_t classes = 0;                    ///< 0: what the labels say
+  std::array<std::int64_t, 3> sample_shape{};  ///< zeros: taken from the files
+  std::int64_t classes = 0;                    ///< 0: derived from the labels
   std::span<const std::string_view> class_names{};
-  std::string_view system_folder{};  ///< where a distribution's package puts the set
-  std::string_view remedy{};         ///< said when the set is not found
-  std::string_view origin{};         ///< who made the set, and its page
-  std::string_view licence{};        ///< under which it is published
-  std::string_view doc{};            ///< of a format: how its files hold samples and labels
+  std::string_view system_folder{};  ///< folder of the set's package in a Linux distribution
+  std::string_view remedy{};         ///< advice in the message when the set is not found
+  std::string_view origin{};         ///< the authors of the set, and its page
+  std::string_view licence{};        ///< of the published set
+  std::string_view doc{};            ///< of a format: the samples and labels in its files
 };
 
 std::span<const SetDef> named_sets();
@@ -49,9 +49,9 @@ std::span<const SetDef> formats();
 const SetDef* find_set(std::string_view name);
 const SetDef* find_format(std::string_view name);
 
-/// The loaders of the rows. They fill the splits as the files have them.
+/// The loaders of the entries. They return the splits as the files hold them.
 Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
-/// EMNIST's pictures lie on their side.
+/// EMNIST's images are stored transposed.
 Dataset load_transposed_idx_set(const SetDef&,
                                 const DataOptions&,
                                 std::span<const std::string> files);

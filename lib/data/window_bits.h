@@ -1,5 +1,5 @@
 #pragma once
-// How zlib is told which wrapper a stream has.
+// zlib's encoding of the wrapper of a stream.
 
 #include <zlib.h>
 
@@ -19,7 +19,7 @@ inline int window_bits(Wrapper wrapper) {
   return 0;
 }
 
-// zlib counts in 32 bits.
+// zlib's counters have 32 bits.
 constexpr std::size_t k_largest_piece = std::size_t{1} << 30;
 
 }  // namespace halfstep::data

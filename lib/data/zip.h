@@ -27,8 +27,8 @@ struct ZipEntry {
 
 class ZipReader {
  public:
-  /// Reads the directory. Errors: UserError(data) when it is damaged, or the archive is in several
-  /// parts, or names an entry twice.
+  /// Reads the directory. Errors: UserError(data) when it is damaged, when the archive has several
+  /// parts, or when an entry occurs twice.
   explicit ZipReader(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -51,9 +51,9 @@ class ZipWriter {
   /// Sizes and offsets from `zip64_from` on are written as zip64; NumPy and others read both.
   explicit ZipWriter(const std::string& path, std::uint64_t zip64_from = 0xFFFFFFFF);
 
-  /// The entry's content is the parts one after the other. Errors: UserError(data).
+  /// The entry's content is the concatenation of `parts`. Errors: UserError(data).
   void add(const std::string& name, std::initializer_list<std::span<const std::byte>> parts);
-  /// Writes the directory and puts the file in place. Errors: UserError(data).
+  /// Writes the directory and renames the file into place. Errors: UserError(data).
   void commit();
 
  private:

@@ -22,7 +22,8 @@ constexpr std::size_t k_end64_bytes = 56;
 constexpr std::size_t k_entry_bytes = 46;
 constexpr std::size_t k_local_bytes = 30;
 
-/// Takes the 64-bit values out of an entry's extra field, for those that say they are there.
+/// Reads the 64-bit values of an entry's extra field into the variables that are marked as
+/// overflowed.
 bool read_zip64_extra(std::span<const std::byte> extra,
                       std::initializer_list<std::uint64_t*> values) {
   while (extra.size() >= 4) {
@@ -70,7 +71,8 @@ ZipReader::Directory ZipReader::find_directory() const {
   const std::byte* end = nullptr;
   while (at-- > 0 && end == nullptr) {
     const std::byte* here = tail.data() + at;
-    // The comment must reach to the end of the file, so that a comment cannot pose as the record.
+    // The comment must reach to the end of the file, so that bytes in a comment cannot pass for the
+    // record.
     if (load_le<std::uint32_t>(here) == k_end_signature &&
         load_le<std::uint16_t>(here + 20) == tail.size() - at - k_end_bytes) {
       end = here;
@@ -120,7 +122,7 @@ ZipReader::ZipReader(const std::string& path) : file_(path) {
   file_.read(directory.offset, bytes);
   std::span<const std::byte> rest(bytes);
   std::set<std::string_view> names;
-  // Reserved: `names` looks into the entries.
+  // Reserved up front: `names` holds views into the entries.
   entries_.reserve(std::min<std::uint64_t>(directory.entries, bytes.size() / k_entry_bytes));
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     if (rest.size() < k_entry_bytes || load_le<std::uint32_t>(rest.data()) != k_entry_signature) {

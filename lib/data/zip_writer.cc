@@ -7,12 +7,12 @@
 namespace halfstep::data {
 namespace {
 
-// 1980-01-01, so that the same content gives the same file.
+// 1980-01-01, so that equal content gives equal files.
 constexpr std::uint16_t k_date = 1 << 5 | 1;
 constexpr std::uint16_t k_version = 20;
 constexpr std::uint16_t k_version_zip64 = 45;
 
-/// A record put together field by field, little-endian.
+/// A record assembled field by field, little-endian.
 class Record {
  public:
   template <class T>
