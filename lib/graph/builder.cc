@@ -5,7 +5,7 @@
 namespace halfstep::graph {
 namespace {
 
-/// Sets a type or count attribute, which two inputs must not contradict.
+/// Sets a type or count attribute; two inputs that imply different values are an error.
 void bind(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue value) {
   const AttrValue* have = attrs.find(name);
   require(
@@ -13,8 +13,8 @@ void bind(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue valu
   attrs.set(name, std::move(value));
 }
 
-/// Fills type and count attributes from the inputs. A port list with one variable-length port is
-/// unambiguous: it takes what the others leave.
+/// Infers type and count attributes from the inputs. A signature with one variable-length port is
+/// unambiguous: that port takes the inputs that remain.
 void bind_inputs(const Graph& graph,
                  const OpDef& op,
                  const std::vector<Value>& inputs,

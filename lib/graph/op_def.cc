@@ -35,7 +35,7 @@ DTypeSet every_type() {
   return set;
 }
 
-/// Reads a signature left to right.
+/// Scans a signature left to right.
 class Scanner {
  public:
   Scanner(std::string_view text, std::string_view op) : text_(text), op_(op) {}
@@ -327,7 +327,7 @@ std::vector<std::int64_t> InferContext::constant(std::size_t i) const {
   if (integers == nullptr) {
     throw ShapeError(fmt::format("input {} of {} must be a constant", i, node.op));
   }
-  // One value may stand for all elements.
+  // A Const of one stored element fills its whole shape.
   const auto elements = static_cast<std::size_t>(from.outputs[0].shape.elements());
   if (integers->size() == 1) return std::vector<std::int64_t>(elements, integers->front());
   return *integers;

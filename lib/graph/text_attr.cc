@@ -68,7 +68,7 @@ std::optional<AttrValue> read_kind(const RawValue& raw, AttrKind kind) {
     case AttrKind::text:
       return read_text(raw);
     case AttrKind::shape:
-      // An unknown extent or rank is kept as it was written.
+      // A shape with an unknown extent or rank stays the text that was written.
       if (std::optional<Shape> shape = read_shape(raw)) return AttrValue(*shape);
       return read_text(raw);
     case AttrKind::integers:
@@ -99,7 +99,7 @@ std::string_view describe(AttrKind kind) {
   return "";
 }
 
-/// A value whose kind nothing but its looks tells.
+/// The value of an attribute of unknown kind: the syntax decides its type.
 AttrValue read_by_looks(const RawValue& raw) {
   if (const auto boolean = read_boolean(raw)) return *boolean;
   if (const auto dtype = read_dtype(raw)) return *dtype;

@@ -15,7 +15,7 @@ namespace halfstep::graph {
 namespace {
 
 constexpr std::int64_t k_most_ports = 65536;
-constexpr std::size_t k_most_named = 20;  ///< nodes of a cycle
+constexpr std::size_t k_most_named = 20;  ///< nodes of a cycle shown in the message
 
 template <class E, std::size_t N>
 constexpr std::array<E, N> first_values() {
@@ -59,7 +59,7 @@ class Parser {
   int find(const std::string& name, const Where& where) {
     const int id = parsed_.graph.find(name);
     if (id >= 0) return id;
-    // Nearest names cost much in a long file of mistakes.
+    // The search for the nearest name is slow in a long file of errors.
     std::vector<std::string> known;
     if (diagnostics_.problems().size() < 20) {
       for (const RawNode& node : raw_.nodes) known.push_back(node.name);
@@ -228,7 +228,7 @@ class Parser {
     return false;
   }
 
-  /// What needs every node's outputs: ports and shapes.
+  /// The checks that need every node's outputs: ports and shapes.
   void finish(int id) {
     Node& node = parsed_.graph.node(id);
     const RawNode& raw = *sources_[static_cast<std::size_t>(id)];

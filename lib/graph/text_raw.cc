@@ -9,7 +9,7 @@ namespace {
 
 constexpr int k_deepest_list = 4;
 constexpr std::size_t k_most_attrs = 1000;  ///< of a node
-/// Names, references and values in a text. Each takes some 200 bytes here and few in the text.
+/// Limit on the names, references and values of a text: each takes about 200 bytes of memory.
 constexpr std::size_t k_most_items = 2'000'000;
 
 bool is_name_char(char c) {
@@ -17,13 +17,13 @@ bool is_name_char(char c) {
          c == '.' || c == '/' || c == '-' || c == '>' || c == '\\';
 }
 
-/// What is wrong with a line, thrown to give the line up.
+/// An error in a line, thrown to abandon the line.
 struct LineError {
   std::size_t at;
   std::string message;
 };
 
-/// One line, read left to right. `room` is how many items may still be read.
+/// One line, scanned left to right. `room` is the number of items that may still be read.
 class Line {
  public:
   Line(std::string_view text, std::string_view file, int number, std::size_t& room)
@@ -32,7 +32,7 @@ class Line {
   Where where(std::size_t at) const {
     return {std::string(file_), number_, static_cast<int>(at) + 1, {}};
   }
-  /// The place of an item that starts here.
+  /// The position of an item that starts here.
   Where item() {
     if (room_ == 0) fail(fmt::format("a graph has at most {} names and values", k_most_items));
     --room_;
@@ -53,7 +53,7 @@ class Line {
   }
   [[noreturn]] void fail(std::string message) const { throw LineError{at_, std::move(message)}; }
 
-  /// What stands here, for messages.
+  /// The next token, for messages.
   std::string rest() {
     if (done()) return "the end of the line";
     const std::size_t end = text_.find_first_of(" \t,()[]{}=@#", at_ + 1);
@@ -202,7 +202,7 @@ class Line {
   std::size_t at_ = 0;
 };
 
-/// The rest of `name = Op(inputs) {attributes} @device` after the equals sign.
+/// Parses `name = Op(inputs) {attributes} @device` from after the equals sign.
 void read_node(Line& line, RawName name, RawGraph& graph) {
   RawNode node;
   node.name = std::move(name.name);

@@ -11,10 +11,10 @@
 namespace halfstep::graph {
 namespace {
 
-/// Beyond a few for each node: about 50 MB.
+/// Limit on ports beyond the 16 that each node may have: about 50 MB of memory.
 constexpr std::int64_t k_most_extra_ports = 1 << 18;
 
-/// For each node: how many of its outputs are in use.
+/// The number of outputs in use, per node.
 std::vector<int> used_outputs(const Graph& graph) {
   std::vector<int> used(static_cast<std::size_t>(graph.size()), 0);
   for (int id = 0; id < graph.size(); ++id) {
@@ -27,14 +27,14 @@ std::vector<int> used_outputs(const Graph& graph) {
   return used;
 }
 
-/// A count or list attribute that is not given, and how many ports of the signature it sizes.
+/// A count or list attribute to infer, and the number of the signature's ports that it sizes.
 struct Unknown {
   std::string attr;
   bool is_list = false;
   int ports = 0;
 };
 
-/// Sizes the unknown attributes of `ports` so that they make `wanted` ports in all.
+/// Sizes the unknown attributes of `ports` so that the ports number `wanted` in all.
 void size_ports(Node& node, const std::vector<Port>& ports, int wanted) {
   std::vector<Unknown> unknown;
   std::int64_t known = 0;
@@ -76,7 +76,7 @@ void size_ports(Node& node, const std::vector<Port>& ports, int wanted) {
   }
 }
 
-/// A type attribute, or an element of one, whose dtype is looked for.
+/// A type attribute, or an element of one, whose dtype is to be inferred.
 struct Slot {
   int node = -1;
   const TypeAttr* attr = nullptr;
@@ -99,8 +99,8 @@ class Inference {
     ask_consumers();
   }
 
-  /// Each slot has the dtype of its first input. Every dtype found is passed on to the slots that
-  /// wait for it, so the time is linear in the number of ports.
+  /// Each slot takes the dtype of its first typed input. Every dtype found is propagated to the
+  /// slots that depend on it, so the time is linear in the number of ports.
   void run() {
     followers_.resize(slots_.size());
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -119,7 +119,7 @@ class Inference {
       }
     }
     spread();
-    // What is left hangs on a loop: take any typed input that is known, else the default.
+    // The remaining slots are on a loop: take the dtype of any typed input, else the default.
     for (int slot = stuck(); slot != k_no_slot; slot = stuck()) {
       settle(slot);
       spread();
@@ -172,8 +172,9 @@ class Inference {
     f.out = output_port_types(*node.def, node.attrs);
   }
 
-  /// Ports that a node has by a count or by the number of an output in use: few letters of the text
-  /// make many of them. False, with an error, when the graph has too many; the counts then go.
+  /// Charges the ports that a count attribute or the index of a used output gives the node: a short
+  /// text can declare many of them. False, with an error, when the graph has too many; the count
+  /// attributes are then erased.
   bool take_room(Node& node, int used) {
     constexpr std::int64_t k_free = 16;  // of each node
     std::int64_t ports = used;
@@ -207,7 +208,7 @@ class Inference {
         ports.begin(), ports.end(), [&](const Port& port) { return port.count_attr == attr; });
   }
 
-  /// A function may say its output types by an attribute Tout.
+  /// A function may declare its output types by an attribute Tout.
   void open_unknown(const Node& node, Facts& f, int used) {
     f.asked.resize(static_cast<std::size_t>(std::max(1, used)));
     const AttrValue* given = node.attrs.find("Tout");
@@ -228,7 +229,7 @@ class Inference {
     }
   }
 
-  /// Outputs of ops without def are what their consumers declare.
+  /// Outputs of ops without def take the dtypes that their consumers declare.
   void ask_consumers() {
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);

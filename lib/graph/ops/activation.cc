@@ -1,4 +1,4 @@
-// Activations and their gradients, which TensorFlow has as ops of their own.
+// Activations and their gradients, which are ops of their own in TensorFlow.
 
 #include "graph/ops/ops.h"
 #include "graph/ops/rules.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view k_leaky =
     "T: {half, bfloat16, float, double} = float, alpha: float = 0.2";
 
-// The Grad op of an activation is told the activation's output or its input, in either order.
+// The Grad op of an activation takes the activation's output or its input; the order differs.
 
 std::vector<Value> gradient_relu(const GradientContext& c) {
   return {c.b.add("ReluGrad", {c.dy[0], c.output(0)})};

@@ -1,8 +1,8 @@
-// What surrounds a step that a device goes through without the host: which batch comes next, what
-// the step has to say, and the variables of a step that was not finite.
+// Ops around a training step that a device runs without the host: selection of the next batch, a
+// log of the step's scalars, and a snapshot of the state at the first step that is not finite.
 //   GatherBatch  batch[i] = rows[order[at + i]] for the attribute's `batch` rows, where
-//                at = (ordinal mod steps) * batch: `order` is one epoch's, of `steps` full batches
-//                and maybe a tail.
+//                at = (ordinal mod steps) * batch: `order` is the permutation of one epoch of
+//                `steps` full batches and possibly a tail.
 //   LogScalars   row `ordinal mod slots` of the log = the bytes of each value, in cells of 8.
 //   KeepState    where ok is false and taken is: kept = state, taken = true.
 

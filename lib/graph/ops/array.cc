@@ -1,4 +1,4 @@
-// Ops that move elements or make new shapes. Shapes, axes and paddings are constant inputs.
+// Ops that move elements or build new shapes. Shapes, axes and paddings are constant inputs.
 
 #include <numeric>
 
@@ -10,7 +10,7 @@
 namespace halfstep::graph::ops {
 namespace {
 
-/// The gradient of the first input; the others are shapes, axes and the like.
+/// A gradient for the first input only; the others are shapes, axes and the like.
 std::vector<Value> first(const GradientContext& c, Value dx) {
   std::vector<Value> all(c.node.inputs.size());
   all[0] = dx;
@@ -103,7 +103,8 @@ std::vector<Value> gradient_reverse(const GradientContext& c) {
   return first(c, c.b.add("ReverseV2", {c.dy[0], c.input(1)}));
 }
 
-/// Rows of dy are summed where their indices agree; another axis is moved to the front first.
+/// The gradient of params: rows of dy with equal indices are summed; `axis` is transposed to the
+/// front first.
 std::vector<Value> gradient_gather(const GradientContext& c) {
   Builder& b = c.b;
   const Shape params = b.shape(c.input(0));

@@ -31,7 +31,7 @@ std::int64_t single(const InferContext& c, std::size_t i) {
   return values[0];
 }
 
-/// Constant input `i` with one number per axis of the first input.
+/// Constant input `i`, with one integer per axis of the first input.
 std::vector<std::int64_t> per_axis(const InferContext& c, std::size_t i) {
   std::vector<std::int64_t> values = c.constant(i);
   check(c, values.size() == c.input(0).shape.rank(), "one number per axis is wanted", values);

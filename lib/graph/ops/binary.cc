@@ -1,5 +1,5 @@
-// Element by element, several inputs, with NumPy's broadcasting. Gradients sum over what was
-// broadcast.
+// Elementwise ops with several inputs and NumPy broadcasting. Gradients are summed over the
+// broadcast axes.
 
 #include <array>
 
@@ -17,7 +17,7 @@ constexpr std::string_view k_ordered =
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
 constexpr std::string_view k_equality = "T: type, incompatible_shape_error: bool = true";
 
-/// Builder calls of one gradient rule in a readable form.
+/// Builder calls in the shorthand of one gradient rule.
 struct Rule {
   const GradientContext& c;
 
@@ -60,7 +60,7 @@ std::vector<Value> gradient_mul(const GradientContext& c) {
   return dx;
 }
 
-/// d(x/y): dy / y and dy * (-x / y) / y, by the same kind of division.
+/// d(x/y): dy / y and dy * (-x / y) / y, with the same division op.
 std::vector<Value> gradient_quotient(const GradientContext& c, std::string_view divide) {
   const Rule r{c};
   const Value x = c.input(0);
@@ -82,7 +82,7 @@ std::vector<Value> gradient_div_no_nan(const GradientContext& c) {
   return gradient_quotient(c, "DivNoNan");
 }
 
-/// The gradient goes to the input that was chosen, on a tie to the first.
+/// The gradient goes to the selected input; on a tie to the first.
 std::vector<Value> gradient_extremum(const GradientContext& c, std::string_view chosen) {
   const Rule r{c};
   const Value zeros = r.op("ZerosLike", c.dy[0]);
@@ -156,7 +156,7 @@ std::vector<Value> gradient_clip(const GradientContext& c) {
   return dx;
 }
 
-/// The condition has the shape of the values, is a scalar, or a vector over their first axis.
+/// The condition has the shape of the values, is a scalar, or a vector along their first axis.
 std::vector<Shape> infer_select(const InferContext& c) {
   const Shape& condition = c.input(0).shape;
   const Shape& values = c.input(1).shape;

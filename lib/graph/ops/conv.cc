@@ -1,8 +1,8 @@
 // Convolution of images [N,H,W,C], plain and depthwise, with the two gradients of each.
 //   y[n,i,j,o] = sum_{h,w,c} x[n, i*s - p + h*d, j*s - p + w*d, c] * filter[h,w,c,o]
-// From lowering comes Conv2DBias, y + bias[o] in one call: the sum is rounded once, with the bias.
-// float16_products: where a float16 number is taken apart into two bfloat16 ones, of how many
-// products of these a product of values is made: 4 is exact, 3 leaves out low by low.
+// Lowering creates Conv2DBias, y + bias[o] in one op: the sum is rounded once, after the bias.
+// float16_products: where a float16 operand is split into a high and a low bfloat16 part, the
+// number of partial products per multiplication: 4 is exact, 3 omits low by low.
 
 #include <fmt/core.h>
 
@@ -75,7 +75,7 @@ std::vector<Value> gradient_conv(const GradientContext& c) {
           c.b.add(Kind::k_filter, {x, shape_const(c, filter), dy}, attrs)};
 }
 
-// All three are linear in each operand, so that each one's gradients are the other two.
+// All three ops are linear in each operand, so the gradients of each are the other two.
 template <class Kind>
 std::vector<Value> gradient_input_gradient(const GradientContext& c) {
   const Value filter = c.input(1), dy = c.input(2), d = c.dy[0];

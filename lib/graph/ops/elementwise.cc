@@ -1,8 +1,8 @@
-// Ops done one after the other while an element is at hand. They come from lowering, after all
-// dtypes are decided.
+// Elementwise ops fused into one pass over memory. Lowering creates them, after all dtypes are
+// decided.
 //   FusedElementwise   results of `body` over `shape`, each a tensor of that shape; args are
-//                      stretched to it by NumPy's rules. Every step is computed in float32 and
-//                      rounded to its dtype, as the ops apart would be.
+//                      broadcast to it by NumPy's rules. Every op is computed in float32 and
+//                      rounded to its dtype, bit for bit as the separate ops would be.
 
 #include "graph/ops/elementwise.h"
 
@@ -61,7 +61,7 @@ bool holds(const List& list, std::string_view op) {
   return std::find(list.begin(), list.end(), op) != list.end();
 }
 
-/// Reads a body word by word.
+/// Parses a body word by word.
 class Reader {
  public:
   Reader(const std::string& text, std::size_t inputs) : text_(text), inputs_(inputs) {}
@@ -103,7 +103,7 @@ class Reader {
     return value;
   }
 
-  /// The number of "x2" or "t0", of which there are so many.
+  /// The operand index of "x2" or "t0", checked against the number of inputs and of earlier ops.
   int operand(std::size_t steps) const {
     const bool input = word_.front() == 'x';
     if (!input && word_.front() != 't') wrong();
@@ -145,7 +145,7 @@ class Reader {
   std::string_view word_;
 };
 
-/// Whether an op gives a truth about numbers.
+/// Whether an op returns bool for numeric operands.
 bool is_predicate(std::string_view op) {
   constexpr std::array<std::string_view, 9> k_predicates{"Equal",
                                                          "Greater",
@@ -159,7 +159,7 @@ bool is_predicate(std::string_view op) {
   return holds(k_predicates, op);
 }
 
-/// Each step is given what its op takes and gives what its op does.
+/// Checks that the operands and the result of each op have dtypes of its signature.
 void check_dtypes(const InferContext& c, const ElementwiseBody& body) {
   std::vector<DType> dtypes;
   for (std::size_t i = 0; i < c.inputs(); ++i) dtypes.push_back(c.input(i).dtype);

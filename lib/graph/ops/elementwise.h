@@ -1,5 +1,6 @@
 #pragma once
-// What the shape rule of FusedElementwise, the pass that makes it and its kernels agree on.
+// The body of a FusedElementwise, shared by its shape rule, the pass that builds it and its
+// kernels.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +14,8 @@ namespace halfstep::graph::ops {
 inline constexpr std::size_t k_max_elementwise_inputs = 8;
 inline constexpr std::size_t k_max_elementwise_steps = 12;
 
-/// One op of a body. Operands are numbered: first the inputs of the node, then the results of the
-/// steps before this one.
+/// One op of a body. Operands are indices: the inputs of the node come first, then the results of
+/// the preceding ops.
 struct ElementwiseStep {
   std::string op;
   std::vector<int> operands;
@@ -28,18 +29,18 @@ struct ElementwiseStep {
 
 struct ElementwiseBody {
   std::vector<ElementwiseStep> steps;
-  std::vector<int> results;  ///< the steps whose results the node gives, by their place
+  std::vector<int> results;  ///< indices of the ops whose results are the node's outputs
 
   bool operator==(const ElementwiseBody&) const = default;
 };
 
-/// "Cast x0 : float ; Mul t0 x1 : float -> t1", which elementwise_body() reads back.
+/// The text form: "Cast x0 : float ; Mul t0 x1 : float -> t1"; elementwise_body() parses it.
 std::string to_string(const ElementwiseBody& body, std::size_t inputs);
-/// Errors: ShapeError for text that is none, or that names what is not there.
+/// Errors: ShapeError for malformed text and for operands that do not exist.
 ElementwiseBody elementwise_body(const std::string& text, std::size_t inputs);
 
-/// How many inputs a body's step of this op has; 0 for ops that work otherwise. Further inputs that
-/// the op has in a graph are shapes.
+/// The number of tensor operands of this op inside a body; 0 for ops that cannot be fused. Further
+/// inputs that the op has in a graph are shapes.
 std::size_t elementwise_operands(std::string_view op);
 
 }  // namespace halfstep::graph::ops

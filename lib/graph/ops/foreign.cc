@@ -1,4 +1,4 @@
-// Ops that only graphs written elsewhere contain.
+// Ops that halfstep reads but never executes: they occur in imported graphs only.
 
 #include "core/error.h"
 #include "graph/ops/foreign_rows.h"
@@ -7,7 +7,7 @@
 namespace halfstep::graph::ops {
 namespace {
 
-/// The place of the parenthesis that closes the one at `open`.
+/// The position of the parenthesis that closes the one at `open`.
 std::size_t closing(std::string_view row, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < row.size(); ++i) {

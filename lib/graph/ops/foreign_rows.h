@@ -1,11 +1,11 @@
 #pragma once
-// TensorFlow ops that halfstep reads and explains but does not execute, as text: one op a row,
+// TensorFlow ops that halfstep reads and explains but does not execute, as text: one op a line,
 //
 //   Name(inputs -> outputs) attributes
 //
-// in the words of define(); `!` after the name marks a stateful op and an indented line goes on
-// with the row above. Ports, type attributes, defaults and allowed types are those of TensorFlow's
-// op registry. Attributes that hold functions, tensors or lists of other things are strings here.
+// in the syntax of define(); `!` after the name marks a stateful op and an indented line continues
+// the one above. Ports, type attributes, defaults and allowed types are those of TensorFlow's op
+// registry. Attributes that hold functions, tensors or lists of other things are strings here.
 
 #include <string_view>
 

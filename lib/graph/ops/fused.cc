@@ -1,5 +1,5 @@
-// Matrix products with what a library can do to them before they are stored. They come from
-// lowering, after all dtypes are decided.
+// Matmuls with the epilogues of a BLAS library. Lowering creates them, after all dtypes are
+// decided.
 //   FusedMatMul   c = op(a) op(b), [m, n], summed in float32; then as `epilogue` says
 //     epilogue                      args              results       c
 //     bias                          bias              c             c + bias
@@ -8,10 +8,10 @@
 //     relu_gradient                 mask, features    c             c where the mask says, else 0
 //     relu_gradient_bias_gradient   mask, features    c, sums [n]   the same; its column sums
 //     sums_of_b                                       c, sums [n]   c; the column sums of b
-// `features` is the c that was written with the mask. A mask is written by one product [m,k] [k,n]
-// and read by one [m,p] [n,p]^T; `partner_k` tells each the depth of the other, so that both can
-// find out whether one library does the two. Where it does not, the mask is left alone and the
-// features are looked at.
+// `features` is the c that was written together with the mask. A mask is written by one matmul
+// [m,k] [k,n] and read by one [m,p] [n,p]^T; `partner_k` holds the reduction length of the partner,
+// so that each kernel can tell whether one library runs both. Where it does not, the mask is not
+// written and the sign of `features` is used.
 
 #include "graph/ops/fused.h"
 

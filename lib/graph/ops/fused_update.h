@@ -1,6 +1,6 @@
 #pragma once
-// Where the inputs of a FusedUpdate and of a PackedMatMulUpdate stand, on which their shape rules,
-// their kernels and the passes that make them agree.
+// Input indices of FusedUpdate and PackedMatMulUpdate, shared by their shape rules, their kernels
+// and the passes that build them.
 
 #include <cstddef>
 
@@ -8,14 +8,14 @@
 
 namespace halfstep::graph::ops {
 
-/// The inputs of an optimizer's op, of which there are `inputs` without `ok`.
+/// Input indices of an optimizer op; `inputs` counts them without `ok`.
 struct UpdatePorts {
   std::size_t resources = 0;  ///< handles, which come first: the variable and its slots
   std::size_t gradient = 0;
   std::size_t inputs = 0;
 };
 
-/// Of an op like ResourceApplyAdam. Errors: InternalError for an op that is no update.
+/// The indices of an op like ResourceApplyAdam. Errors: InternalError for an op that is no update.
 UpdatePorts update_ports(const OpDef& op);
 
 /// The inputs of a FusedUpdate: those of its rule, `unscale`, `packed` operands, `ok`; and of a

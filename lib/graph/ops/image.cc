@@ -1,5 +1,5 @@
-// Random changes of training images [N,H,W,C], one draw per sample from (seed, stream, ordinal,
-// index in the batch).
+// Random augmentation of training images [N,H,W,C], one draw per sample from (seed, stream,
+// ordinal, index in the batch).
 //   RandomFlip:        mirrors left-right and upside-down, each with probability one half
 //   RandomTranslation: moves down by a uniform share of the height in [height_low, height_high) and
 //                      right by one of the width in [width_low, width_high)

@@ -1,4 +1,4 @@
-// Matrix products and the bias that follows them.
+// MatMul, its batched forms, and BiasAdd.
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
@@ -11,7 +11,7 @@ constexpr std::string_view k_number =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
     "complex64, complex128, qint8, quint8, qint32}, data_format: string = 'NHWC'";
 
-/// What a pair of transposition flags is called in an op.
+/// The names of an op's pair of transposition flags.
 struct Flags {
   std::string_view a;
   std::string_view b;
@@ -51,8 +51,8 @@ std::vector<Shape> infer_batch_matmul(const InferContext& c) {
   return {Shape(dims)};
 }
 
-/// The two products of the gradient: with `t` for transposed,
-/// da = dy bt | dy b | b dyt | bt dyt and db = at dy | dyt a | a dy | dyt at.
+/// The two matmuls of the gradient; with `t` for transposed, by (transpose_a, transpose_b): da = dy
+/// bt | dy b | b dyt | bt dyt and db = at dy | dyt a | a dy | dyt at.
 std::vector<Value> gradient_product(const GradientContext& c, const Flags& flags) {
   const bool ta = c.node.attrs.get<bool>(flags.a);
   const bool tb = c.node.attrs.get<bool>(flags.b);

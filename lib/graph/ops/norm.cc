@@ -3,10 +3,10 @@
 //   inference: the same with the given mean and variance
 // batch_variance carries Bessel's correction n / (n - 1), reserve_space_2 is v itself.
 //
-// From lowering come the same with what follows, under TensorFlow's name where it has one:
+// Lowering creates fused forms, under TensorFlow's name where one exists:
 //   _FusedBatchNormEx   z = activation(y + side_input), of y rounded to T and the rounded sum
-//   BatchNormReluGrad   the gradient behind z = Relu(y): where z, computed again from x, is not
-//                       above 0, y_backprop counts as 0
+//   BatchNormReluGrad   the gradient through z = Relu(y): y_backprop is taken as 0 where z,
+//                       recomputed from x, is not above 0
 
 #include <fmt/core.h>
 
@@ -40,7 +40,7 @@ std::vector<Shape> infer_norm(const InferContext& c) {
   const bool training = c.node.attrs.get<bool>("is_training");
   const bool replaces = training && c.node.attrs.get<double>("exponential_avg_factor") == 1.0;
   for (std::size_t i = 1; i < 5; ++i) {
-    // Old statistics that nobody reads may be empty, as in TensorFlow.
+    // Old statistics that are not used may be empty, as in TensorFlow.
     const bool unused = i >= 3 && replaces && c.input(i).shape.elements() == 0;
     if (!unused) expect_channels(c, i, channels);
   }
@@ -84,7 +84,7 @@ std::vector<Shape> infer_norm_grad(const InferContext& c) {
 }
 
 /// Uses the saved batch statistics in training and the given ones in inference; the gradient with
-/// respect to given statistics is not defined, as in TensorFlow.
+/// respect to given statistics is undefined, as in TensorFlow.
 std::vector<Value> gradient_norm(const GradientContext& c) {
   if (!c.dy[0].valid()) return std::vector<Value>(5);
   const bool training = c.node.attrs.get<bool>("is_training");
@@ -102,7 +102,7 @@ std::vector<Value> gradient_norm(const GradientContext& c) {
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
-  // TensorFlow allows no double; halfstep's reference kernels do.
+  // TensorFlow does not allow double; halfstep's reference kernels do.
   return {
       define("FusedBatchNormV3",
              "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, "

@@ -1,6 +1,6 @@
 #pragma once
-// The op table, and builder calls for what ops and layers need often. One file per op family;
-// each hands its rows to table.cc.
+// The op table, and builder calls that ops and layers share. One file per op family; each returns
+// its definitions to table.cc.
 
 #include <optional>
 #include <vector>
@@ -14,7 +14,7 @@ const OpTable& op_table();
 
 namespace ops {
 
-// Rows of each family, concatenated by table.cc.
+// The definitions of each family, concatenated by table.cc.
 std::vector<OpDef> activation_ops();
 std::vector<OpDef> ahead_ops();
 std::vector<OpDef> array_ops();

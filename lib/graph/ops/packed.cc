@@ -1,23 +1,24 @@
-// Matrix products over operands in the order in which matrix units read them, with what follows a
-// product fused into it. They come from lowering, after all dtypes are decided.
-//   PackOperand    x as one side of a product whose values are of `dtype`; a float32 x is rounded
-//                  to it first. Side a: rows x depth, side b: depth x columns; transpose: x lies
-//                  the other way round.
-//   PackedVariable the same of a variable, kept from step to step: it is packed anew when the
-//                  variable was written by other means than a fused update that writes both.
-//   PackedMatMul   y = a b over operands packed from values of T, summed in float32; then
-//                  y += bias, y = activation(y), y = mask ? y : 0, as far as asked for, and one
-//                  rounding to T. args = [bias] [mask]; the mask is another product's form M.
+// Matmuls over operands in the blocked order of the matrix units, with a fused epilogue. Lowering
+// creates them, after all dtypes are decided.
+//   PackOperand    x as one operand of a matmul over values of `dtype`; a float32 x is rounded
+//                  first. Operand a: rows x depth, b: depth x columns, where depth is the
+//                  reduction axis; transpose: x has the transposed layout.
+//   PackedVariable the same for a variable, kept across steps: it is packed again when the variable
+//                  was written by an op other than a fused update that writes both.
+//   PackedMatMul   y = a b over operands packed from values of T, accumulated in float32; the
+//                  epilogue y += bias, y = activation(y), y = mask ? y : 0, each optional, and one
+//                  rounding to T. args = [bias] [mask]; the mask is result M of another matmul.
 //                  One result per letter of `forms`:
 //                    r  y as T [m, n]                  f  the rounded y as float32 [m, n]
 //                    g  y before rounding, [m, n]      s  column sums of the rounded y, T [n]
-//                    A  y packed on side a             T  y transposed, packed on side a
-//                    B  y packed on side b, with m as depth
-//                    M  whether y > 0, a bit each: blocks of 32 rows and 32 columns, row of blocks
-//                       by row of blocks, a little-endian word for each row of a block
+//                    A  y packed as operand a          T  y transposed, packed as operand a
+//                    B  y packed as operand b, with m as depth
+//                    M  y > 0, one bit each: blocks of 32 rows and 32 columns, in row-major order
+//                    of
+//                       blocks, a little-endian 32-bit word per row of a block
 //                    n  the max-norm of the rounded y in each block of 32 rows and 32 columns, T
-//                       [row blocks, column blocks]; NaN in a block that holds one. So y times any
-//                       number is finite just where n times it is
+//                       [row blocks, column blocks]; NaN in a block that holds one. So y times a
+//                       scalar is finite exactly where n times it is
 //   `products`: partial products of split operands, 1 for bfloat16; 3 or 4 (exact) for float16.
 
 #include "graph/ops/packed.h"

@@ -1,7 +1,7 @@
 // Pooling of images [N,H,W,C] over windows of height and width.
-//   MaxPool: the largest cell of the window; a NaN counts as larger than every number, so that it
-//            reaches the output. The gradient goes to the first such cell in row-major order.
-//   AvgPool: the mean of the window's existing cells; padding does not count.
+//   MaxPool: the largest cell of the window; a NaN counts as larger than every number, so it
+//            propagates. The gradient goes to the first such cell in row-major order.
+//   AvgPool: the mean over the window's cells inside the image; padding does not count.
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
-// Random tensors that are a function of (seed, stream, ordinal): the same batch gives the same
-// numbers whenever and on however many threads it is computed.
+// Random tensors as a function of (seed, stream, ordinal): a batch gets the same numbers on every
+// backend and with any number of threads.
 //   y[i] = to_uniform(word i % 4 of random_words(seed, mix(stream, ordinal), i / 4))
 
 #include "graph/ops/ops.h"

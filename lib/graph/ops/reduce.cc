@@ -1,4 +1,4 @@
-// From many elements to few. Axes are the constant second input.
+// Reductions. Axes are the constant second input.
 
 #include <algorithm>
 
@@ -67,7 +67,7 @@ std::vector<Value> gradient_mean(const GradientContext& c) {
   const std::int64_t outputs = std::max<std::int64_t>(b.shape(c.output(0)).elements(), 1);
   auto factor = static_cast<double>(b.shape(c.input(0)).elements() / outputs);
   Value dx = spread(c);
-  // A count that float16 cannot hold is divided by in steps.
+  // A count that is not representable in float16 is divided by in several RealDiv.
   for (constexpr double k_step = 32768; factor > max_finite(dtype); factor /= k_step) {
     dx = b.add("RealDiv", {dx, b.scalar(dtype, k_step)});
   }

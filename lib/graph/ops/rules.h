@@ -1,5 +1,5 @@
 #pragma once
-// Shape rules and small readings that several op families share.
+// Shape rules and attribute readers that several op families share.
 
 #include <cstdint>
 #include <string_view>
@@ -30,13 +30,14 @@ std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
 /// Errors: ShapeError for an axis that does not exist.
 std::vector<bool> named_axes(const InferContext& c);
 
-/// The gradient of an op through which none passes: no value for any input.
+/// The gradients of an op that passes none on: no value for any input.
 std::vector<Value> no_gradients(const GradientContext& c);
 
-/// The InferContext of a node that already stands in a graph.
+/// The InferContext of a node that is in a graph already.
 InferContext context_of(const GradientContext& c);
 
-/// True when the gradient of input `i` could be of use: TensorFlow's rules skip constants too.
+/// False when the gradient of input `i` has no use, as for constants: TensorFlow's rules skip them
+/// too.
 bool wants(const GradientContext& c, std::size_t i);
 
 /// The extents of a shape as a vector.

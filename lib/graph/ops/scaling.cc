@@ -1,7 +1,7 @@
 // The finite check, the loss scale that follows from it, and the learning rate.
 //
 // AllFinite: whether all elements of all values are finite; with `unscaled` the last value is one
-// float32 number, and the others are looked at as float32 multiplied by it.
+// float32 number, and the others are checked after multiplication by it in float32.
 //
 // UpdateLossScale, with good = good_steps before the step:
 //   ok:  if good + 1 >= growth_steps (== with grow_on_equal): scale *= growth_factor, good = 0 and
@@ -21,8 +21,7 @@
 //   inverse_time_decay        base / (1 + decay_rate * p)
 //   cosine_decay              base * ((1 - alpha) * (1 + cos(pi * min(p, 1))) / 2 + alpha)
 //   polynomial_decay          (base - end) * (1 - min(p, 1))^power + end; with `cycle` decay_steps
-//   is
-//                             stretched to its next multiple instead of capping p
+//                             is rounded up to a multiple that covers t instead of capping p
 // Source: Keras 3, keras.optimizers.schedules. Keras's CosineDecay with warmup_target has
 // warmup_start = its initial_learning_rate and base = warmup_target.
 

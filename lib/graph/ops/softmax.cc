@@ -60,7 +60,7 @@ std::vector<Value> gradient_log_softmax(const GradientContext& c) {
   return {b.add("Sub", {c.dy[0], scaled})};
 }
 
-/// The gradient of the loss, one value per row, over the rows of a matrix.
+/// The gradient of the loss, one value per row, multiplied into the rows of a matrix.
 Value over_rows(Builder& b, Value per_row, Value matrix) {
   const Value column = b.add("ExpandDims", {per_row, b.scalar(DType::int32, -1)});
   return b.add("Mul", {column, matrix});

@@ -1,4 +1,4 @@
-// Constants, inputs, variables and what merely passes a value on.
+// Constants, inputs, variables and ops that pass a value on unchanged.
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
@@ -32,7 +32,7 @@ std::vector<Shape> infer_assign(const InferContext& c) {
 
 std::vector<Value> gradient_identity(const GradientContext& c) { return {c.dy[0]}; }
 
-/// Nothing flows into a handle from here: differentiate() stops at the read.
+/// No gradient flows into a handle from here: differentiate() stops at the read.
 std::vector<Value> gradient_read(const GradientContext&) { return {Value{}}; }
 
 std::vector<Value> gradient_cast(const GradientContext& c) {
@@ -45,8 +45,8 @@ std::vector<Value> gradient_cast(const GradientContext& c) {
 
 std::vector<OpDef> state_ops() {
   return {
-      // The value stands in an attribute outside TensorFlow's signature: list(int) or list(float)
-      // with one element per element of the shape, or a single one for all.
+      // The value is an attribute outside TensorFlow's signature: list(int) or list(float) with one
+      // element per element of the shape, or a single one for all.
       define("Const", "-> output: dtype", "dtype: type, shape: shape", {.infer = infer_shape_attr}),
       define("Placeholder",
              "-> output: dtype",

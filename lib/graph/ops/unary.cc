@@ -1,4 +1,4 @@
-// Element by element, one input. Rules and gradients as in TensorFlow's math ops.
+// Elementwise ops with one input. Gradients as in TensorFlow's math ops.
 
 #include <numbers>
 

@@ -1,6 +1,6 @@
-// One optimizer step of one variable, in place. With a last input `ok` that is false nothing is
-// written. Keras's formulas; where TensorFlow's kernel of the same name puts epsilon elsewhere
-// (ResourceApplyAdagradV2), Keras's place is taken.
+// One optimizer step of one variable, in place. When the optional last input `ok` is false, nothing
+// is written. Formulas are Keras's; where TensorFlow's kernel of the same name adds epsilon
+// elsewhere (ResourceApplyAdagradV2), Keras's position is used.
 //   GradientDescent  w -= alpha * delta
 //   KerasMomentum    a = momentum * a - lr * g;  w += a  (nesterov: w += momentum * a - lr * g)
 //   KerasRMSProp     s = rho * s + (1 - rho) * g^2;  w -= lr * g / sqrt(s + epsilon)
@@ -12,15 +12,15 @@
 //                    (nesterov: m * beta1 + g * (1 - beta1) instead of m)
 //   AdamW            w -= w * weight_decay * lr, then Adam
 //   AdagradV2        a += g^2 (if update_slots);  w -= lr * g / sqrt(a + epsilon)
-// beta_power is beta to the number of this update, the first being 1.
+// beta_power is beta to the power of this update's number, counted from 1.
 //
-// FusedUpdate comes from lowering: the update `rule`, whose gradient may have a dtype of its own
-// and is multiplied by `unscale` in float32 first; then the new variable is packed into each of
+// Lowering creates FusedUpdate: the update `rule`, whose gradient may have a dtype of its own and
+// is multiplied by `unscale` in float32 first; then the new variable is packed into each of
 // `packed`, the PackedVariables of it. args = the rule's inputs, unscale: T, packed, [ok].
 //
-// PackedMatMulUpdate is a FusedUpdate whose gradient is the y of a PackedMatMul (packed.cc) that
-// nothing else reads, m x n and rounded to T. args = those of the FusedUpdate with the product's a
-// in the gradient's place, then its b; no ok, which would have to wait for every gradient.
+// PackedMatMulUpdate is a FusedUpdate whose gradient is the y of a PackedMatMul (packed.cc) without
+// other users, m x n and rounded to T. args = those of the FusedUpdate with the matmul's operand a
+// as the gradient, then its operand b; no ok, which would depend on every gradient.
 
 #include <fmt/core.h>
 
@@ -59,7 +59,7 @@ std::vector<Shape> infer_update(const InferContext& c) {
   return {};
 }
 
-/// The inputs of a fused update but for its gradient, which has the shape given.
+/// Checks the inputs of a fused update except its gradient, whose shape is `shape`.
 void check_fused_update(const InferContext& c, const FusedUpdatePorts& ports, const Shape& shape) {
   for (std::size_t i = 0; i < ports.rule.resources; ++i) {
     const TensorType type = variable_type(c.graph, c.node.inputs[i]);

@@ -18,7 +18,7 @@ struct WindowAxis {
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
   std::int64_t pad_before = 0;
-  std::int64_t pad_after = 0;  ///< cells past the end that the last window really needs
+  std::int64_t pad_after = 0;  ///< cells past the end that the last window covers
 
   /// Cells from the first to the last one of a window.
   std::int64_t extent() const { return (size - 1) * dilation + 1; }
@@ -27,10 +27,10 @@ struct WindowAxis {
     return o * stride - pad_before + k * dilation;
   }
   bool inside(std::int64_t cell) const { return cell >= 0 && cell < input; }
-  /// Taps [first, last) of output `o` that lie on existing cells, for dilation 1.
+  /// Taps [first, last) of output `o` that read cells inside the input, for dilation 1.
   std::int64_t first_tap(std::int64_t o) const;
   std::int64_t last_tap(std::int64_t o) const;
-  /// Outputs [first, last) whose windows reach over the input cell `i`.
+  /// Outputs [first, last) whose windows cover the input cell `i`.
   std::int64_t first_output(std::int64_t i) const;
   std::int64_t last_output(std::int64_t i) const;
 
@@ -45,11 +45,11 @@ struct Window {
 };
 
 /// The axis for TensorFlow's paddings, with e = (size - 1) * dilation + 1:
-///   SAME:     output = ceil(input / stride); the padding it takes is split evenly, odd one behind
+///   SAME:     output = ceil(input / stride); padding is split evenly, the odd cell at the end
 ///   VALID:    output = ceil((input - e + 1) / stride), no padding
 ///   EXPLICIT: VALID on the input padded by `before` and `after`
 /// Errors: ShapeError for a window that does not fit, sizes, strides or dilations below 1, negative
-/// paddings or an unknown word.
+/// paddings or an unknown padding name.
 WindowAxis window_axis(std::int64_t input,
                        std::int64_t size,
                        std::int64_t stride,
@@ -58,8 +58,8 @@ WindowAxis window_axis(std::int64_t input,
                        std::int64_t before = 0,
                        std::int64_t after = 0);
 
-/// The extents of a convolution, depthwise or with groups. Filters of both kinds lie in memory as
-/// [height, width, group_inputs, outputs], with the outputs of a group next to each other.
+/// The extents of a convolution, depthwise or with groups. Filters of both kinds are stored as
+/// [height, width, group_inputs, outputs], with the outputs of a group contiguous.
 struct ConvGeometry {
   Window window;
   std::int64_t batch = 1;
@@ -80,7 +80,7 @@ ConvGeometry conv_geometry(const Attrs& attrs, const Shape& x, const Shape& filt
 ConvGeometry depthwise_geometry(const Attrs& attrs, const Shape& x, const Shape& filter);
 
 /// Pooling of x [N,H,W,C]; reads ksize, strides, padding, explicit_paddings and data_format.
-/// Every window holds at least one existing cell. Errors: ShapeError.
+/// Every window covers at least one cell of the input. Errors: ShapeError.
 Window pool_window(const Attrs& attrs, const Shape& x);
 
 }  // namespace halfstep::graph::ops
