@@ -9,7 +9,7 @@
 namespace halfstep::nn {
 namespace {
 
-/// Whether float16 is what the run computes in, which is when a scale is needed by default.
+/// Whether the run computes in float16, which makes a loss scale the default.
 bool computes_float16(const config::PrecisionSpec& precision) {
   if (precision.rewrite == config::Rewrite::automatic) return precision.target == DType::float16;
   return precision.policy == "mixed_float16";
@@ -30,7 +30,8 @@ bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
   });
 }
 
-/// W106: a loss scale keeps small float16 gradients; other dtypes have float32's exponents.
+/// W106: a loss scale preserves small float16 gradients; the other dtypes have float32's exponent
+/// range.
 void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
   using Mode = precision::LossScaling::Mode;
   if (uses_float16(spec.precision, blueprint.model)) return;
@@ -59,7 +60,7 @@ void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
   warn(blueprint.model.warnings, "W106", spec.where("precision.loss_scale"), std::move(message));
 }
 
-/// Adds the output's facts and warnings. Shapes that do not fit go to `diagnostics`.
+/// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
 void look_at_output(Blueprint& blueprint, Diagnostics& diagnostics) {
   try {
     blueprint.output = model_output(blueprint.model);
@@ -119,7 +120,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
   const graph::Node& output = graph.node(graph.fetch("outputs").node);
   const ModelNode& last =
       blueprint.model.nodes.at(static_cast<std::size_t>(blueprint.model.outputs.at(0)));
-  // The loss stage casts: a Cast from a 16-bit type as the last node means a 16-bit output.
+  // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
   if (output.op == "Cast" && is_half(graph.type(output.inputs[0]).dtype)) {
     warn(warnings,
          "W201",

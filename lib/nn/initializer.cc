@@ -9,7 +9,7 @@
 namespace halfstep::nn {
 namespace {
 
-/// What a name stands for: a plain distribution, or one whose spread follows from the fans.
+/// The rule of an initializer: a plain distribution, or one whose variance is scaled by the fans.
 enum class Rule { constant, uniform, normal, truncated_normal, scaled };
 enum class Mode { fan_in, fan_out, fan_avg };
 enum class Distribution { uniform, truncated_normal, untruncated_normal };
@@ -25,10 +25,10 @@ constexpr std::array k_distributions{
     config::Named{Distribution::untruncated_normal, "untruncated_normal"},
 };
 
-/// The standard deviation of a normal distribution cut off at two of its own.
+/// The standard deviation of a standard normal distribution truncated at two standard deviations.
 constexpr double k_truncated_stddev = 0.87962566103423978;
 
-/// A row of the table; the fields that a config may change start from these values.
+/// An entry of the table; the fields that a config may set have these defaults.
 struct Row {
   std::string_view name;
   Rule rule;
@@ -36,7 +36,7 @@ struct Row {
   double scale = 1;
   Mode mode = Mode::fan_in;
   Distribution distribution = Distribution::truncated_normal;
-  bool open = false;  ///< its parameters may be given
+  bool open = false;  ///< a config may give its parameters
   std::string_view doc{};
 };
 
@@ -141,7 +141,7 @@ constexpr auto k_names = [] {
   return names;
 }();
 
-/// A row with the fields of the config filled in.
+/// An entry with the fields of the config applied.
 struct Parameters {
   Row row;
   double mean = 0;

@@ -21,7 +21,7 @@ struct InitializerSpec {
 /// lecun_uniform, lecun_normal, random_uniform, random_normal, truncated_normal, variance_scaling.
 std::span<const std::string_view> initializer_names();
 
-/// The inputs and outputs that one unit of a variable sees.
+/// The numbers of inputs and outputs of one unit of a variable.
 struct Fans {
   std::int64_t in = 1;
   std::int64_t out = 1;

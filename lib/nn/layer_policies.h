@@ -1,6 +1,7 @@
 #pragma once
-// Which policy each layer of a model has: `precision.policy`, `precision.overrides` and the layers'
-// own `dtype`. An override by name beats the layer's own dtype, which beats an expression.
+// The policy of each layer of a model, from `precision.policy`, `precision.overrides` and the
+// layers' own `dtype`. Precedence: an override by name, the layer's own dtype, an override by
+// expression.
 
 #include <optional>
 #include <string>
@@ -16,14 +17,14 @@ class LayerPolicies {
  public:
   LayerPolicies(const config::RunSpec& spec, Diagnostics& diagnostics);
 
-  /// The policy of a layer that gives `dtype` at `where`. One that computes in 16 bits is an error
-  /// when the rewrite is asked for, which is to decide about that.
+  /// The policy of a layer that gives `dtype` at `where`. A 16-bit compute dtype is an error when
+  /// the automatic rewrite is enabled, because the rewrite makes that choice.
   precision::Resolved resolve(std::string_view layer,
                               const std::optional<std::string>& dtype,
                               const Where& where);
 
-  /// Reports overrides that match none of the layers: an error for a name, a warning for an
-  /// expression, of which one cannot be sure.
+  /// Reports overrides that match no layer: an error for a name, a warning for an expression, which
+  /// may be meant for other models.
   void finish(const std::vector<std::string>& layers);
 
   std::vector<config::Warning> take_warnings() { return std::move(warnings_); }
@@ -35,7 +36,7 @@ class LayerPolicies {
   void add(const UserError& error);
 
   Diagnostics& diagnostics_;
-  std::optional<precision::PolicyMap> map_;  ///< absent: it is wrong and has been reported
+  std::optional<precision::PolicyMap> map_;  ///< absent: invalid, which has been reported
   bool rewrites_ = false;
   std::vector<config::Warning> warnings_;
 };

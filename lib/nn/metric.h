@@ -1,5 +1,5 @@
 #pragma once
-// Metrics: sums over a batch inside the graph, divided by the number of samples outside.
+// Metrics: the graph sums them over a batch, the host divides by the number of samples.
 
 #include <span>
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace halfstep::nn {
 
-/// A row of the table.
+/// An entry of the table.
 struct MetricDef {
-  std::string_view name;  ///< of top_<k>_accuracy the row for k = 5
+  std::string_view name;  ///< the entry top_5_accuracy serves every top_<k>_accuracy
   std::string_view doc;
   std::string_view unit;
 };
@@ -20,12 +20,11 @@ struct MetricDef {
 /// All metrics, alphabetical.
 std::span<const MetricDef> metric_table();
 
-/// The row of a metric, with any whole number for the 5 of top_5_accuracy, or nullptr.
+/// The entry of a metric, with any positive integer for the 5 of top_5_accuracy, or nullptr.
 const MetricDef* find_metric(std::string_view name);
 
-/// The metric's sum over the batch, a float32 scalar.
-/// Accuracy compares the largest output with the label, or a single output with one half (zero for
-/// scores).
+/// The metric's sum over the batch, a float32 scalar. Accuracy compares the argmax of the outputs
+/// with the label, or a single output with the threshold 0.5 (0 for scores).
 graph::Value build_metric(graph::Builder& b,
                           std::string_view name,
                           graph::Value predictions,

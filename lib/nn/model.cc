@@ -7,7 +7,7 @@ namespace {
 
 using graph::Value;
 
-/// Casts the floating inputs to the layer's compute dtype; integers pass.
+/// Casts floating inputs to the layer's compute dtype; integers are unchanged.
 std::vector<Value> autocast(graph::Builder& b, const std::vector<Value>& x, DType compute) {
   std::vector<Value> inputs;
   for (const Value& value : x) {

@@ -10,7 +10,7 @@
 
 namespace halfstep::nn {
 
-/// One layer of the model: its own struct plus what all layers have.
+/// One layer of the model: its own struct plus the shared fields.
 struct ModelNode {
   std::string name;
   std::string type;
@@ -22,7 +22,7 @@ struct ModelNode {
   std::vector<int> from;  ///< indices of nodes, or -1-i for model input i
 };
 
-/// A checked model: nodes in an order in which inputs come first.
+/// A checked model with its nodes in topological order.
 struct Model {
   struct Input {
     std::string name;
@@ -34,12 +34,12 @@ struct Model {
   std::vector<config::Warning> warnings;
 };
 
-/// Reads `layers` or `inputs/nodes/outputs`. All problems (unknown layer types and fields,
-/// dangling or duplicate names, cycles, wrong number of inputs, two matching overrides) go to
-/// `diagnostics` with their place.
+/// Reads `layers` or `inputs/nodes/outputs`. All problems (unknown layer types and fields, dangling
+/// or duplicate names, cycles, wrong number of inputs, two matching overrides) go to `diagnostics`
+/// with their position.
 Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics);
 
-/// The values a forward pass ends in.
+/// The results of a forward pass.
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
   ModelRecord record;

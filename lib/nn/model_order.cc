@@ -7,7 +7,7 @@ namespace {
 
 enum class Mark : char { fresh, open, done };
 
-/// A node on the way down and which of its sources comes next.
+/// A node on the path of the depth-first search and the index of its next source.
 struct Step {
   int node;
   std::size_t next = 0;

@@ -1,22 +1,22 @@
 #pragma once
-// The shape of a model's graph: in which order nodes may run, and which ones lead nowhere.
+// Topological order of a model's nodes, cycles, and nodes without effect on an output.
 
 #include <span>
 #include <vector>
 
 namespace halfstep::nn {
 
-/// For each node the nodes it takes; numbers below zero (inputs of the model) are passed over.
+/// For each node its source nodes; negative numbers (inputs of the model) are ignored.
 using Sources = std::vector<std::vector<int>>;
 
 struct ModelOrder {
-  std::vector<int> order;  ///< every node after its sources, otherwise as given
-  std::vector<int> cycle;  ///< when there is one: its nodes, each taking the next; else empty
+  std::vector<int> order;  ///< topological; otherwise in the order of the config
+  std::vector<int> cycle;  ///< the nodes of a cycle, each reading the next; empty without one
 };
 
 ModelOrder order_of(const Sources& sources);
 
-/// Which nodes one of `outputs` depends on.
+/// The nodes that one of `outputs` depends on.
 std::vector<bool> reaches(const Sources& sources, std::span<const int> outputs);
 
 }  // namespace halfstep::nn

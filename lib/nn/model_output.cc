@@ -12,7 +12,7 @@ namespace {
 
 using graph::Value;
 
-/// Ops behind which a softmax or sigmoid says nothing about the output any more.
+/// Ops after which the output of a softmax or sigmoid is no probability any more.
 constexpr std::array<std::string_view, 8> k_unbounded{"Conv2D",
                                                       "DepthwiseConv2dNative",
                                                       "FusedBatchNormV3",

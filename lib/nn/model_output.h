@@ -1,5 +1,5 @@
 #pragma once
-// The facts about a model's output that follow from its layers alone, without data.
+// Properties of a model's output that follow from its layers alone, without data.
 
 #include <string>
 
@@ -11,16 +11,16 @@ namespace halfstep::nn {
 struct ModelOutput {
   Shape shape;             ///< of one sample
   std::string activation;  ///< the op that the output comes from: "Softmax" or "Sigmoid", else ""
-  /// Whether a softmax or sigmoid follows the last op with weights, at the end or before it.
+  /// Whether a softmax or sigmoid follows the last op with weights, as the last op or before it.
   bool probabilities = false;
 };
 
-/// Builds the forward pass once, for training, and throws it away.
+/// Builds the forward pass of training once and discards it.
 /// Errors: UserError(config) at the layer whose shapes do not fit.
 ModelOutput model_output(const Model& model);
 
-/// W113 when a loss of probabilities gets scores, W114 when a loss of scores gets probabilities.
-/// `where` is the position of the loss in the config.
+/// W113 when a loss of probabilities receives scores, W114 when a loss of scores receives
+/// probabilities. `where` is the position of the loss in the config.
 std::vector<config::Warning> output_warnings(const ModelOutput& output,
                                              const Loss& loss,
                                              std::string_view last_layer,

@@ -1,4 +1,4 @@
-// read_model(): the `model` section, with every problem reported at its place.
+// read_model(): the `model` section, with every problem reported at its position.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace halfstep::nn {
 namespace {
 
-/// A layer as written, before its inputs and policy are known.
+/// A layer as written in the config, before its inputs and policy are resolved.
 struct Written {
   const config::Node* node = nullptr;
   const LayerDef* def = nullptr;
@@ -46,14 +46,14 @@ class ModelReader {
     } else {
       read_graph();
     }
-    // Half-read structure would only give problems that are not there.
+    // A structure that was read only in part would cause spurious errors.
     if (!broken_ && diagnostics_.problems().size() == before) finish_structure();
     add_layers();
     return std::move(model_);
   }
 
  private:
-  /// For what the reading of the config reports too: said once.
+  /// For problems that reading the config reports too: reported once.
   void broken(std::string_view at, std::string message) {
     broken_ = true;
     if (first_) diagnostics_.error(spec_.where(at), std::move(message));
@@ -125,7 +125,7 @@ class ModelReader {
     model_.inputs.push_back({std::move(name), Shape(extents)});
   }
 
-  /// Reads what all layers have; `key` is a graph node's name.
+  /// Reads the shared fields of a layer; `key` is a graph node's name.
   void read_layer(const config::Node& node, std::string_view key) {
     Written w;
     w.node = &node;
@@ -157,7 +157,7 @@ class ModelReader {
                        "letters, digits, '_', '-' and '.', starting with a letter, digit or '_'");
   }
 
-  /// Keras's names where none is given: dense, dense_1, ...
+  /// Keras's names for unnamed layers: dense, dense_1, ...
   void name_layers() {
     for (std::size_t i = 0; i < written_.size(); ++i) {
       if (!written_[i].name.empty()) {
@@ -237,7 +237,7 @@ class ModelReader {
     }
   }
 
-  /// Numbers of inputs, cycles, nodes that lead nowhere; then the order.
+  /// Checks numbers of inputs, cycles and nodes without effect on an output, then orders the nodes.
   void finish_structure() {
     const std::size_t before = diagnostics_.problems().size();
     for (std::size_t i = 0; i < written_.size(); ++i) check_input_count(i);
@@ -272,7 +272,7 @@ class ModelReader {
   }
 
   void report_cycle(const std::vector<int>& cycle) {
-    // A node takes the next one of the cycle, so that data runs the other way round.
+    // `cycle` lists each node before the one it reads, so data flows in the reverse order.
     std::string text = written_[static_cast<std::size_t>(cycle.front())].name;
     for (auto it = cycle.rbegin(); it != cycle.rend(); ++it) {
       text += " -> " + written_[static_cast<std::size_t>(*it)].name;
@@ -300,7 +300,7 @@ class ModelReader {
     }
   }
 
-  /// Reads the fields and the policy of every layer, and builds the nodes when the order is known.
+  /// Reads the fields and the policy of every layer, and builds the nodes if the order is known.
   void add_layers() {
     LayerPolicies policies(spec_, diagnostics_);
     std::vector<ModelNode> nodes(written_.size());
@@ -349,7 +349,7 @@ class ModelReader {
   std::map<std::string, int> names_;
   Sources sources_;
   std::vector<int> outputs_;
-  std::vector<int> order_;  ///< empty while something is wrong
+  std::vector<int> order_;  ///< empty after an error
   const bool first_ = diagnostics_.empty();
   bool broken_ = false;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using graph::Value;
 
-/// A pure policy: a variable that is float32 under it is so under every policy.
+/// A pure policy: a variable that is float32 under it is float32 under every policy.
 constexpr std::string_view k_config = R"(data: {{name: synthetic_digits}}
 loss: mean_squared_error
 optimizer: sgd
@@ -19,7 +19,7 @@ precision: {{policy: float16}}
 model: {}
 )";
 
-/// A map without its braces, to be put into another one.
+/// The entries of a flow map without its braces, for insertion into another map.
 std::string_view inside(std::string_view map) { return map.substr(1, map.size() - 2); }
 
 std::string example_text(const LayerDef& def) {

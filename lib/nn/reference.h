@@ -1,6 +1,5 @@
 #pragma once
-// Facts about layers, losses and optimizers for the reference, found by building them rather than
-// written down a second time.
+// Facts about layers, losses and optimizers for the reference, obtained by building them.
 
 #include <string>
 #include <string_view>
@@ -13,15 +12,15 @@
 
 namespace halfstep::nn {
 
-/// A variable of a layer.
+/// A variable that a layer declares.
 struct VariableFact {
-  std::string name;  ///< without the layer's: "kernel"
+  std::string name;  ///< without the layer's name: "kernel"
   Shape shape;
   bool trainable = false;
   bool float32 = false;  ///< stored in float32 even under the policies float16 and bfloat16
 };
 
-/// A layer's example and what comes of it.
+/// The example of a layer and its result.
 struct LayerExample {
   std::string text;  ///< "{type: dense, units: 3, activation: relu}"
   Shape input;       ///< of one sample
@@ -31,11 +30,11 @@ struct LayerExample {
 
 LayerExample layer_example(const LayerDef& def);
 
-/// The variables, each shaped like the weight and of its dtype, that an optimizer keeps for every
-/// weight with its default settings.
+/// The slots, each with the shape and dtype of the weight, that an optimizer with default settings
+/// keeps for every weight.
 std::vector<std::string> optimizer_slots(const OptimizerDef& def);
 
-/// The labels that a loss takes, in a sentence.
+/// The labels that a loss accepts, in a sentence.
 std::string_view labels_doc(const LossDef& def);
 
 }  // namespace halfstep::nn

@@ -14,7 +14,7 @@ constexpr std::array k_types{
     config::Named{Type::l1_l2, "l1_l2"},
 };
 
-/// Of a penalty that is named without its factor.
+/// The factor of a penalty given by its name alone.
 constexpr double k_default_factor = 0.01;
 
 Value scaled_sum(graph::Builder& b, double factor, Value terms) {

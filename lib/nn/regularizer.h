@@ -9,7 +9,7 @@
 
 namespace halfstep::nn {
 
-/// A penalty as written: a bare word has Keras's factor 0.01, a factor left out of a map is 0.
+/// A penalty as written: a bare name has Keras's factor 0.01, a factor missing from a map is 0.
 struct RegularizerSpec {
   enum class Type { l1, l2, l1_l2 };
 

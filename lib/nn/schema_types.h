@@ -1,5 +1,5 @@
 #pragma once
-// What this room tells the JSON Schema of a config: the layers, losses, optimizers, schedules and
+// The types of lib/nn in the JSON Schema of a config: layers, losses, optimizers, schedules and
 // initializers with their fields.
 
 #include "config/schema.h"

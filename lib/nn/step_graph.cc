@@ -20,7 +20,7 @@ using graph::Value;
 
 Origin origin(Phase phase, std::string reason) { return {"", phase, std::move(reason), {}}; }
 
-/// Whether one shape only joins or splits axes of the other, so that elements keep their meaning.
+/// Whether one shape only merges or splits axes of the other, so that axes keep their meaning.
 /// Three axes are height, width and channels, which are not interchangeable.
 bool same_axes(const Shape& a, const Shape& b) {
   if (a.rank() == 3 && b.rank() == 3) return a == b;
@@ -35,7 +35,7 @@ bool same_axes(const Shape& a, const Shape& b) {
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
-/// Stored samples as float32 in the shape the model's input has.
+/// Stored samples as float32 in the input shape of the model.
 Value prepare_input(Builder& b,
                     const Blueprint& blueprint,
                     const DataShape& data,
@@ -63,7 +63,7 @@ Value prepare_input(Builder& b,
   return graph::ops::reshape(b, x, batched(wanted));
 }
 
-/// The scores a final activation was applied to, seen through casts, in float32.
+/// The scores that a final activation was applied to, found through casts, in float32.
 Value scores_behind(Builder& b, Value output, std::string_view activation) {
   const graph::Node* node = &b.graph().node(output.node);
   while (node->op == "Cast") node = &b.graph().node(node->inputs[0].node);

@@ -1,7 +1,7 @@
 #pragma once
 // One training step as a graph: input, forward pass, float32 loss, loss scale, gradients, unscaling
-// and finite check, clipping, updates. A skipped step is the value `ok` = false, which every update
-// takes; nothing in the graph branches.
+// and finite check, clipping, updates. There is no control flow: in a skipped step the value `ok`,
+// an input of every update, is false.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace halfstep::nn {
 
-/// What the step needs to know of the data.
+/// The properties of the data that a step depends on.
 struct DataShape {
   Shape sample;  ///< of one sample as stored, [28, 28, 1]
   DType sample_dtype = DType::uint8;
@@ -26,7 +26,7 @@ struct DataShape {
   DType label_dtype = DType::int32;
 };
 
-/// Everything a config asks of the step, read and checked once.
+/// The specification of the step, read from a config and checked once.
 struct Blueprint {
   Model model;
   ModelOutput output;
@@ -43,20 +43,19 @@ struct Blueprint {
   std::uint64_t seed = 0;
 };
 
-/// Reads model, loss, optimizer and precision of a config and builds the forward pass once; all
-/// problems go to `diagnostics`, warnings to `model.warnings`.
+/// Reads model, loss, optimizer and precision of a config and builds the forward pass once as a
+/// check; all problems go to `diagnostics`, warnings to `model.warnings`.
 Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
 
-/// What the graph is for. `train` updates variables; `evaluate` computes loss and metrics;
+/// The purpose of a graph. `train` updates variables; `evaluate` computes loss and metrics;
 /// `predict` needs no labels.
 enum class Purpose { train, evaluate, predict };
 
-/// Names of input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar).
-/// Fetches: loss (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
-/// `metric/<name>` sum over the batch (float32 scalar) per metric, predictions (int64 [batch]);
-/// train also has ok (bool), learning_rate and, where there is one, loss_scale (before the step)
-/// and global_norm.
-/// Errors: UserError(config) when shapes do not fit.
+/// The graph of a step. Input slots: images [batch, ...], labels [batch, ...], ordinal (int64
+/// scalar). Fetches: loss (float32 scalar, regularization included), outputs (float32 [batch,
+/// ...]), one `metric/<name>` sum over the batch (float32 scalar) per metric, predictions (int64
+/// [batch]); train adds ok (bool), learning_rate and, if configured, loss_scale (before the step)
+/// and global_norm. Errors: UserError(config) when shapes do not fit.
 graph::Graph build_step(const Blueprint& blueprint,
                         const DataShape& data,
                         std::int64_t batch,

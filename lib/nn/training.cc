@@ -20,7 +20,7 @@ Origin in_float32(Phase phase, std::string reason, std::string layer = {}) {
   return {std::move(layer), phase, std::move(reason), {}};
 }
 
-/// The layer of a variable: its name without the last part.
+/// The layer of a variable: its name without the last component.
 std::string layer_of(const std::string& variable) {
   const std::size_t slash = variable.rfind('/');
   return slash == std::string::npos ? "" : variable.substr(0, slash);
@@ -44,13 +44,13 @@ Value squared_norm(Builder& b, Value g) {
   return graph::ops::reduce(b, "Sum", b.add("Square", {g}));
 }
 
-/// g c / max(norm, c): shortened to norm c when it is longer.
+/// g c / max(norm, c): scaled down to norm c when it is longer.
 Value shorten(Builder& b, Value g, Value norm, double limit) {
   const Value c = b.scalar(DType::float32, limit);
   return b.add("Mul", {g, b.add("RealDiv", {c, b.add("Maximum", {norm, c})})});
 }
 
-/// Clips gradients in float32; each keeps its dtype, which has 16 bits under a pure 16-bit policy.
+/// Clips gradients in float32; each is cast back to its dtype, 16 bits under a pure 16-bit policy.
 void clip(Builder& b,
           const OptimizerSpec& spec,
           const std::vector<Weight>& weights,
@@ -118,7 +118,7 @@ void append_training(Builder& b,
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].valid()) continue;
     weights.push_back(record.weights[i]);
-    // A pure 16-bit policy stores 16-bit weights; their gradients are checked as they are.
+    // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
     const bool wide = blueprint.grad_dtype == config::GradDtype::float32;
     raw.push_back(wide ? passes::widen_gradient(b, gradients[i]) : gradients[i]);
   }
@@ -162,7 +162,7 @@ void append_training(Builder& b,
                                        {},
                                        ""});
   const Value step = b.read(iterations);
-  // The host reads the rate of a step even when its updates are left out.
+  // The host reads the learning rate even in a step that is skipped.
   b.origin().phase = Phase::clip;
   const Value rate = b.add("LearningRate", {step}, blueprint.learning_rate, "learning_rate");
   b.graph().fetches().emplace_back("learning_rate", rate);

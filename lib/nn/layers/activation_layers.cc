@@ -22,7 +22,7 @@ struct Activation {
   }
 };
 
-/// A layer without fields, named as its row of the table of activations.
+/// A layer without fields, named like its entry in the table of activations.
 struct Plain {
   std::string_view activation;
 

@@ -1,5 +1,5 @@
 #pragma once
-// The functions that `activation:` may name; the activation layers are made of the same ones.
+// The functions that `activation:` may name; the activation layers use the same ones.
 
 #include <optional>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace halfstep::nn {
 
-/// A row of the table: Keras's function with its defaults.
+/// An entry of the table: Keras's function with its defaults.
 struct ActivationDef {
   std::string_view name;
   std::string_view doc;
@@ -30,20 +30,20 @@ graph::Value activate(graph::Builder& b,
                       const std::optional<std::string>& activation,
                       graph::Value x);
 
-/// What Keras's ReLU layer may change.
+/// The parameters of Keras's ReLU layer.
 struct ReluOptions {
   double negative_slope = 0;
   std::optional<double> max_value;
   double threshold = 0;
 };
 
-// The functions themselves, in the ops that Keras's TensorFlow backend uses.
+// The functions themselves, built of the ops that Keras's TensorFlow backend uses.
 
-/// max_value above it, x from threshold on, negative_slope (x - threshold) below.
+/// max_value where x >= max_value, x from threshold on, negative_slope (x - threshold) below.
 graph::Value relu(graph::Builder& b, graph::Value x, const ReluOptions& options = {});
-/// x above zero, slope x below.
+/// x where x > 0, slope x elsewhere.
 graph::Value leaky_relu(graph::Builder& b, graph::Value x, double slope);
-/// x above zero, alpha (exp(x) - 1) below.
+/// x where x > 0, alpha (exp(x) - 1) elsewhere.
 graph::Value elu(graph::Builder& b, graph::Value x, double alpha);
 /// x Phi(x) by the error function, or its approximation by tanh.
 /// Source: Hendrycks and Gimpel 2016.

@@ -69,7 +69,7 @@ struct BatchNormalization {
     if (at < 1 || at >= rank) {
       c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
     }
-    // The op takes [N, H, W, C] with the statistics along C.
+    // The op takes [N, H, W, C] and normalizes along C.
     std::vector<std::int64_t> order(given.rank());
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[static_cast<std::size_t>(at)], order.back());
@@ -94,7 +94,8 @@ struct BatchNormalization {
                            : c.b.fill(DType::float32, channels, 0);
     const Value mean = c.statistic("moving_mean", channels, moving_mean_initializer);
     const Value variance = c.statistic("moving_variance", channels, moving_variance_initializer);
-    // A frozen layer normalizes as in inference, so that its output does not drift.
+    // A frozen layer normalizes with the moving statistics, as in inference, so its output does not
+    // drift.
     const bool of_batch = c.training && c.trainable;
     const Value unused = of_batch ? c.b.fill(DType::float32, {0}, 0) : Value{};
     const int node = c.b.add_node("FusedBatchNormV3",
@@ -105,7 +106,7 @@ struct BatchNormalization {
                                    of_batch ? unused : c.b.read(variance)},
                                   {{"epsilon", epsilon}, {"is_training", of_batch}});
     if (of_batch) {
-      // The op's variance has Bessel's correction n / (n - 1), the moving one has not.
+      // The op's variance has Bessel's correction n / (n - 1), the moving variance has none.
       const auto n = static_cast<double>(rows);
       follow(c, mean, {node, 1}, 1);
       follow(c, variance, {node, 2}, rows > 1 ? (n - 1) / n : 1);

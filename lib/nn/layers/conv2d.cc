@@ -8,7 +8,7 @@ namespace {
 
 using graph::Value;
 
-/// What plain and depthwise convolution have in common.
+/// The fields that plain and depthwise convolution share.
 struct Convolution {
   config::Pair kernel_size{0, 0};
   config::Pair strides{1, 1};

@@ -8,8 +8,8 @@ namespace {
 
 using graph::Value;
 
-/// In training, zeroes elements with probability `rate` and scales the rest by 1 / (1 - rate).
-/// The mask follows from (run seed, layer, batch ordinal): the same under every policy.
+/// In training, zeroes elements with probability `rate` and scales the others by 1 / (1 - rate).
+/// The mask is a function of (run seed, layer, batch ordinal): the same under every policy.
 /// Source: Srivastava et al. 2014.
 struct Dropout {
   double rate = 0.5;

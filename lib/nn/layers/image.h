@@ -1,5 +1,5 @@
 #pragma once
-// What layers that work on images [batch, height, width, channels] share.
+// Helpers of layers that work on images [batch, height, width, channels].
 
 #include <optional>
 
@@ -14,13 +14,13 @@ inline constexpr std::array k_paddings{
     config::Named{Padding::same, "same"},
 };
 
-/// TensorFlow's word: VALID or SAME.
+/// TensorFlow's name of a padding: VALID or SAME.
 std::string to_tensorflow(Padding padding);
 
 /// [1, height, width, 1], as TensorFlow writes strides, window sizes and dilations.
 std::vector<std::int64_t> over_image(const config::Pair& pair);
 
-/// `data_format`, of which channels_last (or absence) is the one that halfstep has.
+/// `data_format`: halfstep implements channels_last only, also the default.
 struct DataFormatField {
   enum class Value { channels_last, channels_first };
   std::optional<Value> value;
@@ -29,7 +29,7 @@ struct DataFormatField {
   void check(Diagnostics& diagnostics, const Where& where) const;
 };
 
-/// The shape of a batch of images. Errors: UserError(config) when x is something else.
+/// The shape of a batch of images. Errors: UserError(config) when x does not have rank 4.
 Shape image_shape(const LayerContext& c, graph::Value x);
 
 }  // namespace halfstep::nn

@@ -9,7 +9,7 @@ namespace {
 
 using graph::Value;
 
-/// Declares and reads a weight; the regularizer sees it as stored.
+/// Declares and reads a weight; the regularizer is applied to the stored value.
 Value read_weight(LayerContext& c,
                   std::string_view weight_name,
                   DType dtype,
@@ -28,7 +28,7 @@ Value read_weight(LayerContext& c,
                                      .layer = std::string(c.name)});
   const Value read = c.b.read(handle);
   if (c.trainable) c.record.weights.push_back({full, handle, read});
-  // As in Keras, a frozen weight is not penalised.
+  // As in Keras, a frozen weight is not regularized.
   if (regularizer && c.trainable) {
     graph::Origin origin = c.b.origin();
     origin.phase = graph::Phase::loss;

@@ -1,5 +1,5 @@
 #pragma once
-// What a layer is to the rest of a model: something that emits nodes into a LayerContext.
+// The interface of a layer: it emits nodes into a LayerContext.
 
 #include <memory>
 #include <optional>
@@ -16,8 +16,7 @@
 
 namespace halfstep::nn {
 
-/// A variable that changes by assignment, such as a moving average: written with an applied step
-/// only.
+/// A variable updated by assignment, such as a moving average; written in applied steps only.
 struct Assignment {
   graph::Value handle;
   graph::Value value;
@@ -30,23 +29,23 @@ struct Weight {
   graph::Value read;  ///< in the variable's dtype; gradients are taken with respect to it
 };
 
-/// What the forward pass of a whole model leaves behind besides its outputs.
+/// The results of a model's forward pass besides its outputs.
 struct ModelRecord {
   std::vector<Weight> weights;
   std::vector<Assignment> assignments;
   std::vector<graph::Value> losses;  ///< regularization terms, float32 scalars
 };
 
-/// Bounds of what a config may ask for, far above anything that fits in memory, so that products of
-/// extents stay within 64 bits.
+/// Limits on the sizes in a config, far above anything that fits in memory; they keep element
+/// counts within 64 bits.
 inline constexpr double k_max_units = 1 << 30;
 inline constexpr double k_max_window = 1 << 20;
 inline constexpr double k_max_elements = 0x1p48;
 
-/// The elements of a tensor with these extents, which may be too many for 64 bits.
+/// The number of elements of a tensor with these extents; in double, since it may exceed 64 bits.
 double count(std::span<const std::int64_t> extents);
 
-/// What a layer may ask of its surroundings while it emits nodes.
+/// The services that a layer uses while it emits nodes.
 class LayerContext {
  public:
   graph::Builder& b;
@@ -78,7 +77,7 @@ class LayerContext {
     record.assignments.push_back({handle, value});
   }
   void add_loss(graph::Value loss) { record.losses.push_back(loss); }
-  /// A stream number of this layer's own, for random ops; `which` tells several apart.
+  /// A random stream of this layer; `which` distinguishes several.
   std::int64_t stream(int which = 0) const;
   /// The dtype the layer computes in.
   DType compute() const { return policy.compute; }
@@ -86,8 +85,8 @@ class LayerContext {
   [[noreturn]] void fail(std::string message) const;
 };
 
-/// Gives nodes another reason for their dtype until the end of the block ("float32: statistics of
-/// a normalization").
+/// Sets the reason for the dtype of the nodes emitted in this scope ("float32: statistics of a
+/// normalization").
 class Explain {
  public:
   Explain(graph::Builder& b, std::string reason) : b_(b), before_(b.origin().reason) {

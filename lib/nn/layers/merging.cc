@@ -7,7 +7,7 @@ namespace {
 
 using graph::Value;
 
-/// Combines its inputs two at a time, left to right; extents of one are stretched.
+/// Combines its inputs pairwise, left to right; extents of one are broadcast.
 struct Elementwise {
   std::string_view op;
 

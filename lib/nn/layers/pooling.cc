@@ -6,7 +6,7 @@ namespace {
 
 using graph::Value;
 
-/// Padding of `same` counts neither in a maximum nor in an average.
+/// Padding cells of `same` are ignored by the maximum and by the average.
 struct Pooling2D {
   std::string_view op;
   config::Pair pool_size{2, 2};

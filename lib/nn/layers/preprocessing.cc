@@ -57,8 +57,8 @@ std::string word(E value, const std::array<config::Named<E>, N>& table) {
   return {};
 }
 
-/// What the random layers share: nothing happens outside training, and the draws follow from
-/// (run seed, layer, batch ordinal, sample).
+/// Base of the random layers: identity outside of training; the draws are a function of (run seed,
+/// layer, batch ordinal, sample).
 struct RandomImage {
   DataFormatField data_format;
   std::optional<std::int64_t> seed;

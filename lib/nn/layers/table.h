@@ -9,13 +9,13 @@
 //     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const;
 //   };
 //
-// One file per layer (a family of close ones may share a file) with its row,
+// One file per layer (closely related ones may share a file) with its definition,
 //
 //   const LayerDef k_dense =
 //       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"});
 //
-// which is declared below and listed in table.cc. A struct may also have
-// `void check(Diagnostics& diagnostics, const Where& where) const` for what no field can say alone.
+// which is declared below and listed in table.cc. A struct may also have `void check(Diagnostics&
+// diagnostics, const Where& where) const` for conditions that span fields.
 
 #include <array>
 #include <limits>
@@ -31,7 +31,7 @@
 
 namespace halfstep::nn {
 
-/// What all layers have besides their own fields.
+/// The fields that all layers share.
 struct LayerCommon {
   std::optional<std::string> name;
   std::string type;
@@ -51,27 +51,27 @@ inline constexpr std::array<std::string_view, 6> k_common_layer_keys{
 
 inline constexpr std::size_t k_any_number = std::numeric_limits<std::size_t>::max();
 
-/// The part of a row that most layers leave as it is.
+/// The part of a definition that most layers leave at its default.
 struct LayerTraits {
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
-  /// Own fields that make a small layer, and the extents of a sample it takes; both as in a config.
+  /// Fields of a small example layer, and the extents of a sample for it; both as in a config.
   std::string_view example = "{}";
   std::string_view example_input = "[4]";
-  /// For the reference: axes in and out, and in which dtypes it computes where that is no matter of
-  /// course.
+  /// For the reference: axes of input and output, and the compute dtype where it is not the
+  /// policy's.
   std::string_view shapes = "x [batch, ...], y as x";
   std::string_view numerics = {};
 };
 
-/// A row of the table.
+/// An entry of the table.
 struct LayerDef {
   std::string_view type;
   std::string_view doc;
   LayerTraits traits;
   /// Visits the fields of a fresh layer, for schema and documentation.
   void (*fields)(config::Fields& f) = nullptr;
-  /// Reads a layer's map; the keys of LayerCommon are not its.
+  /// Reads a layer's map; the keys of LayerCommon are skipped.
   std::unique_ptr<Layer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
 };
 

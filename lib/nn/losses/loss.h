@@ -1,7 +1,7 @@
 #pragma once
 // A loss is a plain struct: Keras's fields and a function that emits one float32 loss per sample.
-// One file per loss plus one row in table.cc. Losses are computed in float32 whatever the policy:
-// predictions are cast before they come here.
+// One file per loss plus one entry in table.cc. Losses are computed in float32 whatever the policy:
+// predictions are cast to float32 before.
 
 #include <memory>
 #include <optional>
@@ -14,22 +14,23 @@
 
 namespace halfstep::nn {
 
-/// What a loss sees.
+/// The arguments of a loss.
 struct LossContext {
   graph::Builder& b;
   graph::Value predictions;  ///< float32 [batch, classes]
   /// The scores before a final softmax or sigmoid, float32, when the model ends in one: training
-  /// goes through them, as in Keras, because log(softmax(x)) loses what xent(x) keeps.
+  /// differentiates the cross-entropy of the scores, as in Keras, because log(softmax(x))
+  /// underflows where the fused form does not.
   graph::Value softmax_logits;
   graph::Value sigmoid_logits;
   graph::Value labels;  ///< int32 [batch], or float32 [batch, ...] for regression
 };
 
-/// What a loss compares the outputs with.
+/// The labels that a loss compares the outputs with.
 enum class LabelKind {
   classes,  ///< class numbers
-  targets,  ///< float targets of the output's shape, or class numbers as one-hot rows
-  events,   ///< as targets; of a single output, a class number is 0 or 1
+  targets,  ///< float targets of the output's shape, or class numbers read as one-hot vectors
+  events,   ///< like targets; for a single output, a class number is 0 or 1
 };
 
 class Loss {
@@ -94,14 +95,14 @@ extern const LossDef k_sparse_categorical_crossentropy;
 /// All losses, alphabetical.
 std::span<const LossDef* const> loss_table();
 
-/// The loss a config asks for. Unknown names and fields go to `diagnostics`; then nullptr.
+/// The loss of a config. Unknown names and fields go to `diagnostics`; then nullptr.
 std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics);
 
 /// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has
 /// more than one column. The shapes must fit (check_labels_fit).
 graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like);
 
-/// Targets moved towards the uniform distribution: t (1 - s) + s / classes.
+/// Label smoothing: t (1 - s) + s / classes.
 graph::Value smooth_targets(graph::Builder& b,
                             graph::Value targets,
                             double smoothing,

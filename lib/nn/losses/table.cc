@@ -24,7 +24,7 @@ std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnos
     if (def->type == typed.type) return def->make(typed.node, diagnostics);
     known.emplace_back(def->type);
   }
-  // Reading the config has reported a key that is missing.
+  // A missing key was reported when the config was read.
   if (typed.type.empty() && !diagnostics.empty()) return nullptr;
   diagnostics.error(
       typed.where,

@@ -3,9 +3,8 @@
 namespace halfstep::nn {
 namespace {
 
-/// m += (g - m)(1 - b1), v += (g^2 - v)(1 - b2),
-/// w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon).
-/// Source: Kingma & Ba 2015, in Keras's form. t is this step's number, from 1.
+/// m += (g - m)(1 - b1), v += (g^2 - v)(1 - b2), w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) +
+/// epsilon). Source: Kingma & Ba 2015, in Keras's form. t is the number of the step, from 1.
 struct Adam {
   double beta_1 = 0.9;
   double beta_2 = 0.999;

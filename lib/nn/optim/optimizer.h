@@ -1,7 +1,7 @@
 #pragma once
-// An optimizer is a plain struct: Keras's fields and a function that emits the update of one
-// weight. One file per optimizer plus one row in table.cc. Slots are variables like any other, and
-// every update takes `ok`: a step that is not ok changes nothing.
+// An optimizer is a plain struct: Keras's fields and a function that emits the update op of one
+// weight. One file per optimizer plus one entry in table.cc. Slots are ordinary variables, and
+// every update takes `ok`: a step whose `ok` is false changes nothing.
 
 #include <memory>
 #include <optional>
@@ -16,20 +16,20 @@
 
 namespace halfstep::nn {
 
-/// What an optimizer sees while it emits the update of one weight.
+/// The arguments of an optimizer that emits the update of one weight.
 class OptimizerContext {
  public:
   graph::Builder& b;
   const Weight& weight;
   graph::Value gradient;       ///< float32, unscaled and clipped, in the weight's shape
   graph::Value learning_rate;  ///< float32 scalar
-  graph::Value iteration;      ///< float32 scalar: this step's number, counted from 1
+  graph::Value iteration;      ///< float32 scalar: number of this step, from 1
   graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
 
   /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight.
   graph::Value slot(std::string_view slot_name, double initial = 0);
   graph::Value scalar(double value) { return b.scalar(b.dtype(weight.read), value); }
-  /// Emits the updating op, with `ok` as its last input.
+  /// Emits the update op, with `ok` as its last input.
   void update(std::string_view op, std::vector<graph::Value> inputs, graph::Attrs attrs = {});
   /// beta^iteration.
   graph::Value power(double beta);
@@ -41,7 +41,7 @@ class Optimizer {
   virtual void update(OptimizerContext& c) const = 0;
 };
 
-/// What every optimizer has besides its own fields.
+/// The fields that every optimizer has besides its own.
 struct OptimizerSpec {
   config::Node learning_rate;  ///< a number or a schedule; see schedule.h
   std::optional<double> clipvalue;
@@ -96,14 +96,14 @@ extern const OptimizerDef k_sgd;
 /// All optimizers, alphabetical.
 std::span<const OptimizerDef* const> optimizer_table();
 
-/// A configured optimizer with what all have.
+/// A configured optimizer with the shared fields.
 struct ConfiguredOptimizer {
   const OptimizerDef* def = nullptr;
   std::unique_ptr<Optimizer> optimizer;
   OptimizerSpec spec;
 };
 
-/// The optimizer a config asks for. Problems go to `diagnostics`; then `optimizer` may be null.
+/// The optimizer of a config. Problems go to `diagnostics`; then `optimizer` may be null.
 ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diagnostics);
 
 }  // namespace halfstep::nn

@@ -12,7 +12,7 @@ using config::About;
 using config::Fields;
 using graph::Attrs;
 
-/// What all schedules share: Keras's initial_learning_rate and a linear warm-up before the rest.
+/// The fields that all schedules share: Keras's initial_learning_rate and a linear warm-up.
 struct Common {
   double initial_learning_rate = 0.001;
   std::int64_t warmup_steps = 0;
@@ -222,7 +222,7 @@ constexpr std::array k_schedules{
         "end_learning_rate: 1e-5}"),
 };
 
-/// A bare number read through a field, for its checks and messages.
+/// A bare number, read through a field for the field's checks and messages.
 struct BareRate {
   double learning_rate = 0;
 

@@ -1,7 +1,7 @@
 #pragma once
-// Learning-rate schedules: `learning_rate: 1e-3`, or a map such as
-// `{type: cosine_decay, initial_learning_rate: 0.1, decay_steps: 1000, warmup_steps: 100}`.
-// The rate is a function of the step counter inside the graph.
+// Learning-rate schedules: `learning_rate: 1e-3`, or a map such as `{type: cosine_decay,
+// initial_learning_rate: 0.1, decay_steps: 1000, warmup_steps: 100}`. The LearningRate op computes
+// the rate from the step counter inside the graph.
 
 #include <memory>
 #include <span>
@@ -12,14 +12,14 @@
 
 namespace halfstep::nn {
 
-/// The attributes of the LearningRate op that a config asks for.
+/// The attributes of the LearningRate op for a config.
 /// Problems go to `diagnostics`; `fallback` is the rate when nothing is given.
 graph::Attrs read_schedule(const config::Node& node, double fallback, Diagnostics& diagnostics);
 
 struct ScheduleDef {
   std::string_view type;
   std::string_view doc;
-  std::string_view example;  ///< as a config gives it, for a run of a thousand steps
+  std::string_view example;  ///< as written in a config, for a run of a thousand steps
   void (*fields)(config::Fields& f) = nullptr;
   graph::Attrs (*read)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array k_optimizers{&k_adagrad, &k_adam, &k_adamw, &k_rmsprop, &k_sgd};
 
-/// The keys that all optimizers share, out of an optimizer's map.
+/// The part of an optimizer's map with the keys that all optimizers share.
 config::Node common_part(const config::Node& node) {
   config::Node part = node;
   std::erase_if(part.entries, [](const config::Node::Entry& entry) {
@@ -62,7 +62,7 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
     }
     return configured;
   }
-  // Reading the config has reported a key that is missing.
+  // A missing key was reported when the config was read.
   if (typed.type.empty() && !diagnostics.empty()) return configured;
   diagnostics.error(typed.where,
                     typed.type.empty() ? "an optimizer is needed"
