@@ -15,7 +15,7 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-/// Ops whose casts TensorFlow leaves out of its count.
+/// Ops whose casts TensorFlow does not count.
 constexpr std::array<std::string_view, 8> k_uncounted{"Const",
                                                       "Variable",
                                                       "VariableV2",
@@ -69,7 +69,7 @@ class Planner {
     return readers_[at(source.node)][at(source.port)];
   }
 
-  /// A cast that reads already belongs to an allowed vertex: only emulation makes them.
+  /// A cast that reads belongs to an allowed vertex already: only emulation makes them.
   bool wants_half(const Reader& reader) const {
     return is_cast(reader.id) || allow_[at(types_.inputs[at(reader.id)][at(reader.input)])];
   }
@@ -104,7 +104,8 @@ class Planner {
     return sources;
   }
 
-  /// The op computes in float32 between a cast up at each input and a cast down at each output.
+  /// The op computes in float32, between a cast to float32 at each input and a cast back at each
+  /// output.
   void emulate(int id, int v, std::vector<CastSource>& borders) {
     const std::vector<int>& inputs = types_.inputs[at(id)];
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -116,7 +117,7 @@ class Planner {
     }
   }
 
-  /// Puts a cast between `source` and some of its readers; returns it, or -1 without readers.
+  /// Inserts a cast between `source` and some of its readers; returns it, or -1 without readers.
   int insert(CastSource source, bool to_half, std::vector<Reader> moved) {
     if (moved.empty()) return -1;
     const int id = graph_.size() + static_cast<int>(plan_.casts.size());

@@ -1,5 +1,6 @@
 #pragma once
-// Where casts go: one per output port at every border of paint, shared by all that need it.
+// Placement of casts: one per output port where paint changes, shared by all consumers that need
+// it.
 
 #include <string>
 #include <vector>
@@ -26,9 +27,8 @@ struct CastPlan {
 };
 
 /// Visits the nodes in order; each output whose readers differ in paint gets a cast named
-/// `<node>-<port>-CastToFp16|CastToBf16|CastToFp32-<k>-AutoMixedPrecision`.
-/// With `emulate` nothing is retyped: every input of an allowed vertex is cast to float32, every
-/// output to the target.
+/// `<node>-<port>-CastToFp16|CastToBf16|CastToFp32-<k>-AutoMixedPrecision`. With `emulate` nothing
+/// is retyped: every input of an allowed vertex is cast to float32, every output to the target.
 /// Errors: RewriteFailure when a hard-wired float32 was forced.
 CastPlan plan_casts(const graph::Graph& graph,
                     const TypeGraph& types,

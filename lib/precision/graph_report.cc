@@ -19,7 +19,8 @@ using graph::Graph;
 using graph::Node;
 using Json = nlohmann::ordered_json;
 
-/// Type attributes in the order of the op's signature; of an unknown op those that are dtypes.
+/// Type attributes in the order of the op's signature; for an unknown op, its attributes that are
+/// dtypes.
 std::vector<std::pair<std::string, AttrValue>> type_attrs(const Node& node) {
   std::vector<std::pair<std::string, AttrValue>> result;
   if (node.def != nullptr) {
@@ -86,7 +87,7 @@ Json json_paint(const GraphReport& report) {
   return paint;
 }
 
-/// The paint that says most about a node: that of its first float32 vertex, else its first.
+/// The most informative paint of a node: that of its first float32 vertex, else its first.
 std::map<int, const PaintedVertex*> main_paint(const GraphReport& report) {
   std::map<int, const PaintedVertex*> main;
   for (const PaintedVertex& vertex : report.result.paint) {
@@ -170,7 +171,7 @@ std::string to_json(const GraphReport& report) {
   json["converted_attrs"] = result.converted_attrs;
   json["casts_counted"] = result.casts_counted;
   json["paint"] = json_paint(report);
-  // Names come from a user's file and need not be UTF-8.
+  // Names come from a user's file and may not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

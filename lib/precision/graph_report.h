@@ -1,5 +1,5 @@
 #pragma once
-// What the rewrite does to a graph that someone wrote down: JSON, a table, Graphviz.
+// The report of a rewrite of an imported graph: JSON, a table, Graphviz.
 
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ struct GraphReport {
   std::vector<Problem> warnings;
 };
 
-/// Parses `text`, rewrites the graph alone and reports. The text's `function` and `no_kernel`
-/// lines add to the options.
+/// Parses `text`, applies the rewrite alone and reports. The text's `function` and `no_kernel`
+/// lines extend the options.
 /// Errors: UserError(config) for a malformed text and for list edits that name an unknown op.
 GraphReport explain_graph(std::string_view text,
                           std::string_view file_name,
@@ -26,7 +26,7 @@ GraphReport explain_graph(std::string_view text,
 /// The report of kind `graph_rewrite`: every node with its type attributes after the pass, the
 /// casts, the counts and the paint of every vertex.
 std::string to_json(const GraphReport& report);
-/// For a terminal: a line per node, then the casts and a summary.
+/// For a terminal: one line per node, then the casts and a summary.
 std::string to_table(const GraphReport& report);
 /// Graphviz: green is converted, red denied; casts are small ellipses.
 std::string to_dot(const GraphReport& report);

@@ -83,7 +83,7 @@ class Finder {
     return -1;
   }
 
-  /// Everything joined to `root` by handles, in either direction.
+  /// All vertices connected to `root` by handles, in either direction.
   ListCluster collect(int root, std::vector<bool>& seen) {
     ListCluster cluster;
     std::vector<int> stack{root};
@@ -128,7 +128,7 @@ class Finder {
     }
   }
 
-  /// Walks from a reader's handle to all writers before it.
+  /// Follows a reader's handle upstream to all writers that precede it.
   void join_writers(int reader, std::vector<std::pair<int, int>>& edges) const {
     if (!contains(k_readers, node_of(reader).op)) return;
     const int handle = types_.find(types_.vertex(reader).node, DType::variant);

@@ -10,7 +10,7 @@ namespace {
 
 enum class Gate { none, cuda_9010, cudnn_7602, cudnn_8000 };
 
-/// Ops that stand on the same lists: A allow, I infer, D deny, C clear, - none.
+/// Ops on the same lists: A allow, I infer, D deny, C clear, - none.
 struct Row {
   char fp16;    ///< modes cuda and cpu
   char bf16;    ///< mode bf16
@@ -112,7 +112,7 @@ constexpr std::array k_rows{
         "TensorListFromTensor TensorListScatter TensorListScatterV2 "
         "TensorListScatterIntoExistingList TensorListSetItem TensorListSplit TensorListStack"},
 
-    // On no list, said so that every op halfstep executes has its row.
+    // On no list; named so that every executable op has an entry.
     Row{'-', '-', '-', "Cast Const Placeholder Range"},
     Row{'-', '-', '-', "VarHandleOp ReadVariableOp AssignVariableOp AssignAddVariableOp"},
     Row{'-', '-', '-', "BatchMatMulV3 SparseMatMul FusedBatchNorm FusedBatchNormGrad"},
@@ -245,7 +245,7 @@ OpLists make_lists(Mode mode,
                    const Libraries& libraries,
                    Level level,
                    std::span<const ListEdits> edits) {
-  // The emulation stands for one particular GPU.
+  // The emulation is defined for one particular GPU.
   const Libraries used = mode == Mode::cpu ? Libraries{10000, 8000, false} : libraries;
   OpLists lists;
   for (const Row& row : k_rows) {

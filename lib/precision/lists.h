@@ -1,7 +1,8 @@
 #pragma once
-// The lists that the automatic rewrite goes by: which ops are always converted (allow), which may
-// be when what feeds them is harmless (infer), which never are and spoil what follows (deny), and
-// which do not care (clear). An op on no list keeps float32 and stops everything.
+// The op lists of the automatic rewrite. allow: always converted; infer: converted on a path
+// between converted ops unless a deny op is upstream; deny: never converted; clear: converted
+// between or next to converted ops. An op on no list keeps float32, and paint does not propagate
+// through it.
 
 #include <array>
 #include <functional>
@@ -17,8 +18,8 @@
 
 namespace halfstep::precision {
 
-/// What the rewrite is for: float16 on CUDA devices, bfloat16 on CPUs, float16 emulated on CPUs
-/// (values rounded, ops in float32), float16 on CPUs that compute in it.
+/// The mode of the rewrite: float16 on CUDA devices, bfloat16 on CPUs, float16 emulated on CPUs
+/// (values rounded, ops in float32), float16 on CPUs with native float16 arithmetic.
 enum class Mode { cuda, bf16, cpu, fp16_cpu };
 enum class Level { standard, treat_infer_as_deny, tensor_cores_only, unsafe_force_all };
 enum class List { allow, infer, deny, clear };
@@ -27,12 +28,12 @@ std::string_view name(Mode mode);
 std::string_view name(Level level);
 std::string_view name(List list);
 std::optional<Mode> mode_named(std::string_view text);
-/// In capitals or not; "" and "standard" are the standard level.
+/// Case-insensitive; "" and "standard" are the standard level.
 std::optional<Level> level_named(std::string_view text);
 std::vector<std::string> level_names();
 
-/// One round of changes: for each list first everything in `add`, then everything in `remove`.
-/// Moving an op takes both, on two lists.
+/// One round of edits: for each list first everything in `add`, then everything in `remove`. Moving
+/// an op needs both, on two lists.
 struct ListEdits {
   struct Item {
     std::string op;
@@ -40,13 +41,13 @@ struct ListEdits {
   };
   std::array<std::vector<Item>, 4> add;  ///< by List
   std::array<std::vector<Item>, 4> remove;
-  bool lenient = false;  ///< from TensorFlow's variables, where an unknown op is no error
+  bool lenient = false;  ///< from TensorFlow's variables, where an unknown op is not an error
 
   bool empty() const;
 };
 
 /// Versions as one number (CUDA 11.5: 11050, cuDNN 8.3.2: 8302), 0 when unknown. Some ops are on
-/// the allow list from a version on, where their 16-bit kernels became fast.
+/// the allow list only from the version on in which their 16-bit kernels became fast.
 struct Libraries {
   int cuda = 0;
   int cudnn = 0;
@@ -58,7 +59,7 @@ class OpLists {
   using Ops = std::set<std::string, std::less<>>;
 
   bool on(List list, std::string_view op) const { return ops(list).contains(op); }
-  /// The list an op is on. The first one when an edit put it on several.
+  /// The list of an op; the first one when an edit put it on several.
   std::optional<List> of(std::string_view op) const;
   const Ops& ops(List list) const { return lists_[static_cast<std::size_t>(list)]; }
   Ops& ops(List list) { return lists_[static_cast<std::size_t>(list)]; }
@@ -69,14 +70,14 @@ class OpLists {
   std::array<Ops, 4> lists_;
 };
 
-/// The lists of a mode after all edits, each round in turn, and the level.
+/// The lists of a mode after all edits, in the order of the rounds, and the level.
 OpLists make_lists(Mode mode,
                    const Libraries& libraries,
                    Level level,
                    std::span<const ListEdits> edits);
 
-/// Edits that name an op which neither `ops`, `others` nor any list knows, with the nearest name.
-/// Those of lenient rounds come second.
+/// Edits that name an op which is neither in `ops` nor in `others` nor on any list, with the
+/// nearest name. Those of lenient rounds become warnings.
 struct UnknownEdits {
   std::vector<Problem> errors;
   std::vector<Problem> warnings;
@@ -85,7 +86,7 @@ UnknownEdits unknown_ops(std::span<const ListEdits> edits,
                          const graph::OpTable& ops,
                          const std::set<std::string>& others = {});
 
-/// True when the table of lists has a row for the op, be it that it is on no list.
+/// True when the table of lists has an entry for the op, even one that puts it on no list.
 bool has_list_row(std::string_view op);
 
 }  // namespace halfstep::precision

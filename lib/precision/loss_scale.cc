@@ -5,8 +5,8 @@
 namespace halfstep::precision {
 namespace {
 
-/// Where the systems differ; source: TensorFlow loss_scale.py and loss_scale_optimizer.py, Keras 3
-/// loss_scale_optimizer.py, PyTorch grad_scaler.py.
+/// The settings in which the systems differ. Source: TensorFlow loss_scale.py and
+/// loss_scale_optimizer.py, Keras 3 loss_scale_optimizer.py, PyTorch grad_scaler.py.
 struct CompatRow {
   config::Compat compat;
   double initial;

@@ -1,6 +1,6 @@
 #pragma once
-// Loss scaling as variables and ops: what the config asks for, with the rules where TensorFlow,
-// Keras and PyTorch disagree spelled out.
+// Loss scaling as variables and ops, with explicit settings where TensorFlow, Keras and PyTorch
+// differ.
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace halfstep::precision {
 
-/// The rules in force, `automatic` and `compat` resolved.
+/// The effective rules, with `automatic` and `compat` resolved.
 struct LossScaling {
   enum class Mode { none, fixed, dynamic };
 
@@ -19,8 +19,8 @@ struct LossScaling {
   double growth_factor = 2;
   std::int64_t growth_steps = 2000;
   double backoff_factor = 0.5;
-  double min = 1;  ///< 0: no floor
-  double max = 0;  ///< 0: bounded by float32 alone
+  double min = 1;  ///< 0: no lower bound
+  double max = 0;  ///< 0: limited by float32 alone
   std::int64_t hysteresis = 1;
   bool grow_on_equal = false;  ///< Keras 3 and PyTorch compare the counter with ==
   bool guard_growth = true;    ///< Keras 3 lets the scale become infinite
@@ -31,7 +31,7 @@ struct LossScaling {
 };
 
 /// Resolves a config: `automatic` is dynamic when `float16_compute` (policy mixed_float16, or a
-/// rewrite to float16), else none; `compat` fills in what is not given one by one.
+/// rewrite to float16), else none; `compat` sets each field that is absent from the config.
 LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16_compute);
 
 /// The scale inside a graph.

@@ -92,8 +92,8 @@ class Painter {
     record(v, deny_[at(v)] ? Paint::deny : Paint::none, step, cause);
   }
 
-  /// Visits `root` and then, depth first, whatever `enter` lets in. A vertex that was refused once
-  /// is refused for the whole walk.
+  /// Visits `root` and then, depth first, the vertices that `enter` accepts. A vertex rejected once
+  /// is rejected for the whole walk.
   template <class Enter, class Visit>
   void walk(int root, Direction direction, Enter enter, Visit visit) {
     ++walk_;
@@ -140,7 +140,8 @@ class Painter {
     }
   }
 
-  /// Harm runs forward from deny ops through infer ops, and through clear ops that lead to one.
+  /// Denial propagates forward from deny ops through infer ops, and through clear ops that lead to
+  /// one.
   void spread_deny() {
     if (job_.force_all) return;
     std::vector<bool> passable(size());
@@ -162,7 +163,7 @@ class Painter {
     }
   }
 
-  /// Members of a list agree: one denied denies all, else one allowed allows all.
+  /// Members of a list agree: one denied vertex denies all, else one allowed vertex allows all.
   void match_clusters() {
     for (const ListCluster& cluster : clusters_) {
       int denied = -1;
@@ -211,7 +212,7 @@ class Painter {
     }
   }
 
-  /// One sweep in vertex order, so that a chain follows as far as its nodes stand in order.
+  /// One pass in vertex order: a chain of infer ops is followed as far as its nodes are in order.
   void allow_infer_after_allow() {
     if (!job_.infer_follows) return;
     for (int v = 0; v < types_.size(); ++v) {
@@ -305,7 +306,7 @@ class Painter {
     }
   }
 
-  /// A cast to float32 that only converted ops read may as well cast to 16 bits.
+  /// A cast to float32 whose readers are all converted may cast to 16 bits instead.
   void adopt_casts() {
     for (int id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op != "Cast") continue;
@@ -398,7 +399,7 @@ Painting paint(const PaintJob& job) { return Painter(job).run(); }
 
 bool reads_ref_variable(const Graph& graph, const Node& node) {
   const Node* at = &node;
-  // An Enter stands for the Identity that it lets into a loop.
+  // An Enter counts as the Identity that it passes into a loop.
   for (int depth = 0; at->op == "Enter" && depth < graph.size(); ++depth) {
     if (at->inputs.empty()) return false;
     at = &graph.node(at->inputs[0].node);

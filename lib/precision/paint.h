@@ -1,5 +1,5 @@
 #pragma once
-// The colours of the rewrite: which type vertices become 16-bit, which must not, and why.
+// The paint of the rewrite: which type vertices become 16-bit, which must not, and why.
 
 #include <functional>
 #include <set>
@@ -14,18 +14,18 @@ namespace halfstep::precision {
 
 enum class Paint { none, allow, deny };
 
-/// The pass that decided about a vertex.
+/// The rule that decided about a vertex.
 enum class Step {
-  none,               ///< no pass reached it
-  preserved,          ///< its node is a fetch, a feed or another one to keep
+  none,               ///< no rule reached it
+  preserved,          ///< its node is a fetch, a feed or marked to be kept
   unprocessed,        ///< its node is on another device
   allow_seed,         ///< its op is on the allow list
   forced,             ///< level unsafe_force_all
-  deny_spread,        ///< its op is on the deny list, or harm reaches it from one that is
+  deny_spread,        ///< its op is on the deny list, or reached from one through infer ops
   list_cluster,       ///< its tensor list decided
-  between_allows,     ///< it lies between two converted ops
+  between_allows,     ///< it is on a path between two converted ops
   infer_after_allow,  ///< it follows a converted op (RewriteOptions::infer_follows)
-  clear_spread,       ///< it does not care and touches a converted op
+  clear_spread,       ///< its op is on the clear list and adjacent to a converted op
   unpainted,          ///< allowed, but its type cannot be 16-bit
   loop,               ///< NextIteration and Merge of one loop must agree
   existing_cast,      ///< a cast all of whose readers are converted
@@ -34,17 +34,17 @@ enum class Step {
 std::string_view name(Paint paint);
 std::string_view name(Step step);
 
-/// What became of a vertex.
+/// The result for one vertex.
 struct PaintedVertex {
   int node = -1;     ///< of the graph before the rewrite
   std::string attr;  ///< label of the vertex: "T", "T[2]", "bool"
   Paint paint = Paint::none;
   Step step = Step::none;
-  int cause = -1;      ///< the vertex that decided about this one, or stands in its way
-  std::string reason;  ///< for people
+  int cause = -1;      ///< the vertex that decided about this one, or prevents its conversion
+  std::string reason;  ///< explanation for users
 };
 
-/// Everything that painting goes by.
+/// The inputs of painting.
 struct PaintJob {
   const graph::Graph& graph;
   TypeGraph& types;  ///< gains the edges of tensor lists
@@ -64,8 +64,8 @@ struct Painting {
   bool nothing_to_do = false;           ///< no op is on the allow list
 };
 
-/// Runs all passes in TensorFlow's order.
-/// Errors: RewriteFailure when NextIteration feeds anything but Merge.
+/// Applies all rules in TensorFlow's order. Errors: RewriteFailure when NextIteration feeds
+/// anything but Merge.
 Painting paint(const PaintJob& job);
 
 /// True for an Identity of a ref variable, and for an Enter of such an Identity.

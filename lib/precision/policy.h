@@ -1,5 +1,5 @@
 #pragma once
-// Keras's dtype policies: what a layer computes in and what its variables are stored in.
+// Keras's dtype policies: the compute dtype of a layer and the storage dtype of its variables.
 
 #include <optional>
 #include <span>
@@ -34,23 +34,23 @@ struct Override {
   Where where;
 };
 
-/// Which policy a layer has and why ("policy mixed_float16", "override 're:^n.*'", ...).
+/// The policy of a layer and its reason ("policy mixed_float16", "override 're:^n.*'", ...).
 struct Resolved {
   Policy policy;
   std::string reason;
 };
 
-/// The rule of Keras's DTypePolicyMap: an exact name wins, else the one expression that matches,
-/// else the default.
+/// The rule of Keras's DTypePolicyMap: an exact name has precedence, then the one expression that
+/// matches, then the default.
 class PolicyMap {
  public:
-  /// Errors: UserError(config) for an unknown policy, a broken expression or a `match` given twice.
+  /// Errors: UserError(config) for an unknown policy, an invalid expression or a duplicate `match`.
   PolicyMap(Policy default_policy, std::vector<Override> overrides);
-  /// Errors: UserError(config) naming both when two expressions match.
+  /// Errors: UserError(config) naming both expressions when two match.
   Resolved resolve(std::string_view layer_path) const;
-  /// The override that gives the layer's name itself, or nullptr.
+  /// The override whose `match` is exactly the layer's name, or nullptr.
   const Override* exact(std::string_view layer_path) const;
-  /// Whether overrides()[i] means this layer, by its name or by its expression.
+  /// Whether overrides()[i] applies to this layer, by name or by expression.
   bool matches(std::size_t i, std::string_view layer_path) const;
   const Policy& default_policy() const { return default_; }
   std::span<const Override> overrides() const { return overrides_; }

@@ -1,5 +1,5 @@
 #pragma once
-// Decisions of the rewrite in words.
+// Explanations of the rewrite's decisions.
 
 #include <optional>
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace halfstep::precision {
 
-/// What painting knows about a vertex beside its paint.
+/// Properties of a vertex that its explanation depends on.
 struct ReasonFacts {
   std::optional<List> list;
   bool float32 = true;
   bool supported = true;     ///< type and kernel
   bool admitted = true;      ///< type alone
-  bool after_allow = false;  ///< a converted op stands before it
+  bool after_allow = false;  ///< a converted op precedes it
   bool ref_read = false;     ///< it reads a ref variable
-  std::string cluster;       ///< why its tensor list is not safe
+  std::string cluster;       ///< why its tensor list is unsafe
 };
 
 /// "`Sum` in dense_2's backward pass (dense_2/Sum)", or "`Sum` (name)" outside layers.
 std::string describe(const graph::Node& node);
 
-/// Why `vertex` has its paint; `cause` is the vertex that decided, or nullptr.
+/// The reason for the paint of `vertex`; `cause` is the vertex that decided, or nullptr.
 std::string reason(const graph::Graph& graph,
                    const PaintedVertex& vertex,
                    const PaintedVertex* cause,

@@ -34,7 +34,7 @@ bool is_cpu_without_float16(std::string_view arch) {
   return std::find(k_names.begin(), k_names.end(), arch) != k_names.end();
 }
 
-/// Why the device rules the graph out, or "".
+/// Why the device gates exclude the graph, or "".
 std::string ruled_out(const RewriteOptions& options) {
   if (options.waive_device_gates) return {};
   if (options.mode == Mode::cuda) {
@@ -51,7 +51,7 @@ std::string ruled_out(const RewriteOptions& options) {
   return {};
 }
 
-/// Whether a node sits on the kind of device that the mode rewrites.
+/// Whether a node is assigned to the kind of device that the mode rewrites.
 bool on_device(const Node& node, const RewriteOptions& options) {
   if (options.waive_device_gates || node.device.empty()) return true;
   std::string_view device = node.device;
@@ -69,7 +69,7 @@ std::vector<bool> processed_nodes(const Graph& graph, const RewriteOptions& opti
   return processed;
 }
 
-/// FusedBatchNorm has one type for data and statistics; V2 tells them apart.
+/// FusedBatchNorm has one type attribute for data and statistics; V2 has two.
 void upgrade_batch_norms(Graph& graph, const OpTable& ops, const std::vector<bool>& processed) {
   for (int id = 0; id < graph.size(); ++id) {
     Node& node = graph.node(id);
@@ -97,7 +97,7 @@ void retype(Graph& graph, const Vertex& vertex, DType target) {
 }
 
 /// Builds the rewritten graph: the old nodes in their order, every cast right before the first of
-/// its consumers that stands behind its producer.
+/// its consumers after its producer.
 class Assembler {
  public:
   Assembler(const Graph& old, const CastPlan& plan, const OpTable& ops, DType target)
@@ -145,13 +145,13 @@ class Assembler {
     if (readers.empty() || readers.back() != id) readers.push_back(id);
   }
 
-  /// The node whose output a cast or a chain of casts stands for.
+  /// The node whose output a cast or a chain of casts converts.
   graph::Value origin(CastSource source) const {
     while (is_cast(source.node)) source = cast(source.node).source;
     return source;
   }
 
-  /// The old node in front of which cast `c` goes.
+  /// The old node before which cast `c` is inserted.
   int place(int c) const {
     const int producer = origin({old_.size() + c, 0}).node;
     int first = old_.size();
@@ -227,8 +227,8 @@ class Assembler {
   std::vector<int> new_id_;                ///< of old nodes and casts
 };
 
-/// The report on a graph that the device rules out, where nothing is processed. TensorFlow does not
-/// even look at such a graph, so an unknown op is no failure.
+/// The paint of a graph that the device gates exclude, in which no node is processed. TensorFlow
+/// skips such a graph, so an unknown op is no failure.
 std::vector<PaintedVertex> untouched_paint(const Graph& graph, const RewriteOptions& options) {
   try {
     const std::vector<bool> none(static_cast<std::size_t>(graph.size()));

@@ -1,6 +1,6 @@
 #pragma once
 // The automatic rewrite of a whole graph to 16 bits, by the rules of TensorFlow's grappler pass
-// auto_mixed_precision: paint, retype what is allowed, cast at the borders.
+// auto_mixed_precision: paint, retype the allowed vertices, insert casts where paint changes.
 
 #include <set>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace halfstep::precision {
 
-/// The device that the rewrite is for.
+/// The target device of the rewrite.
 struct DeviceInfo {
-  /// "sm_80", "8.0", "8" (= 8.0), "gfx908"; what cannot be read is no suitable GPU. The default,
-  /// with the versions, is the GPU that TensorFlow simulates where there is none. Mode fp16_cpu
-  /// looks for names of CPUs ("avx512", "amx") that do not compute in float16.
+  /// "sm_80", "8.0", "8" (= 8.0), "gfx908"; any other text counts as an unsuitable GPU. The
+  /// default, with the versions, is the GPU that TensorFlow simulates where there is none. Mode
+  /// fp16_cpu recognizes names of CPUs ("avx512", "amx") that do not compute in float16.
   std::string arch = "sm_80";
   int cuda_version = 11050;
   int cudnn_version = 8302;
@@ -28,23 +28,24 @@ struct RewriteOptions {
   std::vector<ListEdits> edits;  ///< applied in this order
   DeviceInfo device;
   bool ignore_performance = false;  ///< rewrite for slow GPUs too
-  /// Rewrite whatever device nodes sit on: for training, where the device is a matter of the run.
+  /// Rewrite nodes whatever device they are assigned to: for training, where the run decides the
+  /// device.
   bool waive_device_gates = false;
   bool emulate = true;  ///< mode cpu: keep ops in float32 between casts
   config::RewriteRules rules = config::RewriteRules::tensorflow_2_19;
   std::set<std::string> functions;  ///< the graph's own function library
-  /// Whether there is a kernel; absent: for every dtype that an op declares.
+  /// Whether a kernel exists; absent: one exists for every dtype that an op allows.
   std::function<bool(std::string_view op, DType dtype)> supports = {};
 
-  /// Whether infer ops right after a converted op are converted: up to TensorFlow 2.19 in mode bf16
-  /// alone, from 2.20 on in every mode.
+  /// Whether infer ops directly after a converted op are converted: up to TensorFlow 2.19 in mode
+  /// bf16 alone, from 2.20 on in every mode.
   bool infer_follows() const {
     return mode == Mode::bf16 || rules == config::RewriteRules::tensorflow_2_20;
   }
   DType target() const { return mode == Mode::bf16 ? DType::bfloat16 : DType::float16; }
 };
 
-/// Options for training with the rewrite. float16: the CUDA lists with all libraries new;
+/// Options for training with the rewrite. float16: the CUDA lists for the newest libraries;
 /// bfloat16: the bf16 lists; no device gates.
 RewriteOptions training_options(DType target);
 
@@ -57,8 +58,8 @@ struct InsertedCast {
   int node = -1;                       ///< in the rewritten graph
 };
 
-/// failed: the graph is as given and `message` says why. A graph that the device rules out comes
-/// back untouched with status ok, as in TensorFlow; `message` says so.
+/// failed: the graph is unchanged and `message` gives the reason. A graph that the device gates
+/// exclude is returned unchanged with status ok, as in TensorFlow; `message` says so.
 enum class RewriteStatus { ok, nothing_to_do, failed };
 
 std::string_view name(RewriteStatus status);
@@ -67,7 +68,7 @@ struct RewriteResult {
   RewriteStatus status = RewriteStatus::ok;
   std::string message;
   graph::Graph graph;
-  std::vector<int> nodes;  ///< where each node of the input graph stands in `graph`
+  std::vector<int> nodes;  ///< the index in `graph` of each node of the input graph
   std::vector<InsertedCast> casts;
   int nodes_converted = 0;  ///< nodes with at least one attribute changed
   int converted_attrs = 0;  ///< type attributes changed
@@ -75,12 +76,12 @@ struct RewriteResult {
   std::vector<PaintedVertex> paint;  ///< empty when failed; `node` counts the input graph's nodes
 };
 
-/// Works on foreign graphs and on executable ones, whose nodes keep shapes and origins; fetches
-/// and nodes marked `preserve` keep their dtypes. A cast stands right before its first consumer.
+/// Accepts imported graphs and executable ones, whose nodes keep shapes and origins; fetches and
+/// nodes marked `preserve` keep their dtypes. A cast is inserted right before its first consumer.
 RewriteResult rewrite(graph::Graph graph, const graph::OpTable& ops, const RewriteOptions& options);
 
-/// Whether TensorFlow takes a GPU for one that gains from 16 bits: compute capability 7.0 or more,
-/// gfx906, gfx908.
+/// Whether TensorFlow considers a GPU fast in 16 bits: compute capability 7.0 or more, gfx906,
+/// gfx908.
 bool is_suitable_gpu(std::string_view arch);
 
 }  // namespace halfstep::precision

@@ -20,10 +20,11 @@ using graph::Value;
 
 constexpr double k_smallest_subnormal = 0x1p-24;
 constexpr double k_smallest_normal = 0x1p-14;
-/// A constant below this is not taken for a loss scale.
+/// A smaller constant is not considered a loss scale.
 constexpr double k_smallest_constant_scale = 16;
 
-/// Ops that hand on a value, dtype aside; the read of a variable stands for its handle.
+/// Ops that pass a value on, possibly in another dtype; the read of a variable counts as its
+/// handle.
 constexpr std::array<std::string_view, 4> k_transparent{
     "Cast", "Identity", "ReadVariableOp", "StopGradient"};
 
@@ -51,13 +52,13 @@ std::optional<double> constant_of(const Node& node) {
   return std::nullopt;
 }
 
-/// Where a scale comes from. Two constants are the same source when their numbers are, but for the
-/// rounding of a reciprocal in float32, which is below 1e-7.
+/// The source of a scale. Two constants are the same source when they are equal up to the rounding
+/// of a reciprocal in float32, which is below 1e-7.
 struct ScaleSource {
   Value value;
   std::optional<double> constant;
 
-  /// Equal for equal sources.
+  /// Equal keys mean equal sources.
   std::tuple<std::int64_t, Value> key() const {
     if (!constant || *constant <= 0) return {0, value};
     return {std::llround(std::log(*constant) * 1e5) + k_offset, Value{}};
@@ -99,7 +100,7 @@ class UnscalingFinder {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  /// The value behind casts, reads and identities. A given graph may have cycles.
+  /// The value behind casts, reads and identities. An imported graph may have cycles.
   Value origin(Value value) const {
     for (int steps = 0; steps < graph_.size() && is_transparent(graph_.node(value.node)); ++steps) {
       value = graph_.node(value.node).inputs[0];
@@ -112,7 +113,7 @@ class UnscalingFinder {
     return {from, constant_of(graph_.node(from.node))};
   }
 
-  /// The scale whose reciprocal a value is, or nothing.
+  /// The scale of which a value is the reciprocal, or nothing.
   std::optional<ScaleSource> reciprocal(Value value) const {
     const Value from = origin(value);
     const Node& node = graph_.node(from.node);
@@ -129,7 +130,7 @@ class UnscalingFinder {
     return std::nullopt;
   }
 
-  /// Whether `value` depends on a product with `scale`.
+  /// Whether `value` depends on a multiplication by `scale`.
   bool is_scaled(Value value, const ScaleSource& scale) {
     if (scale.constant && *scale.constant < k_smallest_constant_scale) return false;
     const auto [it, added] = scaled_.try_emplace(scale.key());
@@ -137,7 +138,7 @@ class UnscalingFinder {
     return it->second[at(value.node)];
   }
 
-  /// The products with a scale and all nodes that depend on one of them.
+  /// The multiplications by a scale and all nodes that depend on one of them.
   std::vector<bool> behind_products_with(const ScaleSource& scale) const {
     std::vector<bool> reached(at(graph_.size()));
     std::vector<int> open;
@@ -173,7 +174,7 @@ std::vector<Float16Unscaling> float16_unscalings(const Graph& graph) {
 SmallestGradient smallest_gradient(double scale, bool divides) {
   SmallestGradient smallest{k_smallest_subnormal, k_smallest_normal, k_smallest_subnormal / scale};
   const auto factor = static_cast<float>(float16(static_cast<float>(divides ? scale : 1 / scale)));
-  // A scaled gradient is a float16 too; scales below 1 make it the tighter bound.
+  // The scaled gradient is a float16 as well; for scales below 1 this is the tighter bound.
   smallest.in_float16 = std::max(smallest.in_float16, smallest.in_float32);
   smallest.full_digits = std::max(smallest.full_digits, k_smallest_normal / scale);
   if (factor == 0 || std::isinf(factor)) {
@@ -190,7 +191,7 @@ std::optional<config::Warning> unscaling_warning(const Graph& graph,
   const Float16Unscaling& first = found.front();
   const Node& node = graph.node(first.node);
   if (first.scale) scale = first.scale;
-  // TensorFlow's and Keras's initial scale, where the graph does not tell.
+  // TensorFlow's and Keras's initial scale, when the graph does not hold the value.
   const double used = scale.value_or(32768);
   const SmallestGradient smallest = smallest_gradient(used, first.divides);
   std::string message =

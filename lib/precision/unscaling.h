@@ -1,7 +1,6 @@
 #pragma once
-// Unscaling in float16: where a graph takes the loss scale off its gradients with an op that
-// computes in float16, so that gradients which the scale had saved from underflow are lost after
-// all.
+// Unscaling in float16: nodes that remove the loss scale from gradients with an op that computes in
+// float16, so that gradients which the scale had kept from underflow are flushed to zero after all.
 
 #include <optional>
 #include <string_view>
@@ -19,27 +18,27 @@ struct Float16Unscaling {
   std::optional<double> scale;  ///< where the graph has it as a constant
 };
 
-/// Every such op, in graph order. A value is a scale when it multiplies something that the op
-/// depends on and the op divides by it: the same variable, placeholder or constant, seen through
-/// casts, reads and identities. Constants below 16 are left out: they are the arithmetic of layers,
+/// All such ops, in graph order. A value is a scale when it multiplies something that the op
+/// depends on and the op divides by it: the same variable, placeholder or constant, found through
+/// casts, reads and identities. Constants below 16 are ignored: they are the arithmetic of layers,
 /// such as the 2 and 0.5 of a GELU.
 std::vector<Float16Unscaling> float16_unscalings(const graph::Graph& graph);
 
-/// The smallest gradients that unscaling gives, other than 0.
+/// The smallest gradients other than 0 after unscaling.
 struct SmallestGradient {
-  /// In float16, where half of it and less becomes 0; infinite when every gradient becomes 0.
+  /// In float16, where half of it and less rounds to 0; infinite when every gradient rounds to 0.
   double in_float16 = 0;
-  double full_digits = 0;  ///< in float16, from here on with all of its digits
-  double in_float32 = 0;   ///< from the same scaled gradient, which is a float16
+  double full_digits = 0;  ///< in float16, from here on with full precision
+  double in_float32 = 0;   ///< in float32, from the same scaled float16 gradient
 };
 
-/// For a loss scale; 2^-24 is float16's smallest number, 2^-14 its smallest normal one. All is lost
-/// where 1/scale rounds to 0 in float16, or the divisor `scale` to infinity.
+/// For a given loss scale; 2^-24 is float16's smallest number, 2^-14 its smallest normal one. All
+/// gradients are lost where 1/scale rounds to 0 in float16, or the divisor `scale` to infinity.
 SmallestGradient smallest_gradient(double scale, bool divides);
 
-/// W211 when the graph unscales in float16: names the first op and the smallest gradient that it
-/// gives. `scale`: the loss scale where the graph has it in a variable, or nothing; `remedy` ends
-/// the message.
+/// W211 when the graph unscales in float16: names the first op and the smallest gradient that
+/// survives. `scale`: the loss scale when it is not a constant of the graph, or nothing; `remedy`
+/// ends the message.
 std::optional<config::Warning> unscaling_warning(const graph::Graph& graph,
                                                  std::optional<double> scale,
                                                  std::string_view remedy);

@@ -78,7 +78,7 @@ class Builder {
     for (const PortType& port : out) outputs(id).push_back(vertex_of(id, port));
   }
 
-  /// The ports of a function have the dtypes that the graph around it gives them.
+  /// The ports of a function take the dtypes of the values around it.
   void add_function(int id, const Node& node) {
     if (!functions_.contains(node.op)) {
       throw RewriteFailure(
@@ -97,7 +97,7 @@ class Builder {
     return result_.size() - 1;
   }
 
-  /// The vertex of a port; hard-wired dtypes get theirs when the first port asks.
+  /// The vertex of a port; the vertex of a fixed dtype is created on first use.
   int vertex_of(int id, const PortType& port) {
     for (int v = result_.first[static_cast<std::size_t>(id)]; v < result_.size(); ++v) {
       const Vertex& vertex = result_.vertex(v);

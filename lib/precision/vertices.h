@@ -1,5 +1,5 @@
 #pragma once
-// What the rewrite paints: not nodes but type vertices, the type attributes of nodes.
+// The vertices that the rewrite paints: the type attributes of nodes.
 
 #include <optional>
 #include <set>
@@ -12,14 +12,14 @@
 
 namespace halfstep::precision {
 
-/// The rewrite cannot go on; the graph stays as it was.
+/// Aborts the rewrite; the graph remains unchanged.
 class RewriteFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// One type attribute of one node, one element of a list(type) attribute, or one dtype that the
-/// op's signature hard-wires to ports (paint passes through it, but its dtype never changes).
+/// op's signature fixes for ports (paint propagates through it, but its dtype never changes).
 struct Vertex {
   int node = -1;
   std::string attr;  ///< empty when fixed
@@ -31,9 +31,9 @@ struct Vertex {
   std::string label() const;
 };
 
-/// Vertices in node order and, within a node, in the order of its op's attributes, hard-wired
-/// dtypes last. There is an edge wherever a port typed by one vertex feeds a port typed by
-/// another; control inputs make none, and none lies within a node.
+/// Vertices in node order and, within a node, in the order of its op's attributes, fixed dtypes
+/// last. An edge joins the vertex of an output port to the vertex of each input port that reads it;
+/// control inputs make no edges, and no edge is within a node.
 struct TypeGraph {
   std::vector<Vertex> vertices;
   std::vector<std::vector<int>> fanin;  ///< sorted, each vertex once
@@ -46,17 +46,17 @@ struct TypeGraph {
   const Vertex& vertex(int id) const { return vertices[static_cast<std::size_t>(id)]; }
   /// The vertex of a scalar type attribute, or -1.
   int find(int node, std::string_view attr) const;
-  /// The vertex of a hard-wired dtype, or -1.
+  /// The vertex of a fixed dtype, or -1.
   int find(int node, DType fixed) const;
   void connect(int from, int to);
 };
 
-/// Errors: RewriteFailure for an op that neither the op table nor `functions` has, and for a node
-/// whose number of inputs does not fit its op.
+/// Errors: RewriteFailure for an op that is neither in the op table nor in `functions`, and for a
+/// node whose number of inputs does not fit its op.
 TypeGraph build_type_graph(const graph::Graph& graph, const std::set<std::string>& functions);
 
-/// Whether a vertex may take `dtype` by what its op declares. Statistics and parameters of batch
-/// normalization (attribute U) stay in float32 whatever the op declares.
+/// Whether the op's definition allows `dtype` for a vertex. Statistics and parameters of batch
+/// normalization (attribute U) stay in float32 whatever the op allows.
 bool admits(const graph::Node& node, const Vertex& vertex, DType dtype);
 
 }  // namespace halfstep::precision
