@@ -10,7 +10,7 @@
 namespace halfstep::train {
 namespace {
 
-/// What a tensor holds that is not finite.
+/// Counts of the non-finite values of a tensor.
 struct Scan {
   std::int64_t infinities = 0;
   std::int64_t nans = 0;

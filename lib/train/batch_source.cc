@@ -28,7 +28,7 @@ class HostBatches final : public BatchSource {
   const data::LoadedBatch* loaded_ = nullptr;
 };
 
-/// Batches put together by the threads of the step, in the memory that it reads.
+/// Batches assembled by the thread pool directly in the plan's input slots.
 class BatchesInPlace final : public BatchSource {
  public:
   BatchesInPlace(const data::SplitView& rows, const data::BatchOptions& batches)

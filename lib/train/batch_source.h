@@ -1,5 +1,5 @@
 #pragma once
-// Where a trainer's batches come from: the host, prepared ahead of the steps or by their threads,
+// The source of a trainer's batches: the host, either prefetched or assembled by the thread pool,
 // or the memory of a device that holds the whole data set.
 
 #include <memory>
@@ -16,16 +16,16 @@ class DeviceBatches;
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Batch `ordinal`, valid until the next call; the same one may be asked for again.
+  /// Batch `ordinal`, valid until the next call; the same ordinal may be requested again.
   virtual const data::Batch& take(std::int64_t ordinal) = 0;
-  /// Writes images, labels and ordinal of the batch that was taken last to a plan of its size.
+  /// Writes images, labels and ordinal of the last batch taken to a plan of its size.
   virtual void fill(plan::Plan& plan) = 0;
   /// The batches of a device that holds the whole data set; nullptr for others.
   virtual DeviceBatches* resident() { return nullptr; }
 };
 
-/// Batches of `rows` in the order of `batches`, from the device where its memory holds the rows
-/// beside all that is there already, else from the host as `prefetch` says.
+/// Batches of `rows` in the order of `batches`: from the device's memory if the samples fit into it
+/// next to everything already allocated, else from the host as `prefetch` says.
 std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
                                                const data::SplitView& rows,
                                                const data::BatchOptions& batches,

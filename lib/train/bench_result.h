@@ -1,5 +1,5 @@
 #pragma once
-// What a benchmark measured, as plain values.
+// The results of a benchmark as plain values.
 
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace halfstep::train {
 
-/// The time one launch takes, from a pass of its own in which every launch is timed.
+/// The time of one launch, from a separate pass in which every launch is timed.
 struct OpTime {
   std::string name;
   std::string op;
@@ -29,7 +29,7 @@ struct BenchedPolicy {
   std::int64_t skipped_steps = 0;
   MemoryUse memory;
   std::int64_t profiled_steps = 0;
-  std::vector<OpTime> profile;  ///< in launch order; empty unless asked for
+  std::vector<OpTime> profile;  ///< in launch order; empty unless requested
 };
 
 struct BenchResult {
@@ -38,7 +38,7 @@ struct BenchResult {
   std::int64_t seed = 0;
   std::string data;  ///< name of the set; "random" for made-up samples
   std::int64_t batch_size = 0;
-  std::int64_t steps = 0;  ///< asked for, per repeat
+  std::int64_t steps = 0;  ///< requested, per repeat
   std::int64_t warmup = 0;
   std::int64_t repeats = 0;
   std::vector<BenchedPolicy> policies;

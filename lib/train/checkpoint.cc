@@ -27,7 +27,7 @@ constexpr std::string_view k_progress = "state.json";
 constexpr std::string_view k_done = "DONE";
 constexpr std::string_view k_temporary = ".tmp-";
 constexpr std::string_view k_step = "step-";
-/// Bytes of a DONE that is read; one has four lines of about 60.
+/// Limit on the size of a DONE, which has four lines of about 60 bytes.
 constexpr std::size_t k_most_done_bytes = 4096;
 
 bool in_model(Role role) { return role == Role::weight || role == Role::statistic; }
@@ -45,7 +45,7 @@ std::vector<data::NamedTensor> tensors(const plan::State& state, bool (*wanted)(
   return named;
 }
 
-/// `best`, as State::weights() gives it, with the names it has in `state`.
+/// The tensors of `best`, as State::weights() returns them, with their names in `state`.
 std::vector<data::NamedTensor> name_best(const plan::State& state,
                                          const std::vector<Tensor>& best) {
   std::vector<data::NamedTensor> named = tensors(state, in_model);
@@ -58,7 +58,7 @@ std::vector<data::NamedTensor> name_best(const plan::State& state,
   throw UserError(ErrorKind::data, {path, 0, 0, ""}, what, std::move(hint));
 }
 
-/// Whether save_checkpoint gives folders this name by default. Other folders beside the checkpoints
+/// Whether save_checkpoint uses this folder name by default. Other folders next to the checkpoints
 /// are the user's.
 bool is_step_folder(std::string_view folder) {
   constexpr std::string_view k_digits = "0123456789";
@@ -66,15 +66,15 @@ bool is_step_folder(std::string_view folder) {
          folder.find_first_not_of(k_digits, k_step.size()) == std::string_view::npos;
 }
 
-/// Whether a folder is what a save that was cut short leaves.
+/// Whether a folder is the leftover of an interrupted save.
 bool is_temporary(std::string_view folder) {
   if (!folder.starts_with(k_temporary)) return false;
   folder.remove_prefix(k_temporary.size());
   return is_step_folder(folder) || folder == k_best_checkpoint || folder == k_last_checkpoint;
 }
 
-/// Gives a finished folder its name. One that stands there already (a checkpoint of the same step)
-/// is exchanged for it in one go, so that at every moment one of the two is complete.
+/// Renames a finished folder. An existing one (a checkpoint of the same step) is exchanged
+/// atomically, so that one of the two is complete at every moment.
 void publish(const std::string& temporary, const std::string& final_path) {
   if (fs::exists(final_path) &&
       ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) ==
@@ -86,7 +86,7 @@ void publish(const std::string& temporary, const std::string& final_path) {
   fs::rename(temporary, final_path);
 }
 
-/// A whole file of at most `most` bytes; a larger one is not begun with.
+/// The contents of a file of at most `most` bytes; a larger one is rejected before reading.
 std::string read_limited(const std::string& path, std::size_t most) {
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);
@@ -97,7 +97,7 @@ std::string read_limited(const std::string& path, std::size_t most) {
   return read_file(path);
 }
 
-/// What DONE says of the files of a checkpoint.
+/// The contents of DONE for the files of a checkpoint.
 std::string checksums(const std::string& checkpoint) {
   std::string lines;
   for (const std::string_view name : {k_model, k_optimizer, k_best, k_progress}) {
@@ -107,8 +107,8 @@ std::string checksums(const std::string& checkpoint) {
   return lines;
 }
 
-/// The first file that is not as it was written, and in what way; "" for a whole checkpoint. Those
-/// of old, whose DONE is empty, cannot be checked.
+/// The first file that differs from DONE, and how; "" for an intact checkpoint. Checkpoints of old
+/// versions have an empty DONE and cannot be verified.
 std::string damage(const std::string& checkpoint) {
   const std::string done = join(checkpoint, k_done);
   std::error_code error;
@@ -132,7 +132,7 @@ void refuse_damaged(const std::string& checkpoint) {
   }
 }
 
-/// Loads the variables of one kind. Absent loss-scale variables are left as they are.
+/// Loads the variables of one kind. Absent loss-scale variables keep their values.
 void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
   const data::SafetensorsReader reader(path);
   state.to_host();
@@ -230,7 +230,7 @@ std::vector<std::string> list_checkpoints(const std::string& run_dir) {
       found.push_back(entry.path().string());
     }
   }
-  // By step: names of equal length compare as numbers, longer ones are later.
+  // By step: names of equal length sort like numbers, longer ones are later.
   std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
@@ -254,7 +254,8 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
   for (std::size_t i = 0;
        i + static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)) < have.size();
        ++i) {
-    // DONE goes first, so that a removal cut short does not leave half a checkpoint that counts.
+    // DONE is removed first, so that an interrupted removal leaves no incomplete checkpoint that
+    // seems valid.
     fs::remove(fs::path(have[i]) / k_done, error);
     fs::remove_all(have[i], error);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What a comparison of policies found, as plain values. Differences are variant - baseline, and a
-// speed-up above 1 means that the variant is faster.
+// The results of a comparison of policies, as plain values. Differences are variant - baseline, and
+// a speedup above 1 means that the variant is faster.
 
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace halfstep::train {
 
-/// A value from n repetitions. One repetition has no interval.
+/// The mean of n repetitions. One repetition has no interval.
 struct Estimate {
   double value = 0;
   std::optional<Interval> ci95;
@@ -21,13 +21,13 @@ struct Estimate {
 
 /// One policy trained with one seed.
 struct ComparedRun {
-  std::string policy;  ///< as the comparison calls it
+  std::string policy;  ///< the policy's name in the comparison
   std::int64_t seed = 0;
   Status status = Status::completed;
   std::string message;
   Counters counters;
   std::vector<EpochRecord> history;
-  StepHistory step_history;  ///< of at most k_most_compared_points; empty in reports of old
+  StepHistory step_history;  ///< at most k_most_compared_points; empty in reports of old versions
   Metrics test;              ///< empty without a test split
   StepTimeSummary step_time;
   double train_seconds = 0;
@@ -36,17 +36,17 @@ struct ComparedRun {
   std::optional<double> final_scale;
   std::string init_hash, batch_order_hash, final_hash;
   std::string source;         ///< the report it was read from; "" for a run of this process
-  std::string config_sha256;  ///< of a run that was read
+  std::string config_sha256;  ///< of a run that was read from a directory
 
-  /// A metric by the name with its split: "test_accuracy", "val_loss", "train_loss". Nothing when
-  /// the run has none or it is not finite.
+  /// A metric by its name with the split: "test_accuracy", "val_loss", "train_loss". Nothing when
+  /// the run has no such metric or it is not finite.
   std::optional<double> metric(const std::string& name) const;
 };
 
-/// Examples that only one of two models gets right, with the exact two-sided p.
+/// McNemar's exact test: examples that only one of two models classifies correctly, two-sided p.
 struct Disagreement {
-  std::int64_t b = 0;  ///< right in the baseline only
-  std::int64_t c = 0;  ///< right in the variant only
+  std::int64_t b = 0;  ///< correct in the baseline only
+  std::int64_t c = 0;  ///< correct in the variant only
   double p = 1;
 };
 
@@ -98,26 +98,26 @@ struct ComparedPolicy {
   std::optional<Estimate> step_time;  ///< median in ms over all steady steps; n counts them
   std::optional<Estimate> speedup;    ///< absent for the baseline
   std::map<std::string, ComparedMetric> metrics;
-  std::optional<Disagreement> disagreement;  ///< of all seeds together
+  std::optional<Disagreement> disagreement;  ///< over all seeds pooled
   std::optional<EquivalenceVerdict> equivalence;
   std::optional<CurveDifference> curve;
   std::optional<TargetTime> target;
 };
 
-/// One comparison in a gate. Without a value, `holds` is not known.
+/// One comparison of a gate expression. Without a value, `holds` is undecided.
 struct GateTerm {
   std::string text;
   std::optional<double> value;
   std::optional<bool> holds;
 };
 
-/// A `--fail-if` expression. It is true, false or, where a value is missing, undecided.
+/// A `--fail-if` expression: true, false or, where a value is missing, undecided.
 struct GateResult {
   std::string expression;
   std::optional<bool> holds;
   std::vector<GateTerm> terms;
 
-  /// An undecided gate fails too: it was not shown to be false.
+  /// An undecided gate counts as failed: it was not shown to be false.
   bool failed() const { return holds.value_or(true); }
 };
 
@@ -129,18 +129,18 @@ struct ConfigDifference {
 
 struct Comparison {
   Status status = Status::completed;
-  bool paired = true;  ///< false for finished runs put side by side
+  bool paired = true;  ///< false for finished runs that are compared without pairing
   std::string baseline;
-  std::string metric;                ///< by which policies are judged: "test_accuracy"
+  std::string metric;                ///< by which policies are compared: "test_accuracy"
   std::vector<std::string> metrics;  ///< all there are: "test_accuracy", "val_loss", "train_loss"
   double margin = 0;
-  std::vector<std::int64_t> seeds;  ///< asked for; runs holds those that were finished
+  std::vector<std::int64_t> seeds;  ///< seeds requested; `runs` holds those that finished
   std::vector<ComparedRun> runs;
   std::vector<ComparedPair> pairs;
   std::vector<ComparedPolicy> policies;
   std::vector<GateResult> gates;
   std::vector<ConfigDifference> differences;
-  std::vector<std::string> notes;  ///< what a reader should know before believing the numbers
+  std::vector<std::string> notes;  ///< limitations of the comparison, for the reader of the report
   std::string agreement_split;     ///< whose predictions were compared, "" when none
 
   const ComparedPolicy* find(const std::string& policy) const;

@@ -1,5 +1,5 @@
 #pragma once
-// A data set in the memory of a device, which gathers the batches itself.
+// A data set in the memory of a device, which gathers the batches by itself.
 
 #include <map>
 
@@ -8,7 +8,7 @@
 
 namespace halfstep::train {
 
-/// All rows of one tensor.
+/// All samples of one tensor.
 class DeviceRows {
  public:
   DeviceRows(const backend::Backend& backend, const TensorView& host);
@@ -32,18 +32,19 @@ class DeviceBatches final : public BatchSource {
                 const data::SplitView& rows,
                 const data::BatchOptions& batches);
 
-  /// What it takes of the device's memory.
+  /// The device memory it needs.
   static std::size_t bytes(const data::SplitView& rows, const data::BatchOptions& batches);
 
   const data::Batch& take(std::int64_t ordinal) override;
-  /// Only enqueues within an epoch.
+  /// Within an epoch it only enqueues, without blocking.
   void fill(plan::Plan& plan) override;
   DeviceBatches* resident() override { return this; }
 
-  /// Enqueues: the ordinal of `plan` becomes the one before that of the batch taken last.
+  /// Enqueues: sets the ordinal of `plan` to the one before the last batch taken.
   void aim(plan::Plan& plan);
-  /// Enqueues: the ordinal of `plan` rises by one, and images and labels become those of that
-  /// batch, a full one of the epoch of the batch taken last. The same launches for each batch.
+  /// Enqueues: increments the ordinal of `plan`, and gathers the images and labels of that batch, a
+  /// full one of the epoch of the last batch taken. The launches are the same for each batch, so
+  /// they can be captured.
   void advance(plan::Plan& plan);
 
  private:
@@ -54,10 +55,10 @@ class DeviceBatches final : public BatchSource {
   data::BatchOrder order_;
   DeviceRows images_, labels_;
   backend::Buffer epoch_order_;
-  backend::Buffer epoch_ordinals_;  ///< from the one before the epoch's first on
+  backend::Buffer epoch_ordinals_;  ///< from the ordinal before the epoch's first on
   backend::Buffer one_;
   DeviceOp raise_;
-  std::int64_t epoch_ = -1;  ///< whose order and ordinals are on the device
+  std::int64_t epoch_ = -1;  ///< the epoch whose order and ordinals are on the device
   data::Batch batch_;
 };
 

@@ -15,16 +15,16 @@ class DeviceOp {
   struct Port {
     DType dtype{};
     Shape shape;
-    bool variable = false;  ///< the op writes to it
+    bool variable = false;  ///< the op writes it
   };
 
-  /// Errors: InternalError when the device has no kernel for it, or it needs a workspace.
+  /// Errors: InternalError when the device has no kernel for it, or the kernel needs a workspace.
   DeviceOp(const backend::Backend& backend,
            std::string_view op,
            const std::vector<Port>& inputs,
            graph::Attrs attrs);
 
-  /// Enqueues it.
+  /// Enqueues the op; does not block.
   void run(std::span<const TensorView> in, std::span<const TensorView> out) const;
 
  private:

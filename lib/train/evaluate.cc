@@ -6,10 +6,10 @@
 namespace halfstep::train {
 namespace {
 
-/// Nothing random happens here, so any number does.
+/// Evaluation draws no random numbers, so the ordinal is arbitrary.
 constexpr std::int64_t k_no_ordinal = 0;
 
-/// Row `first` of a tensor and those that follow it.
+/// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
   const std::size_t row_bytes = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
   return static_cast<const std::byte*>(tensor.data) + static_cast<std::size_t>(first) * row_bytes;

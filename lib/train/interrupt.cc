@@ -12,7 +12,7 @@ namespace {
 volatile std::sig_atomic_t g_checkpoint = 0;
 volatile std::sig_atomic_t g_interrupt = 0;
 volatile std::sig_atomic_t g_preempt = 0;
-/// What stood before, by signal.
+/// The previous handlers, by signal.
 std::vector<std::pair<int, struct sigaction>> g_previous;
 
 extern "C" void halfstep_on_signal(int signal) {

@@ -1,5 +1,5 @@
 #pragma once
-// Signals become requests that training looks at between two steps. The handler only sets a flag.
+// Signals become requests that training polls between two steps. The handler only sets a flag.
 
 #include <csignal>
 
@@ -7,12 +7,12 @@ namespace halfstep::train {
 
 enum class Request {
   none,
-  checkpoint,  ///< SIGHUP: save and go on
-  interrupt,   ///< SIGINT: save and leave with 130; a second one leaves at once
-  preempt,     ///< SIGTERM or the signal of the job's scheduler: save and leave with 75
+  checkpoint,  ///< SIGHUP: save and continue
+  interrupt,   ///< SIGINT: save and exit with 130; a second one exits immediately
+  preempt,     ///< SIGTERM or the signal of the job's scheduler: save and exit with 75
 };
 
-/// Takes over SIGHUP, SIGINT, SIGTERM and `leave` until destroyed.
+/// Handles SIGHUP, SIGINT, SIGTERM and `leave` until destroyed.
 class InterruptGuard {
  public:
   /// `leave` is the signal that a scheduler sends before it ends a job, such as SIGUSR1.
@@ -22,7 +22,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 
-/// The strongest request so far. A request to leave stands; one for a checkpoint is taken away.
+/// The strongest request so far. A request to exit persists; one for a checkpoint is cleared.
 Request take_request();
 
 }  // namespace halfstep::train

@@ -6,7 +6,7 @@
 namespace halfstep::train {
 namespace {
 
-/// The epoch's value of `metric`, NaN when it has none.
+/// The epoch's value of `metric`, or NaN.
 double value_of(const EpochRecord& record, const std::string& metric) {
   const bool validation = metric.starts_with("val_");
   const Metrics& metrics = validation ? record.validation : record.train;
@@ -14,7 +14,7 @@ double value_of(const EpochRecord& record, const std::string& metric) {
   return it == metrics.end() ? std::nan("") : it->second;
 }
 
-/// Notes the epoch in `best`; true when it is the best so far. NaN never is.
+/// Updates `best` with the epoch; true when it is the best so far. NaN never is.
 bool improves(const EpochRecord& record, const std::string& metric, double min_delta, Best& best) {
   const bool smaller = config::smaller_is_better(metric);
   const double now = value_of(record, metric);

@@ -1,5 +1,5 @@
 #pragma once
-// What the end of an epoch means for the run: target, best epochs, early stopping.
+// Evaluation of the rules at the end of an epoch: target, best epochs, early stopping.
 
 #include "config/training_spec.h"
 #include "train/progress.h"
@@ -7,15 +7,15 @@
 namespace halfstep::train {
 
 struct Judgement {
-  bool target_reached = false;   ///< now, for the first time
-  bool best_to_keep = false;     ///< the best so far by `keep_best`
-  bool best_to_restore = false;  ///< the best so far by early stopping's monitor, or the first
-  bool stop = false;             ///< early stopping's patience is at an end
+  bool target_reached = false;  ///< in this epoch, for the first time
+  bool best_to_keep = false;    ///< the best epoch so far by `keep_best`
+  bool best_to_restore =
+      false;          ///< the best so far by the monitor of early stopping, or the first epoch
+  bool stop = false;  ///< the patience of early stopping is exhausted
 };
 
-/// Judges `record` by the config's rules and notes in `progress` what they need to remember. A
-/// partial epoch is only held against the target.
-/// Units: `wall_seconds` is the time since the run began.
+/// Evaluates `record` by the config's rules and updates their state in `progress`. A partial epoch
+/// is compared with the target only. Units: `wall_seconds` is the time since the run began.
 Judgement judge_epoch(const EpochRecord& record,
                       const config::TrainingSpec& rules,
                       double wall_seconds,

@@ -17,7 +17,7 @@ std::string value_name(const Node& node, int port) {
   return port == 0 ? node.name : fmt::format("{}:{}", node.name, port);
 }
 
-/// What rounded float32 to this value, as far as it can be seen: a cast.
+/// The float32 tensor that was rounded to this value, if the graph shows it: the input of a cast.
 const TensorView* rounded_from(const Node& node, std::span<const TensorView> inputs) {
   const bool rounds = node.op == "Cast" && !inputs.empty() && inputs[0].dtype == DType::float32;
   return rounds ? &inputs[0] : nullptr;
@@ -33,7 +33,7 @@ class Collector {
     if (is_weight_gradient(node)) {
       add(node, node.name, outputs[0], nullptr, 1);
     } else if (node.op == "AllFinite" && !scaled_) {
-      // Without a scale the gradients are checked as they come.
+      // Without a loss scale the gradients are measured unscaled.
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         add(node, gradient_name(node, i), inputs[i], nullptr, 1);
       }
@@ -56,7 +56,7 @@ class Collector {
     return value_name(graph_->node(check.inputs[i].node), check.inputs[i].port);
   }
 
-  /// `scale` is what the values of a gradient are multiplied by; nothing for other tensors.
+  /// `scale` is the factor in the values of a gradient; nothing for other tensors.
   void add(const Node& node,
            const std::string& name,
            const TensorView& tensor,
@@ -67,7 +67,7 @@ class Collector {
     n.op = node.op;
     n.layer = node.origin.layer;
     n.phase = graph::name(node.origin.phase);
-    // bfloat16 has float32's exponents, so that no scale is needed there.
+    // bfloat16 has float32's exponent range, so a gradient in it needs no loss scale.
     const bool seen_whole = source != nullptr || n.nonfinite == 0;
     if (scale && seen_whole && tensor.dtype != DType::bfloat16) {
       n.safe_loss_scale = safe_window(n.exponents, n.absmax, *scale);

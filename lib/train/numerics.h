@@ -1,5 +1,6 @@
 #pragma once
-// Statistics of the 16-bit values and weight gradients of single steps: where numbers get lost.
+// Statistics of the 16-bit values and weight gradients of sampled steps, to find underflow and
+// overflow.
 
 #include <optional>
 
@@ -12,7 +13,7 @@ namespace halfstep::train {
 /// Whether the batch `ordinal` is sampled.
 bool is_sampled(const config::NumericsSpec& spec, std::int64_t ordinal);
 
-/// Runs the step whose inputs stand in `plan`, without its updates, and measures every 16-bit value
+/// Runs the step whose inputs are in `plan`, without its updates, and measures every 16-bit value
 /// of the forward and backward pass and every weight gradient after unscaling.
 NumericsSample collect_numerics(plan::Plan& plan,
                                 std::int64_t ordinal,

@@ -1,6 +1,6 @@
 #pragma once
-// What training tells while it goes on. Reports and progress displays listen; training includes
-// neither.
+// Callbacks of a running training. Reports and progress displays implement them, so that training
+// includes neither.
 
 #include <string>
 
@@ -8,13 +8,13 @@
 
 namespace halfstep::train {
 
-/// Where a run stands after a step.
+/// The state of a run after a step.
 struct StepInfo {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t epochs = 0;
   std::int64_t step_in_epoch = 0;  ///< from 1
   std::int64_t steps_per_epoch = 0;
-  std::int64_t total_steps = 0;  ///< batches after which training ends, unless something is earlier
+  std::int64_t total_steps = 0;  ///< batches after which training ends, unless it ends earlier
   Counters counters;
   double loss = 0;  ///< of this batch
   Metrics running;  ///< means over the epoch so far
@@ -32,7 +32,7 @@ class TrainObserver {
   virtual void on_skip(const SkippedStep&) {}
   virtual void on_epoch(const EpochRecord&) {}
   virtual void on_numerics(const NumericsSample&) {}
-  /// A checkpoint stands complete at `path`.
+  /// A checkpoint at `path` is complete.
   virtual void on_checkpoint(const std::string& path) { static_cast<void>(path); }
 };
 

@@ -51,7 +51,7 @@ std::vector<std::string> describe(const std::vector<precision::ListEdits>& round
   return texts;
 }
 
-/// The decisions about `given`, and their reasons told to the nodes of the rewritten graph.
+/// The decisions about `given`; their reasons are stored in the nodes of the rewritten graph.
 std::vector<RewriteDecision> decisions(const graph::Graph& given,
                                        precision::RewriteResult& result,
                                        const precision::OpLists& lists) {
@@ -91,7 +91,8 @@ void add(std::vector<Problem>& problems, std::vector<config::Warning>& warnings)
   }
 }
 
-/// TensorFlow's variables come after the config's edits; a level that the config gives wins.
+/// TensorFlow's variables are applied after the config's edits; a level in the config has
+/// precedence.
 void add_tensorflow_variables(const config::PrecisionSpec& spec,
                               precision::RewriteOptions& options,
                               std::vector<config::Warning>& warnings) {
@@ -130,7 +131,7 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
   precision::UnknownEdits unknown = precision::unknown_ops(options.edits, graph::op_table());
   if (!unknown.errors.empty()) throw UserError(ErrorKind::config, unknown.errors);
   add(unknown.warnings, prepared.warnings);
-  // The rewrite gets to see what will run, as in TensorFlow, which prunes first.
+  // The rewrite sees the pruned graph, as in TensorFlow, which prunes first.
   graph = passes::prune(graph);
   prepared.rewrite.nodes_total = graph.size();
 

@@ -11,7 +11,7 @@
 
 namespace halfstep::train {
 
-/// One op the automatic rewrite looked at.
+/// The decision about one op of the automatic rewrite.
 struct RewriteDecision {
   std::string node;
   std::string op;
@@ -20,13 +20,13 @@ struct RewriteDecision {
   std::string paint;  ///< allow, deny, none
   std::string step;
   std::string reason;
-  std::string cause;  ///< the node that decided or stands in the way, "" without one
+  std::string cause;  ///< the node that decided or prevents it, "" without one
 };
 
-/// What the automatic rewrite did.
+/// The result of the automatic rewrite.
 struct RewriteSummary {
   std::string mode = "none";  ///< or "cuda", "bf16"
-  std::string target;         ///< dtype it converts to, "" without a rewrite
+  std::string target;         ///< dtype of converted ops, "" without a rewrite
   std::string status;         ///< "ok", "nothing_to_do", "" without a rewrite
   std::string message;
   bool infer_follows = false;  ///< see precision::RewriteOptions
@@ -37,20 +37,19 @@ struct RewriteSummary {
   std::vector<RewriteDecision> decisions;
 };
 
-/// A step graph after the precision passes the config asks for.
+/// A step graph after the precision passes of a config.
 struct Prepared {
   graph::Graph graph;
   RewriteSummary rewrite;
-  std::vector<config::Warning> warnings;  ///< about TensorFlow's variables
+  std::vector<config::Warning> warnings;  ///< about TensorFlow's environment variables
 };
 
-/// The rewrite's edits and level as a config gives them; TensorFlow's variables are left out.
+/// The list edits and the level of a config; TensorFlow's environment variables are not included.
 precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, const Where& where);
 
-/// Applies what `spec.precision` asks for beyond policies: the automatic rewrite, with one reason
-/// per op kept in the nodes' origins.
-/// Errors: UserError(config) for list edits that conflict or name unknown ops, with nothing half
-/// rewritten.
+/// Applies the settings of `spec.precision` beyond policies: the automatic rewrite, with one reason
+/// per op stored in the nodes' origins. Errors: UserError(config) for list edits that conflict or
+/// name unknown ops; the graph is then not rewritten at all.
 Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec);
 
 }  // namespace halfstep::train

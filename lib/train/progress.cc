@@ -12,12 +12,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// JSON that is no Progress.
+/// Thrown for JSON that is no valid Progress.
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// JSON has no infinities: a number that is not finite travels as a word.
+/// JSON has no infinities or NaN: a number that is not finite is written as a string.
 Json number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -33,7 +33,7 @@ double number(const Json& json) {
   throw Malformed(fmt::format("'{}' is no number", word));
 }
 
-/// A counter: whole, not negative, and small enough that sums with other counters fit in 64 bits.
+/// A counter: whole, not negative, and small enough that sums of counters fit in 64 bits.
 std::int64_t whole_number(const Json& value, std::string_view name) {
   constexpr std::uint64_t k_most = std::uint64_t{1} << 53U;
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > k_most) {
@@ -111,7 +111,7 @@ Counters read_counters(const Json& json) {
                    count(json, "retried"),
                    count(json, "samples_seen"),
                    count(json, "samples_trained")};
-  // The batch that a run diverged at counts as skipped, and is not behind it.
+  // The batch at which a run diverged counts as skipped, but `ordinal` is not advanced past it.
   const std::int64_t at_hand = c.applied + c.skipped - c.ordinal;
   if (at_hand != 0 && at_hand != 1) throw Malformed("'ordinal' is not applied + skipped");
   if (c.attempted != c.applied + c.skipped + c.retried)
@@ -203,7 +203,7 @@ SkippedStep read_skip(const Json& json) {
           read_first(json.at("first_nonfinite"))};
 }
 
-/// Points as lists of their numbers: a thousand objects would say the names a thousand times.
+/// Points as arrays of numbers: a thousand objects would repeat the member names a thousand times.
 Json write(const StepHistory& history) {
   Json points = Json::array();
   for (const StepPoint& p : history.points) {

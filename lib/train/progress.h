@@ -1,5 +1,6 @@
 #pragma once
-// Where a run stands: all that a resumed run needs besides the variables to go on alike.
+// The progress of a run: the state besides the variables that a resumed run needs to continue bit
+// for bit.
 
 #include <optional>
 #include <string>
@@ -10,9 +11,9 @@
 
 namespace halfstep::train {
 
-/// Sums over the epoch under way.
+/// Sums over the current epoch.
 struct EpochSums {
-  double loss = 0;  ///< times samples, finite steps only
+  double loss = 0;  ///< weighted by samples, finite steps only
   std::int64_t loss_samples = 0;
   std::map<std::string, double> metrics;
   std::int64_t samples = 0;
@@ -24,17 +25,17 @@ struct EpochSums {
   bool operator==(const EpochSums&) const = default;
 };
 
-/// The best whole epoch so far, for early stopping and keep-best.
+/// The best complete epoch so far, for early stopping and keep-best.
 struct Best {
   double value = 0;         ///< infinite while no epoch had a finite value
   std::int64_t epoch = 0;   ///< 0: none yet
-  std::int64_t waited = 0;  ///< epochs without improvement since
+  std::int64_t waited = 0;  ///< epochs without improvement since then
 
   bool operator==(const Best&) const = default;
 };
 
-/// Appends to a list that keeps its first and its last thousand entries, so that a run of any
-/// length has a state and a report of bounded size; counts those left out in between.
+/// Appends to a list that keeps its first and its last thousand entries, so that the state and the
+/// report of a run have a bounded size; counts the entries dropped in between.
 template <class T>
 void append_bounded(std::vector<T>& list, T entry, std::int64_t& left_out) {
   constexpr std::size_t k_each = 1000;
@@ -49,7 +50,7 @@ struct Progress {
   Counters counters;
   EpochSums sums;
   std::vector<EpochRecord> history;
-  StepHistory step_history;              ///< empty in checkpoints of old
+  StepHistory step_history;              ///< empty in checkpoints of old versions
   std::vector<ScaleEvent> scale_events;  ///< both lists by append_bounded()
   std::vector<SkippedStep> skips;
   std::int64_t scale_events_left_out = 0;
@@ -62,17 +63,18 @@ struct Progress {
   double wall_seconds = 0;
   std::string init_hash;
   std::optional<Status> finished;
-  std::string message;            ///< why it finished, for statuses other than completed
-  bool restored = false;          ///< the weights have been set back to the best epoch's
-  std::vector<Segment> segments;  ///< one for each process so far; checkpoints of old have none
+  std::string message;    ///< why it finished, for statuses other than completed
+  bool restored = false;  ///< the weights have been restored from the best epoch
+  std::vector<Segment>
+      segments;  ///< one for each process so far; checkpoints of old versions have none
 
   bool operator==(const Progress&) const = default;
 };
 
 /// Progress as JSON text and back.
 std::string to_json(const Progress& progress);
-/// Errors: UserError(data) naming `path` when the text is not a progress, or when a counter is
-/// negative, above 2^53 or at odds with the others.
+/// Errors: UserError(data) naming `path` when the text is no valid progress, or when a counter is
+/// negative, above 2^53 or inconsistent with the others.
 Progress progress_from_json(const std::string& text, const std::string& path);
 
 }  // namespace halfstep::train

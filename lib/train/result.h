@@ -1,5 +1,5 @@
 #pragma once
-// What a run leaves behind, as plain values: reports and comparisons are made from these.
+// The results of a run as plain values: the input of reports and comparisons.
 
 #include <cstdint>
 #include <map>
@@ -13,10 +13,10 @@
 
 namespace halfstep::train {
 
-/// The first tensor of a step that was not finite, found by running the step once more and looking
-/// at every launch.
+/// The first non-finite tensor of a step, found by running the step again and checking the outputs
+/// of every launch.
 struct FirstNonfinite {
-  std::string tensor;  ///< name of the node that made it
+  std::string tensor;  ///< name of the node that produced it
   std::string op;
   std::string layer;
   std::string phase;
@@ -24,7 +24,7 @@ struct FirstNonfinite {
   std::string kind;  ///< "inf" or "nan"
   std::int64_t count = 0;
   double finite_absmax = 0;  ///< largest finite magnitude in it
-  bool loss_finite = true;   ///< whether the unscaled loss was
+  bool loss_finite = true;   ///< whether the unscaled loss was finite
 
   bool operator==(const FirstNonfinite&) const = default;
 };
@@ -36,12 +36,12 @@ struct ScaleEvent {
   std::int64_t ordinal = 0;  ///< of the batch
   double from = 0;
   double to = 0;
-  std::optional<FirstNonfinite> first_nonfinite;  ///< of every lowering
+  std::optional<FirstNonfinite> first_nonfinite;  ///< of every decrease
 
   bool operator==(const ScaleEvent&) const = default;
 };
 
-/// A step whose update was left out.
+/// A step whose update was skipped.
 struct SkippedStep {
   std::int64_t attempt = 0;
   std::int64_t ordinal = 0;
@@ -51,7 +51,7 @@ struct SkippedStep {
   bool operator==(const SkippedStep&) const = default;
 };
 
-/// The part of a run that one process did, from its start or a resume on.
+/// The part of a run in one process, from its start or a resume on.
 struct Segment {
   std::int64_t first_ordinal = 0;  ///< batches drawn before it
   std::string started_at;          ///< UTC
@@ -59,7 +59,7 @@ struct Segment {
   std::string device;  ///< backend: cpu, cuda
   std::string isa;     ///< strongest instruction set of the CPU's kernels
   std::int64_t threads = 0;
-  std::string policy;                ///< precision as asked for
+  std::string policy;                ///< precision policy of the config
   std::string config_hash;           ///< of the resolved config
   std::string data_hash;             ///< of the training samples and their labels
   std::vector<std::string> changed;  ///< settings unlike those before: "path: before -> after"
@@ -68,8 +68,8 @@ struct Segment {
 };
 
 struct Counters {
-  std::int64_t attempted = 0;  ///< forward and backward done
-  std::int64_t applied = 0;    ///< weights changed
+  std::int64_t attempted = 0;  ///< forward and backward passes run
+  std::int64_t applied = 0;    ///< updates applied
   std::int64_t ordinal = 0;    ///< batches drawn
   std::int64_t skipped = 0;
   std::int64_t retried = 0;
@@ -82,7 +82,7 @@ struct Counters {
 /// Means over a set of samples: "loss" and each metric.
 using Metrics = std::map<std::string, double>;
 
-/// One epoch's line of the history.
+/// The record of one epoch.
 struct EpochRecord {
   std::int64_t epoch = 0;  ///< from 1
   bool partial = false;    ///< ended before its last batch
@@ -100,7 +100,7 @@ struct EpochRecord {
 
 /// Wall time of one step, in seconds.
 struct StepSample {
-  double total = 0;      ///< from asking for the batch to the end of the update
+  double total = 0;      ///< from the request for the batch to the end of the update
   double data_wait = 0;  ///< waiting for and copying the batch
   double forward = 0;    ///< input, forward, loss and metrics
   double backward = 0;
@@ -108,7 +108,8 @@ struct StepSample {
   double optimizer = 0;     ///< clipping and updates
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
-  bool repeats = false;  ///< `total` is the mean of steps timed as one, as the sample before has it
+  bool repeats =
+      false;  ///< `total` is the mean over steps timed together; the preceding sample has the same
 };
 
 enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };
@@ -126,12 +127,12 @@ struct TimeToAccuracy {
 };
 
 struct MemoryUse {
-  std::size_t state_bytes = 0;  ///< weights, slots, statistics, weights kept packed
+  std::size_t state_bytes = 0;  ///< weights, slots, statistics, persistent packed weights
   std::size_t arena_bytes = 0;  ///< planned: activations, gradients, workspaces
   std::size_t data_bytes = 0;
   std::uint64_t peak_rss_bytes = 0;
-  std::uint64_t device_allocated_bytes = 0;  ///< at most; 0 on the CPU
-  std::uint64_t device_in_use_bytes = 0;     ///< at most, libraries and other processes included
+  std::uint64_t device_allocated_bytes = 0;  ///< peak; 0 on the CPU
+  std::uint64_t device_in_use_bytes = 0;     ///< peak, including libraries and other processes
 };
 
 /// Per-class results of an evaluation.
@@ -153,7 +154,7 @@ struct Evaluation {
 
 struct TrainResult {
   Status status = Status::completed;
-  std::string message;  ///< why it ended, for statuses other than completed
+  std::string message;  ///< why the run ended, for statuses other than completed
   Counters counters;
   std::vector<EpochRecord> history;
   StepHistory step_history;

@@ -29,7 +29,7 @@ std::unique_ptr<RunAhead> RunAhead::make(Session& session, DeviceBatches& batche
   const std::int64_t batch = session.spec().training.batch_size;
   if (session.train_rows().samples() < batch) return nullptr;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
-  // As much again is left for traces.
+  // The same amount again remains for traces.
   if (plan.graph().has_fetch("ok") &&
       3 * session.state().device_bytes() > session.backend().memory->left()) {
     return nullptr;
@@ -71,7 +71,8 @@ void RunAhead::begin() {
 
 void RunAhead::record() {
   views_ = OutcomeViews(plan_, session_.state(), session_.blueprint());
-  // What has not run yet loads code, which cannot be recorded; the plan itself has run.
+  // The first launch of a kernel loads code, which cannot be captured: run those that the plan has
+  // not run.
   batches_.advance(plan_);
   enqueue_outcome();
   batches_.aim(plan_);

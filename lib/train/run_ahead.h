@@ -1,9 +1,9 @@
 #pragma once
-// Steps that a device goes through without the host: one recording gathers the next batch, does the
-// step and writes what came of it to a log on the device, which comes back in one copy. A step that
-// is not finite changes no weights, so the device keeps the variables of the first one and goes on;
-// the host can trace it afterwards. Where it has to decide itself, the steps are taken back, and it
-// goes through them one by one.
+// Pipelined steps on a device without a host round trip: one captured graph gathers the next batch,
+// runs the step and appends its outcome to a log on the device, which is copied to the host once
+// per interval. A non-finite step changes no weights, so the device takes a snapshot of the
+// variables at the first one and continues; the host can trace it afterwards. Where the host has to
+// decide (for example to stop), the interval is rolled back and run step by step.
 
 #include <cstdint>
 #include <memory>
@@ -19,27 +19,27 @@ namespace halfstep::train {
 
 class RunAhead {
  public:
-  /// Steps of full batches; nullptr when the device's memory has no room for two more copies of the
+  /// Steps of full batches; nullptr when the device's memory cannot hold two more copies of the
   /// variables.
   static std::unique_ptr<RunAhead> make(Session& session, DeviceBatches& batches);
 
-  /// Keeps the variables as they are. The next step is that of the batch that was taken last.
+  /// Takes a snapshot of the variables. The next step is that of the last batch taken.
   void begin();
-  /// Enqueues a step, as one recording.
+  /// Enqueues a step as one launch of the captured graph; does not block.
   void run();
-  /// Waits for the `steps` steps since begin(), the first one of batch `first`, and gives what came
-  /// of each.
+  /// Blocks until the `steps` steps since begin() have completed, the first one of batch `first`,
+  /// and returns their outcomes.
   std::vector<StepOutcome> outcomes(std::int64_t first, std::int64_t steps);
 
-  /// Sets the variables back to what they were at begin().
+  /// Restores the variables of begin().
   void take_back();
-  /// Sets the variables to what they were at the first step that was not finite, and at those that
-  /// follow it up to the next finite one, but for the loss scale; then back to what the steps have
-  /// left. There is no take_back() after that.
+  /// Restores the snapshot of the first non-finite step, which also holds for the non-finite steps
+  /// directly after it, except for the loss scale; leave_bad_step() returns to the present
+  /// variables. take_back() is no longer possible afterwards.
   void enter_bad_step();
   void leave_bad_step();
 
-  /// Steps between two read-backs, at most.
+  /// Largest number of steps between two copies of the log to the host.
   static constexpr std::int64_t k_most_steps = 64;
 
  private:
@@ -53,17 +53,17 @@ class RunAhead {
   backend::Memory& memory_;
   DeviceBatches& batches_;
   plan::Plan& plan_;  ///< of full batches
-  bool checks_;       ///< whether a step can be left out
+  bool checks_;       ///< whether a step can be skipped
   OutcomeViews views_;
   std::size_t row_bytes_;
-  backend::Buffer log_;    ///< a row of cells per step
-  backend::Buffer kept_;   ///< the variables at begin(); empty where every step is applied
-  backend::Buffer bad_;    ///< those of the first step that was not finite
-  backend::Buffer taken_;  ///< two flags: whether `bad_` holds any, and a false one
+  backend::Buffer log_;    ///< one row of cells per step
+  backend::Buffer kept_;   ///< the snapshot of begin(); empty where every step is applied
+  backend::Buffer bad_;    ///< the snapshot at the first non-finite step
+  backend::Buffer taken_;  ///< two flags: whether `bad_` is set, and a constant false
   DeviceOp write_log_;
   std::unique_ptr<DeviceOp> keep_bad_;
   std::unique_ptr<backend::Recording> recording_;
-  const void* recorded_ = nullptr;  ///< where the plan's ordinal stood then
+  const void* recorded_ = nullptr;  ///< the address of the plan's ordinal at the capture
 };
 
 }  // namespace halfstep::train

@@ -25,8 +25,8 @@ std::string mebibytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
 }
 
-/// A node that no kernel of a device takes is the config's doing: a dtype that the device does not
-/// know, or a layout that its libraries do not have.
+/// A node without a kernel on the device is an error of the config: a dtype that the device does
+/// not support, or a layout that its libraries do not have.
 void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backend) {
   if (!backend.device) return;
   for (int id = 0; id < graph.size(); ++id) {
@@ -43,8 +43,8 @@ void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backen
   }
 }
 
-/// Refuses arithmetic that this backend does not have; with precision.fallback: warn it is replaced
-/// in `spec` by the default, with a warning (W116).
+/// Rejects arithmetic that this backend does not have; with precision.fallback: warn, `spec` gets
+/// the default instead, with a warning (W116).
 void replace_unsupported(config::RunSpec& spec,
                          const backend::Backend& backend,
                          std::vector<config::Warning>& warnings) {
@@ -127,7 +127,7 @@ Session::Session(const config::RunSpec& spec,
   if (purpose != nn::Purpose::train) return;
   const std::int64_t tail = train_rows_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
-  // Evaluations too, so that what a run needs is known before its first step.
+  // Plans of evaluations too, so that the memory need of a run is known before its first step.
   for (const data::SplitView* rows : {&validation_rows_, &test_rows_}) {
     if (rows->samples() == 0) continue;
     plan(nn::Purpose::evaluate, std::min(evaluation_batch(), rows->samples()));

@@ -1,6 +1,6 @@
 #pragma once
-// A run made ready: data split, model read, graphs compiled, variables allocated. Training,
-// evaluation, prediction and benchmarks all drive a Session.
+// A run ready to execute: data split, model read, graphs compiled, variables allocated. Training,
+// evaluation, prediction and benchmarks all use a Session.
 
 #include <map>
 #include <memory>
@@ -20,10 +20,9 @@ namespace halfstep::train {
 class Session {
  public:
   /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
-  /// plans. The data set must outlive the session.
-  /// Errors: UserError(config) for everything wrong in the model and its precision;
-  /// UserError(data) for labels that it has no output for;
-  /// UserError(memory) when the plans do not fit into the memory that is left.
+  /// plans. The data set must outlive the session. Errors: UserError(config) with all problems of
+  /// the model and its precision; UserError(data) for labels that are no valid class of the output;
+  /// UserError(memory) when the plans exceed the available memory.
   Session(const config::RunSpec& spec,
           const data::Dataset& dataset,
           const backend::Backend& backend,
@@ -37,17 +36,17 @@ class Session {
   plan::State& state() { return *state_; }
   const plan::State& state() const { return *state_; }
 
-  /// The rows trained on, validated on (the last fraction of the training rows) and tested on.
+  /// The samples for training, validation (the last fraction of the training samples) and test.
   const data::SplitView& train_rows() const { return train_rows_; }
   const data::SplitView& validation_rows() const { return validation_rows_; }
   const data::SplitView& test_rows() const { return test_rows_; }
 
   /// The plan for a purpose and batch size; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
-  /// The step whose inputs stand in the training plan of this batch size, ready to be traced with
-  /// every value of the graph in sight. nullptr when there is not the memory for it.
+  /// A plan of the step whose inputs are in the training plan of this batch size, compiled so that
+  /// trace() sees every value of the graph. nullptr when memory does not suffice.
   plan::Plan* trace_plan(std::int64_t batch);
-  /// The graph of the session's purpose and what the precision passes did to it.
+  /// The graph of the session's purpose and the result of the precision passes.
   const Prepared& prepared() const { return prepared_; }
 
   std::int64_t evaluation_batch() const;
@@ -62,10 +61,10 @@ class Session {
   graph::Graph graph_for(nn::Purpose purpose, std::int64_t batch) const;
   plan::Lowering lowering() const;
   void split_data();
-  /// Errors: UserError(data) for a class number that the model has no output for.
+  /// Errors: UserError(data) for a class number outside of the model's output.
   void check_labels() const;
-  /// `batch`: of the training plan that is to have the memory, 0 when it is for something else.
-  /// Errors: UserError(memory), naming a batch that would fit.
+  /// `batch`: of the training plan that needs the memory, 0 for other purposes. Errors:
+  /// UserError(memory), naming a batch size that would fit.
   void check_memory(std::size_t needed, std::int64_t batch = 0) const;
 
   config::RunSpec spec_;

@@ -5,7 +5,7 @@
 namespace halfstep::train {
 namespace {
 
-/// Appends a point, or adds it to the last one when both are in the same interval.
+/// Appends a point, or merges it into the last one when both are in the same interval.
 void append(std::vector<StepPoint>& points, const StepPoint& point, std::int64_t interval) {
   if (points.empty() || (points.back().step - 1) / interval != (point.step - 1) / interval) {
     points.push_back(point);

@@ -8,12 +8,12 @@
 
 namespace halfstep::train {
 
-/// What happened in an interval of batches.
+/// Totals over an interval of batches.
 struct StepPoint {
-  std::int64_t step = 0;             ///< batches drawn up to its end
-  double loss_sum = 0;               ///< of the batches whose loss was finite
-  std::int64_t losses = 0;           ///< how many those are
-  std::int64_t skipped = 0;          ///< batches whose update was left out
+  std::int64_t step = 0;             ///< batches drawn up to the end of the interval
+  double loss_sum = 0;               ///< over batches with a finite loss
+  std::int64_t losses = 0;           ///< number of these batches
+  std::int64_t skipped = 0;          ///< batches whose update was skipped
   double learning_rate = 0;          ///< of the last batch
   std::optional<double> loss_scale;  ///< after the last batch; nothing without scaling
 
@@ -23,18 +23,19 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
-/// Points in order of their step. Batch s, from 1, belongs to the interval (s - 1) / interval, so
-/// that the points depend on the batches alone and a resumed run has those of a whole run.
+/// Points in order of their step. Batch s, counted from 1, belongs to the interval (s - 1) /
+/// interval, so the points depend on the batches alone and a resumed run has the same points as an
+/// uninterrupted one.
 struct StepHistory {
   std::int64_t interval = 1;  ///< batches of a point; the last point may have fewer
   std::vector<StepPoint> points;
 
-  /// The interval doubles when there would be more.
+  /// The interval is doubled when there would be more points.
   static constexpr std::size_t k_most_points = 1000;
-  /// Kept of each run of a comparison, which has many runs.
+  /// Limit for each run of a comparison, which has many runs.
   static constexpr std::size_t k_most_compared_points = 250;
 
-  /// Adds one batch, as a point of its own; its step comes after all before it.
+  /// Adds one batch as a point; its step must be larger than those before.
   void add(const StepPoint& batch);
   /// The same run with at most `most` points.
   StepHistory coarsened(std::size_t most) const;
@@ -42,8 +43,8 @@ struct StepHistory {
   bool operator==(const StepHistory&) const = default;
 };
 
-/// An interval at which a run of `steps` batches needs no more than StepHistory::k_most_points, and
-/// an epoch, after which a run may stop early, has about twenty.
+/// An interval with which a run of `steps` batches needs at most StepHistory::k_most_points, and an
+/// epoch, after which a run may stop early, has about twenty.
 std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch);
 
 }  // namespace halfstep::train

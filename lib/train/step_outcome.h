@@ -1,6 +1,5 @@
 #pragma once
-// What the host has to know of a step that has run: a few scalars that stand in the backend's
-// memory.
+// The scalars of a completed step that the host reads from the backend's memory.
 
 #include <cstddef>
 #include <optional>
@@ -17,12 +16,12 @@ struct StepOutcome {
   bool applied = true;  ///< false when something was not finite
   double loss = 0;
   double learning_rate = 0;
-  std::optional<double> loss_scale;  ///< as the step has left it
-  std::vector<double> metrics;       ///< sums over the batch, as Blueprint::metrics names them
+  std::optional<double> loss_scale;  ///< after the step
+  std::vector<double> metrics;       ///< sums over the batch, in the order of Blueprint::metrics
 };
 
-/// Which scalars of a plan and a state those are. Plans of one run have the same ones in the same
-/// order.
+/// The locations of these scalars in a plan and a state. Plans of one run have the same scalars in
+/// the same order.
 class OutcomeViews {
  public:
   OutcomeViews(const plan::Plan& plan, const plan::State& state, const nn::Blueprint& blueprint);
@@ -31,7 +30,7 @@ class OutcomeViews {
   std::span<const TensorView> views() const { return views_; }
   /// `cells` holds the bytes of each view, k_cell apart.
   StepOutcome decode(const std::byte* cells) const;
-  /// The outcome of the step that ran last; waits for it.
+  /// The outcome of the last step; blocks until it has completed.
   StepOutcome read(backend::Memory& memory) const;
 
   static constexpr std::size_t k_cell = 8;

@@ -66,7 +66,7 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.p95 = percentile(total, 95);
   s.p99 = percentile(total, 99);
   s.histogram = histogram_of(total, s.min, std::min(s.p99, 3 * s.median));
-  // Steps that were timed as one are one measurement.
+  // Steps timed together are one measurement.
   std::vector<double> measured;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (i == 0 || !kept[i].repeats) measured.push_back(total[i]);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int k_lowest = -1080;  // below the smallest double
 constexpr int k_highest = 1030;
-/// One in so many non-zero values may become zero at a safe scale.
+/// At a safe scale at most one in this many non-zero values becomes zero.
 constexpr std::int64_t k_share_lost = 1000;
 
 class Histogram {
@@ -124,8 +124,8 @@ std::optional<ScaleWindow> safe_window(const ExponentCounts& exponents,
                                        double scale) {
   const std::int64_t total = exponents.total();
   if (total == 0 || absmax == 0 || scale <= 0) return std::nullopt;
-  // The smallest float16 above zero. A value between half of it and it would still be rounded up,
-  // but the counts know whole powers of two only.
+  // The smallest float16 above zero. A value of more than half of it still rounds up to it, but the
+  // histogram has whole powers of two only.
   constexpr int k_smallest = -24;
   int cut = exponents.lo;
   while (exponents.below(cut + 1) * k_share_lost <= total) ++cut;

@@ -1,5 +1,5 @@
 #pragma once
-// What rounding to 16 bits does to one tensor, counted.
+// Statistics of one tensor about rounding to 16 bits.
 
 #include <cstdint>
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace halfstep::train {
 
-/// How many finite, non-zero values have which binary exponent, floor(log2 |x|).
+/// A histogram of the binary exponents, floor(log2 |x|), of the finite, non-zero values.
 struct ExponentCounts {
   int lo = 0;                        ///< exponent of counts[0]
-  std::vector<std::int64_t> counts;  ///< without zeros at either end
+  std::vector<std::int64_t> counts;  ///< without empty bins at either end
 
   void add(const ExponentCounts& other);
   std::int64_t total() const;
@@ -24,15 +24,16 @@ struct ExponentCounts {
   bool operator==(const ExponentCounts&) const = default;
 };
 
-/// The powers of two, from low to high, that a loss scale may have; low above high: none.
+/// The range of loss scales, powers of two, that is safe; low > high: empty.
 struct ScaleWindow {
-  double low = 0;   ///< at it, at most one in a thousand non-zero values becomes zero
-  double high = 0;  ///< at it, the largest value still fits
+  double low =
+      0;  ///< the lowest scale at which at most one in a thousand non-zero values becomes zero
+  double high = 0;  ///< the highest scale at which the largest value does not overflow
 
   bool operator==(const ScaleWindow&) const = default;
 };
 
-/// What a tensor of a step holds.
+/// Statistics of a tensor of a step.
 struct TensorNumerics {
   std::string name;
   std::string op;
@@ -40,42 +41,43 @@ struct TensorNumerics {
   std::string phase;
   std::string dtype;
   std::int64_t elements = 0;
-  /// Largest finite magnitude; of the float32 source where it is at hand.
+  /// Largest finite magnitude; of the float32 source where it is available.
   double absmax = 0;
-  /// log2(largest number of the dtype / absmax), negative where that overflows; absent when all
-  /// are zero.
+  /// log2(largest finite number of the dtype / absmax), negative where absmax overflows it; absent
+  /// when all values are zero.
   std::optional<double> headroom_bits;
-  double zero_frac = 0;  ///< share of zeros
-  /// Share of values that were not zero in the float32 they were rounded from and are now; absent
-  /// where that float32 is not at hand.
+  double zero_frac = 0;  ///< fraction of zeros
+  /// Fraction of values that are zero now but were not zero in float32 before rounding; absent
+  /// where the float32 source is not available.
   std::optional<double> zero_underflow_frac;
-  double subnormal_frac = 0;  ///< share below the smallest normal number of the dtype, zeros aside
+  double subnormal_frac =
+      0;  ///< fraction of non-zero values below the dtype's smallest normal number
   std::int64_t nonfinite = 0;
-  /// Of the float32 source where it is at hand, of the tensor itself otherwise.
+  /// Of the float32 source where it is available, else of the tensor itself.
   ExponentCounts exponents;
-  std::optional<ScaleWindow> safe_loss_scale;  ///< of gradients in, or on their way to, float16
-  std::int64_t steps = 1;                      ///< that these numbers are of
+  std::optional<ScaleWindow> safe_loss_scale;  ///< of gradients in float16, or to be rounded to it
+  std::int64_t steps = 1;                      ///< number of sampled steps merged into this record
 };
 
-/// Measures `tensor` (any floating dtype). `source` is what it was rounded from, or nullptr.
-/// Name, op, layer and phase are left to the caller.
+/// Measures `tensor` (any floating dtype) on the host. `source` is the tensor it was rounded from,
+/// or nullptr. The caller sets name, op, layer and phase.
 TensorNumerics measure(const TensorView& tensor, const TensorView* source);
 
-/// Where a float16 gradient with these exponents may be scaled to. The values stand there times
-/// `scale`. Nothing when all are zero.
+/// The safe loss scales of a float16 gradient with these exponents, measured at the loss scale
+/// `scale`. Nothing when all values are zero.
 std::optional<ScaleWindow> safe_window(const ExponentCounts& exponents,
                                        double absmax,
                                        double scale);
 
-/// Adds the same tensor of another step: magnitudes by maximum, shares by mean, windows by what
-/// they have in common, counts by sum.
+/// Merges the statistics of the same tensor in another step: magnitudes by maximum, fractions by
+/// mean, ranges by intersection, counts by sum.
 void merge(TensorNumerics& sum, const TensorNumerics& other);
 
 /// One sampled step.
 struct NumericsSample {
   std::int64_t ordinal = 0;  ///< of the batch
   std::optional<double> loss_scale;
-  std::vector<TensorNumerics> tensors;  ///< in the order in which the step makes them
+  std::vector<TensorNumerics> tensors;  ///< in execution order
 };
 
 /// All sampled steps of a process.

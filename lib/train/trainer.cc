@@ -119,7 +119,7 @@ void Trainer::begin_segment() {
                segment.threads)});
     }
   }
-  // A process that did no step leaves no segment.
+  // The segment of a process that ran no step is dropped.
   if (!progress_.segments.empty() &&
       progress_.segments.back().first_ordinal == segment.first_ordinal) {
     progress_.segments.pop_back();
@@ -143,7 +143,7 @@ std::string Trainer::failure() const {
 void Trainer::reopen() {
   progress_.finished.reset();
   if (progress_.history.empty() || !progress_.history.back().partial) return;
-  // The epoch that was cut short is finished now, and judged once it is.
+  // A partial epoch is completed now, and evaluated at its end.
   std::optional<TimeToAccuracy>& target = progress_.time_to_accuracy;
   if (target && target->epoch == progress_.history.back().epoch) target.reset();
   progress_.history.pop_back();
@@ -154,7 +154,7 @@ void Trainer::prepare_batches() {
   data::PrefetchOptions prefetch;
   prefetch.first = progress_.counters.ordinal;
   prefetch.end = std::max(last_ordinal_, prefetch.first);
-  // A thread beside a step that uses all processors would hold up one of the step's.
+  // A prefetch thread next to a step that uses all processors would delay a thread of the step.
   const backend::Backend& backend = session_.backend();
   const bool spare = backend.device || backend.capabilities.threads < available_processors();
   prefetch.ahead = static_cast<int>(spec.data.prefetch.value_or(spare ? 2 : 0));
@@ -203,7 +203,7 @@ void Trainer::end_epoch(bool partial) {
     record.validation = validation.metrics;
     record.eval_seconds = validation.seconds;
   }
-  // A partial epoch's sums stay, so that a later run can finish the epoch.
+  // The sums of a partial epoch are kept, so that a later run can complete it.
   if (!partial) sums = {};
   progress_.history.push_back(record);
   obey(judge_epoch(record, session_.spec().training, elapsed(), progress_));
@@ -242,8 +242,7 @@ void Trainer::end(Status status, std::string message) {
   const bool mid_epoch = progress_.sums.steps > 0;
   if (whole && mid_epoch) end_epoch(true);
   if (status == Status::completed || status == Status::stopped_early) restore_best(status);
-  // These runs are to go on from their checkpoint; one that came to its end may do so with more
-  // steps.
+  // Such runs continue from their checkpoint; a completed run can be extended by more steps.
   const bool goes_on = status == Status::interrupted || status == Status::preempted;
   if (goes_on) progress_.finished.reset();
   if (whole) progress_.finished = Status::completed;
@@ -254,7 +253,7 @@ void Trainer::end(Status status, std::string message) {
 void Trainer::restore_best(Status status) {
   const auto& rule = session_.spec().training.early_stopping;
   if (!rule || !rule->restore_best || best_.empty()) return;
-  // A completed run may be asked for more steps later; it goes on from where training ended.
+  // A completed run can be extended later; it continues from the state at the end of training.
   if (status == Status::completed && !options_.run_dir.empty()) {
     save_checkpoint(options_.run_dir, session_.state(), progress_, best_, k_last_checkpoint);
   }
@@ -282,7 +281,7 @@ void Trainer::handle_requests() {
 void Trainer::checkpoint_if_due(bool epoch_end) {
   const config::CheckpointEvery& every = session_.spec().training.checkpoint_every;
   const std::int64_t ordinal = progress_.counters.ordinal;
-  if (ordinal >= last_ordinal_) return;  // the end of training writes one
+  if (ordinal >= last_ordinal_) return;  // the end of training writes a checkpoint anyway
   const bool by_steps = every.steps && ordinal % *every.steps == 0;
   const bool nothing_given = !every.steps && !every.minutes && !every.epochs;
   const std::int64_t epochs = every.epochs.value_or(nothing_given ? 1 : 0);

@@ -1,4 +1,4 @@
-// How a Trainer goes through its steps: one by one, or ahead of the host on a device.
+// The steps of a Trainer: one by one, or pipelined on a device without a host round trip per step.
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 namespace halfstep::train {
 namespace {
 
-/// Overflows traced to their tensor; later ones are counted only.
+/// Overflows traced to their tensor; further ones are only counted.
 constexpr std::size_t k_most_traces = 1000;
-/// How long a device may go on without the host, so that requests are heard.
+/// Limit on the time a device runs without the host, so that signals are handled in time.
 constexpr double k_seconds_ahead = 0.25;
 
 }  // namespace
@@ -41,7 +41,7 @@ bool Trainer::samples(std::int64_t ordinal) const {
   if (!options_.numerics || !is_sampled(session_.spec().report.numerics, ordinal)) {
     return false;
   }
-  // A batch that is tried again has been seen.
+  // A batch that is retried was sampled already.
   return numerics_.sampled_steps.empty() || numerics_.sampled_steps.back() != ordinal;
 }
 
@@ -63,7 +63,7 @@ void Trainer::step() {
   const bool sampled = samples(batch.ordinal);
 
   run_plan(batch, sample);
-  // Read now: tracing a bad step runs the plan once more, with the counters it left behind.
+  // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
   plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
   const StepOutcome outcome =
       OutcomeViews(plan, session_.state(), session_.blueprint()).read(*session_.backend().memory);
@@ -77,7 +77,7 @@ std::int64_t Trainer::steps_ahead(std::int64_t most) const {
   const config::TrainingSpec& training = session_.spec().training;
   const std::int64_t ordinal = progress_.counters.ordinal;
   if (samples_.empty() || ordinal < one_by_one_until_) return 1;
-  // Full batches of this epoch, up to what needs the state as it is then.
+  // Full batches of this epoch, up to the next event that needs the state at that step.
   const std::int64_t full_batches = session_.train_rows().samples() / training.batch_size;
   most = std::min(
       {most,
@@ -146,7 +146,8 @@ bool Trainer::needs_host(const std::vector<StepOutcome>& outcomes) const {
   const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   std::int64_t in_a_row = progress_.consecutive_skips;
-  int runs = 0;  // of steps that were not finite; the device keeps the variables of the first
+  int runs =
+      0;  // of consecutive non-finite steps; the device has a snapshot for the first run only
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].applied) {
       in_a_row = 0;

@@ -12,7 +12,7 @@
 namespace halfstep::train {
 namespace {
 
-/// A run with all that it needs of its own.
+/// A run with its own session, observer and trainer.
 struct Part {
   Part(const config::RunSpec& spec,
        const data::Dataset& dataset,
@@ -31,7 +31,7 @@ struct Part {
   Trainer trainer;
 };
 
-/// The means of the epochs, which must agree bit by bit; NaN is equal to NaN.
+/// Compares epoch means bit for bit; NaN equals NaN.
 bool same(const Metrics& a, const Metrics& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.first == y.first && std::memcmp(&x.second, &y.second, sizeof x.second) == 0;
@@ -53,7 +53,7 @@ ResumeCheck verify_resume(const config::RunSpec& given,
                           std::int64_t at_step,
                           const std::string& directory) {
   config::RunSpec spec = given;
-  // The whole run writes nothing, and neither run is to end early.
+  // The uninterrupted run writes nothing, and neither run may end early.
   spec.training.checkpoint_every = {};
   spec.training.early_stopping.reset();
   spec.training.target.reset();
