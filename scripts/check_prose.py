@@ -57,7 +57,7 @@ TERMS = [
     (r"\b(?:run|runs|running|ran) ahead\b", "pipelined steps"),
     (r"\b(?:take|takes|taken|took|taking) back\b", "roll back"),
     (r"(?<!dot )(?<!inner )(?<!outer )(?<!scalar )(?<!vector )(?<!cross )(?<!partial )"
-     r"(?<!Kronecker )\bproducts?\b(?! of\b)(?! over\b)", "matmul, GEMM (or: dot product)"),
+     r"(?<!Partial )(?<!bfloat16 )\bproducts?\b(?! of\b)(?! over\b)", "matmul, GEMM (or: dot product)"),
     (r"\bforeign (?:ops?|graphs?|nodes?|definitions?|rows?)\b", "imported op, imported graph"),
     (r"\bgiven graphs?\b", "imported graph"),
     (r"\b(?:judges?|judged|obeys?|obeyed)\b", "evaluate, apply"),

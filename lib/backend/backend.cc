@@ -7,7 +7,7 @@
 namespace halfstep::backend {
 namespace {
 
-/// The kernels of the node's op in the order in which they are asked.
+/// The kernels of the node's op in the order in which they are tried.
 std::vector<const Kernel*> candidates(const Backend& backend, const NodeView& node) {
   std::vector<const Kernel*> all;
   for (const Kernel& kernel : backend.kernels) {

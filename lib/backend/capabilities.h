@@ -1,5 +1,5 @@
 #pragma once
-// What the processor can do, as far as kernel rows care.
+// Properties of the processor that kernels depend on.
 
 #include <memory>
 #include <optional>
@@ -11,7 +11,7 @@ namespace halfstep::backend {
 
 class CostModel;
 
-/// Instruction sets in the order in which they build on each other.
+/// Instruction sets; each includes the ones before it.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
 
 std::string_view name(Isa isa);
@@ -22,11 +22,11 @@ struct Capabilities {
   int threads = 1;
   int compute_capability = 0;  ///< of a GPU: 90 for sm_90; 0 on the CPU
   bool deterministic = true;
-  /// Predicts the times of kernels; null: the model shipped for `isa`.
+  /// Predicted times of kernels; null: the model shipped for `isa`.
   std::shared_ptr<const CostModel> costs = nullptr;
 };
 
-/// The names of all sets that `capabilities` includes, weakest first; baseline has no name here.
+/// The names of all instruction sets included in `capabilities`, weakest first, without baseline.
 std::vector<std::string> isa_names(const Capabilities& capabilities);
 
 }  // namespace halfstep::backend

@@ -22,7 +22,7 @@ constexpr std::array k_kinds{Workload::Kind::matmul,
                              Workload::Kind::conv_backward_data,
                              Workload::Kind::conv_backward_filter};
 
-/// Of a float16 MatMul that is not packed, to compare it with a packed one.
+/// Assumed for a float16 MatMul that is not packed, to compare it with a packed one.
 constexpr std::int64_t k_default_products = 3;
 
 std::optional<Workload> matmul_workload(const NodeView& node) {
@@ -63,7 +63,7 @@ std::optional<Workload> conv_workload(const NodeView& node, Workload::Kind kind)
   return p;
 }
 
-/// Squared distance of two shapes, in doublings of their extents.
+/// Squared distance of two shapes in log2 of their extents.
 double squared_distance(const Workload::Extents& a, const Workload::Extents& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -76,7 +76,7 @@ double squared_distance(const Workload::Extents& a, const Workload::Extents& b) 
 }  // namespace
 
 double Workload::flops() const {
-  // The stride is the last extent: it does not count.
+  // The stride is the last extent and does not enter the operation count.
   const double product = is_matmul(kind) || kind == Kind::pack
                              ? static_cast<double>(shape[0]) * static_cast<double>(shape[1])
                              : static_cast<double>(shape[0]) * static_cast<double>(shape[1]) *
@@ -232,7 +232,7 @@ Accepts packing_pays(const NodeView& product,
                ? Accepts::yes()
                : Accepts::no("too small to pack, by rule: nothing was measured here");
   }
-  /// Of packing k_nominal_batch rows of `columns` values.
+  /// The time to pack k_nominal_batch rows of `columns` values.
   const auto packing = [&](std::int64_t columns) {
     Workload pass = *workload;
     pass.kind = Workload::Kind::pack;
@@ -245,15 +245,16 @@ Accepts packing_pays(const NodeView& product,
   };
   const bool weights_gradient = workload->kind == Workload::Kind::matmul_backward_weights;
   if (launched(0)) *seconds += packing(workload->shape[1]);
-  // A weight of k x n values is as large as so many columns of the batch.
+  // A weight of k x n values takes as long to pack as a batch with k n / k_nominal_batch columns.
   if (launched(1)) {
     *seconds += packing(
         weights_gradient
             ? workload->shape[0]
             : std::max<std::int64_t>(1, workload->shape[0] * workload->shape[1] / k_nominal_batch));
   }
-  // Bias and activation, or the mask of its gradient, run in the epilogue of a packed product and
-  // as one more pass over the result of another, which takes about as long as packing the result.
+  // Bias and activation, or the mask of its gradient, run in the epilogue of a PackedMatMul and as
+  // a separate pass over the result of other kernels, which takes about as long as packing the
+  // result.
   const double pass = weights_gradient ? 0 : packing(workload->shape[0]);
   for (const CostModel::Prediction& other : costs.predictions(*workload)) {
     if (other.kernel.starts_with("packed/") || other.seconds + pass >= *seconds) continue;

@@ -1,6 +1,5 @@
 #pragma once
-// A machine beside the host that runs launches on memory of its own, in order, while the host goes
-// on.
+// An accelerator that runs launches on memory of its own, in order and asynchronously to the host.
 
 #include <cstdint>
 #include <functional>
@@ -11,19 +10,19 @@
 
 namespace halfstep::backend {
 
-/// Launches that were written down once and run again as one.
+/// Launches captured once as a graph and launched again as a whole (CUDA: a CUDA graph).
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// Enqueues them.
+  /// Enqueues the captured launches; does not block.
   virtual void replay() = 0;
 };
 
-/// What a device is and by what it computes. Versions are "13.0"; "" for what is not there.
+/// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.
 struct DeviceFacts {
   std::string name;     ///< "NVIDIA H100 80GB HBM3"
   std::string flavour;  ///< "cuda"; "emulated": on the host's memory and processor
-  int index = 0;        ///< among the machine's devices
+  int index = 0;        ///< among the devices of the machine
   int multiprocessors = 0;
   std::uint64_t memory_bytes = 0;
   std::string driver;  ///< newest CUDA version that the driver can run
@@ -33,11 +32,12 @@ struct DeviceFacts {
 class Device {
  public:
   virtual ~Device() = default;
-  /// The launch of a row on this device; run() enqueues it.
+  /// Prepares a launch of a kernel on this device; run() enqueues it.
   virtual Prepared prepare(const Kernel& row, const NodeView& node) = 0;
-  /// Waits until all that was enqueued is done. Errors: InternalError when some of it failed.
+  /// Blocks until all enqueued work has completed. Errors: InternalError when some of it failed.
   virtual void synchronize() = 0;
-  /// Writes down what `enqueue` launches instead of running it.
+  /// Captures the launches of `enqueue` without running them (stream capture). Blocking calls and
+  /// allocations inside `enqueue` are errors.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
 };
 

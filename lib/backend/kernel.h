@@ -1,6 +1,6 @@
 #pragma once
-// A kernel is a row: which op it runs, whether it accepts a node, and how it prepares a launch.
-// accepts() needs no device; prepare() and the launch belong to the device.
+// A kernel is a registry entry: the op it implements, whether it accepts a node, and how it
+// prepares a launch. accepts() needs no device; prepare() and the launch belong to the device.
 
 #include <cstddef>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace halfstep::backend {
 
-/// What a kernel may know of the node it is asked to run.
+/// The properties of a node that a kernel may use.
 struct NodeView {
   const graph::Graph& graph;
   const graph::Node& node;
@@ -33,7 +33,7 @@ struct NodeView {
   bool all_floating(DType dtype) const;
 };
 
-/// Yes, or a short reason why not ("K is not a multiple of 32").
+/// Yes, or a short reason for the refusal ("K is not a multiple of 32").
 struct Accepts {
   std::string refusal;
 
@@ -42,8 +42,8 @@ struct Accepts {
   explicit operator bool() const { return refusal.empty(); }
 };
 
-/// The memory of one launch. Variable handles arrive as views of the variable, which may be
-/// written; so may outputs and workspace. Sizes were fixed by prepare().
+/// The memory of one launch. Variable handles are passed as views of the variable, which is
+/// writable, as are outputs and workspace. Shapes and dtypes are those of prepare().
 struct Args {
   std::span<const TensorView> in;
   std::span<const TensorView> out;
@@ -81,11 +81,12 @@ struct Kernel {
   std::string_view name;  ///< "onednn/matmul": technique and file
   Accepts (*accepts)(const NodeView& node, const Capabilities& capabilities) = nullptr;
   Prepared (*prepare)(const NodeView& node, const Capabilities& capabilities) = nullptr;
-  /// Bit i: output 0 may share the memory of input i (element by element, same shape and size).
+  /// Bit i: output 0 may share the memory of input i (elementwise, same shape and element size).
   unsigned inplace = 0;
-  /// No launch at all: output 0 is input 0's memory (Identity, Reshape, ...).
+  /// No launch: output 0 is the memory of input 0 (Identity, Reshape, ...).
   bool alias = false;
-  /// Plain loops: what other kernels are tested against, and never a reason to prefer an op.
+  /// Plain loops: the reference that other kernels are tested against; their existence does not
+  /// make an op preferable.
   bool reference = false;
 };
 

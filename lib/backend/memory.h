@@ -1,5 +1,5 @@
 #pragma once
-// Where a backend's tensors live: the host's memory, or a device's own.
+// The memory of a backend's tensors: the host's, or a device's own.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,29 +9,30 @@
 
 namespace halfstep::backend {
 
-/// The most that was in use of a device's memory, in bytes; zeros for the host's.
+/// Peak use of a device's memory, in bytes; zeros for the host's.
 struct MemoryPeak {
   std::uint64_t allocated = 0;  ///< by this process, through allocate()
-  std::uint64_t in_use = 0;     ///< by libraries and other processes too
+  std::uint64_t in_use = 0;     ///< including libraries and other processes
 };
 
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  /// Zero-filled; nullptr for 0 bytes. Errors: UserError(memory), saying what was needed and what
-  /// is left.
+  /// Zero-filled; nullptr for 0 bytes. Errors: UserError(memory), with the bytes requested and
+  /// available.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* address) noexcept = 0;
-  /// Of what allocate() gives, and of each tensor in it.
+  /// Alignment of allocate(), and of each tensor inside a block.
   virtual std::size_t alignment() const = 0;
-  /// Bytes that allocate() can still give.
+  /// Bytes that can still be allocated.
   virtual std::uint64_t left() const = 0;
   virtual MemoryPeak peak() const { return {}; }
 
-  /// True when the host can read and write at its addresses; then nothing needs to be copied.
+  /// True when the host can access its addresses; then no copies are needed.
   virtual bool is_host() const = 0;
-  /// Copies in the order of the launches before and after; download() waits for them.
+  /// Copies are ordered with the launches before and after them; download() blocks until it has
+  /// completed.
   virtual void upload(const void* host, void* address, std::size_t bytes) = 0;
   virtual void download(const void* address, void* host, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;

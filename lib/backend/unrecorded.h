@@ -6,8 +6,8 @@
 
 namespace halfstep::backend {
 
-/// `device`, launching what it should write down again whenever that is replayed: slower, with the
-/// same results, and every launch is seen by tools that look at one after the other.
+/// A wrapper of `device` that launches eagerly every time a captured graph would be launched:
+/// slower, with the same results, and profilers see each kernel launch.
 std::shared_ptr<Device> unrecorded(std::shared_ptr<Device> device);
 
 }  // namespace halfstep::backend

@@ -15,7 +15,7 @@ struct Registers {
 
 Registers cpuid(unsigned leaf, unsigned subleaf) {
   Registers r;
-  // Leaves zeros when the processor has no such leaf.
+  // Leaves zeros when the processor does not have this leaf.
   __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);
   return r;
 }
@@ -30,7 +30,7 @@ std::uint64_t saved_states() {
   return std::uint64_t{high} << 32 | low;
 }
 
-/// Linux hands out the 8 KiB of AMX tile data per process on request.
+/// Linux grants the 8 KiB of AMX tile state per process on request.
 bool ask_for_tiles() {
   constexpr long k_arch_get_permission = 0x1022;
   constexpr long k_arch_request_permission = 0x1023;

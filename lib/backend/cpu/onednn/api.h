@@ -14,11 +14,12 @@ struct ConvWindow {
 /// The tensors of a convolution or of one of its gradients.
 struct ConvDescs {
   dnnl::memory::desc x, w, y;
-  dnnl::memory::desc bias{};  ///< empty where there is none
+  dnnl::memory::desc bias{};  ///< empty without a bias
 };
 
-/// Descriptors of primitives on engine() with attributes(). Throw dnnl::error for what oneDNN
-/// lacks. A gradient takes the descriptor of a forward convolution over the same operands.
+/// Primitive descriptors on engine() with attributes(). Throw dnnl::error for configurations that
+/// oneDNN does not support. A backward descriptor takes that of a forward convolution over the same
+/// operands.
 dnnl::convolution_forward::primitive_desc convolution_forward(const ConvDescs& tensors,
                                                               const ConvWindow& window);
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
@@ -37,7 +38,7 @@ dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine,
                                     const dnnl::memory::desc& y,
                                     const dnnl::primitive_attr& attributes = {});
 
-/// The cap that is none.
+/// The value of oneDNN's limit that means no limit.
 dnnl::cpu_isa unlimited_isa();
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -1,4 +1,4 @@
-// oneDNN 2: a primitive descriptor is made from an operation descriptor.
+// oneDNN 2: a primitive descriptor is constructed from an operation descriptor.
 
 #include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"

@@ -1,4 +1,4 @@
-// oneDNN 3: a primitive descriptor is made from its arguments.
+// oneDNN 3: a primitive descriptor is constructed from its arguments.
 
 #include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"

@@ -1,13 +1,14 @@
 // Convolutions of x [N,H,W,C] with filters [h,w,C/groups,O], and their gradients. Depthwise filters
-// [h,w,C,M] lie in memory like grouped ones. Activations stay in their layout unless oneDNN has
-// better code for another; weights always go into the layout of its choice.
-// A bias is added to the sums before they are rounded.
-// Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
+// [h,w,C,M] have the memory layout of grouped ones. Activations keep their layout unless oneDNN has
+// a faster implementation for another; weights are reordered to the layout of its choice. A bias is
+// added to the float32 accumulators before they are rounded. Stored dtypes: float32, bfloat16,
+// float16; accumulated in float32, rounded once.
 //
-// A float16 number is the sum of a high and a low bfloat16 number, and a product of two the sum of
-// four products, of which x3 leaves out low by low. With split arithmetic a float16 convolution is
-// therefore one of bfloat16 with three or four times the terms: channels of x and filter forward,
-// of dy and filter towards the input, images towards the filter.
+// A float16 value is the sum of a high and a low bfloat16 part, and multiplying two of them is the
+// sum of four partial products, of which the variant with three omits low by low. With split
+// arithmetic a float16 convolution is therefore a bfloat16 convolution with three or four times the
+// terms: channels of x and filter forward, of dy and filter for the input gradient, images for the
+// filter gradient.
 
 #include <algorithm>
 #include <optional>
@@ -25,17 +26,17 @@ namespace {
 using graph::ops::ConvGeometry;
 using graph::ops::WindowAxis;
 
-/// A convolution in oneDNN's words.
+/// A convolution in oneDNN's convention.
 struct Conv {
   dnnl::memory::dims x, w, y;  ///< [N,C,H,W], [G,O/G,C/G,h,w] or [O,C,h,w], [N,O,H,W]
   ConvWindow window;
   bool grouped = false;
   bool biased = false;
-  /// Products of halves that make a product of values.
+  /// Partial products per multiplication of values.
   std::int64_t products = 1;
 };
 
-/// Whose shapes a gradient gives as its own result.
+/// The tensor that a convolution or a gradient computes.
 enum class Result { y, x, w };
 
 bool is_depthwise(const NodeView& node) { return node.node.op.starts_with("Depthwise"); }
@@ -64,7 +65,7 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
               .after = {h.pad_after, w.pad_after}};
   if (arithmetic == Arithmetic::split) {
     c.products = node.attrs().get<std::int64_t>("float16_products");
-    // The axes that are summed over: input channels, output channels, images.
+    // The reduction axes: input channels, output channels, images.
     for (auto* extent : {result == Result::y ? &c.x[1] : &c.y[result == Result::x ? 1 : 0],
                          result == Result::w ? &c.x[0] : &c.w[result == Result::x ? 0 : 1]}) {
       *extent *= c.products;
@@ -73,25 +74,26 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
   return c;
 }
 
-/// What the primitive may choose itself.
+/// The tensors whose layout the primitive may choose.
 enum class Freedom { weights, all };
 
-/// The tensor that is summed, or none where all are described as operands.
+/// The tensor that is accumulated, or none where all are operands.
 using Summed = std::optional<Result>;
 
 constexpr Role role(Result tensor, Summed summed) {
   return tensor == summed ? Role::result : Role::operand;
 }
 
-/// 16 channels last are also one block of 16, and one channel lies alike in every order. Between
-/// such tensors oneDNN's code for blocks is the faster one, and nothing has to be moved. With AMX,
-/// which that code does without, bfloat16 is faster channels last, unless x has one channel.
+/// 16 channels in NHWC are also one block of nChw16c, and a single channel has the same memory
+/// order in every layout. oneDNN's blocked implementation is faster for such tensors, and no
+/// reorder is needed. Not with AMX, which that implementation does not use: bfloat16 NHWC is faster
+/// there, unless x has one channel.
 bool reads_as_blocks(const Program& program, const Conv& c, Result result) {
   if (program.takes_bfloat16() && c.x[1] == 16 && effective_isa() >= Isa::amx) return false;
   return !c.grouped && c.y[1] == 16 && (c.x[1] == 16 || (c.x[1] == 1 && result == Result::y));
 }
 
-/// The tensors as they lie in memory.
+/// The memory descriptors of the tensors as stored.
 ConvDescs stored(const Program& program, const Conv& c, Result result, Summed summed) {
   const Role w = role(Result::w, summed);
   ConvDescs d{
@@ -104,7 +106,7 @@ ConvDescs stored(const Program& program, const Conv& c, Result result, Summed su
     d.x = program.tagged(c.x, x, role(Result::x, summed));
     d.y = program.tagged(c.y, tag::nChw16c, role(Result::y, summed));
   }
-  // Of the result's dtype: what is added to sums is not taken apart.
+  // Of the result's dtype: the bias is added to the accumulators and needs no splitting.
   if (c.biased) d.bias = program.dense({c.y[1]}, {0}, Role::result);
   return d;
 }
@@ -124,8 +126,9 @@ ConvDescs wanted(
   return d;
 }
 
-/// Operand `port`, whose sum goes over the axis before the last `inner` elements. Left and right
-/// halves with the same index meet; the fourth is low by low.
+/// Operand `port`, reduced over the axis before the last `inner` elements. Left and right parts
+/// with the same index are multiplied: (high, high), (high, low), (low, high), and as the fourth
+/// (low, low).
 enum class Side { left, right };
 Program::Memory operand(Program& program,
                         const NodeView& node,
@@ -151,7 +154,8 @@ auto forward(const Program& program, const Conv& c, Freedom freedom) {
   return convolution_forward(wanted(program, c, Result::y, freedom, Result::y), c.window);
 }
 
-/// The forward convolution that a gradient asks for, of operands alone.
+/// The forward convolution descriptor that a backward descriptor needs, with all tensors as
+/// operands.
 auto hint(const Program& program, const Conv& c, Result result, Freedom freedom) {
   return convolution_forward(wanted(program, c, result, freedom, std::nullopt), c.window);
 }
@@ -168,21 +172,22 @@ auto backward_weights(const Program& program, const Conv& c, Freedom freedom) {
                                       hint(program, c, Result::w, freedom));
 }
 
-/// How an implementation fares: loops, a lowering to gemm, or code generated for the shape.
+/// Ranks an oneDNN implementation: 0 reference loops, 1 lowering to GEMM, 2 code generated for the
+/// shape.
 int rank(const std::string& implementation) {
   if (implementation.starts_with("ref")) return 0;
   return implementation.find("gemm:") != std::string::npos ? 1 : 2;
 }
 
-/// oneDNN 2.6 sums wrongly over an odd number of plain bfloat16 channels, which it takes in pairs,
-/// where it computes the gradient towards the input of a 1 x 1 convolution.
+/// oneDNN 2.6 gives wrong sums in the input gradient of a 1 x 1 convolution over an odd number of
+/// bfloat16 channels, because it reads them in pairs.
 bool breaks_pairs(const Program& program, const Conv& c, Result result) {
   return result == Result::x && program.takes_bfloat16() && !c.grouped && c.w[2] == 1 &&
          c.w[3] == 1 && c.y[1] % 2 != 0;
 }
 
-/// The primitive over plain activations, unless one over layouts of oneDNN's choice is of a better
-/// kind.
+/// The primitive over activations as stored, unless one over layouts of oneDNN's choice has a
+/// better rank.
 template <class Make>
 auto choose(const Program& program, const Conv& c, Result result, const Make& make) {
   auto plain = make(program, c, Freedom::weights);
@@ -251,9 +256,9 @@ Prepared build_backward_weights(const NodeView& node,
   return program.finish();
 }
 
-/// oneDNN 2.6.3's bfloat16 code for AMX gives wrong sums, or writes out of bounds, for about 1 % of
-/// small random shapes: windows smaller than their stride or wholly in padding, channels that are
-/// no multiple of 16, gradients towards filters over images one pixel wide.
+/// oneDNN 2.6.3's bfloat16 AMX code gives wrong sums, or writes out of bounds, for about 1 % of
+/// small random shapes: windows smaller than their stride or entirely in the padding, channels that
+/// are no multiple of 16, filter gradients over images one pixel wide.
 Accepts is_safe_on_amx(const ConvGeometry& g) {
   constexpr std::int64_t k_channels = 16;
   if (g.group_inputs % k_channels != 0 || g.group_outputs % k_channels != 0) {
@@ -274,7 +279,7 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (arithmetic == Arithmetic::split ? dtype == DType::float16 : dtype == DType::bfloat16) {
     const ConvGeometry g = geometry(node, result);
     if (arithmetic == Arithmetic::split && g.groups > 1) return Accepts::no("groups");
-    // Depthwise filters have code of their own, without AMX.
+    // Depthwise convolutions have a separate implementation without AMX.
     if (effective_isa() >= Isa::amx && !is_depthwise(node)) {
       if (Accepts safe = is_safe_on_amx(g); !safe) return safe;
     }

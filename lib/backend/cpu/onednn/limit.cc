@@ -20,12 +20,12 @@ void limit(Isa isa) {
     }
     return unlimited_isa();
   }();
-  // Refused once a primitive exists; effective_isa() tells the truth in any case.
+  // Fails once a primitive exists; effective_isa() returns the set in effect in any case.
   (void)dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(cap));
 }
 
 Isa effective_isa() {
-  // oneDNN numbers its sets by bits: a set that includes another has all its bits.
+  // oneDNN numbers its instruction sets by bits: a set has all bits of those it includes.
   const auto bits = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
   const auto has = [&](dnnl_cpu_isa_t isa) {
     return (bits & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);

@@ -1,11 +1,11 @@
 #pragma once
-// oneDNN's own choice of instruction set, without its headers.
+// oneDNN's choice of instruction set; does not include its headers.
 
 #include "backend/capabilities.h"
 
 namespace halfstep::backend::cpu::onednn {
 
-/// Keeps oneDNN to `isa`. Has an effect only before the process's first primitive.
+/// Limits oneDNN to `isa`. Has an effect only before the process's first primitive.
 void limit(Isa isa);
 
 /// The instruction set that oneDNN uses: at most the limit.

@@ -1,5 +1,5 @@
-// product = op(a) op(b) with op the identity or the transposition, as strides.
-// Stored dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
+// y = op(a) op(b), where op is the identity or the transposition, expressed as strides. Stored
+// dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
 
 #include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"
@@ -8,7 +8,7 @@
 namespace halfstep::backend::cpu::onednn {
 namespace {
 
-/// A (batched) product: how its operands lie in memory.
+/// A (batched) matmul and the memory layout of its operands.
 struct Product {
   dnnl::memory::dims a, b, y;
   bool transpose_a = false;
@@ -21,7 +21,7 @@ Product product(const NodeView& node) {
   Product p;
   p.transpose_a = node.attrs().get<bool>(is_batched(node) ? "adj_x" : "transpose_a");
   p.transpose_b = node.attrs().get<bool>(is_batched(node) ? "adj_y" : "transpose_b");
-  // Broadcast batches are seen as extents of one in front.
+  // Missing batch axes are broadcast as leading extents of 1.
   const std::size_t rank = node.output().shape.rank();
   const auto dims = [&](const Shape& shape, bool transposed) {
     dnnl::memory::dims d(rank - shape.rank(), 1);
@@ -35,13 +35,13 @@ Product product(const NodeView& node) {
   return p;
 }
 
-/// Whether a packed copy of b pays: with many rows of a each block of b would be packed many times
-/// over, and 16-bit products need b in pairs of rows. Measured with bench_kernels.
+/// Whether reordering b into a packed copy pays: with many rows of a, each block of b would be
+/// packed many times, and 16-bit GEMMs need b in pairs of rows. Measured with bench_kernels.
 bool pack_b(const Product& p, bool is_bfloat16) {
   if (p.y.size() != 2) return false;
   const dnnl::memory::dim rows = p.y[0], columns = p.y[1], terms = p.b[0];
   if (is_bfloat16) return !p.transpose_a && rows >= 1024;
-  // float32 reads b row by row well enough unless there is much of everything.
+  // float32 GEMMs read b row by row fast enough unless all three extents are large.
   constexpr dnnl::memory::dim k_much = 512;
   return !p.transpose_b && rows >= k_much && columns >= k_much && terms >= k_much;
 }

@@ -23,7 +23,7 @@ struct Dynamic {
 Dynamic read_dynamic(const link_map& object) {
   Dynamic dynamic;
   for (const ElfW(Dyn)* entry = object.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-    // glibc has added the load address where the section is writable, other loaders have not.
+    // glibc has added the load address if the section is writable; other loaders have not.
     const ElfW(Addr) address =
         entry->d_un.d_ptr < object.l_addr ? entry->d_un.d_ptr + object.l_addr : entry->d_un.d_ptr;
     // NOLINTBEGIN(performance-no-int-to-ptr): the dynamic section holds addresses as integers.
@@ -36,10 +36,9 @@ Dynamic read_dynamic(const link_map& object) {
   return dynamic;
 }
 
-/// Symbols from the first to the last undefined one.
+/// The number of symbols up to the last undefined one.
 Word symbol_count(const Dynamic& dynamic) {
-  // DT_GNU_HASH: buckets, index of the first symbol in the table, ... Undefined ones come before
-  // it.
+  // DT_GNU_HASH: buckets, index of the first hashed symbol, ... Undefined symbols precede it.
   if (dynamic.gnu_hash != nullptr) return dynamic.gnu_hash[1];
   // DT_HASH: buckets, all symbols, ...
   return dynamic.hash != nullptr ? dynamic.hash[1] : 0;

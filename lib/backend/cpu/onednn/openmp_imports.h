@@ -1,5 +1,5 @@
 #pragma once
-// The OpenMP functions that a loaded library expects from an OpenMP runtime.
+// The OpenMP functions that a loaded library imports from an OpenMP runtime.
 
 #include <string_view>
 #include <vector>

@@ -46,7 +46,8 @@ Accepts accepts(const NodeView& node,
     empty = empty || node.input(i).shape.elements() == 0;
   }
   if (empty) return Accepts::no("empty");
-  // Only oneDNN knows what it takes. What is made here it keeps in its cache for prepare().
+  // Only oneDNN knows the configurations it supports. The primitive built here stays in its cache
+  // for prepare().
   try {
     (void)build(node, capabilities, arithmetic);
   } catch (const dnnl::error& error) {
@@ -55,7 +56,7 @@ Accepts accepts(const NodeView& node,
   return Accepts::yes();
 }
 
-/// The launch: memory objects, where their data comes from, and the steps over them.
+/// The launch: memory objects, the location of their data, and the primitives in order.
 class Program::Run final : public Launch {
  public:
   struct Slot {

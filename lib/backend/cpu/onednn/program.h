@@ -1,7 +1,7 @@
 #pragma once
-// A node as a short run of oneDNN primitives. Memory objects are made when the node is prepared;
-// run() only puts addresses into them. Every use of oneDNN's API that a newer version could break
-// is in this folder; what versions 2 and 3 call differently is in api.h.
+// A node as a short sequence of oneDNN primitives. Memory objects are created when the node is
+// prepared; run() only sets their addresses. Every use of oneDNN's API that depends on its version
+// is in this folder; differences between versions 2 and 3 are in api.h.
 
 #include <initializer_list>
 #include <memory>
@@ -18,18 +18,19 @@ namespace halfstep::backend::cpu::onednn {
 const dnnl::engine& engine();
 
 /// Native: the operands' own dtype, float32 accumulation. By float32: 16-bit operands are widened
-/// into the workspace and the result is rounded once. Split: float16 operands become bfloat16 parts
-/// in the workspace, the result is float32 there and is rounded once.
+/// into the workspace and the result is rounded once. Split: float16 operands are split into
+/// bfloat16 parts in the workspace; the result is float32 there and is rounded once.
 enum class Arithmetic { native, by_float32, split };
 
-/// An operand seen as [outer, inner] of which each row of `inner` values becomes parts.size() rows
-/// of their high or low halves.
+/// An operand seen as [outer, inner]; each row of `inner` values becomes parts.size() rows of its
+/// high or low parts.
 struct Split {
   std::int64_t outer, inner;
   std::vector<vector::Half> parts;
 };
 
-/// What a memory object is to the primitive: with split arithmetic the two have different dtypes.
+/// The role of a memory object in the primitive: with split arithmetic operands and results have
+/// different dtypes.
 enum class Role { operand, result };
 
 class Program {
@@ -46,7 +47,7 @@ class Program {
   dnnl::memory::desc dense(const dnnl::memory::dims& dims,
                            std::initializer_list<std::size_t> stored,
                            Role role = Role::operand) const;
-  /// `dims` in a layout that oneDNN has a name for; `any` leaves the choice to it.
+  /// `dims` in a named layout; `any` leaves the choice to oneDNN.
   dnnl::memory::desc tagged(const dnnl::memory::dims& dims,
                             dnnl::memory::format_tag tag,
                             Role role = Role::operand) const;
@@ -54,17 +55,19 @@ class Program {
     return tagged(dims, dnnl::memory::format_tag::any, role);
   }
 
-  /// Row-major matrices, with leading batch axes, of which the last two axes may be stored swapped.
+  /// Row-major matrices with leading batch axes; the last two axes may be stored transposed.
   dnnl::memory::desc matrix(const dnnl::memory::dims& dims, bool transposed) const;
 
-  /// Input or output port `port`, seen as `desc`; converted to the compute type where it must be.
+  /// Input or output port `port` with the descriptor `desc`; converted to the compute dtype if
+  /// needed.
   Memory input(std::size_t port, const dnnl::memory::desc& desc);
   Memory output(std::size_t port, const dnnl::memory::desc& desc);
-  /// Input port `port` in parts, which together are seen as `desc`.
+  /// Input port `port` split into parts, which together have the descriptor `desc`.
   Memory split_input(std::size_t port, const dnnl::memory::desc& desc, Split split);
   /// `from` in the layout `wanted`: itself, or a copy in the workspace.
   Memory in_layout(Memory from, const dnnl::memory::desc& wanted);
-  /// Where a primitive that writes `wanted` puts what ends in `to`: itself, or workspace.
+  /// The destination of a primitive that writes layout `wanted` on its way to `to`: itself, or
+  /// workspace.
   Memory for_layout(Memory to, const dnnl::memory::desc& wanted);
 
   /// Adds a primitive; `scratchpad` is its primitive descriptor's.
@@ -92,13 +95,13 @@ class Program {
   std::vector<std::pair<std::size_t, std::size_t>> late_conversions_;  // output port, offset
 };
 
-/// The attributes every primitive gets: scratchpad memory from the caller.
+/// The attributes of every primitive: the caller provides the scratchpad.
 const dnnl::primitive_attr& attributes();
 
-/// How a file of this folder prepares a node. Throws dnnl::error for what oneDNN lacks.
+/// Builds the launch of a node. Throws dnnl::error for configurations that oneDNN does not support.
 using Build = Prepared (*)(const NodeView&, const Capabilities&, Arithmetic);
 
-/// Whether the node's dtype can be computed in this way and oneDNN takes the rest of it.
+/// Whether this arithmetic applies to the node's dtype and oneDNN supports the node.
 Accepts accepts(const NodeView& node,
                 const Capabilities& capabilities,
                 Arithmetic arithmetic,

@@ -16,13 +16,13 @@ namespace halfstep::backend {
 namespace cpu::onednn {
 namespace {
 
-/// A function that some loaded OpenMP runtime may have.
+/// A function that the loaded OpenMP runtime may export.
 using SetNumber = void(int);
 SetNumber* runtime_function(const char* name) {
   return reinterpret_cast<SetNumber*>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// How the number of oneDNN's threads is decided.
+/// The mechanism that sets the number of oneDNN's threads.
 enum class Control {
   pool,        ///< core/thread_pool runs the loops
   one,         ///< one thread, by own_openmp_functions() or by omp_set_num_threads
@@ -66,7 +66,7 @@ Runtime openmp_runtime() {
   if (runtime_function("omp_set_num_threads") == nullptr) {
     return {Control::none, name, "the loaded OpenMP runtime has no omp_set_num_threads"};
   }
-  // LLVM's runtime also serves libraries built for GNU OpenMP.
+  // LLVM's runtime also implements the GNU OpenMP interface.
   if (runtime_function("kmp_set_blocktime") != nullptr) {
     return {Control::set_number, "LLVM or Intel OpenMP", "built without halfstep's GOMP_parallel"};
   }

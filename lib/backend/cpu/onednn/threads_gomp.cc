@@ -1,7 +1,7 @@
-// oneDNN's parallel loops on core/thread_pool. A libdnnl built on GNU OpenMP calls libgomp by the
-// six functions below (scripts/Gomp.cmake checks that); the loader finds the program's first. So
-// there is one set of threads, and none that spins for milliseconds between two loops, as libgomp's
-// do.
+// oneDNN's parallel loops on core/thread_pool. A libdnnl built with GNU OpenMP calls libgomp
+// through the six functions below (scripts/Gomp.cmake checks that); the loader resolves them to the
+// program's. So there is one set of threads, and no libgomp thread spins for milliseconds between
+// two loops.
 
 #include <array>
 #include <atomic>
@@ -20,8 +20,8 @@ std::atomic<long> g_teams{0};
 // NOLINTBEGIN(readability-identifier-naming): GNU OpenMP gives the names.
 extern "C" {
 
-/// Calls body(data) on each member of a team. threads = 0: as many as omp_get_max_threads() says.
-/// Inside of a team: on the calling thread alone.
+/// Calls body(data) on each member of a team. threads = 0: omp_get_max_threads() of them. Inside of
+/// a team: on the calling thread alone.
 [[gnu::visibility("default")]] void GOMP_parallel(void (*body)(void*),
                                                   void* data,
                                                   unsigned threads,
@@ -34,7 +34,7 @@ extern "C" {
 [[gnu::visibility("default")]] int omp_get_max_threads();
 
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /*flags*/) {
-  // oneDNN asks for at most omp_get_max_threads(), but it keeps the number in a primitive.
+  // oneDNN requests at most omp_get_max_threads(), but stores the number in a primitive.
   const int size = threads == 0 ? omp_get_max_threads() : static_cast<int>(threads);
   const bool alone = size == 1 || !g_on_pool.load(std::memory_order_relaxed);
   if (!alone && halfstep::run_team(size, halfstep::Team::cooperating, [=](int) { body(data); })) {

@@ -1,5 +1,5 @@
-// oneDNN's parallel loops on the OpenMP runtime that libdnnl is linked with: the program defines no
-// function of OpenMP.
+// oneDNN's parallel loops on the OpenMP runtime that libdnnl is linked with: the program exports no
+// OpenMP function.
 
 #include "backend/cpu/onednn/threads.h"
 
