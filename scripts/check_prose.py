@@ -82,7 +82,7 @@ HASH_TOKEN = re.compile(
     r'\$\{[^}\n]*\}|\$#|"""(.*?)"""|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\\n])*\''
     r"|(?:(?<=\s)|\A)(#[^\n]*)", re.S)
 # Text that is quoted or an identifier.
-QUOTED = re.compile(r"`[^`]{0,200}`|\"[^\"]{0,200}\"|\bwhat\(\)|\b\w+(?:[/_.]\w+)+\b|\b\w+_\b")
+QUOTED = re.compile(r"`[^`]{0,200}`|\"[^\"]{0,200}\"|\b\w+\(|\b\w+(?:[/_.]\w+)+\b|\b\w+_\b")
 
 
 def cpp_comments(text):

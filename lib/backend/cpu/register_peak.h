@@ -1,5 +1,5 @@
 #pragma once
-// Register peaks: the rate of a multiplication instruction whose operands never leave registers.
+// Register peaks: the rate of a multiply-add instruction whose operands stay in registers.
 
 #include <span>
 #include <string_view>
@@ -8,25 +8,25 @@
 
 namespace halfstep::backend::cpu {
 
-/// An instruction that multiplies and adds.
+/// A multiply-add instruction.
 struct PeakUnit {
   std::string_view name;  ///< "amx_bf16", "avx512_bf16" or "float32"
   std::string_view instruction;
   Isa needs;
-  Isa until;  ///< a better form of the same unit takes over above this set
-  /// Called on a thread before its first burst and after its last.
+  Isa until;  ///< above this set a better form of the same unit exists
+  /// To be called on a thread before its first and after its last burst.
   void (*begin)();
   void (*end)();
-  /// Runs some tens of microseconds of independent instructions; returns their floating-point
-  /// operations (a multiplication and an addition count as two). Operands are zero or one: no
-  /// denormals, and the highest rate that the unit has.
+  /// Runs independent instructions for some tens of microseconds; returns their floating-point
+  /// operations (a multiply-add counts as two). Operands are zero or one: no subnormals, and the
+  /// highest rate of the unit.
   double (*burst)();
 };
 
-/// Units of this kind of processor, the fastest first; empty where none is known.
+/// Units of this kind of processor, the fastest first; empty where none is implemented.
 std::span<const PeakUnit> peak_units();
 
-/// The fastest unit that instruction set `isa` has; null where none is known.
+/// The fastest unit in instruction set `isa`; null where none is implemented.
 const PeakUnit* fastest_unit(Isa isa);
 
 }  // namespace halfstep::backend::cpu

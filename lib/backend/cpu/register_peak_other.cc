@@ -1,4 +1,4 @@
-// No register peak is known for processors other than x86-64.
+// No register peak is implemented for processors other than x86-64.
 
 #include "backend/cpu/register_peak.h"
 

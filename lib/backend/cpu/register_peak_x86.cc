@@ -1,5 +1,5 @@
-// The loops are assembly, so that this file needs no compiler flags. Every accumulator is written
-// once a turn: with 12 or more of them no instruction waits for an earlier one's result.
+// The loops are assembly, so this file needs no compiler flags. Every accumulator is written once
+// per iteration: with 12 or more of them no instruction waits for the result of an earlier one.
 
 #include "backend/cpu/packed/unit.h"
 #include "backend/cpu/register_peak.h"
@@ -137,7 +137,7 @@ double burst_avx2() {
   return 14.0 * 16 * k_turns;
 }
 
-/// SSE2: multiplications and additions are instructions of their own.
+/// SSE2: multiplication and addition are separate instructions.
 double burst_baseline() {
   constexpr int k_turns = 4000;
   asm volatile(

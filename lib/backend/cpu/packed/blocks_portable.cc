@@ -1,4 +1,4 @@
-// The block work in plain loops.
+// Block work in plain loops.
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 constexpr std::int64_t k_parts = graph::ops::packed_parts(dtype_of<T>());
 
-/// Each part is what those before it leave, rounded.
+/// Each part is the remainder after the preceding parts, rounded to bfloat16.
 template <class Value>
 void put(std::byte* step, Side side, std::int64_t row, std::int64_t k, Value value) {
   auto rest = static_cast<float>(value);

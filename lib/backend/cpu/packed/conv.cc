@@ -159,7 +159,7 @@ class ImplicitGemm {
   I64 bias_offset_ = 0, thread_offset_ = 0, thread_bytes_ = 0;
   I64 accumulators_offset_ = 0, grid_offset_ = 0, gathered_offset_ = 0, gathered_bytes_ = 0;
 
-  /// Positions that are gathered at a time.
+  /// Positions that are gathered per call.
   static I64 gathered_positions(const ResidueGemm& gemm) {
     return std::max<I64>(k_gather_bytes / (gemm.k_blocks * k_line_bytes + 1) / 64 * 64, 64);
   }
@@ -190,7 +190,7 @@ class ImplicitGemm {
     }
     const auto* source = args.in[source_port].as<const std::byte>();
     auto* result = args.out[0].as<std::byte>();
-    // GEMMs in place read past an image, which past the last one is not allowed.
+    // GEMMs that read the image in place read beyond its end, which the last image does not allow.
     const I64 in_place = grid.readable_in_place() ? batch - 1 : 0;
     parallel_for(parts_, 1, [&](I64 begin, I64 end) {
       kernels->configure();
@@ -357,7 +357,7 @@ ImplicitGemm backward_data(const NodeView& node) {
   ConvGrid& grid = o.grid;
   grid.planes = o.partial_products == 1 ? 1 : 2;
   grid.channels = g.outputs;
-  // Pixel stride * q + a - pad of x is met by each tap with tap * dilation = a modulo stride, at
+  // Pixel stride * q + a - pad of x is read by each tap with tap * dilation = a modulo stride, for
   // output q - (tap * dilation - a) / stride.
   const auto reach = [](const WindowAxis& a) { return (a.size - 1) * a.dilation / a.stride; };
   const auto outputs = [](const WindowAxis& a, I64 residue) {

@@ -2,11 +2,11 @@
 // Convolutions in bfloat16 or float16 as implicit GEMMs on a matrix unit.
 //
 // Operands are those of the ops: x [N,H,W,C], filter [h,w,C,O], bias [O], dy and y [N,H',W',O], all
-// of the result's dtype; float16 is multiplied in the attribute float16_products (3 or 4) partial
-// products. Accumulated in float32, rounded once. The workspace is aligned to 64 bytes. A launch
-// cuts the batch into at most `threads` parts; the gradient towards the filter adds their sums in
-// order, so its bits depend on `threads`. The other results of an image depend on neither threads
-// nor batch.
+// of the result's dtype; the attribute float16_products (3 or 4) is the number of partial products
+// per multiplication of float16 values. Accumulated in float32, rounded once. The workspace is
+// aligned to 64 bytes. A launch splits the batch into at most `threads` parts; the filter gradient
+// adds their accumulators in order, so its bits depend on `threads`. The other results of an image
+// depend neither on threads nor on the batch.
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
 #include "backend/kernel.h"

@@ -14,10 +14,10 @@ namespace {
 
 using Bytes = const std::byte*;
 
-// Packing, which uses the above.
+// Packing, which uses the functions above.
 #include "backend/cpu/packed/isa/avx512_conv_pack.inc"
 
-/// Keeps stores before the tile loads that follow, whose intrinsics declare no memory operand.
+/// Orders stores before the tile loads that follow, whose intrinsics declare no memory operand.
 inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 
 // --- forward and towards the input --------------------------------------------------------------

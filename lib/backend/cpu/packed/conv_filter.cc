@@ -64,11 +64,11 @@ FilterGradient::FilterGradient(const NodeView& node, const ConvMicroKernels& ker
   const auto axis = [](const WindowAxis& a) {
     ConvGridAxis x{
         .input = a.input, .read = pixels_read(a), .before = a.pad_before, .stride = a.stride};
-    // At cells that are no position dy is zero, which must not meet an infinity.
+    // dy is zero at cells that are no position; zero times infinity would be NaN.
     for (I64 i = 0; i < x.read; ++i) {
       if (!is_read(a, i)) x.unread.push_back(i);
     }
-    // An image is followed by the next one, whose first rows are zeros.
+    // The rows after an image are the first rows of the next one, which are zero.
     x.reach(a.output + (a.size - 1) * a.dilation / a.stride, a.output, true);
     return x;
   };

@@ -23,7 +23,7 @@ inline constexpr I64 k_value_bytes = 2;  // of bfloat16 and float16
 inline I64 divide_up(I64 x, I64 y) { return (x + y - 1) / y; }
 inline I64 round_up(I64 x, I64 y) { return divide_up(x, y) * y; }
 
-/// The operand that a convolution or a gradient results in.
+/// The operand that a convolution or a gradient computes.
 enum class ConvResult { y, x, w };
 
 ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result);
@@ -31,7 +31,7 @@ ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result);
 I64 partial_products_of(const NodeView& node);
 double conv_flops(const ConvGeometry& g);
 
-/// Pixels [0, pixels_read()) contain all that the windows read.
+/// Pixels [0, pixels_read()) include all pixels that windows read.
 I64 pixels_read(const WindowAxis& a);
 /// Whether a window reads pixel `i`.
 bool is_read(const WindowAxis& a, I64 i);

@@ -2,8 +2,8 @@
 // Micro-kernels of 16-bit convolutions on a matrix unit: packing of images and filters, and GEMMs
 // that multiply them in k blocks of 32 values, accumulated in float32.
 //
-// bfloat16 is multiplied as it is. A float16 value is the sum of a high and a low bfloat16 value,
-// stored in two planes; a GEMM of float16 adds three or four partial products of planes.
+// bfloat16 values are multiplied directly. A float16 value is the sum of a high and a low bfloat16
+// value, stored in two planes; a GEMM of float16 adds three or four partial products of planes.
 //
 // Included by files that are compiled for an instruction set: plain data only (see blocks.h).
 
@@ -99,7 +99,7 @@ struct PairPixelsArgs {
 };
 
 struct ConvMicroKernels {
-  /// Before and after the others, on each thread.
+  /// configure() before the first call and release() after the last, on each thread.
   void (*configure)();
   void (*release)();
 

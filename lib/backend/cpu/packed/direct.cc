@@ -1,7 +1,7 @@
-// Convolutions with few terms, and their gradients towards the filter: first layers of one to three
+// Convolutions with few terms, and their filter gradients: first layers with one to three input
 // channels. A matrix unit would spend more time on packing than on multiplying; here an image is
-// widened to float32 with zeros around it, and a register accumulates 16 outputs.
-// Infinities and NaN: as in conv.cc.
+// widened to float32 with a border of zeros, and a register accumulates 16 outputs. Infinities and
+// NaN: as in conv.cc.
 
 #include "backend/cpu/packed/direct.h"
 

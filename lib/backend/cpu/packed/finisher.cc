@@ -79,7 +79,8 @@ void Finisher::Bound::complete() const {
   dispatch_floating(f_.dtype_, [&]<class T>(Type<T>) {
     T* y = result<T>('s');
     parallel_for(f_.n_, 1024, [&](std::int64_t begin, std::int64_t end) {
-      // Row panel after row panel, whatever the number of threads; the first one takes the sums.
+      // In the order of row panels, so the result does not depend on the number of threads; the
+      // sums are accumulated in the first one.
       for (std::int64_t i = 1; i < f_.as_a_.panels(); ++i) {
         const float* next = column_sums_ + i * padded;
         for (std::int64_t j = begin; j < end; ++j) column_sums_[j] += next[j];

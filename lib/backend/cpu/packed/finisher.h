@@ -1,5 +1,6 @@
 #pragma once
-// What follows the sums of a PackedMatMul: bias, activation and mask, then a result for each form.
+// The epilogue of a PackedMatMul: bias, activation and mask on the float32 accumulators, then one
+// rounded result per letter of `forms`.
 
 #include <array>
 #include <cstddef>
@@ -18,18 +19,18 @@ class Finisher {
 
   std::size_t workspace_bytes() const;
 
-  /// A finisher with the memory of one launch.
+  /// The epilogue with the addresses of one launch.
   class Bound {
    public:
-    /// Block (i, j) of the sums; blocks come in any order, from several threads.
+    /// Applies it to the accumulators of block (i, j). Thread-safe; blocks may come in any order.
     void finish(const float* sums, std::int64_t i, std::int64_t j) const;
-    /// After the last block.
+    /// Completes the results after the last block: reduces the column sums.
     void complete() const;
 
    private:
     friend class Finisher;
     Bound(const Finisher& finisher, const Args& args, std::byte* workspace);
-    /// Where the result of a form lies, or null.
+    /// The address of the result of a form, or null.
     template <class T = std::byte>
     T* result(char form) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// How the rows of this folder prepare their nodes.
+// Preparation of launches for the kernels of this folder.
 
 #include <string_view>
 

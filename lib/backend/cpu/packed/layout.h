@@ -1,14 +1,14 @@
 #pragma once
-// Packed operands: the order in which matrix units read the two sides of a product.
+// The memory layout of packed operands, in the order in which the micro-kernels read them.
 //
-// The reduction ("depth") is cut into slabs, a slab into panels of 32 rows (of a) or columns (of
-// b), a panel into steps of 32 reduction elements. So what a thread reads of one panel in one slab
-// is a single run of memory, and a block of panels is one region, without strides by powers of two.
-// A step holds, part by part, two tiles of 1 KiB of bfloat16:
-//   side a: 16 rows of 32 reduction elements
-//   side b: 16 pairs of reduction elements, each of 16 columns times 2
-// A value is the sum of its parts: one for bfloat16, two (high and low) for float16. What pads
-// rows and depth to multiples of 32 is zero.
+// The reduction axis ("depth") is split into kc blocks (`slab`), a kc block into panels of 32 rows
+// (of a) or columns (of b), a panel into k blocks (`step`) of 32 reduction elements. So a thread
+// reads one panel of one kc block as contiguous memory, and a block of panels is one region,
+// without power-of-two strides. A k block holds, part by part, two tiles of 1 KiB of bfloat16:
+//   operand a: 16 rows of 32 reduction elements
+//   operand b: 16 pairs of reduction elements, each of 16 columns times 2
+// A value is the sum of its parts: one for bfloat16, two (high and low) for float16. Rows and depth
+// are padded to multiples of 32 with zeros.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace halfstep::backend::cpu::packed {
 
 inline constexpr std::int64_t k_block = graph::ops::k_packed_block;
-/// Bytes of one part of a step: two tiles.
+/// Bytes of one part of a k block: two tiles.
 inline constexpr std::int64_t k_part_bytes = k_block * k_block * 2;
 
 enum class Side { a, b };
@@ -27,21 +27,21 @@ enum class Side { a, b };
 struct Layout {
   std::int64_t rows = 0;   ///< rows of a, columns of b
   std::int64_t depth = 0;  ///< reduction elements
-  std::int64_t parts = 1;  ///< bfloat16 numbers of a value
+  std::int64_t parts = 1;  ///< bfloat16 parts per value
 
   std::int64_t panels() const { return graph::ops::packed_padded(rows) / k_block; }
   std::int64_t steps() const { return graph::ops::packed_padded(depth) / k_block; }
   std::int64_t step_bytes() const { return k_part_bytes * parts; }
   std::int64_t bytes() const { return panels() * steps() * step_bytes(); }
 
-  /// Steps of a full slab: a panel of it is 24 KiB, half of a first-level cache.
+  /// K blocks of a full kc block: one of its panels is 24 KiB, half of a first-level cache.
   std::int64_t slab_steps() const { return 12 / parts; }
   std::int64_t slabs() const { return (steps() + slab_steps() - 1) / slab_steps(); }
   std::int64_t steps_in(std::int64_t slab) const {
     return std::min(slab_steps(), steps() - slab * slab_steps());
   }
 
-  /// Where a panel of a slab begins.
+  /// The offset of a panel of a kc block, in bytes.
   std::int64_t panel_offset(std::int64_t slab, std::int64_t panel) const {
     return (slab * slab_steps() * panels() + panel * steps_in(slab)) * step_bytes();
   }
@@ -56,7 +56,7 @@ constexpr Layout layout_of(std::int64_t rows, std::int64_t depth, DType dtype) {
   return {rows, depth, graph::ops::packed_parts(dtype)};
 }
 
-/// Where a row (or column) and a reduction element, both below 32, lie in a part of a step.
+/// The offset of a row (or column) and a reduction element, both below 32, in a part of a k block.
 constexpr std::int64_t offset_in_part(Side side, std::int64_t row, std::int64_t k) {
   const std::int64_t tile = row / 16 * 1024;
   return side == Side::a ? tile + row % 16 * 64 + k * 2

@@ -1,4 +1,4 @@
-// PackedMatMul on a unit.
+// PackedMatMul on a matrix unit.
 
 #include <fmt/format.h>
 

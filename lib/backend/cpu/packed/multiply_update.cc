@@ -1,9 +1,10 @@
-// PackedMatMulUpdate on a unit. A row of 32 x 32 blocks of the gradient is rounded as PackedMatMul
-// rounds it, into a room that stays in a cache, and applied from there as FusedUpdate applies it:
-// the same bits as both, without the gradient's way through memory.
+// PackedMatMulUpdate on a matrix unit. A row of 32 x 32 blocks of the gradient is rounded as
+// PackedMatMul rounds it, into a buffer that stays in a cache, and applied from there as
+// FusedUpdate applies it: bit-identical to both ops, but the gradient never goes through memory.
 //
-// A row of blocks is applied a few rows of elements at a time while the next one is multiplied:
-// with each block that is complete, those are applied that were asked for with the one before.
+// The update of a row of blocks is interleaved with the multiplication of the next one: after each
+// complete block a few rows of elements are updated, whose weights and slots were prefetched one
+// block earlier.
 
 #include <algorithm>
 #include <vector>
@@ -48,7 +49,7 @@ class ProductUpdate {
   }
 
  private:
-  /// A row of blocks of the gradient, of which the first `done` rows have been applied.
+  /// A rounded row of blocks of the gradient, of which the first `done` rows have been applied.
   struct alignas(64) Waiting {
     FusedUpdate::Piece piece{};
     std::int64_t rows = 0;
@@ -89,7 +90,7 @@ class ProductUpdate {
     }
   }
 
-  /// Applies what waits up to row `end`.
+  /// Applies the pending rows up to row `end`.
   void apply(const FusedUpdate::Step& step, Waiting& waiting, std::int64_t end) const {
     if (waiting.done == end) return;
     update_.rows(step, waiting.piece, waiting.done, end);
@@ -105,7 +106,7 @@ class ProductUpdate {
   FusedUpdate update_;
   Finish finish_;
   std::int64_t room_bytes_;
-  std::vector<Waiting> waiting_;  ///< by part of the product
+  std::vector<Waiting> waiting_;  ///< by part of the matmul
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// PackOperand and PackedVariable: each step by itself, read along x's rows.
+// PackOperand and PackedVariable: k block by k block, along x's rows.
 
 #include "backend/cpu/packed/kernels.h"
 #include "backend/cpu/packed/packing.h"
@@ -40,7 +40,7 @@ Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {
       node.attrs(),
       blocks);
   return launch([packing](const Args& args) {
-    constexpr std::int64_t k_grain = 32;  // steps
+    constexpr std::int64_t k_grain = 32;  // k blocks
     const auto* from = args.in[0].as<const std::byte>();
     auto* to = args.out[0].as<std::byte>();
     const std::int64_t across = packing.across();

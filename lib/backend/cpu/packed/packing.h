@@ -1,5 +1,5 @@
 #pragma once
-// A row-major matrix on its way into packed order, step by step.
+// Conversion of a row-major matrix into the packed layout, block by block.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,14 +13,15 @@ namespace halfstep::backend::cpu::packed {
 
 class Packing {
  public:
-  /// Of x by the attributes of a PackOperand or PackedVariable.
+  /// Packs x as the attributes of a PackOperand or PackedVariable say.
   Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks);
-  /// Of x in the packed dtype, whose packed form is not read soon.
+  /// Packs x of the packed dtype with non-temporal stores where it is large, since it is not read
+  /// soon.
   static Packing of_update(const graph::TensorType& x,
                            const graph::Attrs& attrs,
                            const Blocks& blocks);
 
-  /// Blocks of 32 x 32 elements of x, down and across.
+  /// Numbers of 32 x 32 blocks of x along its rows and columns.
   std::int64_t down() const { return (rows_ + k_block - 1) / k_block; }
   std::int64_t across() const { return (columns_ + k_block - 1) / k_block; }
 
@@ -35,7 +36,7 @@ class Packing {
                j);
   }
 
-  /// A block of x's elements, wherever it lies.
+  /// A block of x's elements at any address.
   struct Block {
     const void* first;
     std::int64_t stride;  ///< elements from row to row

@@ -18,10 +18,10 @@ void (*sweep_of(const Unit& unit, std::int64_t products))(const Sweep&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
 }
 
-/// What a sweep hands back with each block, and where that lies in the result.
+/// The context of a microkernel call: the epilogue, and the position of the call's first block.
 struct Finished {
   Product::Finish finish;
-  Product::Place row;  ///< of the sweep's first block
+  Product::Place row;  ///< of the call's first block
 };
 
 void hand_back(void* context, const float* sums, std::int64_t block) {
@@ -60,10 +60,10 @@ std::size_t Product::workspace_bytes() const {
 }
 
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
-  // Below this many multiplications a thread is not worth waking.
+  // With fewer multiplications per thread, waking the thread costs more than it saves.
   constexpr std::int64_t k_least_work = 1 << 20;
   const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
-  // One part a thread, as square as possible: a part reads its rows of a and its columns of b.
+  // One part per thread, as square as possible: a part reads its rows of a and its columns of b.
   for (parts_ = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts_ > 1; --parts_) {
     std::int64_t least = 0;
     for (std::int64_t down = 1; down <= parts_; ++down) {
@@ -123,7 +123,7 @@ void Product::run(const std::byte* a,
                   std::byte* workspace,
                   Finish finish,
                   Complete complete) const {
-  // The first tile of each part is its own.
+  // The first tile of each part is assigned to it; further tiles are taken from the shared counter.
   std::atomic<std::int64_t> next{parts_};
   parallel_for(parts_, 1, [&](std::int64_t begin, std::int64_t end) {
     unit_->begin();
@@ -142,7 +142,7 @@ std::int64_t Product::run_tile(const Part& x,
   const Region here = tile(t);
   const std::int64_t last = a_.slabs() - 1;
   for (std::int64_t slab = 0; slab < last; ++slab) run_slab(x, here, slab, here);
-  // No sooner than its operands are asked for.
+  // The next tile is taken only when its operands can be prefetched.
   const std::int64_t then = next.fetch_add(1);
   run_slab(x, here, last, then < tiles() ? tile(then) : Region{});
   return then;
@@ -155,7 +155,7 @@ void Product::run_slab(const Part& x,
   const bool last = slab + 1 == a_.slabs();
   const std::int64_t steps = a_.steps_in(slab);
 
-  // While this slab is multiplied, the lines of the next one are asked for, evenly.
+  // While this kc block is multiplied, the operands of the next one are prefetched at an even rate.
   const Region& then = last ? next_tile : tile;
   const std::int64_t then_slab = last ? 0 : slab + 1;
   const std::int64_t panel_bytes = a_.steps_in(then_slab) * a_.step_bytes();

@@ -1,5 +1,5 @@
 #pragma once
-// The product of two packed operands, cut so that each part finds what it reads in a cache near it.
+// GEMM of two packed operands, blocked for the caches.
 
 #include <atomic>
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace halfstep::backend::cpu::packed {
 
-/// c = a b, block by block; sums are float32. Each block is summed by one thread, slab after slab,
-/// so the result depends neither on the number of threads nor on which of them does it: threads
-/// take tiles of the result as they become free.
+/// c = a b, block by block; accumulated in float32. Each block is accumulated by one thread, kc
+/// block after kc block, so the result depends neither on the number of threads nor on the
+/// assignment: threads take tiles of the result dynamically.
 class Product {
  public:
   /// Shape of the tiles: square ones read the fewest bytes of the operands; long_rows, where k fits
   /// in one kc block, write long runs of each row of the result.
   enum class Tiles { square, long_rows };
-  /// `products` partial products for each product of values: 1 for operands of one part, 3 or 4 for
-  /// operands of two.
+  /// `products`: partial products per multiplication of values, 1 for operands of one part, 3 or 4
+  /// for operands of two.
   Product(const Unit& unit,
           const Layout& a,
           const Layout& b,
@@ -31,18 +31,19 @@ class Product {
 
   std::size_t workspace_bytes() const;
 
-  /// Where a block of complete sums stands.
+  /// The position of a block of complete accumulators.
   struct Place {
-    std::int64_t i, j;        ///< row panel and column panel
-    std::int64_t begin, end;  ///< the column panels around j that are done one after the other
-    std::int64_t part;        ///< blocks with the same part come one after the other
+    std::int64_t i, j;  ///< row panel and column panel
+    std::int64_t begin,
+        end;  ///< the range of column panels around j that one thread computes in sequence
+    std::int64_t part;  ///< blocks with the same part are computed in sequence
   };
   std::int64_t parts() const { return parts_; }
-  /// The most that end - begin can be.
+  /// The largest possible end - begin.
   std::int64_t run_panels() const;
 
-  /// Calls finish(sums, place) once for each block, from several threads, and complete(part) after
-  /// the last block of a part.
+  /// Calls finish(accumulators, position) once for each block, from several threads, and
+  /// complete(part) after the last block of a part.
   using Finish = FunctionRef<void(const float* sums, const Place& at)>;
   using Complete = FunctionRef<void(std::int64_t part)>;
   void run(const std::byte* a,
@@ -59,7 +60,7 @@ class Product {
     std::int64_t rows() const { return i1 - i0; }
     std::int64_t columns() const { return j1 - j0; }
   };
-  /// What a part of the result is made from, and with.
+  /// The operands, workspace and callback of a part of the result.
   struct Part {
     const std::byte* a;
     const std::byte* b;
@@ -70,9 +71,9 @@ class Product {
 
   void choose_cut(std::int64_t threads, Tiles tiles);
   std::int64_t tiles() const { return down_ * across_; }
-  /// Tile t in the order in which they are begun.
+  /// Tile t in the order in which tiles are started.
   Region tile(std::int64_t t) const;
-  /// Returns the tile that is this thread's next one; not below tiles(): none.
+  /// Returns the next tile of this thread; tiles() or more: none remain.
   std::int64_t run_tile(const Part& x, std::int64_t t, std::atomic<std::int64_t>& next) const;
   void run_slab(const Part& x,
                 const Region& tile,
@@ -90,7 +91,7 @@ class Product {
   std::size_t part_bytes_;  ///< of the workspace
 };
 
-/// The product of a node's attributes m, n, k, T and `products`.
+/// The GEMM for a node's attributes m, n, k, T and `products`.
 Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads, Product::Tiles tiles);
 
 }  // namespace halfstep::backend::cpu::packed

@@ -45,7 +45,7 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   return accepts(node);
 }
 
-/// One dtype: a kernel that splits operands into halves says so in its name.
+/// For one dtype: the name of a kernel that splits operands into high and low parts says so.
 template <DType dtype>
 Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");

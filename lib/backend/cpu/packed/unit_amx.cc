@@ -1,5 +1,5 @@
-// Products on AMX tiles: TDPBF16PS, 16 x 16 sums of 32 products each. It rounds to nearest even and
-// takes denormal numbers for zero.
+// GEMM on AMX tiles: TDPBF16PS, 16 x 16 accumulators of dot products of length 32. It rounds to
+// nearest even and flushes subnormal operands to zero.
 
 #include <immintrin.h>
 
@@ -10,8 +10,8 @@ namespace {
 
 #include "backend/cpu/packed/isa/sweep.inc"
 
-/// The eight tiles of the processor: sums in 0 to 3, a in 4 and 5, b in 6 and 7. Their numbers are
-/// part of the instruction's text.
+/// The eight tile registers: accumulators in 0 to 3, a in 4 and 5, b in 6 and 7. Register numbers
+/// are immediate operands.
 struct AmxTiles {
   template <int i>
   void load_a(Bytes a) {
@@ -63,8 +63,8 @@ struct TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Static, and behind a barrier: GCC 12 believes that the instruction reads 8 of the 64 bytes, and
-// drops stores to the others.
+// Static, and behind a compiler barrier: GCC 12 assumes that the instruction reads 8 of the 64
+// bytes, and removes stores to the others.
 alignas(64) const TileShapes k_shapes;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Products by VDPBF16PS: 16 sums of pairs at a time. It rounds to nearest even and takes denormal
-// numbers for zero.
+// GEMM by VDPBF16PS: 16 dot products of pairs at a time. It rounds to nearest even and flushes
+// subnormal operands to zero.
 
 #include <immintrin.h>
 
@@ -10,25 +10,25 @@ namespace {
 
 using I64 = std::int64_t;
 
-// A block is done in strips of rows whose sums fill the registers: 16 of them, two for b.
+// A block is processed in strips of 8 rows whose accumulators fill 16 registers; two more hold b.
 constexpr int k_rows = 8;
 constexpr I64 k_step_bytes = 2048;
 
-/// Row r of a block of sums; the right half is 256 numbers on.
+/// Row r of a block of accumulators; the right half is 256 floats further.
 inline float* row_of(float* sums, I64 r) { return sums + r / 16 * 512 + r % 16 * 16; }
 
 inline __m512bh bytes64(const std::byte* p) {
   return reinterpret_cast<__m512bh>(_mm512_load_si512(p));
 }
 
-/// A pair of a, for all columns.
+/// A pair of a, broadcast to all columns.
 inline __m512bh pair(const std::byte* p) {
   std::int32_t both;
   __builtin_memcpy(&both, p, sizeof both);
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(both));
 }
 
-/// Rows [row, row + k_rows) of a block, over all steps of the slab; `a` and `b` are panels.
+/// Rows [row, row + k_rows) of a block, over all k blocks of the kc block; `a` and `b` are panels.
 inline void strip(
     const Sweep& s, const std::byte* a, const std::byte* b, I64 row, float* from, float* to) {
   __m512 left[k_rows];

@@ -1,5 +1,5 @@
-// Activations and their gradients, element by element in float (double for float64), rounded once.
-// Comparisons are written so that a NaN comes out as a NaN.
+// Activations and their gradients, elementwise in float (double for float64), rounded once.
+// Comparisons are written so that NaN propagates.
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What surrounds a step that runs ahead of the host. Formulas at the ops' definitions.
+// Ops around a training step that a device runs without the host. Formulas at the ops' definitions.
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Ops that move elements: copies of words of the element's size, never a rounding.
+// Ops that move elements: copies of unsigned integers of the element's size, without rounding.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ namespace {
 
 using graph::TensorType;
 
-/// A copy of the elements of `shape`, with a start and strides on both sides.
+/// A copy of the elements of `shape`, with an offset and strides for source and destination.
 struct Copy {
   Shape shape;
   std::array<Strides, 2> strides{};  ///< of the source, of the destination
@@ -51,7 +51,7 @@ Prepared launch_copy(const NodeView& node, Copy copy, std::size_t i = 0) {
   });
 }
 
-/// Constant input `i`, which the kernel has asked for in accepts().
+/// Constant input `i`; accepts() has checked that it is one.
 std::vector<std::int64_t> constant(const NodeView& node, std::size_t i) {
   return node.constant(i).value();
 }
@@ -68,7 +68,7 @@ Accepts constants(const NodeView& node, const Capabilities& capabilities) {
   return executable(node, capabilities);
 }
 
-/// The whole input, element for element.
+/// Copies the whole input.
 Prepared prepare_same(const NodeView&, const Capabilities&) {
   return launch([](const Args& args) {
     if (args.out[0].data != args.in[0].data && args.out[0].bytes() > 0) {
@@ -130,7 +130,7 @@ Prepared prepare_pad(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// The input is written once per repetition of the whole.
+/// Copies the input to each repetition.
 Prepared prepare_tile(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
   const Strides to = strides_of(node.output().shape);
@@ -147,7 +147,7 @@ Prepared prepare_tile(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// Copies between parts and the whole that they make up along `axis`; `join` says which way.
+/// Copies between a tensor and the parts it consists of along `axis`; `join` gives the direction.
 Prepared parts_copy(
     DType dtype, const Shape& whole, std::size_t axis, const std::vector<Shape>& parts, bool join) {
   const Strides strides = strides_of(whole);
@@ -209,7 +209,7 @@ Prepared prepare_shape(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// y[.., i, ..] = indices[..] == i ? on : off; an index that does not exist gives off everywhere.
+/// y[.., i, ..] = indices[..] == i ? on : off; an index out of range gives off everywhere.
 Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
   const Shape& indices = node.input(0).shape;
   const std::size_t axis = front(node.attrs().get<std::int64_t>("axis"), indices.rank() + 1);
@@ -232,7 +232,7 @@ Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// y[outer, j, inner] = params[outer, indices[j], inner], 0 where the index does not exist, as
+/// y[outer, j, inner] = params[outer, indices[j], inner], 0 where the index is out of range, as
 /// TensorFlow does on a GPU.
 Prepared prepare_gather(const NodeView& node, const Capabilities&) {
   const Shape& params = node.input(0).shape;
@@ -259,7 +259,7 @@ Prepared prepare_gather(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// y[id, ..] = sum of the data whose id it is, in double; ids that do not exist are left out.
+/// y[id, ..] = sum of the data with that id, in double; ids out of range are ignored.
 Prepared prepare_segment_sum(const NodeView& node, const Capabilities&) {
   const Shape& y_shape = node.output().shape;
   const std::int64_t segments = y_shape[0];

@@ -1,5 +1,5 @@
-// Element by element, several inputs with NumPy's broadcasting, in float (double for float64),
-// rounded once. Maximum, Minimum and ClipByValue let a NaN through.
+// Elementwise ops with several inputs and NumPy broadcasting, in float (double for float64),
+// rounded once. Maximum, Minimum and ClipByValue propagate NaN.
 
 #include <cmath>
 
@@ -19,7 +19,7 @@ Kernel question(std::string_view op, std::string_view name, F f) {
   return question_row<2, Domain::number>(op, name, f);
 }
 
-/// Quotient towards zero; 0 where an integer quotient has no value.
+/// Quotient truncated towards zero; 0 where an integer quotient is undefined.
 template <class C>
 C divide(C x, C y) {
   if constexpr (std::is_integral_v<C>) {
@@ -42,7 +42,7 @@ C floor_divide(C x, C y) {
   }
 }
 
-/// x^y; for integers by squaring, modulo 2^n, and 0 for what a negative exponent makes a fraction.
+/// x^y; for integers by squaring, modulo 2^n, and 0 where a negative exponent gives a fraction.
 template <class C>
 C power(C x, C y) {
   if constexpr (std::is_integral_v<C>) {
@@ -85,7 +85,7 @@ Strides select_strides(const Shape& condition, const Shape& shape, bool rows) {
 
 Prepared prepare_select(const NodeView& node, const Capabilities&) {
   const Shape shape = node.output().shape;
-  // A vector picks rows in Select; SelectV2 broadcasts it like any operand.
+  // A vector condition selects whole rows in Select; SelectV2 broadcasts it like any operand.
   const bool rows = node.node.op == "Select" && node.input(0).shape.rank() == 1;
   const std::array<Strides, 3> strides{select_strides(node.input(0).shape, shape, rows),
                                        broadcast_strides(node.input(1).shape, shape),

@@ -1,6 +1,6 @@
 // Convolution and its two gradients, plain and depthwise: the loops of the formula over the cells
-// that exist. Products and sums in double (int64 for int32), one rounding on store. Depthwise is
-// the case of one group per channel, whose filter has the same memory layout. Deterministic for
+// inside the image. Products and sums in double (int64 for int32), one rounding on store. Depthwise
+// is the case of one group per channel, whose filter has the same memory layout. Bit-identical for
 // every number of threads.
 
 #include <algorithm>
@@ -17,16 +17,16 @@ using graph::ops::ConvGeometry;
 using graph::ops::WindowAxis;
 using GeometryRule = ConvGeometry (*)(const graph::Attrs&, const Shape&, const Shape&);
 
-/// Output channels that are summed side by side.
+/// Output channels that are accumulated together.
 constexpr std::int64_t k_lanes = 64;
 
-/// Rows per part such that a part is worth a thread.
+/// Rows per part, so that a part is worth a thread.
 std::int64_t grain(std::int64_t products_per_row) {
   return std::max<std::int64_t>(1, 20'000 / std::max<std::int64_t>(1, products_per_row));
 }
 
-/// Calls body(row cell, column cell, tap) for every tap of the window at output (i, j) that lies on
-/// an existing cell; `tap` counts the filter's positions row by row.
+/// Calls body(row cell, column cell, tap) for every tap of the window at output (i, j) that reads a
+/// cell inside the image; `tap` is the row-major index of the tap.
 template <class F>
 void for_each_tap(const ConvGeometry& g, std::int64_t i, std::int64_t j, F&& body) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
@@ -40,7 +40,7 @@ void for_each_tap(const ConvGeometry& g, std::int64_t i, std::int64_t j, F&& bod
   }
 }
 
-/// The output whose tap `k` lies on input cell `i`, or -1.
+/// The output whose tap `k` reads input cell `i`, or -1.
 std::int64_t output_under(const WindowAxis& axis, std::int64_t i, std::int64_t k) {
   const std::int64_t scaled = i + axis.pad_before - k * axis.dilation;
   if (scaled < 0 || scaled % axis.stride != 0) return -1;
@@ -162,7 +162,7 @@ void filter_gradient(const ConvGeometry& g, const T* x, const T* dy, T* df) {
                });
 }
 
-/// Calls f with the storage type of a dtype that convolution takes.
+/// Calls f with the storage type of a dtype that convolution supports.
 template <class F>
 Prepared dispatch_conv(DType dtype, F&& f) {
   if (dtype == DType::int32) return f(Type<std::int32_t>{});

@@ -1,11 +1,11 @@
 #pragma once
-// Rows of ops whose output element is a function of the input elements, with broadcasting.
+// Kernels of elementwise ops with broadcasting.
 
 #include "backend/cpu/reference/loops.h"
 
 namespace halfstep::backend::cpu {
 
-/// Which dtypes the inputs of an elementwise op have.
+/// The dtypes that the inputs of an elementwise op may have.
 enum class Domain { floating, number, boolean, any };
 
 template <Domain domain, class F>
@@ -63,8 +63,8 @@ Prepared elementwise(const NodeView& node, F f) {
   });
 }
 
-/// A row for a function without attributes whose result has the dtype of its N inputs. An input may
-/// share its memory with the output where their shapes agree.
+/// A kernel for a function without attributes whose result has the dtype of its N inputs. An input
+/// may share its memory with the output where their shapes agree.
 template <std::size_t N, Domain domain, class F>
 Kernel map_row(std::string_view op, std::string_view name, F) {
   return {op,
@@ -78,7 +78,7 @@ Kernel map_row(std::string_view op, std::string_view name, F) {
           (1U << N) - 1};
 }
 
-/// The same for a function that answers true or false.
+/// The same for a predicate, whose result is bool.
 template <std::size_t N, Domain domain, class F>
 Kernel question_row(std::string_view op, std::string_view name, F) {
   return {op, name, executable, [](const NodeView& node, const Capabilities&) {

@@ -1,4 +1,4 @@
-// A FusedElementwise as the reference kernels of its steps, one after the other over whole tensors.
+// FusedElementwise by the reference kernels of its ops, one after the other over whole tensors.
 
 #include <memory>
 
@@ -16,7 +16,7 @@ using graph::Value;
 using graph::ops::ElementwiseBody;
 using graph::ops::ElementwiseStep;
 
-/// The op of a step, reading `x`.
+/// The unfused op of one step of the body, reading `x`.
 Value apart(graph::Builder& b,
             const ElementwiseStep& step,
             std::vector<Value> x,
@@ -26,7 +26,7 @@ Value apart(graph::Builder& b,
         step.op, std::move(x), {{"shape", shape}, {"seed", step.seed}, {"stream", step.stream}});
   }
   if (step.op == "Cast") return b.add("Cast", std::move(x), {{"DstT", step.dtype}});
-  // Operands of two shapes are stretched where the op itself would not.
+  // Broadcasts operands of different shapes explicitly where the op itself does not broadcast.
   for (Value& operand : x) {
     if (b.shape(operand) == shape || step.op == "BiasAdd") continue;
     const Value extents = b.ints({shape.begin(), shape.end()});

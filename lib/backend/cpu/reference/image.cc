@@ -1,8 +1,7 @@
-// Random flips and translations. Sample n of the batch uses the words at (seed, mix(stream,
-// ordinal), n): word 0 decides about rows (vertical), word 1 about columns (horizontal).
-// A translated pixel (r, c) takes the input at (r - down, c - right). Interpolation in float
-// (double for float64); a neighbour outside of the image is folded back by fill_mode, each
-// neighbour by itself:
+// Random flips and translations. Sample n of the batch uses the random words at (seed, mix(stream,
+// ordinal), n): word 0 for rows (vertical), word 1 for columns (horizontal). A translated pixel (r,
+// c) reads the input at (r - down, c - right). Interpolation in float (double for float64); each
+// neighbour outside of the image is mapped by fill_mode:
 //   constant  k k | a b c d | k k      nearest  a a | a b c d | d d
 //   reflect   b a | a b c d | d c      wrap     c d | a b c d | a b
 
@@ -19,12 +18,12 @@
 namespace halfstep::backend::cpu {
 namespace {
 
-/// Images per part such that a part is worth a thread.
+/// Images per part, so that a part is worth a thread.
 std::int64_t grain(const Shape& x) {
   return std::max<std::int64_t>(1, 50'000 / std::max<std::int64_t>(1, x.elements(1, 4)));
 }
 
-/// The draw of one batch, from which each sample takes its words.
+/// The random draw of one batch; each sample uses its own words of it.
 struct Draw {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
@@ -84,7 +83,7 @@ Fill fill_named(std::string_view word) {
   return word == "reflect" ? Fill::reflect : Fill::wrap;
 }
 
-/// The cell in [0, size) that stands for cell `i`, or -1 for the fill value.
+/// The cell in [0, size) that replaces cell `i`, or -1 for the fill value.
 std::int64_t folded(std::int64_t i, std::int64_t size, Fill fill) {
   if (i >= 0 && i < size) return i;
   switch (fill) {
@@ -110,7 +109,7 @@ struct Translation {
   bool bilinear;
 };
 
-/// What pixels of T are interpolated in.
+/// The dtype of interpolation for pixels of T.
 template <class T>
 using Interpolation = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

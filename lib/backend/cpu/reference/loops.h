@@ -1,5 +1,5 @@
 #pragma once
-// Loops that several reference kernels share.
+// Loops shared by several reference kernels.
 
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace halfstep::backend::cpu {
 
-/// Elements below which a loop stays on one thread.
+/// A loop over fewer elements stays on one thread.
 constexpr std::int64_t k_grain = 1 << 14;
 
 /// Yes when every input and output has a dtype that halfstep computes with.
@@ -33,7 +33,7 @@ decltype(auto) dispatch_number(DType dtype, F&& f) {
   }
 }
 
-/// An element in the type that arithmetic on it is done in, and back.
+/// An element in its compute type, and back.
 template <class T>
 Compute<T> load(T x) {
   return static_cast<Compute<T>>(x);
@@ -43,7 +43,7 @@ T store(C x) {
   return static_cast<T>(static_cast<Compute<T>>(x));
 }
 
-/// What sums of T are accumulated in: double for floating T, int64 otherwise.
+/// The accumulator type of sums of T: double for floating T, int64 otherwise.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
 template <class T>
@@ -51,13 +51,13 @@ Sum<T> load_sum(T x) {
   return static_cast<Sum<T>>(static_cast<Compute<T>>(x));
 }
 
-/// Steps in elements along each axis.
+/// Strides in elements along each axis.
 using Strides = std::array<std::int64_t, Shape::k_max_rank>;
 
 /// The strides of a dense row-major tensor.
 Strides strides_of(const Shape& shape);
 
-/// The strides with which `operand` is read when broadcast to `shape`: 0 where it is stretched.
+/// The strides with which `operand` is read when broadcast to `shape`: 0 along broadcast axes.
 Strides broadcast_strides(const Shape& operand, const Shape& shape);
 
 /// Calls body(i, offsets) for the elements [begin, end) of `shape` in row-major order, with one

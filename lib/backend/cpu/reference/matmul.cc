@@ -1,5 +1,5 @@
-// Matrix products and the bias that follows them. Products and sums in double (int64 for
-// integers), one rounding on store. Deterministic for every number of threads.
+// Matmul and BiasAdd. Products and sums in double (int64 for integers), one rounding on store.
+// Bit-identical for every number of threads.
 
 #include <algorithm>
 
@@ -9,10 +9,10 @@
 namespace halfstep::backend::cpu {
 namespace {
 
-/// Columns of the result that are summed side by side.
+/// Columns of the result that are accumulated together.
 constexpr std::int64_t k_lanes = 64;
 
-/// One product [rows, depth] x [depth, columns] with the strides of its operands.
+/// One matmul [rows, depth] x [depth, columns] with the strides of its operands.
 struct Product {
   std::int64_t rows;
   std::int64_t depth;

@@ -6,9 +6,8 @@
 //   doffset = sum dy, dscale = sum dy * xhat
 //   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows)
 //   inference: dx = g * dy
-// Fused: a side input is added to the rounded y, the sum rounded, then negative numbers become 0;
-// backward dy counts as 0 where y, rounded, is not above 0.
-// Deterministic for every number of threads.
+// Fused: a side input is added to the rounded y, the sum is rounded, then ReLU; backward, dy is
+// taken as 0 where the rounded y is not above 0. Bit-identical for every number of threads.
 
 #include <algorithm>
 #include <array>
@@ -20,11 +19,11 @@
 namespace halfstep::backend::cpu {
 namespace {
 
-/// Channels that are summed side by side.
+/// Channels that are accumulated together.
 constexpr std::int64_t k_row_lanes = 16;
 using Lanes = std::array<double, k_row_lanes>;
 
-/// Element `i` of a vector of any floating dtype.
+/// Stores element `i` of a vector of any floating dtype.
 void set(const TensorView& view, std::int64_t i, double x) {
   dispatch_floating(view.dtype, [&]<class T>(Type<T>) { view.as<T>()[i] = store<T>(x); });
 }

@@ -1,5 +1,5 @@
-// Packed operands and their products. Sums in double of the values the parts add up to, whatever
-// number of partial products is asked for.
+// Packed operands and matmuls over them. Accumulated in double over the values that the parts sum
+// to, whatever the number of partial products.
 
 #include <cstring>
 
@@ -20,7 +20,7 @@ Prepared prepare_pack(const NodeView& node, const Capabilities&) {
   return packed::prepare_pack(node, packed::portable_blocks());
 }
 
-/// A value of a packed operand.
+/// The value at (row, k) of a packed operand, the sum of its parts.
 double value(
     const Layout& layout, Side side, const std::byte* x, std::int64_t row, std::int64_t k) {
   const std::byte* step = x + layout.step_offset(row / k_block, k / k_block);
@@ -36,7 +36,7 @@ double value(
   return sum;
 }
 
-/// A product in double.
+/// A matmul in double.
 class Sums {
  public:
   explicit Sums(const graph::Attrs& attrs)
@@ -44,7 +44,7 @@ class Sums {
         a_(packed::layout_of(attrs.get<std::int64_t>("m"), depth_, attrs.get<DType>("T"))),
         b_(packed::layout_of(attrs.get<std::int64_t>("n"), depth_, attrs.get<DType>("T"))) {}
 
-  /// Calls finish(sums, row panel, column panel) for each block, from several threads.
+  /// Calls finish(accumulators, row panel, column panel) for each block, from several threads.
   template <class Finish>
   void run(const std::byte* a, const std::byte* b, const Finish& finish) const {
     parallel_for(a_.panels() * b_.panels(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -89,7 +89,7 @@ Prepared prepare_product(const NodeView& node, const Capabilities&) {
       finisher.workspace_bytes());
 }
 
-/// The whole gradient, then the whole update.
+/// Computes the whole gradient, then the update.
 Prepared prepare_product_update(const NodeView& node, const Capabilities&) {
   const graph::Attrs& attrs = node.attrs();
   const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);

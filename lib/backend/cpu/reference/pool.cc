@@ -1,7 +1,7 @@
-// Pooling and its gradients. Max: compared as numbers, a NaN above all of them, the stored element
-// passed on unchanged; the gradient goes to the first largest cell in row-major order. Average:
-// sums in double over the cells that exist. Gradients gather: an input cell adds up what the
-// windows over it send, in double, with one rounding. Deterministic for every number of threads.
+// Pooling and its gradients. Max: NaN is larger than every number, the stored element is passed on
+// unchanged; the gradient goes to the first largest cell in row-major order. Average: sums in
+// double over the cells inside the image. Gradients gather: an input cell adds the contributions of
+// the windows over it in double, with one rounding. Bit-identical for every number of threads.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace {
 using graph::ops::Window;
 using graph::ops::WindowAxis;
 
-/// Whether `b` takes the place of the largest value `a` so far; nothing replaces a NaN.
+/// Whether `b` replaces the largest value `a` so far; nothing replaces a NaN.
 template <class C>
 bool above(C b, C a) {
   return !(b <= a) && a == a;
@@ -36,20 +36,21 @@ struct Pool {
   std::int64_t output_pixel(std::int64_t n, std::int64_t i, std::int64_t j) const {
     return ((n * window.height.output + i) * window.width.output + j) * channels;
   }
-  /// Existing cells of the window at output (i, j).
+  /// Number of cells inside the image of the window at output (i, j).
   std::int64_t cells(std::int64_t i, std::int64_t j) const {
     const WindowAxis &h = window.height, &w = window.width;
     return (h.last_tap(i) - h.first_tap(i)) * (w.last_tap(j) - w.first_tap(j));
   }
 };
 
-/// Rows per part such that a part is worth a thread.
+/// Rows per part, so that a part is worth a thread.
 std::int64_t grain(const Pool& p) {
   const std::int64_t row_work = p.window.width.input * p.channels * 4;
   return std::max<std::int64_t>(1, 20'000 / row_work);
 }
 
-/// Calls body(offset of the first channel) for every existing cell of the window at output (i, j).
+/// Calls body(offset of the first channel) for every cell inside the image of the window at output
+/// (i, j).
 template <class F>
 void for_each_cell(const Pool& p, std::int64_t n, std::int64_t i, std::int64_t j, F&& body) {
   const WindowAxis &h = p.window.height, &w = p.window.width;

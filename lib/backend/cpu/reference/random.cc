@@ -1,5 +1,5 @@
-// Random tensors from (seed, stream, ordinal): element i is a function of i alone, so that every
-// number of threads gives the same bits.
+// Random tensors from (seed, stream, ordinal): element i is a function of i alone, so the bits do
+// not depend on the number of threads.
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
-// Reductions over the axes named by the constant second input. Sums, means and products run in
-// double (int64 for integers) and are rounded once; extrema compare as numbers and let a NaN
-// through; the index of an extremum is that of the first one.
-// Deterministic for every number of threads.
+// Reductions over the axes of the constant second input. Sum, Mean and Prod run in double
+// (int64 for integers) and are rounded once; Max and Min propagate NaN; ArgMax and ArgMin return
+// the first index. Bit-identical for every number of threads.
 
 #include <cmath>
 #include <limits>
@@ -71,7 +70,7 @@ Prepared prepare_sum(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// Whether x takes the place of the extremum so far; nothing replaces a NaN.
+/// Whether x replaces the extremum so far; nothing replaces a NaN.
 template <bool largest, class C>
 bool beats(C x, C best) {
   return !(largest ? x <= best : x >= best) && best == best;
@@ -154,8 +153,8 @@ Prepared prepare_l2_loss(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// y[r] = fewer than k classes of row r score above its target. False where the target does not
-/// exist or a score that matters is not finite, as in TensorFlow.
+/// y[r] = fewer than k classes of row r score above its target. False where the target is out of
+/// range or a score involved is not finite, as in TensorFlow.
 Prepared prepare_in_top_k(const NodeView& node, const Capabilities&) {
   const Shape shape = node.input(0).shape;
   return dispatch_number(node.input(1).dtype, [&]<class T>(Type<T>) {

@@ -1,5 +1,5 @@
 #pragma once
-// The walk of a reduction: which input elements belong to each output element.
+// Iteration of a reduction: the input elements of each output element.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace halfstep::backend::cpu {
 
-/// The axes of an input split in those that stay and those that are reduced away.
+/// The axes of an input, split into kept and reduced ones.
 struct Reduction {
   Shape kept;
   Shape reduced;

@@ -1,7 +1,7 @@
 #pragma once
-// The reference kernels of the CPU: plain loops that are the truth the fast kernels are tested
-// against. One file per op family; each hands its rows to table.cc. Elements are loaded to float
-// (double for float64), sums run in double, and each result is rounded once on store.
+// The reference kernels of the CPU: plain loops against which the fast kernels are tested. One file
+// per op family; each returns its kernels to table.cc. Elements are loaded to float (double for
+// float64), sums run in double, and each result is rounded once on store.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace halfstep::backend::cpu {
 
-/// The update of a node with the ports of a FusedUpdate, by a gradient of this type at its port.
+/// The update of a node with the ports of a FusedUpdate; `gradient` is the type of the gradient.
 Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& gradient);
 
 std::vector<Kernel> activation_kernels();

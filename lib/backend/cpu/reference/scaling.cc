@@ -1,4 +1,4 @@
-// The finite check, the loss scale's rule and the learning rate. Formulas at the ops' definitions.
+// The finite check, the loss-scale update and the learning rate. Formulas at the ops' definitions.
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 using graph::Attrs;
 
-// A number is finite unless all bits of its exponent are set.
+// A number is finite unless all exponent bits are set.
 bool not_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000U) == 0x7f800000U; }
 bool not_finite(float16 x) { return (x.bits & 0x7c00U) == 0x7c00U; }
 bool not_finite(bfloat16 x) { return (x.bits & 0x7f80U) == 0x7f80U; }
@@ -26,7 +26,7 @@ bool not_finite(double x) {
   return (std::bit_cast<std::uint64_t>(x) & k_exponent) == k_exponent;
 }
 
-/// Reads blocks until one holds an element that is not finite.
+/// Reads blocks until one holds a non-finite element.
 template <class T>
 bool all_finite(const T* x, std::int64_t n) {
   constexpr std::int64_t k_chunk = 4096;
@@ -43,7 +43,7 @@ bool all_finite(const T* x, std::int64_t n) {
   return !bad;
 }
 
-/// Whether each element is finite once it is a float32 number times `factor`.
+/// Whether each element is finite after conversion to float32 and multiplication by `factor`.
 bool all_finite_unscaled(const TensorView& x, float factor) {
   return dispatch_floating(x.dtype, [&]<class T>(Type<T>) {
     for (std::int64_t i = 0; i < x.elements(); ++i) {

@@ -79,8 +79,8 @@ Prepared prepare_cross_entropy(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// loss = -log_softmax(x)[label], dx = softmax(x) - onehot(label). A label that does not exist
-/// makes the loss and the row of dx NaN, as TensorFlow does on a GPU.
+/// loss = -log_softmax(x)[label], dx = softmax(x) - onehot(label). A label out of range makes the
+/// loss and the row of dx NaN, as TensorFlow does on a GPU.
 template <class T, class Label>
 Prepared sparse_cross_entropy(const Shape& shape) {
   return launch([shape](const Args& args) {

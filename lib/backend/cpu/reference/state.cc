@@ -1,4 +1,4 @@
-// Casts, variable updates, and ops that merely pass their input on.
+// Casts, variable updates, and ops that pass their input on unchanged.
 // Cast: to floats rounds once, to nearest even; to integers truncates and saturates, NaN gives 0;
 // to bool is x != 0.
 
@@ -46,7 +46,7 @@ Prepared prepare_cast(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// False when there is an `ok` input and it says no.
+/// False when the optional `ok` input is false.
 bool allowed(const Args& args) { return args.in.size() < 3 || *args.in[2].as<bool>(); }
 
 Prepared prepare_assign(const NodeView&, const Capabilities&) {

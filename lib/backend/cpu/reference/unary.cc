@@ -1,4 +1,4 @@
-// Element by element, one input: y[i] = f(x[i]) in float (double for float64), rounded once.
+// Elementwise ops with one input: y[i] = f(x[i]) in float (double for float64), rounded once.
 
 #include <cmath>
 
@@ -52,7 +52,7 @@ std::vector<Kernel> unary_kernels() {
       number("Reciprocal",
              "reference/reciprocal",
              [](auto x) {
-               // Integer 1/0 has no value; the op must not stop the program.
+               // Integer 1/0 is undefined; it must not trap.
                if constexpr (std::is_integral_v<decltype(x)>) return x == 0 ? 0 : 1 / x;
                return decltype(x){1} / x;
              }),

@@ -1,7 +1,7 @@
 // Optimizer updates, one pass over memory: every element of the variable, its slots and its
 // gradient is read once and written once. Formulas at the ops' definitions. Arithmetic in float
-// (double for float64), one rounding per stored tensor; the unrounded slot goes into the new
-// weight. When the last input `ok` is false nothing is touched.
+// (double for float64), one rounding per stored tensor; the new weight uses the unrounded slot.
+// When the last input `ok` is false nothing is written.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace {
 
 using graph::Attrs;
 
-/// Elements per part such that a part is worth a thread.
+/// Elements per part, so that a part is worth a thread.
 constexpr std::int64_t k_grain = 16'384;
 
 /// Input `i`, a scalar.
@@ -135,7 +135,8 @@ struct CenteredRmsProp {
     apply<T>(a, 8, k_three_slots, [=](C g, C& w, C& mg, C& ms, C& mom) {
       mg = rho * mg + (1 - rho) * g;
       ms = rho * ms + (1 - rho) * (g * g);
-      // A variance that rounding brings below 0 counts as 0, where the bare formula could give NaN.
+      // Rounding can make the variance negative, where the plain formula would give NaN: clamped to
+      // 0.
       const C variance = ms - mg * mg;
       mom = momentum * mom + lr * g / std::sqrt((variance < 0 ? C{0} : variance) + epsilon);
       w -= mom;
@@ -143,7 +144,7 @@ struct CenteredRmsProp {
   }
 };
 
-/// Adam and AdamW; `shift` is 1 where weight_decay stands before beta1.
+/// Adam and AdamW; `shift` is 1 where weight_decay precedes beta1 in the inputs.
 template <bool decays>
 struct AdamRule {
   bool nesterov;

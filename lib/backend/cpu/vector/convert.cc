@@ -68,7 +68,7 @@ void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64
 
 namespace {
 
-/// The halves of n float16 numbers, at most k_run.
+/// The high and low parts of n float16 values, at most k_run.
 struct Halves {
   alignas(64) std::uint16_t of[2][k_run];  ///< [Half]
 
@@ -109,7 +109,7 @@ void split_float16(const Loops& loops,
       const std::int64_t last = std::min(first + k_run, end);
       const Halves halves(loops, subtract, from + first, last - first);
       for (std::int64_t at = first; at < last;) {
-        // What is left of this row, or of the run.
+        // The remainder of this row, or of the run.
         const std::int64_t row = at / inner;
         const std::int64_t n = std::min((row + 1) * inner, last) - at;
         std::uint16_t* out = to + row * count * inner + at % inner;

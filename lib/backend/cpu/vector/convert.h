@@ -1,5 +1,5 @@
 #pragma once
-// Storage to float32 and back, whole tensors or run by run.
+// Conversion between storage dtypes and float32, whole tensors or run by run.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace halfstep::backend::cpu::vector {
 
-/// float32, float16 or bfloat16: what these kernels compute with.
+/// float32, float16 or bfloat16: the dtypes that these kernels support.
 bool is_computed(DType dtype);
 
-/// The loop for a dtype; nullptr for float32, which needs none, and for dtypes without one.
+/// The widening loop of a dtype; nullptr for float32, which needs none, and for unsupported dtypes.
 Widen widen_loop(const Loops& loops, DType dtype);
 Narrow narrow_loop(const Loops& loops, DType dtype);
 
-/// Whole tensors, on all threads.
+/// Convert whole tensors on all threads.
 void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_t n);
 void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64_t n);
 
-/// A float16 number is the sum of two bfloat16 numbers: itself rounded, and what that lost. Of an
-/// infinity the low half is NaN, so that sums with it are not finite either.
+/// A float16 value is the sum of two bfloat16 parts: the value rounded to bfloat16, and the
+/// remainder. The low part of an infinity is NaN, so that sums with it are not finite either.
 enum class Half { high, low };
 
-/// The halves of float16 x [outer, inner] as bfloat16 y [outer, parts, inner].
+/// The parts of float16 x [outer, inner] as bfloat16 y [outer, parts, inner].
 void split_float16(const Loops& loops,
                    const void* x,
                    std::int64_t outer,
@@ -33,7 +33,7 @@ void split_float16(const Loops& loops,
                    std::span<const Half> parts,
                    void* y);
 
-/// How a dense tensor is read as float32.
+/// Reads a dense tensor as float32.
 struct Source {
   Widen loop = nullptr;
   std::int64_t size = sizeof(float);
@@ -42,7 +42,8 @@ struct Source {
   Source(const Loops& loops, DType dtype)
       : loop(widen_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 
-  /// Elements [i, i + n), in place or in `room`.
+  /// Elements [i, i + n) as float32: the tensor's memory if no conversion is needed, else converted
+  /// into `room`.
   const float* read(const void* data, std::int64_t i, std::int64_t n, float* room) const {
     const auto* x = static_cast<const std::byte*>(data) + i * size;
     if (loop == nullptr) return reinterpret_cast<const float*>(x);
@@ -51,7 +52,7 @@ struct Source {
   }
 };
 
-/// How float32 numbers are written to a dense tensor.
+/// Writes float32 values to a dense tensor.
 struct Sink {
   Narrow loop = nullptr;
   std::int64_t size = sizeof(float);
@@ -60,11 +61,12 @@ struct Sink {
   Sink(const Loops& loops, DType dtype)
       : loop(narrow_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 
-  /// Where elements from `i` on are to be computed: in place or in `room`.
+  /// The address at which to compute elements from `i` on: the tensor's memory, or `room` if they
+  /// must be converted.
   float* place(void* data, std::int64_t i, float* room) const {
     return loop == nullptr ? static_cast<float*>(data) + i : room;
   }
-  /// Stores what was computed at place().
+  /// Converts and stores elements that were computed at the address that place() returned.
   void store(void* data, std::int64_t i, std::int64_t n, const float* room) const {
     if (loop != nullptr) loop(static_cast<std::byte*>(data) + i * size, room, n);
   }

@@ -1,6 +1,6 @@
-// Several ops done on a run of elements while it is in the first-level cache: a FusedElementwise.
-// Each step computes in float32 and rounds as the op by itself would, so that the bits are those of
-// the ops apart, for every instruction set and number of threads.
+// FusedElementwise: several ops on a run of elements while it is in the first-level cache. Each op
+// computes in float32 and rounds as the unfused op would, so results are bit-identical to the
+// unfused ops for every instruction set and number of threads.
 
 #include "graph/ops/elementwise.h"
 
@@ -31,7 +31,7 @@ const MapRow* find(const Loops& loops, std::string_view op) {
 
 bool is_random(const ElementwiseStep& step) { return step.op == "RandomUniformFromOrdinal"; }
 
-/// Whether a result is one of the numbers that came in, or 0 or 1, which need no rounding.
+/// Whether a result is one of the operands, 0 or 1, and so needs no rounding.
 bool is_exact(const ElementwiseStep& step) {
   constexpr std::array<std::string_view, 13> k_choosing{"Abs",
                                                         "BroadcastTo",
@@ -86,9 +86,9 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
   return Accepts::yes();
 }
 
-/// A step with its places: operands are inputs, or rooms counted behind the inputs.
+/// An op with its buffers: operands are inputs, or scratch buffers numbered after the inputs.
 struct Instruction {
-  Map loop = nullptr;  ///< none of a cast, which only rounds, and of random numbers
+  Map loop = nullptr;  ///< nullptr for a cast, which only rounds, and for random numbers
   bool random = false;
   float alpha = 0;
   std::uint64_t seed = 0;
@@ -96,8 +96,8 @@ struct Instruction {
   std::array<std::size_t, k_max_operands> operands{};
   std::size_t count = 0;
   std::size_t room = 0;
-  int output = -1;          ///< of a last result that is computed where it is stored
-  Narrow narrow = nullptr;  ///< when the result has to be rounded for those who read it here
+  int output = -1;          ///< index of the output, for a last result that is computed in place
+  Narrow narrow = nullptr;  ///< rounds the result for its readers in the body
   Widen widen = nullptr;
 };
 
@@ -108,7 +108,7 @@ struct Result {
 
 struct Program {
   std::array<Operand, k_max_elementwise_inputs> inputs;
-  std::array<bool, k_max_elementwise_inputs> read{};  ///< as elements
+  std::array<bool, k_max_elementwise_inputs> read{};  ///< whether the body reads its elements
   std::size_t input_count = 0;
   std::vector<Instruction> instructions;
   std::vector<Result> results;
@@ -118,7 +118,7 @@ struct Program {
   void run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const;
 };
 
-/// Rooms are given to results by the steps between their making and their last reading.
+/// Assigns scratch buffers to results: a buffer is free again after the last op that reads it.
 std::vector<std::size_t> rooms_of(const ElementwiseBody& body, std::size_t inputs) {
   const std::size_t steps = body.steps.size();
   std::vector<std::size_t> last(steps, 0);
@@ -163,7 +163,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     if (read[i]) inputs[i] = Operand(l, node.input(i).dtype, node.input(i).shape, shape);
   }
   const std::vector<std::size_t> rooms = rooms_of(body, input_count);
-  std::vector<std::size_t> places;  // of inputs and results
+  std::vector<std::size_t> places;  // buffer indices of inputs and results
   for (std::size_t i = 0; i < input_count; ++i) places.push_back(i);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
     const ElementwiseStep& step = body.steps[i];
@@ -182,8 +182,8 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
       to.narrow = narrow_loop(l, step.dtype);
       to.widen = widen_loop(l, step.dtype);
     }
-    // A cast that rounds nothing here is what was read. (A float32 input is read where it lies, and
-    // an output that takes that memory over may be stored first.)
+    // A cast whose operand has the target dtype already is the operand itself. (Not for a float32
+    // input: it is read in place, and an output that shares its memory may be stored first.)
     const bool same = step.op == "Cast" && to.narrow == nullptr && to.operands[0] < input_count &&
                       dtype_of(node, body, step.operands[0]) != DType::float32;
     places.push_back(same ? to.operands[0] : input_count + to.room);
@@ -212,7 +212,7 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
   for (std::int64_t run = first; run < last; ++run) {
     const std::int64_t begin = run * k_run;
     const std::int64_t length = std::min(k_run, n - begin);
-    // An output may lie where an input does: all are read before anything is stored.
+    // An output may share the memory of an input: all inputs are read before anything is stored.
     for (std::size_t i = 0; i < input_count; ++i) {
       if (read[i]) at[i] = inputs[i].read(args.in[i].data, input_rooms[i], begin, length);
     }

@@ -1,5 +1,5 @@
-// Whether all elements of all inputs are finite. Reads until a thread meets one that is not.
-// Stored dtypes: float32, float16, bfloat16; what is not floating is finite.
+// Whether all elements of all inputs are finite. A thread that finds a non-finite element stops the
+// others. Stored dtypes: float32, float16, bfloat16; other dtypes are always finite.
 
 #include <algorithm>
 #include <atomic>
@@ -31,7 +31,7 @@ bool is_finite(const Loops& l, const Source& x, const void* data, std::int64_t n
   return true;
 }
 
-/// Runs `check` on parts of x until one fails; clears `good` then.
+/// Runs `check` on parts of x until one fails; then clears `good`.
 template <class Check>
 void check_parts(const TensorView& x, std::atomic<bool>& good, const Check& check) {
   const auto* bytes = static_cast<const std::byte*>(x.data);
@@ -53,7 +53,7 @@ Prepared prepare_all_finite(const NodeView& node, const Capabilities& capabiliti
     for (const TensorView& x : args.in.first(args.in.size() - (unscaled ? 1 : 0))) {
       if (!is_computed(x.dtype)) continue;
       if (std::abs(factor) <= 1) {
-        // What becomes no larger stays finite, and what is not finite stays that.
+        // A factor of at most 1 keeps finite values finite, and non-finite ones stay non-finite.
         check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
           return is_finite(l, x.dtype, part, n);
         });

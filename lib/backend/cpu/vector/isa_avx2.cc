@@ -8,9 +8,9 @@ namespace halfstep::backend::cpu::vector {
 namespace {
 
 #include "backend/cpu/vector/isa/bits.inc"
-// Conversions by the best instructions there are, then the rest.
+// Conversions by the best available instructions, then the other loops.
 #include "backend/cpu/vector/isa/float16_f16c.inc"
-// All of it.
+// All loops.
 #include "backend/cpu/vector/isa/all.inc"
 
 }  // namespace

@@ -15,7 +15,7 @@ void round_each(U16* y, const float* x, I64 n) {
 
 constexpr int k_subnormal = 0x20;  // class of VFPCLASSPS
 
-/// Rounds 32 numbers; returns which of them are subnormal in either half.
+/// Rounds 32 values; returns the lanes that are subnormal in either half.
 inline __mmask16 round_32(U16* y, const float* x) {
   const __m512 low = _mm512_loadu_ps(x);
   const __m512 high = _mm512_loadu_ps(x + 16);
@@ -27,9 +27,9 @@ inline __mmask16 round_32(U16* y, const float* x) {
 }  // namespace
 
 void narrow_bfloat16_avx512_bf16(void* y, const float* x, I64 n) {
-  // VCVTNE2PS2BF16 rounds normal numbers, infinities and NaN as bfloat16_of_float() does and takes
-  // subnormal ones for zero; normal numbers round to normal ones. Blocks with a subnormal number
-  // are rounded again.
+  // VCVTNE2PS2BF16 rounds normal numbers, infinities and NaN like bfloat16_of_float() and flushes
+  // subnormal ones to zero; normal numbers round to normal ones. Blocks with a subnormal number are
+  // rounded again.
   constexpr I64 k_block = 128;
   U16* to = static_cast<U16*>(y);
   I64 i = 0;

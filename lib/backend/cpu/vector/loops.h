@@ -1,11 +1,11 @@
 #pragma once
 // The inner loops of the vector kernels: one table per instruction set, all compiled from the same
-// source (isa/*.inc) and all with the same results bit by bit. They work on short runs of float32;
-// 16-bit storage is widened into a run that stays in the first-level cache, and narrowed from it.
+// source (isa/*.inc) and all with bit-identical results. They work on short runs of float32; 16-bit
+// storage is widened into a run that stays in the first-level cache, and narrowed from it.
 //
-// The files that are compiled for an instruction set include this header and intrinsics, nothing
-// else: an inline function or template of a shared header, compiled there, could be the copy that
-// the linker keeps for the whole program.
+// Files compiled for an instruction set include this header and intrinsics, nothing else: the
+// linker could keep the copy of a shared inline function or template compiled there for the whole
+// program.
 
 #include <cstdint>
 
@@ -25,10 +25,10 @@ struct MapRow {
   const char* op;
   int inputs;
   Map loop;
-  const char* attribute = nullptr;  ///< where `a` comes from
+  const char* attribute = nullptr;  ///< name of the attribute for `a`
 };
 
-/// A reduction: of a run to one number, and of rows into as many numbers as there are columns.
+/// A reduction: of a run to one number, and of rows to one number per column.
 struct FoldRow {
   const char* op;
   float (*run)(const float* x, std::int64_t n);
@@ -36,14 +36,14 @@ struct FoldRow {
   float start;
 };
 
-/// An optimizer step over a run: variable and slots, gradient, scalars.
+/// An optimizer update over a run: variable and slots, gradient, scalars.
 using Update = void (*)(float* const* s, const float* g, std::int64_t n, const float* p);
 struct UpdateRow {
   const char* op;
   int resources;
   int gradient;  ///< port
   Update loop;
-  const char* flag = nullptr;  ///< attribute that chooses the other loop
+  const char* flag = nullptr;  ///< attribute that selects the second loop
   Update flagged = nullptr;
 };
 
@@ -56,14 +56,14 @@ struct Rows {
   const Row* end() const { return first + count; }
 };
 
-/// What a normalization does to channels: y = (x - mean) * gain + offset.
+/// A batch normalization per channel: y = (x - mean) * gain + offset.
 struct NormChannels {
   const float *mean, *gain, *offset;
-  float least = 0;  ///< a y is above 0 when stored if it is above this
+  float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
 };
 
-/// Windows of `taps` cells each. Cell t of window j has `channels` numbers, from
-/// x + cells[t] + j * step on, and its result is at y + j * channels.
+/// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *
+/// step, and its result is at y + j * channels.
 struct PoolWindows {
   const std::int64_t* cells;
   std::int64_t taps;
@@ -105,7 +105,7 @@ struct Loops {
                   const float* shift,
                   std::int64_t rows,
                   std::int64_t columns);
-  // Without and with a Relu behind the normalization.
+  // [0] without, [1] with a ReLU after the normalization.
   void (*comoments[2])(float* s1,
                        float* s2,
                        const float* dy,
@@ -128,17 +128,17 @@ struct Loops {
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
   void (*scale)(float* y, const float* x, float factor, std::int64_t n);
 
-  // Pooling windows beside each other; see isa/pool.inc.
+  // Pooling windows along a row; see isa/pool.inc.
   void (*max_windows)(float* y, const float* x, const PoolWindows& windows);
   void (*mean_windows)(float* y, const float* x, const PoolWindows& windows);
-  // Added to dx, and for windows that share no cell in its place.
+  // [0] adds to dx; [1] assigns, for windows that share no cell.
   void (*max_windows_grad[2])(float* dx,
                               const float* dy,
                               const float* x,
                               const PoolWindows& windows);
   void (*mean_windows_grad)(float* dx, const float* dy, const PoolWindows& windows);
-  // The same of 16-bit numbers, whose infinity has the bits `infinity`. True: there is a NaN, and
-  // the result is not to be used.
+  // The same for 16-bit values, whose infinity has the bits `infinity`. True: there is a NaN, and
+  // the result is invalid.
   bool (*max_windows16)(std::uint16_t* y,
                         const std::uint16_t* x,
                         const PoolWindows& windows,
@@ -152,7 +152,7 @@ struct Loops {
   bool (*all_finite32)(const void* x, std::int64_t n);
   bool (*all_finite16)(const void* x, std::int64_t n, std::uint16_t exponent);
 
-  /// Numbers of the counters [first, first + n), four each.
+  /// The uniform numbers of counters [first, first + n), four each.
   void (*uniforms)(
       float* y, std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::int64_t n);
 };
@@ -163,7 +163,7 @@ const Loops& loops(Isa isa);
 const Loops& baseline_loops();
 const Loops& avx2_loops();
 const Loops& avx512_loops();
-/// Narrow for processors with AVX512-BF16; the rest is avx512_loops().
+/// Narrow for processors with AVX512-BF16; all other loops are those of avx512_loops().
 void narrow_bfloat16_avx512_bf16(void* y, const float* x, std::int64_t n);
 
 }  // namespace halfstep::backend::cpu::vector

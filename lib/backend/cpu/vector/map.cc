@@ -1,6 +1,6 @@
-// Element by element in float32: y[i] = f(x0[i], x1[i], x2[i]) with NumPy's broadcasting, rounded
-// once on store. Stored dtypes: float32, float16, bfloat16; casts also uint8, bool and int32.
-// The same bits for every instruction set and number of threads.
+// Elementwise ops in float32: y[i] = f(x0[i], x1[i], x2[i]) with NumPy broadcasting, rounded once
+// on store. Stored dtypes: float32, float16, bfloat16; casts also uint8, bool and int32.
+// Bit-identical for every instruction set and number of threads.
 
 #include <algorithm>
 #include <string_view>
@@ -13,7 +13,7 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Elements below which work stays on one thread.
+/// Work on fewer elements stays on one thread.
 constexpr std::int64_t k_grain = 16384;
 constexpr std::size_t k_max_inputs = 3;
 
@@ -35,12 +35,12 @@ Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
     }
     computed = computed || is_computed(dtype);
   }
-  // Equal and Select of bools would work, but are not worth a second path.
+  // Equal and Select of bools would work, but do not justify a second path.
   if (!computed) return Accepts::no("no floating input");
   if (node.node.op == "BiasAdd" && node.attrs().get<std::string>("data_format") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
-  // A vector picks whole rows in Select.
+  // A vector condition selects whole rows in Select.
   if (node.node.op == "Select" && node.input(0).shape.rank() == 1 &&
       node.output().shape.rank() != 1) {
     return Accepts::no("one condition per row");
@@ -90,7 +90,7 @@ Accepts accepts_cast(const NodeView& node, const Capabilities&) {
   if (!is_cast(from) || !is_cast(to)) {
     return Accepts::no(fmt::format("no cast from {} to {} here", name(from), name(to)));
   }
-  // Through float32 an integer would lose bits.
+  // A conversion through float32 would lose bits of an integer.
   if (!is_floating(from) && !is_floating(to)) return Accepts::no("between integers");
   return Accepts::yes();
 }

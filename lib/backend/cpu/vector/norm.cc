@@ -4,13 +4,12 @@
 //   doffset = sum dy, dscale = sum dy * (x - m) / sqrt(v + epsilon)
 //   training:  dx = g * (dy - doffset / rows - (x - m) * dscale / (rows * sqrt(v + epsilon)))
 //   inference: dx = g * dy
-// With what follows: z = max(y, 0) or max(y + side input, 0), of the rounded y; and the gradient of
-// the former, where dy counts as 0 unless y, rounded, is above 0. y is computed again for that: the
-// same arithmetic on the same numbers.
-// Statistics in one pass, of distances from a sample's mean so that nothing cancels: up to 128 rows
-// in float32, beyond that in double.
-// Stored dtypes: x, y and their gradients float32, float16 or bfloat16; the rest float32.
-// The same bits for every instruction set and number of threads.
+// Fused: z = max(y, 0) or max(y + side input, 0), of the rounded y; and the gradient of the former,
+// where dy is taken as 0 unless the rounded y is above 0. y is recomputed for that with the same
+// arithmetic, hence bit-identically. Statistics in one pass over distances from a sample's mean,
+// which avoids cancellation: up to 128 rows in float32, beyond that in double. Stored dtypes: x, y
+// and their gradients float32, float16 or bfloat16; all others float32. Bit-identical for every
+// instruction set and number of threads.
 
 #include <cmath>
 
@@ -49,7 +48,7 @@ struct Norm {
         sink(vector::loops(capabilities.isa), node.output().dtype),
         loops(&vector::loops(capabilities.isa)) {}
 
-  /// Half the smallest number above 0 of the stored dtype, which still rounds to 0.
+  /// Half the smallest positive number of the stored dtype, the largest value that rounds to 0.
   float least() const {
     if (stored == DType::float16) return 0x1p-25F;
     return stored == DType::bfloat16 ? 0x1p-134F : 0.0F;
@@ -58,7 +57,7 @@ struct Norm {
 
 constexpr auto k_plus = [](double a, double x) { return a + x; };
 
-/// Room for `vectors` vectors of channels in float32, before the partial sums.
+/// Workspace: `vectors` vectors of channels in float32, followed by the partial sums.
 struct Room {
   float* vectors;
   double* partial;
@@ -85,7 +84,7 @@ void for_each_piece(const Norm& p, const F& body) {
   });
 }
 
-/// The mean of a few rows from all over x, which is near enough to the mean of all.
+/// The mean of up to 32 rows spread over x, an estimate of the mean of all.
 void sample_mean(const Norm& p, const void* x, float* mean) {
   const std::int64_t samples = std::min<std::int64_t>(32, p.rows);
   alignas(64) float room[k_run];
@@ -99,7 +98,7 @@ void sample_mean(const Norm& p, const void* x, float* mean) {
   }
 }
 
-/// Writes mean, biased variance and what the op hands to the moving averages.
+/// Writes mean, biased variance and the outputs for the moving averages.
 void statistics(
     const Norm& p, const RowBlocks& blocks, const Args& a, float* shift, double* partial) {
   sample_mean(p, a.in[0].data, shift);

@@ -36,7 +36,7 @@ void Operand::start(const void* data, float* room, std::int64_t longest) const {
   if (period_ == 0) return;
   const float* x = source_.read(data, 0, period_, room);
   if (x != room) std::copy_n(x, period_, room);
-  // What is there is appended to itself.
+  // Repeats the period by doubling.
   const std::int64_t all = period_ + longest;
   for (std::int64_t there = period_; there < all;) {
     const std::int64_t n = std::min(there, all - there);

@@ -1,5 +1,5 @@
 #pragma once
-// An input that NumPy's rules stretch to the output's shape, read in runs of the output.
+// An input that is broadcast to the output's shape, read in runs of the output.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace halfstep::backend::cpu::vector {
 
 class Operand {
  public:
-  /// Floats that start() and read() may use, per thread.
+  /// Floats of scratch for start() and read(), per thread.
   static constexpr std::int64_t k_room = 2 * k_run;
 
   Operand() = default;
@@ -19,11 +19,11 @@ class Operand {
 
   /// Prepares `room` for reading `data` in runs of at most `longest`.
   void start(const void* data, float* room, std::int64_t longest = k_run) const;
-  /// What stands opposite the output's elements [i, i + n), n <= k_run; in place or in `room`.
+  /// The elements broadcast to the output's elements [i, i + n), n <= k_run; in place or in `room`.
   const float* read(const void* data, float* room, std::int64_t i, std::int64_t n) const;
 
  private:
-  /// Neighbouring axes of the output over which the operand is either dense or one element.
+  /// Merged axes of the output over which the operand is either dense or a single element.
   struct Axis {
     std::int64_t extent = 1;
     std::int64_t stride = 0;
@@ -34,7 +34,7 @@ class Operand {
   Source source_;
   std::array<Axis, Shape::k_max_rank> axes_;  // outermost first
   std::size_t axis_count_ = 0;
-  std::int64_t period_ = 0;  // of an operand so short that start() lays out its repetition
+  std::int64_t period_ = 0;  // of a short operand, whose repetition start() materializes
 };
 
 }  // namespace halfstep::backend::cpu::vector

@@ -1,8 +1,8 @@
 // Pooling of x [N,H,W,C] and its gradients, in float32, one rounding on store.
-//   max: a NaN is above all numbers; the gradient goes to the first largest cell in row-major order
-//   average: over the cells that exist
-// Stored dtypes: float32, float16, bfloat16.
-// The same bits for every instruction set and number of threads.
+//   max: NaN is larger than every number; the gradient goes to the first largest cell in row-major
+//   order average: over the cells inside the image
+// Stored dtypes: float32, float16, bfloat16. Bit-identical for every instruction set and number of
+// threads.
 
 #include <algorithm>
 #include <iterator>
@@ -27,23 +27,23 @@ struct Outputs {
   bool contains(std::int64_t o) const { return begin <= o && o < end; }
 };
 
-/// Those whose windows lie inside.
+/// The outputs whose windows are entirely inside the image.
 Outputs whole_windows(const WindowAxis& axis) {
   const std::int64_t begin = (axis.pad_before + axis.stride - 1) / axis.stride;
   const std::int64_t last = axis.input - axis.extent() + axis.pad_before;
   return {begin, last < 0 ? 0 : std::min(axis.output, last / axis.stride + 1)};
 }
 
-/// Whether each cell is in one window.
+/// Whether each cell is in exactly one window.
 bool is_tiled(const WindowAxis& axis) {
   return axis.extent() == axis.size && axis.stride == axis.size && axis.pad_before == 0 &&
          axis.output * axis.size == axis.input;
 }
 
-/// A pooling, worked on by `parts` parties that have a share of the workspace each.
+/// A pooling, split into `parts` parts that each have a share of the workspace.
 struct Pool {
   WindowAxis h, w;
-  Outputs whole;  ///< of a row
+  Outputs whole;  ///< outputs of a row whose windows are inside
   bool tiled;
   std::int64_t batch = 1;
   std::int64_t channels = 1;
@@ -51,7 +51,7 @@ struct Pool {
   Source source;
   Sink sink;
   const Loops* loops = nullptr;
-  std::int16_t infinity = 0;  ///< its bits, of 16-bit numbers
+  std::int16_t infinity = 0;  ///< the bits of infinity in the 16-bit dtype
 
   Pool(const NodeView& node, const Shape& x, const Capabilities& capabilities)
       : h(graph::ops::pool_window(node.attrs(), x).height),
@@ -72,11 +72,11 @@ struct Pool {
   std::int64_t input_row() const { return w.input * channels; }
   std::int64_t output_row() const { return w.output * channels; }
   std::int64_t output_image() const { return h.output * output_row(); }
-  /// The most cells a window can have.
+  /// The largest number of cells of a window.
   std::int64_t window() const { return h.size * w.size; }
 
-  /// Calls body(item, offsets, room) for items 0, 1, ... of `count`, with space for the offsets of
-  /// a window's cells and `room` floats of workspace.
+  /// Calls body(item, offsets, scratch) for the items 0, 1, ... of `count`; `offsets` has space for
+  /// the cells of a window, `room` is a scratch of that many floats.
   template <class F>
   void for_each(const Args& args, std::int64_t count, std::int64_t room, const F& body) const {
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -100,7 +100,7 @@ struct Pool {
   }
 };
 
-/// The taps of output `o` that lie on existing cells; most windows are whole.
+/// The taps of output `o` that read cells inside the image; most windows are complete.
 struct Taps {
   std::int64_t first, last;
 
@@ -126,8 +126,8 @@ std::span<const std::int64_t> find_cells(
   return {offsets, end};
 }
 
-/// Calls body(j, windows) for the windows of output row i from output j on: those that padding cuts
-/// one by one, the others together.
+/// Calls body(j, windows) for the windows of output row i from output j on: windows that the
+/// padding cuts one at a time, the others in runs.
 template <class F>
 void for_windows(
     const Pool& p, std::int64_t i, std::int64_t row, std::int64_t* offsets, const F& body) {
@@ -185,12 +185,13 @@ Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
       p.workspace_bytes(room));
 }
 
-/// Rows [first, last) of the input whose gradient comes from rows [begin, end) of the output alone.
+/// Rows [first, last) of the input whose gradient depends on rows [begin, end) of the output alone.
 struct Strip {
   std::int64_t first, last, begin, end;
 };
 
-/// Whether no cell is in two windows of this axis: then each row of outputs has a strip of its own.
+/// Whether no cell is in two windows along this axis: then each row of outputs has a separate
+/// strip.
 bool apart(const WindowAxis& axis) { return axis.stride >= axis.dilation * (axis.size - 1) + 1; }
 
 Strip strip_of(const Pool& p, std::int64_t row) {
@@ -201,7 +202,7 @@ Strip strip_of(const Pool& p, std::int64_t row) {
   return {start(row), start(row + 1), row, row + 1};
 }
 
-/// The strips of an image, and the most rows that one has.
+/// The number of strips of an image, and the largest number of rows of a strip.
 std::int64_t strips(const Pool& p) { return apart(p.h) ? p.h.output : 1; }
 std::int64_t strip_rows(const Pool& p) {
   std::int64_t most = 0;

@@ -1,7 +1,7 @@
-// Reductions over axes that lie next to each other: x [outer, rows, columns] -> [outer, columns].
-// Stored dtypes: float32, float16, bfloat16. Sums of 16-lane runs or of up to 128 rows in float32,
-// beyond that in double; one rounding on store. Extrema let a NaN through.
-// The same bits for every instruction set and number of threads.
+// Reductions over adjacent axes: x [outer, rows, columns] -> [outer, columns]. Stored dtypes:
+// float32, float16, bfloat16. Sums of 16-lane runs or of up to 128 rows in float32, beyond that in
+// double; one rounding on store. Max and Min propagate NaN. Bit-identical for every instruction set
+// and number of threads.
 
 #include <atomic>
 #include <cstring>
@@ -15,14 +15,14 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// x seen as [outer, rows, columns], the rows of which are folded.
+/// x seen as [outer, rows, columns], reduced over rows.
 struct Extents {
   std::int64_t outer = 1;
   std::int64_t rows = 1;
   std::int64_t columns = 1;
 };
 
-/// Nothing when other axes lie between reduced ones, or the axes are not known.
+/// Nothing when kept axes are between reduced ones, or the axes are not constant.
 std::optional<Extents> extents(const NodeView& node) {
   const Shape& shape = node.input(0).shape;
   if (node.node.op == "L2Loss") return Extents{1, shape.elements(), 1};
@@ -62,7 +62,7 @@ Accepts accepts_reduce(const NodeView& node, const Capabilities&) {
   return Accepts::yes();
 }
 
-/// What becomes of the folded value.
+/// The conversion of the reduced value to the result.
 struct Finish {
   double divisor = 1;
   Sink sink;
@@ -78,7 +78,7 @@ constexpr auto k_plus = [](double a, double x) { return a + x; };
 constexpr auto k_larger = [](double a, double x) { return x > a || x != x ? x : a; };
 constexpr auto k_smaller = [](double a, double x) { return x < a || x != x ? x : a; };
 
-/// Many rows into columns.
+/// Reduces rows to columns.
 template <class Join>
 Prepared fold_columns(
     const Extents& e, const FoldRow& fold, const Source& source, const Finish& finish, Join join) {
@@ -101,7 +101,7 @@ Prepared fold_columns(
       blocks.partials(1) * sizeof(double));
 }
 
-/// Neighbouring elements into one.
+/// Reduces contiguous runs.
 template <class Join>
 Prepared fold_runs(
     const Extents& e, const FoldRow& fold, const Source& source, const Finish& finish, Join join) {

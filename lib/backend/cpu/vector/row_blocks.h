@@ -1,6 +1,6 @@
 #pragma once
-// Folding rows into columns on all threads, with a result that does not depend on how many there
-// are: the rows are cut into blocks by their number alone. Within a block runs are folded in
+// Reduction of rows to columns on all threads, with a result that does not depend on the number of
+// threads: the rows are split into blocks by their number alone. Within a block runs are reduced in
 // float32, a few rows at a time, and their results in double.
 
 #include <algorithm>
@@ -23,14 +23,13 @@ class RowBlocks {
     strips_ = std::max(k_one, (columns + k_run - 1) / k_run);
   }
 
-  /// Doubles that `sums` results per column take on the way.
+  /// Doubles of workspace for `sums` results per column.
   std::size_t partials(int sums) const {
     return static_cast<std::size_t>(sums * outer_ * blocks_ * columns_);
   }
 
-  /// Fills `partial`. leaf(acc, at, column, rows, columns) folds rows*columns <= k_run
-  /// neighbouring elements from `at` on, the first of which is in column `column`, into
-  /// acc[s][0..].
+  /// Fills `partial`. leaf(acc, at, column, rows, columns) reduces rows*columns <= k_run contiguous
+  /// elements from `at` on, the first of which is in column `column`, into acc[s][0..].
   template <int sums, class Leaf, class Join>
   void fold(double* partial, float start, const Leaf& leaf, const Join& join) const {
     const std::int64_t units = outer_ * blocks_ * strips_;
@@ -43,7 +42,7 @@ class RowBlocks {
         });
   }
 
-  /// What fold() left for column c of outer index o.
+  /// The result of fold() for column c of outer index o.
   template <class Join>
   double joined(
       const double* partial, int s, std::int64_t o, std::int64_t c, const Join& join) const {
@@ -56,7 +55,7 @@ class RowBlocks {
  private:
   static constexpr std::int64_t k_one = 1;
   static constexpr std::int64_t k_block = 32768;     // elements worth a block
-  static constexpr std::int64_t k_max_blocks = 16;   // bounds the room for partial results
+  static constexpr std::int64_t k_max_blocks = 16;   // bounds the workspace of partial results
   static constexpr std::int64_t k_float_rows = 128;  // rows folded in float32
   static constexpr std::int64_t k_grain = 16384;
 

@@ -1,5 +1,5 @@
 #pragma once
-// The kernel rows of this folder's files.
+// The kernels of this folder's files.
 
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Softmax over the last axis and the cross-entropies, in float32, one rounding on store.
-// Stored dtypes: float32, float16, bfloat16; labels of the sparse one int32 or int64.
-// The same bits for every instruction set and number of threads.
+// Softmax over the last axis and the cross-entropies, in float32, one rounding on store. Stored
+// dtypes: float32, float16, bfloat16; labels of the sparse form int32 or int64. Bit-identical for
+// every instruction set and number of threads.
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +13,8 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Rows of logits, worked on in groups of `group` rows by `parts` parties that have a share of the
-/// workspace each.
+/// Rows of logits, processed in groups of `group` rows by `parts` parts that each have a share of
+/// the workspace.
 struct Logits {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
@@ -40,7 +40,8 @@ struct Logits {
     return static_cast<std::size_t>(parts * rooms * room()) * sizeof(float);
   }
 
-  /// Calls body(first row, rows, rooms) for all groups; rooms are room() floats apart.
+  /// Calls body(first row, rows, `rooms`) for all groups; the scratch buffers are room()
+  /// floats apart.
   template <class F>
   void for_each_group(const Args& args, int rooms, const F& body) const {
     auto* workspace = static_cast<float*>(static_cast<void*>(args.workspace));

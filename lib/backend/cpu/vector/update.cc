@@ -1,9 +1,8 @@
-// Optimizer steps in place, one pass over memory. Formulas at the ops' definitions. Arithmetic in
-// float32, one rounding per stored tensor; the unrounded slot goes into the new weight. When the
-// last input `ok` is false nothing is touched. A FusedUpdate also reads 16-bit gradients, unscales
-// them and packs what it has written, with the same bits as the ops it stands for.
-// Stored dtypes: float32, float16, bfloat16.
-// The same bits for every instruction set and number of threads.
+// Optimizer updates in place, one pass over memory. Formulas at the ops' definitions. Arithmetic in
+// float32, one rounding per stored tensor; the new weight uses the unrounded slot. When the last
+// input `ok` is false nothing is written. A FusedUpdate also reads 16-bit gradients, unscales them
+// and packs the new weights, bit-identical to the ops it replaces. Stored dtypes: float32, float16,
+// bfloat16. Bit-identical for every instruction set and number of threads.
 
 #include "backend/cpu/vector/update.h"
 
@@ -16,7 +15,7 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Bytes of a packed value in a room.
+/// Bytes of a value of the packed dtype.
 constexpr std::int64_t k_narrow_bytes = 2;
 
 }  // namespace
@@ -87,7 +86,7 @@ void FusedUpdate::rows(const Step& step,
                        std::int64_t begin,
                        std::int64_t end) const {
   const std::int64_t first = piece.panel * packed::k_block;
-  // Whole rows follow one another.
+  // Contiguous rows are processed as one run.
   const bool whole = piece.columns == shape_[1] && piece.columns == piece.stride;
   const std::int64_t run = whole ? (end - begin) * piece.columns : piece.columns;
   for (std::int64_t row = begin; row < (whole ? begin + 1 : end); ++row) {
@@ -150,8 +149,8 @@ Accepts accepts_fused_update(const NodeView& node, DType gradient) {
 namespace {
 
 constexpr std::int64_t k_grain = 16384;
-/// Columns of which a FusedUpdate packs 32 rows at a time: the narrow copy of them is a quarter of
-/// a second-level cache.
+/// Columns of which a FusedUpdate packs 32 rows at a time: their copy in the packed dtype is a
+/// quarter of a second-level cache.
 constexpr std::int64_t k_band_columns = 4096;
 constexpr std::int64_t k_room_bytes = packed::k_block * k_band_columns * k_narrow_bytes;
 
@@ -181,7 +180,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities& capabilities) 
         const std::int64_t n = std::min(k_run, end - i);
         const float* g = source.read(gradient.data, i, n, rooms[k_max_resources]);
         for (std::size_t s = 0; s < rule.resources(); ++s) {
-          // Where nothing is widened the loop works on the variable itself.
+          // Where nothing is widened the loop works on the variable in place.
           source.read(args.in[s].data, i, n, rooms[s]);
           state[s] = sink.place(args.in[s].data, i, rooms[s]);
         }
@@ -220,9 +219,9 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
   }
   const std::int64_t width = gradient.shape[1];
   const std::int64_t bands = (gradient.shape[0] + packed::k_block - 1) / packed::k_block;
-  // Each part of the bands has a room of its own.
+  // Each part of the bands has a scratch buffer.
   const std::int64_t parts = std::clamp<std::int64_t>(bands, 1, capabilities.threads);
-  // At least 2^17 elements a piece: to claim one costs an atomic increment.
+  // At least 2^17 elements per piece, so that the atomic increment to claim one is negligible.
   constexpr std::int64_t k_piece = std::int64_t{1} << 17;
   const std::int64_t pieces =
       std::clamp(gradient.shape.elements() / k_piece, parts, std::max(parts, bands));

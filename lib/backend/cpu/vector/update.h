@@ -1,5 +1,5 @@
 #pragma once
-// The work of a FusedUpdate on any part of its variable, for its own kernel and for products that
+// The work of a FusedUpdate on any part of its variable, for its own kernel and for matmuls that
 // apply the gradient they compute.
 
 #include <array>
@@ -18,7 +18,7 @@ namespace halfstep::backend::cpu::vector {
 inline constexpr int k_max_resources = 4;
 inline constexpr std::size_t k_max_scalars = 8;
 
-/// The loop of an optimizer's op over one instruction set's table.
+/// The loop of an optimizer's op in one instruction set's table.
 struct UpdateRule {
   const UpdateRow* row;
   Update loop;
@@ -42,7 +42,7 @@ class FusedUpdate {
               const graph::TensorType& gradient,
               const Capabilities& capabilities);
 
-  /// What one launch reads once.
+  /// The values that a launch reads once.
   struct Step {
     const Args& args;
     std::array<float, k_max_scalars> scalars;
@@ -60,14 +60,16 @@ class FusedUpdate {
     std::int64_t panel, column, columns;
     const std::byte* gradient;  ///< of the first of them
     std::int64_t stride;        ///< elements of the gradient from row to row
-    std::byte* room;  ///< 32 x columns new weights as they are packed; may be that of the gradient
+    std::byte* room;  ///< scratch: 32 x columns new weights in the packed dtype; may be the
+                      ///< gradient's memory
   };
   std::int64_t rows_of(const Piece& piece) const;
-  /// Updates rows [begin, end) of a piece in the order of memory, and brings the weights into room.
+  /// Updates rows [begin, end) of a piece in the order of memory, and copies the new weights to
+  /// `room`.
   void rows(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
-  /// Asks for what rows() will read and write.
+  /// Prefetches the memory that rows() will read and write.
   void ask_for(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
-  /// Packs a piece whose rows are all updated. Call done() after the last piece of a thread.
+  /// Packs a piece after all its rows are updated. Call done() after the last piece of a thread.
   void pack(const Step& step, const Piece& piece) const;
   void done() const { blocks_->fence(); }
 
@@ -82,7 +84,7 @@ class FusedUpdate {
   Narrow narrow_ = nullptr;  ///< to the dtype of the packed weights
 };
 
-/// Whether a node with a gradient of this dtype can be a FusedUpdate.
+/// Whether a node with a gradient of this dtype is supported as a FusedUpdate.
 Accepts accepts_fused_update(const NodeView& node, DType gradient);
 
 }  // namespace halfstep::backend::cpu::vector
