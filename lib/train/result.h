@@ -108,8 +108,7 @@ struct StepSample {
   double optimizer = 0;     ///< clipping and updates
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
-  bool repeats =
-      false;  ///< `total` is the mean over steps timed together; the preceding sample has the same
+  bool repeats = false;  ///< `total` is the mean over steps timed together, as in the sample before
 };
 
 enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };
