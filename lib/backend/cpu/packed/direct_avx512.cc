@@ -63,23 +63,40 @@ inline void accumulate_pixels(
   }
 }
 
+/// 14 accumulators and the filter's row fit the registers, and rows of 14 and 28 pixels divide
+/// evenly.
+constexpr I64 k_max_pixels = 14;
+
+template <class X>
+using Pixels = void (*)(const DirectRowArgs&, const float* filter, I64 first, __mmask16, I64 j);
+template <class X>
+constexpr Pixels<X> k_pixels[k_max_pixels] = {accumulate_pixels<X, 1>,
+                                              accumulate_pixels<X, 2>,
+                                              accumulate_pixels<X, 3>,
+                                              accumulate_pixels<X, 4>,
+                                              accumulate_pixels<X, 5>,
+                                              accumulate_pixels<X, 6>,
+                                              accumulate_pixels<X, 7>,
+                                              accumulate_pixels<X, 8>,
+                                              accumulate_pixels<X, 9>,
+                                              accumulate_pixels<X, 10>,
+                                              accumulate_pixels<X, 11>,
+                                              accumulate_pixels<X, 12>,
+                                              accumulate_pixels<X, 13>,
+                                              accumulate_pixels<X, 14>};
+
 template <class X>
 void row(const DirectRowArgs& args) {
-  constexpr int k_pixels = 12;
   const float* filter = args.filter;
+  // Blocks of nearly equal size: FMA's latency of 4 cycles, twice a cycle, takes 8 accumulators.
+  const I64 pixel_blocks = (args.pixels + k_max_pixels - 1) / k_max_pixels;
   for (I64 first = 0; first < args.outputs; first += 16, filter += args.terms * 16) {
     const auto lanes = static_cast<__mmask16>(first_bits(args.outputs - first));
-    I64 j = 0;
-    for (; j + k_pixels <= args.pixels; j += k_pixels)
-      accumulate_pixels<X, k_pixels>(args, filter, first, lanes, j);
-    if (j == args.pixels) continue;
-    if (args.pixels >= k_pixels) {
-      // Overlaps the block before, with the same results.
-      accumulate_pixels<X, k_pixels>(args, filter, first, lanes, args.pixels - k_pixels);
-      continue;
+    for (I64 i = 0; i < pixel_blocks; ++i) {
+      const I64 j = args.pixels * i / pixel_blocks;
+      const I64 n = args.pixels * (i + 1) / pixel_blocks - j;
+      k_pixels<X>[n - 1](args, filter, first, lanes, j);
     }
-    for (; j + 4 <= args.pixels; j += 4) accumulate_pixels<X, 4>(args, filter, first, lanes, j);
-    for (; j < args.pixels; ++j) accumulate_pixels<X, 1>(args, filter, first, lanes, j);
   }
 }
 
@@ -127,7 +144,7 @@ inline void filter_terms(const DirectFilterGradientArgs& args,
 }
 
 using FilterTerms = void (*)(const DirectFilterGradientArgs&, const float*, float*, I64);
-constexpr I64 k_max_terms = 9;
+constexpr I64 k_max_terms = 13;
 constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
                                                      filter_terms<2>,
                                                      filter_terms<3>,
@@ -136,7 +153,11 @@ constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
                                                      filter_terms<6>,
                                                      filter_terms<7>,
                                                      filter_terms<8>,
-                                                     filter_terms<9>};
+                                                     filter_terms<9>,
+                                                     filter_terms<10>,
+                                                     filter_terms<11>,
+                                                     filter_terms<12>,
+                                                     filter_terms<13>};
 
 void filter_gradient(const DirectFilterGradientArgs& args) {
   // Groups of nearly equal size: the latency of few accumulators would show.

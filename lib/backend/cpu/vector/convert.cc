@@ -9,7 +9,7 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-constexpr std::int64_t k_grain = 32768;
+constexpr std::int64_t k_convert_grain = 32768;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_
   const Widen loop = widen_loop(loops, dtype);
   const auto* bytes = static_cast<const std::byte*>(x);
   const auto size = static_cast<std::int64_t>(size_bytes(dtype));
-  parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(n, k_convert_grain, [&](std::int64_t begin, std::int64_t end) {
     loop(y + begin, bytes + begin * size, end - begin);
   });
 }
@@ -61,7 +61,7 @@ void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64
   const Narrow loop = narrow_loop(loops, dtype);
   auto* bytes = static_cast<std::byte*>(y);
   const auto size = static_cast<std::int64_t>(size_bytes(dtype));
-  parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(n, k_convert_grain, [&](std::int64_t begin, std::int64_t end) {
     loop(bytes + begin * size, x + begin, end - begin);
   });
 }
@@ -104,7 +104,7 @@ void split_float16(const Loops& loops,
   const auto* from = static_cast<const std::uint16_t*>(x);
   auto* to = static_cast<std::uint16_t*>(y);
   const auto count = static_cast<std::int64_t>(parts.size());
-  parallel_for(outer * inner, k_grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(outer * inner, k_convert_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += k_run) {
       const std::int64_t last = std::min(first + k_run, end);
       const Halves halves(loops, subtract, from + first, last - first);

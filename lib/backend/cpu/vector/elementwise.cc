@@ -23,12 +23,6 @@ using graph::ops::k_max_elementwise_steps;
 constexpr std::int64_t k_grain_runs = 16;
 constexpr std::size_t k_max_operands = 3;
 
-const MapRow* find(const Loops& loops, std::string_view op) {
-  const auto* row = std::find_if(
-      loops.maps.begin(), loops.maps.end(), [&](const MapRow& r) { return op == r.op; });
-  return row == loops.maps.end() ? nullptr : row;
-}
-
 bool is_random(const ElementwiseStep& step) { return step.op == "RandomUniformFromOrdinal"; }
 
 /// Whether a result is one of the operands, 0 or 1, and so needs no rounding.
@@ -79,7 +73,7 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
     if (!computed || !fits(step.dtype)) {
       return Accepts::no(fmt::format("no {} to {} here", step.op, name(step.dtype)));
     }
-    if (!cast && find(loops(capabilities.isa), step.op) == nullptr) {
+    if (!cast && find_map(loops(capabilities.isa), step.op) == nullptr) {
       return Accepts::no("no loop of " + step.op);
     }
   }
@@ -169,7 +163,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     const ElementwiseStep& step = body.steps[i];
     Instruction to;
     to.random = is_random(step);
-    if (!to.random && step.op != "Cast") to.loop = find(l, step.op)->loop;
+    if (!to.random && step.op != "Cast") to.loop = find_map(l, step.op)->loop;
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);

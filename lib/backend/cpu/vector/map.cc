@@ -14,19 +14,13 @@ namespace halfstep::backend::cpu::vector {
 namespace {
 
 /// Work on fewer elements stays on one thread.
-constexpr std::int64_t k_grain = 16384;
+constexpr std::int64_t k_map_grain = 16384;
 constexpr std::size_t k_max_inputs = 3;
-
-const MapRow* find(const Loops& loops, std::string_view op) {
-  const auto* row = std::find_if(
-      loops.maps.begin(), loops.maps.end(), [&](const MapRow& r) { return op == r.op; });
-  return row == loops.maps.end() ? nullptr : row;
-}
 
 std::size_t inputs(const MapRow& row) { return static_cast<std::size_t>(row.inputs); }
 
 Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
-  const MapRow& row = *find(loops(capabilities.isa), node.node.op);
+  const MapRow& row = *find_map(loops(capabilities.isa), node.node.op);
   bool computed = false;
   for (std::size_t i = 0; i < inputs(row); ++i) {
     const DType dtype = node.input(i).dtype;
@@ -50,7 +44,7 @@ Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
 
 Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
-  const MapRow row = *find(l, node.node.op);
+  const MapRow row = *find_map(l, node.node.op);
   const graph::TensorType& out = node.output();
   std::array<Operand, k_max_inputs> operands;
   for (std::size_t i = 0; i < inputs(row); ++i) {
@@ -60,7 +54,7 @@ Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
   const float a =
       row.attribute == nullptr ? 0.0F : static_cast<float>(node.attrs().get<double>(row.attribute));
   return launch([=, n = out.shape.elements()](const Args& args) {
-    parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float rooms[k_max_inputs][Operand::k_room];
       alignas(64) float result[k_run];
       const float* x[k_max_inputs];
@@ -100,7 +94,7 @@ Prepared prepare_cast(const NodeView& node, const Capabilities& capabilities) {
   const Source source(l, node.input(0).dtype);
   const Sink sink(l, node.output().dtype);
   return launch([=, n = node.output().shape.elements()](const Args& args) {
-    parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float room[k_run];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
@@ -128,9 +122,9 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const Source source(l, node.output().dtype);
   const Sink sink(l, node.output().dtype);
-  const Map add = find(l, "AddV2")->loop;
+  const Map add = find_map(l, "AddV2")->loop;
   return launch([=, n = node.output().shape.elements()](const Args& args) {
-    parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float room[k_run];
       alignas(64) float sum[k_run];
       for (std::int64_t i = begin; i < end; i += k_run) {
@@ -150,6 +144,12 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
 }
 
 }  // namespace
+
+const MapRow* find_map(const Loops& loops, std::string_view op) {
+  const auto* row = std::find_if(
+      loops.maps.begin(), loops.maps.end(), [&](const MapRow& r) { return op == r.op; });
+  return row == loops.maps.end() ? nullptr : row;
+}
 
 std::vector<Kernel> map_kernels() {
   std::vector<Kernel> rows{

@@ -55,8 +55,6 @@ struct Norm {
   }
 };
 
-constexpr auto k_plus = [](double a, double x) { return a + x; };
-
 /// Workspace: `vectors` vectors of channels in float32, followed by the partial sums.
 struct Room {
   float* vectors;

@@ -74,7 +74,6 @@ struct Finish {
   }
 };
 
-constexpr auto k_plus = [](double a, double x) { return a + x; };
 constexpr auto k_larger = [](double a, double x) { return x > a || x != x ? x : a; };
 constexpr auto k_smaller = [](double a, double x) { return x < a || x != x ? x : a; };
 

@@ -12,6 +12,9 @@
 
 namespace halfstep::backend::cpu::vector {
 
+/// Joins partial sums.
+inline constexpr auto k_plus = [](double a, double x) { return a + x; };
+
 /// x [outer, rows, columns] -> [outer, columns].
 class RowBlocks {
  public:

@@ -1,11 +1,16 @@
 #pragma once
 // The kernels of this folder's files.
 
+#include <string_view>
 #include <vector>
 
+#include "backend/cpu/vector/loops.h"
 #include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::vector {
+
+/// The loop of an elementwise op, or null when there is none.
+const MapRow* find_map(const Loops& loops, std::string_view op);
 
 std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> finite_kernels();

@@ -148,7 +148,7 @@ Accepts accepts_fused_update(const NodeView& node, DType gradient) {
 
 namespace {
 
-constexpr std::int64_t k_grain = 16384;
+constexpr std::int64_t k_update_grain = 16384;
 /// Columns of which a FusedUpdate packs 32 rows at a time: their copy in the packed dtype is a
 /// quarter of a second-level cache.
 constexpr std::int64_t k_band_columns = 4096;
@@ -173,7 +173,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities& capabilities) 
     if (skips(args, guarded)) return;
     const auto scalars = rule.scalars(args, args.in.size() - (guarded ? 1 : 0), source);
     const TensorView& gradient = args.in[rule.gradient()];
-    parallel_for(gradient.elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(gradient.elements(), k_update_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float rooms[k_max_resources + 1][k_run];
       float* state[k_max_resources];
       for (std::int64_t i = begin; i < end; i += k_run) {
@@ -210,7 +210,7 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
     return launch([=, elements = gradient.shape.elements()](const Args& args) {
       if (skips(args, ports.guarded)) return;
       const FusedUpdate::Step step = update.step(args);
-      parallel_for(elements, k_grain, [&](std::int64_t begin, std::int64_t end) {
+      parallel_for(elements, k_update_grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; i += k_run) {
           update.elements(step, i, std::min(k_run, end - i), gradient_at(args, i));
         }
