@@ -13,8 +13,7 @@
 
 namespace halfstep::train {
 
-/// The first non-finite tensor of a step, found by running the step again and checking the outputs
-/// of every launch.
+/// The first non-finite tensor of a step, found by a second run that checks each launch.
 struct FirstNonfinite {
   std::string tensor;  ///< name of the node that produced it
   std::string op;

@@ -1,7 +1,7 @@
 #pragma once
 // The C boundary between the program and its CUDA plugin. The plugin exports one function, which
-// gives a table of calls. Only plain data crosses it and no exception does: a call that fails
-// returns a status, and last_error() says why.
+// returns a table of functions. Only plain data crosses it, and no exceptions: a call that fails
+// returns a status, and last_error() returns the reason.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,19 +10,19 @@ namespace halfstep::backend::cuda::boundary {
 
 extern "C" {
 
-/// Raised with every change of what follows; a plugin of another number is refused.
+/// Incremented with every change of this file; a plugin with another number is refused.
 constexpr std::uint32_t k_abi = 2;
 
 constexpr std::size_t k_most_extents = 8;
-/// Bytes; of allocations, tensors and workspaces, as the vendor's libraries want them.
+/// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
 constexpr std::size_t k_alignment = 256;
 
 enum class Status : std::int32_t {
   ok = 0,
-  unavailable = 1,  ///< no driver, no device, a device too old
-  memory = 2,       ///< the device has not enough of it
-  unsupported = 3,  ///< no row of that name, or the row cannot run this node
-  failed = 4,       ///< an error of the driver or a library; the device is of no more use
+  unavailable = 1,  ///< no driver, no device, or a device that is too old
+  memory = 2,       ///< not enough device memory
+  unsupported = 3,  ///< no kernel of that name, or it cannot run this node
+  failed = 4,       ///< an error of the driver or a library; the device is unusable from here on
 };
 
 /// dtype (the number of a halfstep::DType) and extents of a dense row-major tensor.
@@ -32,7 +32,7 @@ struct Type {
   std::int64_t dims[k_most_extents];
 };
 
-/// Integers that are known before the step; `values` is null where they are not.
+/// Integers known at compile time of the plan; `values` is null where they are not constant.
 struct Integers {
   std::int64_t count;
   const std::int64_t* values;
@@ -61,7 +61,7 @@ struct Attr {
   const char* text;
 };
 
-/// A node of the graph as its kernel must know it. All pointers are good for the call alone.
+/// A node of the graph as its kernel needs it. All pointers are valid during the call only.
 struct Node {
   const char* op;
   const char* name;
@@ -72,7 +72,7 @@ struct Node {
   const Attr* attr_list;  ///< sorted by name
 };
 
-/// "13.0"; empty for what is not there. `driver` is the newest CUDA version that it can run.
+/// "13.0"; empty for an absent component. `driver` is the newest CUDA version that it supports.
 struct Versions {
   char driver[32];
   char runtime[32];
@@ -87,40 +87,40 @@ struct DeviceFacts {
   std::uint64_t memory_bytes;
 };
 
-/// How a device is to compute.
+/// Compute options of a device.
 struct Options {
-  std::int32_t device;         ///< index among those the driver shows
-  std::int32_t tf32;           ///< whether float32 products may round their operands
-  std::int32_t deterministic;  ///< whether equal runs must give equal bits
-  std::int32_t measure;        ///< whether to time the candidates of a product or convolution
-  const char* tuning_folder;   ///< where what was measured is kept; empty keeps nothing
-  std::uint64_t memory_limit;  ///< bytes it may allocate; 0 for all there are
+  std::int32_t device;  ///< index in the driver's order
+  std::int32_t tf32;  ///< whether float32 matmuls and convolutions may round their operands to TF32
+  std::int32_t deterministic;  ///< whether equal runs must be bit-identical
+  std::int32_t measure;        ///< whether to time the candidates of a matmul or convolution
+  const char* tuning_folder;   ///< folder of the measured choices; empty: they are not stored
+  std::uint64_t memory_limit;  ///< limit on allocated bytes; 0: all device memory
 };
 
 struct Device;     ///< an opened device with its stream and libraries
 struct Launch;     ///< a prepared kernel
-struct Recording;  ///< captured launches that run again as one
+struct Recording;  ///< a captured graph
 
-/// The calls of a plugin. Addresses of tensors and workspaces are the device's.
+/// The functions of a plugin. Addresses of tensors and workspaces are device addresses.
 struct Table {
   std::uint32_t abi;
-  const char* flavour;  ///< "cuda", or "emulated": host memory in place of a device
+  const char* flavour;  ///< "cuda", or "emulated": host memory instead of a device
 
-  /// Why the last failing call of this thread failed.
+  /// The message of this thread's last failed call.
   const char* (*last_error)();
-  /// Versions and the number of devices; `unavailable` where nothing can run, with the versions of
-  /// what there is.
+  /// Versions and the number of devices; `unavailable` where no device can run, with the versions
+  /// of the components that are installed.
   Status (*probe)(Versions* versions, std::int32_t* devices);
-  /// The version of NCCL, "" where the loader finds none; `capacity` bytes at most. It is loaded
-  /// for that, so ask only where somebody wants to know.
+  /// The version of NCCL, "" where the loader does not find it; `capacity` bytes at most. The call
+  /// loads the library, so it should be made only when the version is needed.
   void (*nccl)(char* version, std::uint64_t capacity);
   Status (*facts)(std::int32_t device, DeviceFacts* facts);
-  /// The names of the rows it can prepare; null past the last.
+  /// The names of the kernels it can prepare; null past the last.
   const char* (*row)(std::int32_t index);
 
   Status (*open)(const Options* options, Device** device);
   void (*close)(Device* device);
-  /// Waits for all that was enqueued.
+  /// Blocks until all enqueued work has completed.
   Status (*synchronize)(Device* device);
 
   /// Zero-filled, aligned to k_alignment.
@@ -128,7 +128,7 @@ struct Table {
   void (*release)(Device* device, void* address);
   /// Free and total bytes.
   Status (*memory)(Device* device, std::uint64_t* left, std::uint64_t* total);
-  /// In the order of the launches; download() waits until the bytes are there.
+  /// Ordered with the launches; download() blocks until the bytes have arrived.
   Status (*upload)(Device* device, const void* host, void* address, std::uint64_t bytes);
   Status (*download)(Device* device, const void* address, void* host, std::uint64_t bytes);
   Status (*copy)(Device* device, const void* from, void* to, std::uint64_t bytes);
@@ -138,18 +138,18 @@ struct Table {
                     const Node* node,
                     Launch** launch,
                     std::uint64_t* workspace_bytes);
-  /// Enqueues; inputs and outputs as many as the node has.
+  /// Enqueues a launch; `inputs` and `outputs` have one address per input and output of the node.
   Status (*run)(Launch* launch, const void* const* inputs, void* const* outputs, void* workspace);
   void (*discard)(Launch* launch);
 
-  /// Between the two, launches are written down instead of run.
+  /// Between the two calls, launches are captured and not run.
   Status (*begin_recording)(Device* device);
   Status (*end_recording)(Device* device, Recording** recording);
   Status (*replay)(Recording* recording);
   void (*forget)(Recording* recording);
 };
 
-/// The type of the exported function, and its name.
+/// The type of the exported function.
 using Entry = const Table* (*)();
 
 }  // extern "C"

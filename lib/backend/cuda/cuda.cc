@@ -14,14 +14,14 @@ namespace {
 
 using boundary::Status;
 
-/// A vendor's "reason; remedy".
+/// Splits a vendor's "reason; remedy".
 Absence absence_of(std::string_view text) {
   const std::size_t end = text.find("; ");
   if (end == std::string_view::npos) return {std::string(text), "use --device cpu"};
   return {std::string(text.substr(0, end)), std::string(text.substr(end + 2))};
 }
 
-/// Fills `survey` with what the plugin finds.
+/// Fills `survey` with the results of the plugin's probe.
 void look(const boundary::Table& table, Survey& survey) {
   boundary::Versions versions{};
   std::int32_t count = 0;

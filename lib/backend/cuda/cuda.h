@@ -1,5 +1,5 @@
 #pragma once
-// The CUDA backend: what this machine has of it, and a device opened as a Backend.
+// The CUDA backend: detection of devices and libraries, and opening a device as a Backend.
 
 #include <memory>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace halfstep::backend::cuda {
 
-/// A cheap look, without loading anything: whether this system has an NVIDIA driver.
+/// Whether this system has an NVIDIA driver; cheap, loads no library.
 bool driver_in_sight();
 
 struct DeviceRow {
@@ -22,7 +22,7 @@ struct DeviceRow {
   std::uint64_t memory_bytes = 0;
 };
 
-/// What there is; versions are empty for what is not there.
+/// The result of the detection; versions are empty for absent components.
 struct Survey {
   std::optional<Absence> absence;  ///< why no device can be used, if so
   std::string plugin;              ///< path
@@ -34,15 +34,15 @@ Survey survey(const PluginSearch& search);
 
 struct DeviceOptions {
   int index = 0;
-  bool tf32 = false;               ///< float32 products may round their operands
-  bool deterministic = true;       ///< equal runs give equal bits
-  bool measure = false;            ///< time candidates of products and convolutions
-  std::uint64_t memory_limit = 0;  ///< bytes to use at most; 0 for all there are
-  std::string tuning_folder;       ///< what was measured is kept there; "" keeps nothing
+  bool tf32 = false;          ///< float32 matmuls and convolutions may round their operands to TF32
+  bool deterministic = true;  ///< equal runs are bit-identical
+  bool measure = false;       ///< time the candidates of matmuls and convolutions
+  std::uint64_t memory_limit = 0;  ///< limit on allocated bytes; 0: all device memory
+  std::string tuning_folder;       ///< of the measured choices; "": not stored
 };
 
-/// Opens a device, or says why it cannot be.
-/// Errors: UserError(memory) when the device's memory is taken already.
+/// Opens a device, or returns why it is unavailable. Errors: UserError(memory) when the device's
+/// memory is in use already.
 std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOptions& options);
 
 }  // namespace halfstep::backend::cuda

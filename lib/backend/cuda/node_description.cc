@@ -18,7 +18,7 @@ boundary::Type plain(const graph::TensorType& type) {
 
 std::int64_t number(DType dtype) { return static_cast<std::int64_t>(dtype); }
 
-/// What an attribute holds, by the type it is stored as.
+/// The value of an attribute by its stored type.
 struct Flat {
   AttrKind kind = AttrKind::text;
   std::vector<std::int64_t> integers;
@@ -55,7 +55,7 @@ NodeDescription::NodeDescription(const NodeView& node) {
     const auto constant = integer ? node.constant(i) : std::nullopt;
     if (constant) constant_values_.back() = *constant;
     constants_.push_back({constant ? static_cast<std::int64_t>(constant->size()) : 0, nullptr});
-    // An empty constant is one too, and differs from none by its address.
+    // An empty constant has a non-null address, which distinguishes it from a missing one.
     static constexpr std::int64_t k_nothing = 0;
     if (constant) {
       constants_.back().values = constant->empty() ? &k_nothing : constant_values_.back().data();
@@ -77,7 +77,7 @@ NodeDescription::NodeDescription(const NodeView& node) {
 void NodeDescription::add(const std::string& name, const graph::AttrValue& value) {
   Flat flat = std::visit(Flatten{}, value);
   const std::string* text = std::get_if<std::string>(&value);
-  // Moving a vector into another keeps its elements where they are.
+  // Moving a vector does not move its elements.
   integers_.push_back(std::move(flat.integers));
   reals_.push_back(std::move(flat.reals));
   const std::size_t count = text != nullptr ? text->size()

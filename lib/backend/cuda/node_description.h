@@ -1,5 +1,5 @@
 #pragma once
-// A node as plain data for the boundary.
+// A node as plain data for the C boundary.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace halfstep::backend::cuda {
 
-/// Holds what a boundary::Node points to.
+/// Owns the data that a boundary::Node points to.
 class NodeDescription {
  public:
   explicit NodeDescription(const NodeView& node);
@@ -23,7 +23,7 @@ class NodeDescription {
   std::vector<boundary::Type> inputs_, outputs_;
   std::vector<std::vector<std::int64_t>> constant_values_;
   std::vector<boundary::Integers> constants_;
-  std::vector<std::vector<std::int64_t>> integers_;  ///< per attribute, like the two below
+  std::vector<std::vector<std::int64_t>> integers_;  ///< per attribute, like the two members below
   std::vector<std::vector<double>> reals_;
   std::vector<boundary::Attr> attrs_;
   boundary::Node node_{};

@@ -49,7 +49,7 @@ std::variant<std::shared_ptr<PluginLibrary>, Absence> open_plugin(const PluginSe
         "build with a CUDA toolkit of version 12 or newer, or name the file with "
         "HALFSTEP_CUDA_PLUGIN"};
   }
-  // All at once, so that a library that is missing shows here and not in the middle of a step.
+  // RTLD_NOW, so that a missing library shows here and not in the middle of a step.
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return Absence{fmt::format("cannot load {}: {}", path, last_dl_error()),

@@ -1,5 +1,5 @@
 #pragma once
-// The CUDA plugin: where it is looked for, and its opened library.
+// The CUDA plugin: search paths and the opened library.
 
 #include <memory>
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace halfstep::backend::cuda {
 
-/// Where to look for a plugin.
+/// The search for a plugin.
 struct PluginSearch {
-  std::string given;                 ///< a file that was named; "" looks in the folders
-  std::vector<std::string> folders;  ///< the first one that has k_plugin_file wins
+  std::string given;                 ///< an explicit file; "": search the folders
+  std::vector<std::string> folders;  ///< the first one that contains k_plugin_file is used
 };
 
 constexpr std::string_view k_plugin_file = "libhalfstep_cuda.so";
 
-/// The folders beside a program at `executable` where a plugin is installed.
+/// The folders relative to a program at `executable` in which a plugin is installed.
 std::vector<std::string> plugin_folders(const std::string& executable);
 
-/// Why something of the machine is not there, and what would help.
+/// Why a component is unavailable, and how to fix it.
 struct Absence {
   std::string reason;
   std::string remedy;
 };
 
-/// An opened plugin; closed when its last owner goes.
+/// An opened plugin; closed with its last owner.
 class PluginLibrary {
  public:
   PluginLibrary(std::string path, void* handle, const boundary::Table& table);
@@ -44,7 +44,7 @@ class PluginLibrary {
   const boundary::Table& table_;
 };
 
-/// Opens the plugin, or says why there is none.
+/// Opens the plugin, or returns why it is unavailable.
 std::variant<std::shared_ptr<PluginLibrary>, Absence> open_plugin(const PluginSearch& search);
 
 }  // namespace halfstep::backend::cuda

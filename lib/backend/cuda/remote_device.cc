@@ -121,7 +121,7 @@ Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {
   const NodeDescription description(node);
   boundary::Launch* launch = nullptr;
   std::uint64_t workspace_bytes = 0;
-  // Names of rows are literals.
+  // The names of kernels are literals, hence null-terminated.
   check(table_,
         table_.prepare(device_, row.name.data(), &description.node(), &launch, &workspace_bytes),
         node.node.name.c_str());

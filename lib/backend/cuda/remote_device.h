@@ -1,5 +1,5 @@
 #pragma once
-// A device behind the boundary, with its memory.
+// A device behind the C boundary, with its memory.
 
 #include <memory>
 #include <unordered_map>
@@ -10,8 +10,8 @@
 
 namespace halfstep::backend::cuda {
 
-/// Errors of all members: UserError(memory) when the device has not enough of it, UserError
-/// (unavailable) when there is no device, else InternalError with the words of the library.
+/// Errors of all members: UserError(memory) when device memory does not suffice, UserError
+/// (unavailable) when there is no device, else InternalError with the library's message.
 class RemoteDevice final : public Memory, public Device {
  public:
   RemoteDevice(std::shared_ptr<PluginLibrary> library, const boundary::Options& options);
@@ -42,7 +42,7 @@ class RemoteDevice final : public Memory, public Device {
   std::shared_ptr<PluginLibrary> library_;
   const boundary::Table& table_;
   boundary::Device* device_ = nullptr;
-  std::unordered_map<const std::byte*, std::size_t> blocks_;  ///< bytes of what is allocated
+  std::unordered_map<const std::byte*, std::size_t> blocks_;  ///< bytes of each allocation
   std::uint64_t allocated_ = 0;                               ///< their sum
   MemoryPeak peak_;
 };

@@ -10,9 +10,9 @@ namespace {
 
 using Test = Accepts (*)(const NodeView&, const Capabilities&);
 
-/// From here on the tensor cores know bfloat16.
+/// First compute capability with bfloat16 tensor cores.
 constexpr int k_bfloat16_capability = 80;
-/// What fits the parameters of one launch.
+/// Limits set by the parameter space of one launch.
 constexpr std::size_t k_most_addends = 256;
 constexpr std::size_t k_most_pieces = 64;
 constexpr std::size_t k_most_values = 64;
@@ -39,7 +39,7 @@ Accepts any(const NodeView& node, const Capabilities&) {
   return Accepts::yes();
 }
 
-/// Input `i` must be known before the step.
+/// Input `i` must be constant.
 template <std::size_t i>
 Accepts constant(const NodeView& node, const Capabilities& capabilities) {
   if (!node.constant(i)) return Accepts::no(fmt::format("input {} is no constant", i));
@@ -51,7 +51,7 @@ Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
-/// What the libraries multiply: one dtype of 32 or 16 bits.
+/// The dtypes of the libraries' matmuls: one dtype of 32 or 16 bits for all operands.
 Accepts product(const NodeView& node, const Capabilities& capabilities) {
   const DType dtype = node.output().dtype;
   if (dtype != DType::float32 && !is_half(dtype)) {
@@ -63,7 +63,7 @@ Accepts product(const NodeView& node, const Capabilities& capabilities) {
   return Accepts::yes();
 }
 
-/// A product with something left to be done to it.
+/// A matmul with an epilogue.
 Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (node.input(i).shape.elements() == 0) return Accepts::no("nothing is multiplied");
@@ -83,7 +83,7 @@ Accepts convolution(const NodeView& node, const Capabilities& capabilities) {
   return product(node, capabilities);
 }
 
-/// Gradients whose first or second input is a shape.
+/// Convolution gradients whose input number `sizes` is a shape.
 template <std::size_t sizes>
 Accepts convolution_gradient(const NodeView& node, const Capabilities& capabilities) {
   if (!node.constant(sizes)) return Accepts::no("the sizes are no constant");
@@ -202,7 +202,7 @@ std::vector<Kernel> all() {
   return rows;
 }
 
-/// Launches that only have names.
+/// A device whose launches cannot run.
 class NoDevice final : public Device {
  public:
   Prepared prepare(const Kernel&, const NodeView&) override {

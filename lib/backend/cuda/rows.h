@@ -1,6 +1,6 @@
 #pragma once
-// The rows of the CUDA backend, without their kernels: which op, what the kernel is called, what it
-// accepts. They need no device; a plugin prepares and runs them by name.
+// The registry entries of the CUDA backend, without their implementation: op, kernel name,
+// accepts(). They need no device; a plugin prepares and runs them by name.
 
 #include <span>
 
@@ -8,11 +8,11 @@
 
 namespace halfstep::backend::cuda {
 
-/// Rows have no prepare() of their own.
+/// The entries' prepare() is null; the device prepares launches.
 std::span<const Kernel> rows();
 
-/// A backend on which nodes get their kernels as on a GPU of this compute capability (90 for
-/// sm_90), but nothing can run.
+/// A backend that chooses kernels as on a GPU of this compute capability (90 for sm_90), but cannot
+/// run them.
 Backend pretend(int compute_capability);
 
 }  // namespace halfstep::backend::cuda

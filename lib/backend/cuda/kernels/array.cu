@@ -54,7 +54,7 @@ __global__ void write_integers_kernel(WriteIntegersParams p) {
   }
 }
 
-/// Indices of any number's dtype.
+/// Indices of any integer dtype.
 struct Indices {
   DType dtype;
   const void* data;
@@ -106,8 +106,8 @@ __global__ void gather_kernel(Indices indices, const Word* x, Word* y, GatherPar
   }
 }
 
-/// Rows of segments that one thread looks after, for each column: enough threads for a device, and
-/// every segment's rows are added in their order.
+/// A thread sums the segments of one class (id modulo k_classes) in one column: enough threads for
+/// a device, and the rows of every segment are added in their order.
 constexpr std::int64_t k_classes = 64;
 
 template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-// Ops that move elements, of 1, 2, 4 or 8 bytes, without looking into them.
+// Ops that move elements of 1, 2, 4 or 8 bytes without interpreting them.
 
 #include <array>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// Which element goes where: y[y_start + i . y_steps] = x[x_start + i . x_steps] for all i in
-/// `shape`. Steps may be negative or, of x, 0; all in elements.
+/// A strided copy: y[y_start + i . y_steps] = x[x_start + i . x_steps] for all i in `shape`. Steps
+/// are in elements and may be negative, or 0 for x.
 struct CopyMap {
   Shape shape;
   std::array<std::int64_t, Shape::k_max_rank> x_steps{};
@@ -22,14 +22,15 @@ struct CopyMap {
   std::int64_t y_start = 0;
 };
 
-// The maps of ops. Axes may be negative.
+// The copy maps of ops. Axes may be negative.
 CopyMap map_of_broadcast(const Shape& x, const Shape& y);
 CopyMap map_of_transpose(const Shape& x, std::span<const std::int64_t> permutation);
 CopyMap map_of_reverse(const Shape& x, std::span<const std::int64_t> axes);
 CopyMap map_of_slice(const Shape& x, std::span<const std::int64_t> begin, const Shape& y);
-/// x in the middle of y; `paddings` holds before and after of each axis. Fill y first.
+/// x inside of y; `paddings` holds before and after for each axis. y must be filled first.
 CopyMap map_of_pad(const Shape& x, std::span<const std::int64_t> paddings, const Shape& y);
-/// A part of `whole` from cell `at` of `axis` on: whole to part (Split), part to whole (ConcatV2).
+/// The part of `whole` from cell `at` of `axis` on: whole to part (Split), part to whole
+/// (ConcatV2).
 CopyMap map_of_split(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part);
 CopyMap map_of_concat(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part);
 
@@ -60,7 +61,7 @@ struct TileParams {
 };
 void tile(Stream stream, const TileParams& params);
 
-/// y[i] = values[i], integers that the host knows (Shape).
+/// y[i] = values[i], integers known on the host (Shape).
 struct WriteIntegersParams {
   DType dtype{};  ///< int32 or int64
   std::array<std::int64_t, Shape::k_max_rank> values{};
@@ -69,7 +70,7 @@ struct WriteIntegersParams {
 };
 void write_integers(Stream stream, const WriteIntegersParams& params);
 
-/// y [outer, depth, inner] = indices [outer, inner] == place along depth ? *on : *off.
+/// y [outer, depth, inner] = indices [outer, inner] == index along depth ? *on : *off.
 struct OneHotParams {
   DType index{};  ///< of any number
   std::size_t element_bytes = 0;
@@ -83,10 +84,10 @@ struct OneHotParams {
 };
 void one_hot(Stream stream, const OneHotParams& params);
 
-/// y [outer, count, inner] = x [outer, extent, inner] at indices [count], 0 where the index does
-/// not exist.
+/// y [outer, count, inner] = x [outer, extent, inner] at indices [count], 0 where the index is out
+/// of range.
 struct GatherParams {
-  DType index{};  ///< of any number
+  DType index{};  ///< any integer dtype
   std::size_t element_bytes = 0;
   const void* x = nullptr;
   const void* indices = nullptr;
@@ -98,8 +99,8 @@ struct GatherParams {
 };
 void gather(Stream stream, const GatherParams& params);
 
-/// y [segments, inner] = sums of the rows of x [rows, inner] by their id; ids that do not exist are
-/// left out. `dtype` is any number's.
+/// y [segments, inner] = sums of the rows of x [rows, inner] by their id; ids out of range are
+/// ignored. `dtype` is any numeric dtype.
 struct SegmentSumParams {
   DType dtype{};
   DType index{};

@@ -44,7 +44,7 @@ constexpr std::array<std::pair<std::string_view, Binary>, 31> k_functions{{
     {"TanhGrad", Binary::tanh_grad},
 }};
 
-/// A function that the compiler knows.
+/// A function selected at compile time.
 template <Binary function, class C>
 struct Function {
   C alpha;
@@ -57,7 +57,7 @@ struct Function {
   }
 };
 
-/// One of several, chosen element by element: fewer kernels for what is rarely met.
+/// One of several functions, selected at run time per launch: fewer kernels for rare functions.
 template <class C, Binary... functions>
 struct AnyFunction {
   Binary chosen;
@@ -125,7 +125,7 @@ bool is_boolean(Binary function) {
          function == Binary::equal || function == Binary::not_equal;
 }
 
-/// A call with its operands as T.
+/// The arguments of a launch with its operands as T.
 template <class T>
 struct Call {
   Stream stream;
@@ -153,7 +153,7 @@ struct Call {
   }
 };
 
-/// What training does most has kernels of its own.
+/// The most frequent functions of training have dedicated kernels.
 template <class T>
 bool run_frequent(const Call<T>& call) {
   using C = Compute<T>;

@@ -9,7 +9,7 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-/// A number to an integer: truncated, saturated, 0 for NaN.
+/// Conversion to an integer: truncated, saturated, 0 for NaN.
 template <class To>
 __device__ inline To saturated(double x) {
   constexpr To k_highest = std::numeric_limits<To>::max();

@@ -1,6 +1,6 @@
 #pragma once
-// From one dtype to another: to floats rounds to nearest even; to integers truncates and saturates,
-// NaN gives 0; to bool is x != 0.
+// Conversion between dtypes: to floating types rounds to nearest even; to integers truncates and
+// saturates, NaN gives 0; to bool is x != 0.
 
 #include <cstdint>
 

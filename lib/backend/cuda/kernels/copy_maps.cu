@@ -1,4 +1,4 @@
-// Which element goes where in the ops that copy.
+// The strided copies of the ops that move elements.
 
 #include "backend/cuda/kernels/array.h"
 #include "backend/cuda/kernels/device/walk.h"

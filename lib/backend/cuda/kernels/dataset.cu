@@ -11,9 +11,9 @@ struct Rows {
   const std::int64_t* first;
   std::int64_t cycle;
   std::int64_t count;
-  std::int64_t elements;  ///< of a row
+  std::int64_t elements;  ///< per sample
 
-  /// The sample of row `i` of the batch.
+  /// The index of the sample at position `i` of the batch.
   __device__ std::int64_t sample(std::int64_t i) const {
     std::int64_t at = first == nullptr ? 0 : *first;
     if (cycle > 0) at = at % cycle * count;
@@ -32,7 +32,7 @@ template <class From, class To>
 __global__ void scale_rows_kernel(Rows r, const From* from, To* to, double scale) {
   for (std::int64_t i = thread_of_grid(); i < r.count * r.elements; i += threads_of_grid()) {
     const From x = from[r.sample(i / r.elements) * r.elements + i % r.elements];
-    // What data::Loader does: bytes in double, floats in float.
+    // As data::Loader: uint8 is scaled in double, float32 in float.
     if constexpr (std::is_same_v<From, std::uint8_t>) {
       to[i] = store<To>(static_cast<float>(static_cast<double>(x) * scale));
     } else {

@@ -1,5 +1,5 @@
 #pragma once
-// Batches from data that lie on the device.
+// Gathering batches from a data set in device memory.
 
 #include <cstdint>
 
@@ -9,15 +9,15 @@
 namespace halfstep::backend::cuda::kernels {
 
 /// batch[i] = rows[order[*first + i]] for i in [0, count): bytes as stored where the dtypes agree
-/// and scale is 1, else numbers times `scale` as data::Loader gives them: uint8 by one product in
-/// double, float32 by one in float, then rounded to the batch's dtype.
+/// and scale is 1, else values times `scale` with data::Loader's rounding: uint8 multiplied in
+/// double, float32 in float, then rounded to the batch's dtype.
 struct GatherBatchParams {
-  DType from{};  ///< uint8, float32, or any dtype that stays as it is
+  DType from{};  ///< uint8, float32, or any dtype that is copied unchanged
   DType to{};    ///< floating, or `from`
   const void* rows = nullptr;
   const std::int32_t* order = nullptr;  ///< [samples], within the data
-  const std::int64_t* first = nullptr;  ///< where in `order` the batch begins; null: at 0
-  std::int64_t cycle = 0;  ///< if not 0, *first counts batches and begins again after so many
+  const std::int64_t* first = nullptr;  ///< index in `order` of the batch's first sample; null: 0
+  std::int64_t cycle = 0;  ///< if not 0, *first is a batch number, taken modulo `cycle`
   void* batch = nullptr;
   std::int64_t count = 0;
   std::int64_t row_elements = 1;

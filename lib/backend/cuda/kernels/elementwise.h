@@ -1,6 +1,6 @@
 #pragma once
-// Functions of one element, or of the elements at one place of several operands that broadcast.
-// Formulas, dtypes and the treatment of NaN are those of the CPU's reference kernels.
+// Elementwise ops of one operand, or of several operands that broadcast. Formulas, dtypes and the
+// treatment of NaN are those of the CPU's reference kernels.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// y = f(x), named as the ops.
+/// y = f(x), named like the ops.
 enum class Unary {
   abs,
   ceil,
@@ -48,11 +48,11 @@ enum class Unary {
   zeros_like,
 };
 
-/// The function of an op, "Relu" for example; nothing for other ops.
+/// The function of an op, such as "Relu"; nothing for other ops.
 std::optional<Unary> unary_of(std::string_view op);
 
-/// x and y have `elements` of `dtype`; the questions is_finite, is_inf and is_nan answer in bool.
-/// y may be x where its elements have the same size.
+/// x and y have `elements` of `dtype`; the predicates is_finite, is_inf and is_nan return bool. y
+/// may alias x where their elements have the same size.
 struct UnaryParams {
   Unary function{};
   DType dtype{};  ///< of x
@@ -63,7 +63,7 @@ struct UnaryParams {
 };
 void unary(Stream stream, const UnaryParams& params);
 
-/// y = f(a, b) in the op's order of inputs, the gradients' too.
+/// y = f(a, b) with operands in the op's order, also for gradients.
 enum class Binary {
   add,
   div_no_nan,
@@ -97,10 +97,10 @@ enum class Binary {
   tanh_grad,
 };
 
-/// The function of an op, "AddV2" for example; nothing for other ops.
+/// The function of an op, such as "AddV2"; nothing for other ops.
 std::optional<Binary> binary_of(std::string_view op);
 
-/// a and b broadcast to y's shape; comparisons answer in bool. y may be an input of y's shape and
+/// a and b broadcast to y's shape; comparisons return bool. y may alias an input of y's shape and
 /// element size.
 struct BinaryParams {
   Binary function{};
@@ -115,7 +115,7 @@ struct BinaryParams {
 };
 void binary(Stream stream, const BinaryParams& params);
 
-/// y = min(max(x, low), high), NaN for NaN; all broadcast to y's shape. y may be x.
+/// y = min(max(x, low), high), NaN for NaN; all broadcast to y's shape. y may alias x.
 struct ClipParams {
   DType dtype{};
   const void* x = nullptr;
@@ -129,7 +129,7 @@ struct ClipParams {
 };
 void clip(Stream stream, const ClipParams& params);
 
-/// y = condition ? t : e, elements of any dtype. y may be t or e where shapes agree.
+/// y = condition ? t : e, elements of any dtype. y may alias t or e where shapes agree.
 struct SelectParams {
   std::size_t element_bytes = 0;
   const bool* condition = nullptr;
@@ -144,7 +144,7 @@ struct SelectParams {
 };
 void select(Stream stream, const SelectParams& params);
 
-/// y = the sum of `inputs` in their order, rounded once. y may be any input.
+/// y = the sum of `inputs` in order, rounded once. y may alias any input.
 struct AddNParams {
   static constexpr std::size_t k_max_inputs = 256;
 

@@ -55,7 +55,7 @@ __global__ void flip_kernel(FlipParams p, std::int64_t elements) {
   }
 }
 
-/// The cell in [0, size) that stands for cell `i`, or -1 for the fill value.
+/// The cell in [0, size) that replaces cell `i`, or -1 for the fill value.
 __device__ inline std::int64_t folded(std::int64_t i, std::int64_t size, FillMode fill) {
   if (i >= 0 && i < size) return i;
   if (fill == FillMode::constant) return -1;
@@ -83,7 +83,7 @@ __device__ inline Neighbours neighbours(std::int64_t i,
       folded(cell, size, p.fill), folded(cell + 1, size, p.fill), p.bilinear ? from - low : 0.0F};
 }
 
-/// What pixels of T are interpolated in.
+/// The dtype of interpolation for pixels of T.
 template <class T>
 using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

@@ -1,7 +1,7 @@
 #pragma once
-// Random flips and translations of images [batch, rows, columns, channels]. Sample n uses the words
-// at (seed, mix(stream, *ordinal), n): word 0 for rows, word 1 for columns.
-// Dtypes: uint8 and floating.
+// Random flips and translations of images [batch, rows, columns, channels]. Sample n uses the
+// random words at (seed, mix(stream, *ordinal), n): word 0 for rows, word 1 for columns. Dtypes:
+// uint8 and floating.
 
 #include <cstdint>
 
@@ -23,7 +23,7 @@ struct ImageBatch {
   const std::int64_t* ordinal = nullptr;
 };
 
-/// Turns an image over where its uniform is below 0.5.
+/// Mirrors an image where its uniform number is below 0.5.
 struct FlipParams {
   ImageBatch images;
   bool vertical = false;
@@ -31,13 +31,13 @@ struct FlipParams {
 };
 void random_flip(Stream stream, const FlipParams& params);
 
-/// What stands for cells outside of the image.
+/// The value of cells outside of the image.
 ///   constant  k k | a b c d | k k      nearest  a a | a b c d | d d
 ///   reflect   b a | a b c d | d c      wrap     c d | a b c d | a b
 enum class FillMode { constant, nearest, reflect, wrap };
 
-/// Pixel (r, c) takes the input at (r - down, c - right); shifts are uniform between low and high,
-/// in parts of the image's sides.
+/// Pixel (r, c) reads the input at (r - down, c - right); shifts are uniform between low and high,
+/// as fractions of height and width.
 struct TranslationParams {
   ImageBatch images;
   float height_low = 0;

@@ -45,7 +45,8 @@ struct VarianceFold {
   __device__ void finish(std::int64_t c, Value sum) const { variance[c] = sum / rows; }
 };
 
-/// A vector of statistics, whose dtype is known at run time: they are few.
+/// A vector of statistics with a dtype known at run time; short, so the dispatch per element is
+/// cheap.
 template <class Pointer>
 struct Vector {
   DType dtype;
@@ -79,7 +80,7 @@ struct Vector {
 using Read = Vector<const void*>;
 using Written = Vector<void*>;
 
-/// What y is made of, per channel.
+/// Mean, gain and offset of a channel, from which y is computed.
 template <class C>
 struct Channel {
   C mean, gain, offset;
@@ -102,7 +103,7 @@ struct Statistics {
         reserved{p.statistics, p.reserved} {}
 };
 
-/// `mean` and `variance` are the batch's, in training.
+/// `mean` and `variance` are those of the batch, in training.
 template <class C>
 __global__ void channels_kernel(Statistics s,
                                 const C* mean,
@@ -153,7 +154,7 @@ struct GradientSums {
   C dy_xhat;  ///< sum of dy * xhat
 };
 
-/// What dx is made of, per channel.
+/// The values of a channel from which dx is computed.
 template <class C>
 struct GradientChannel {
   C mean, inverse, gain;
@@ -211,13 +212,13 @@ __global__ void gradient_kernel(const T* dy,
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
     const GradientChannel<Compute<T>> c = channels[i % count];
     const Compute<T> xhat = (load(x[i]) - c.mean) * c.inverse;
-    // Not a product with 0: sums that are not finite belong to training alone.
+    // In inference the sums are not multiplied by 0: a non-finite sum would give NaN.
     const Compute<T> through = share == 0 ? 0 : (c.sums.dy + xhat * c.sums.dy_xhat) * share;
     dx[i] = store<T>(c.gain * (load(dy[i]) - through));
   }
 }
 
-/// Parts of a workspace, each on 16 bytes.
+/// Sizes of the parts of a workspace, rounded up to 16 bytes.
 std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
 template <class T>

@@ -3,7 +3,7 @@
 //   g = scale / sqrt(v + epsilon), xhat = (x - m) / sqrt(v + epsilon), y = (x - m) * g + offset
 //   doffset = sum dy, dscale = sum dy * xhat
 //   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows);  inference: dx = g * dy
-// Statistics by two passes (mean, then squared distances from it).
+// Statistics in two passes (mean, then squared distances from it).
 
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +13,10 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// In training the statistics are x's own, otherwise the given ones. y may be x.
-/// new_mean and new_variance (with Bessel's correction) are mixed with the given ones by `factor`;
-/// saved_mean and saved_variance are those that y was computed with.
-/// Dtypes: x and y `dtype`; all others, [channels], `statistics`. Empty old statistics may be null
-/// in training with factor 1.
+/// In training the statistics are x's own, otherwise the given ones. y may alias x. new_mean and
+/// new_variance (with Bessel's correction) are moving averages with the given ones by `factor`;
+/// saved_mean and saved_variance are those used for y. Dtypes: x and y `dtype`; all others,
+/// [channels], `statistics`. Empty old statistics may be null in training with factor 1.
 struct BatchNormParams {
   DType dtype{};
   DType statistics{};
@@ -31,7 +30,7 @@ struct BatchNormParams {
   void* new_variance = nullptr;
   void* saved_mean = nullptr;
   void* saved_variance = nullptr;
-  void* reserved = nullptr;  ///< one number that is set to 0, or null
+  void* reserved = nullptr;  ///< one element that is set to 0, or null
   std::int64_t rows = 1;
   std::int64_t channels = 1;
   double epsilon = 0;
@@ -42,7 +41,7 @@ struct BatchNormParams {
 std::size_t batch_norm_workspace(const BatchNormParams& params);
 void batch_norm(Stream stream, const BatchNormParams& params);
 
-/// dx may be dy or x. Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
+/// dx may alias dy or x. Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
 struct BatchNormGradParams {
   DType dtype{};
   DType statistics{};

@@ -21,7 +21,7 @@ __device__ inline Range cells_of(const PoolAxis& a, std::int64_t o) {
   return {begin < 0 ? 0 : begin, end < a.input ? end : a.input};
 }
 
-/// The outputs whose windows reach over input cell `i`.
+/// The outputs whose windows cover input cell `i`.
 __device__ inline Range outputs_of(const PoolAxis& a, std::int64_t i) {
   const std::int64_t at = i + a.pad_before;
   const std::int64_t first = at < a.size ? 0 : (at - a.size) / a.stride + 1;
@@ -29,7 +29,7 @@ __device__ inline Range outputs_of(const PoolAxis& a, std::int64_t i) {
   return {first, last < a.output ? last : a.output};
 }
 
-/// Where element `i` of a [batch, height, width, channels] tensor is.
+/// The coordinates of element `i` of a [batch, height, width, channels] tensor.
 struct Place {
   std::int64_t image, row, column, channel;
 };
@@ -68,7 +68,7 @@ std::int64_t inputs(const PoolGeometry& g) {
   return g.batch * g.height.input * g.width.input * g.channels;
 }
 
-/// Offset of the first largest input element under an output; a NaN is above all numbers.
+/// Offset of the first largest input element under an output; NaN is larger than every number.
 template <class T>
 __device__ inline std::int64_t largest(const PoolGeometry& g, const T* x, const Place& p) {
   const Range rows = cells_of(g.height, p.row);
@@ -115,7 +115,7 @@ __global__ void avg_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t e
     const Range columns = cells_of(g.width, p.column);
     Compute<T> sum = 0;
     for (std::int64_t r = rows.first; r < rows.last; ++r) {
-      // Row by row, so that large windows have few roundings.
+      // Row sums first, so that large windows have small rounding errors.
       Compute<T> row_sum = 0;
       for (std::int64_t c = columns.first; c < columns.last; ++c) {
         row_sum += load(x[input_at(g, p, r, c)]);
@@ -126,7 +126,7 @@ __global__ void avg_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t e
   }
 }
 
-/// dx[cell] = sum of share(output, its place) over the outputs whose windows hold the cell.
+/// dx[cell] = sum of share(output, its coordinates) over the outputs whose windows cover the cell.
 template <class T, class Share>
 __device__ inline void gather_gradient(const PoolGeometry& g, T* dx, std::int64_t i, Share share) {
   const Place p = place_of(i, g.height.input, g.width.input, g.channels);

@@ -1,7 +1,7 @@
 #pragma once
-// Pooling of x [batch, height, width, channels]. Max: NaN is above all numbers, the stored element
-// is passed on unchanged, the gradient goes to the first largest cell of a window in row-major
-// order. Average: over the cells that exist.
+// Pooling of x [batch, height, width, channels]. Max: NaN is larger than every number, the stored
+// element is passed on unchanged, the gradient goes to the first largest cell of a window in
+// row-major order. Average: over the cells inside the image.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// Output o covers the input cells o * stride - pad_before + [0, size), as far as they exist; at
-/// least one does.
+/// Output o covers the input cells o * stride - pad_before + [0, size) inside the image; there is
+/// at least one.
 struct PoolAxis {
   std::int64_t input = 1;
   std::int64_t output = 1;

@@ -6,7 +6,7 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-/// Four numbers of one position.
+/// Four numbers of one counter.
 __global__ void uniform_kernel(UniformParams p) {
   const std::uint64_t key = mix(p.stream, static_cast<std::uint64_t>(*p.ordinal));
   for (std::int64_t four = thread_of_grid(); four * 4 < p.elements; four += threads_of_grid()) {

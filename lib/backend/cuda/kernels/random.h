@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers by core/philox.h from (seed, stream, ordinal): the bits of the CPU backend.
+// Random numbers by core/philox.h from (seed, stream, ordinal), bit-identical to the CPU backend.
 
 #include <cstdint>
 

@@ -36,7 +36,7 @@ FoldPlan plan_of(const Shape& shape, unsigned axes) {
   return {Walk<1>(Shape(dims[0]), {steps[0]}), Walk<1>(Shape(dims[1]), {steps[1]})};
 }
 
-/// Sum, mean (`divisor` is the count) and sum of squares by halves (l2).
+/// Sum, mean (`divisor` is the count) and half the sum of squares (l2).
 template <class T, bool squares = false>
 struct SumFold {
   using Value = Sum<T>;
@@ -72,7 +72,7 @@ struct ProductFold {
   }
 };
 
-/// Whether x takes the place of the extremum so far; nothing replaces a NaN.
+/// Whether x replaces the extremum so far; nothing replaces a NaN.
 template <bool largest, class C>
 __device__ inline bool beats(C x, C best) {
   return !(largest ? x <= best : x >= best) && best == best;
@@ -105,7 +105,7 @@ struct Candidate {
   std::int64_t index;  ///< -1: none
 };
 
-/// Parts are merged in any order: of equal values, and of several NaN, the first one stays.
+/// Parts may be merged in any order: of equal values, and of several NaN, the smallest index wins.
 template <class T, bool largest>
 struct IndexFold {
   using C = Compute<T>;

@@ -1,6 +1,6 @@
 #pragma once
-// Reductions over any axes. Extrema let a NaN through; the index of an extremum is that of the
-// first one. A reduction of nothing gives the neutral element (mean: NaN, for integers 0).
+// Reductions over any axes. Max and Min propagate NaN; ArgMax and ArgMin return the first index. An
+// empty reduction gives the neutral element (mean: NaN, for integers 0).
 
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace halfstep::backend::cuda::kernels {
 
 enum class Reduction { all, any, arg_max, arg_min, max, mean, min, prod, sum };
 
-/// The reduction of an op, "ArgMax" for example; nothing for other ops.
+/// The reduction of an op, such as "ArgMax"; nothing for other ops.
 std::optional<Reduction> reduction_of(std::string_view op);
 
-/// x has `shape`; y has one element for each place along the axes that stay, in row-major order.
+/// x has `shape`; y has one element per index along the kept axes, in row-major order.
 struct ReduceParams {
   Reduction reduction{};
-  DType dtype{};               ///< of x, and of y but for indices
+  DType dtype{};               ///< of x, and of y except for indices
   DType index = DType::int64;  ///< of arg_max's and arg_min's y: int32 or int64
   const void* x = nullptr;
   void* y = nullptr;
   Shape shape;
-  unsigned axes = 0;          ///< bit i: axis i is reduced away
+  unsigned axes = 0;          ///< bit i: axis i is reduced
   void* workspace = nullptr;  ///< of reduce_workspace() bytes
 };
 /// Depends on reduction, dtype, shape and axes.
@@ -44,8 +44,8 @@ struct L2LossParams {
 std::size_t l2_loss_workspace(const L2LossParams& params);
 void l2_loss(Stream stream, const L2LossParams& params);
 
-/// y[row] = fewer than k classes of the row score above its target; false where the target does
-/// not exist or a score of the row is not finite.
+/// y[row] = fewer than k classes of the row score above its target; false where the target is out
+/// of range or a score of the row is not finite.
 /// Shapes: scores [rows, classes], targets [rows], k [], y [rows]. Dtypes: float32; `index`: bool.
 struct InTopKParams {
   DType index{};  ///< of targets and k: int32 or int64

@@ -12,7 +12,7 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-// A number is finite unless all bits of its exponent are set.
+// A number is finite unless all exponent bits are set.
 __device__ inline bool not_finite(float16 x) { return (x.bits & 0x7c00U) == 0x7c00U; }
 __device__ inline bool not_finite(bfloat16 x) { return (x.bits & 0x7f80U) == 0x7f80U; }
 __device__ inline bool not_finite(float x) {
@@ -32,7 +32,7 @@ struct Batch {
   DType dtype[k_tensors];
 };
 
-/// The block's part of a tensor.
+/// Checks the block's part of a tensor.
 template <class T>
 __device__ inline bool finds_not_finite(const T* x, std::int64_t elements, std::int64_t packs) {
   constexpr int k_width = k_pack_width<T>;
@@ -58,7 +58,7 @@ __global__ void set_kernel(bool* ok) {
   if (thread() == 0) *ok = true;
 }
 
-/// A row of blocks per tensor. Threads that find something write the same value.
+/// One row of blocks per tensor. All threads that find a non-finite element write the same value.
 __global__ void check_kernel(Batch batch, bool* ok) {
   const std::int64_t n = batch.elements[row()];
   const void* x = batch.x[row()];
@@ -138,7 +138,7 @@ __global__ void learning_rate_kernel(LearningRateParams p) {
   *p.rate = static_cast<float>(rate);
 }
 
-/// The smallest grid, for what its first thread does alone.
+/// The smallest grid, for work of a single thread.
 constexpr Grid k_one_warp{.blocks = 1, .threads = 32};
 
 }  // namespace
@@ -149,7 +149,8 @@ void all_finite(Stream stream, const AllFiniteParams& p) {
   std::int64_t count = 0;
   std::int64_t largest = 0;
   const auto flush = [&] {
-    // Most tensors are far smaller than the largest: few blocks, which go on with the next piece.
+    // Most tensors are far smaller than the largest: a limited number of blocks loops over the
+    // pieces.
     Grid grid = grid_of((largest + 15) / 16);
     grid.blocks = std::min<std::int64_t>(grid.blocks, 1024);
     grid.rows = count;

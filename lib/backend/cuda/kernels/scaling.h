@@ -1,5 +1,5 @@
 #pragma once
-// The finite check, the loss scale's rule and the learning rate; formulas at the ops' definitions
+// The finite check, the loss-scale update and the learning rate; formulas at the ops' definitions
 // (graph/ops/scaling.cc).
 
 #include <array>

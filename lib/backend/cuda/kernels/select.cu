@@ -1,4 +1,4 @@
-// Choices among three operands, and sums of many.
+// Ops of three operands, and sums of many.
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"

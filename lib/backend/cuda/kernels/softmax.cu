@@ -11,14 +11,14 @@ namespace {
 
 constexpr int k_warp = 32;
 
-/// Lanes of a warp that share a row, a power of two, and where they stand.
+/// The lanes of a warp that share a row, a power of two, and their assignment.
 struct Rows {
   std::int64_t rows;
   std::int64_t classes;
   int lanes;
 
-  /// The running thread's row, and its lane there; rows from `rows` on do not exist, but their
-  /// lanes must not leave, for whole warps shuffle.
+  /// The running thread's row, and its lane there. Lanes with a row beyond `rows` must not return
+  /// early, because shuffles need whole warps.
   __device__ std::int64_t row() const { return thread_of_grid() / lanes; }
   __device__ int lane() const { return static_cast<int>(thread()) & (lanes - 1); }
 };
@@ -35,7 +35,7 @@ Grid grid_of_rows(const Rows& r) {
   return {.blocks = (r.rows + per_block - 1) / per_block, .threads = k_threads, .cooperates = true};
 }
 
-/// max(x) and log(sum(exp(x - max))) of a row, in all of its lanes. NaN and +inf make the second
+/// max(x) and log(sum(exp(x - max))) of a row, in all of its lanes. NaN and +inf make the latter
 /// NaN.
 template <class C>
 struct RowSums {

@@ -1,6 +1,6 @@
 #pragma once
-// Softmax over rows [rows, classes] and the cross-entropies with their gradients, relative to the
-// largest logit of each row. A NaN or +inf logit makes its row NaN.
+// Softmax over rows [rows, classes] and the cross-entropies with their gradients, computed from the
+// logits less the largest one of the row. A NaN or +inf logit makes its row NaN.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// y = softmax(x) or its logarithm. y may be x.
+/// y = softmax(x) or its logarithm. y may alias x.
 struct SoftmaxParams {
   DType dtype{};
   const void* x = nullptr;
@@ -33,8 +33,8 @@ struct CrossEntropyParams {
 };
 void cross_entropy(Stream stream, const CrossEntropyParams& params);
 
-/// loss[row] = -log_softmax(logits)[label], gradient = softmax(logits) - onehot(label). A label
-/// that does not exist makes the row's loss and gradient NaN.
+/// loss[row] = -log_softmax(logits)[label], gradient = softmax(logits) - onehot(label). A label out
+/// of range makes the row's loss and gradient NaN.
 struct SparseCrossEntropyParams {
   DType dtype{};
   DType label{};  ///< int32 or int64

@@ -61,7 +61,7 @@ __global__ void assign_add_kernel(T* to, const T* value, std::int64_t elements, 
   }
 }
 
-/// How many packs of 16 bytes there are.
+/// The number of packs of 16 bytes.
 std::int64_t packs_of(const void* to, const void* from, std::int64_t bytes) {
   return aligned(to, 16) && aligned(from, 16) ? bytes / 16 : 0;
 }
@@ -93,7 +93,7 @@ void keep_state(Stream stream, const KeepStateParams& p) {
          packs,
          p.taken,
          p.ok);
-  // After all blocks have looked.
+  // A separate launch, after all blocks have read the flag.
   launch(take_kernel, Grid{.blocks = 1, .threads = 32}, stream, p.taken, p.ok);
 }
 

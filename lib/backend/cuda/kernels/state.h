@@ -1,5 +1,5 @@
 #pragma once
-// Writing to variables; nothing is written where *ok is false. `ok` may be null: always.
+// Writes to variables; nothing is written where *ok is false. `ok` may be null: always write.
 
 #include <array>
 #include <cstddef>
@@ -19,7 +19,7 @@ struct AssignParams {
 };
 void assign(Stream stream, const AssignParams& params);
 
-/// variable += value; `dtype` is any number's.
+/// variable += value; `dtype` is any numeric dtype.
 struct AssignAddParams {
   DType dtype{};
   void* variable = nullptr;

@@ -1,13 +1,13 @@
 #pragma once
-// What all entry points of the own kernels have in common.
+// Conventions of all entry points of halfstep's own kernels.
 //
-// An entry point enqueues work on a stream and returns: pointers are device addresses, numbers that
-// a step computes (rates, ordinals, flags) are read on the device. Pointers are aligned to their
-// element; at 16 bytes or more the fast paths are taken. Outputs may be the memory of an input only
-// where the header says so. Values are loaded to float (double for float64), computed with in it
-// and rounded once, to nearest even; sums have a fixed order, so the same input gives the same
-// bits. Errors: InternalError for a dtype the kernel has no code for, LaunchError when the device
-// takes no launch.
+// An entry point enqueues work on a stream and returns without blocking: pointers are device
+// addresses, and values that a step computes (rates, ordinals, flags) are read on the device.
+// Pointers are aligned to their element; alignment to 16 bytes enables the fast paths. Outputs may
+// alias an input only where the header says so. Values are loaded to float (double for float64),
+// computed in it and rounded once, to nearest even; sums have a fixed order, so results are
+// bit-reproducible. Errors: InternalError for a dtype without a kernel, LaunchError when the launch
+// fails.
 
 #include <stdexcept>
 #include <string>

@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
     {"ResourceApplyRMSProp", Update::rms_prop},
 }};
 
-/// The hyperparameters' addresses, then their values.
+/// The hyperparameters: device addresses on the host, values in the kernel.
 template <class N>
 struct Numbers {
   N rate, momentum, rho, beta1_power, beta2_power, beta1, beta2, epsilon, weight_decay;
@@ -44,8 +44,8 @@ __device__ inline Numbers<Compute<T>> load_numbers(const Numbers<const T*>& p) {
           number(p.weight_decay)};
 }
 
-// The rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once a
-// thread.
+// The update rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once
+// per thread.
 
 template <class C>
 struct Rule {
@@ -97,7 +97,8 @@ struct CenteredRmsProp : Rule<C> {
     const auto& n = this->numbers;
     s[0] = n.rho * s[0] + (C(1) - n.rho) * g;
     s[1] = n.rho * s[1] + (C(1) - n.rho) * (g * g);
-    // A variance that rounding brings below 0 counts as 0, where the bare formula could give NaN.
+    // Rounding can make the variance negative, where the plain formula would give NaN: clamped to
+    // 0.
     const C variance = s[1] - s[0] * s[0];
     const C root = std::sqrt((variance < 0 ? C(0) : variance) + n.epsilon);
     s[2] = n.momentum * s[2] + n.rate * g / root;

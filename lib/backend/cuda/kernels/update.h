@@ -1,7 +1,7 @@
 #pragma once
 // One optimizer step of one variable and its slots, in place; formulas at the ops' definitions
 // (graph/ops/update.cc). Nothing is written where *ok is false. One rounding per stored tensor; the
-// unrounded slot goes into the new weight.
+// new weight uses the unrounded slot.
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// An optimizer: its slots, in the op's order, behind the name.
+/// An optimizer; the comment lists its slots in the op's order.
 enum class Update {
   gradient_descent,
   momentum,           ///< accum
@@ -25,11 +25,11 @@ enum class Update {
   adagrad,            ///< accum
 };
 
-/// The update of an op, "ResourceApplyAdam" for example; nothing for other ops.
+/// The update of an op, such as "ResourceApplyAdam"; nothing for other ops.
 std::optional<Update> update_of(std::string_view op);
 
-/// Tensors have `elements` of `dtype`, and the hyperparameters are single numbers of it on the
-/// device; those that the update does not have stay null.
+/// Tensors have `elements` of `dtype`; hyperparameters are scalars of it in device memory, null
+/// where the update has none.
 struct UpdateParams {
   Update update{};
   DType dtype{};  ///< floating

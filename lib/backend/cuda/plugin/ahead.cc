@@ -1,4 +1,4 @@
-// What surrounds a step that the device goes through without the host.
+// Ops around a training step that the device runs without the host.
 
 #include "backend/cuda/kernels/dataset.h"
 #include "backend/cuda/kernels/state.h"

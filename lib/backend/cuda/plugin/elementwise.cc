@@ -1,4 +1,4 @@
-// Ops that work element by element.
+// Elementwise ops.
 
 #include "backend/cuda/kernels/elementwise.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// A node as it came over the boundary, in the words of the graph.
+// A node rebuilt from the C boundary with the types of lib/graph.
 
 #include <optional>
 #include <string>
@@ -14,7 +14,8 @@ namespace halfstep::backend::cuda::plugin {
 struct Facts {
   explicit Facts(const boundary::Node& node);
 
-  /// The integers of input `i`, which the row has asked for. Errors: InternalError without them.
+  /// The integers of input `i`, whose kernel requires a constant. Errors: InternalError without
+  /// them.
   const std::vector<std::int64_t>& constant(std::size_t i) const;
   const graph::TensorType& input(std::size_t i) const { return inputs.at(i); }
   const graph::TensorType& output(std::size_t i = 0) const { return outputs.at(i); }

@@ -1,5 +1,5 @@
-// Matrix products with epilogues: the library's, and where it has none the plain product with own
-// kernels behind it.
+// Matmuls with epilogues: in the library's epilogue where it supports it, else a plain matmul
+// followed by own kernels.
 
 #include <array>
 
@@ -12,14 +12,14 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-/// What runs one after the other; addresses are filled in by the launch.
+/// The launches of a node in order; run() fills in the addresses.
 struct Parts {
   std::shared_ptr<LibraryProduct> product;
-  Epilogue epilogue = Epilogue::none;           ///< what `product` does itself
-  bool adds_bias = false;                       ///< by own kernel
-  bool relu = false;                            ///< with it
-  bool masks = false;                           ///< where the features are not positive
-  std::optional<kernels::BiasGradParams> sums;  ///< of c's columns, or of b's
+  Epilogue epilogue = Epilogue::none;  ///< the part that the library's epilogue does
+  bool adds_bias = false;              ///< by an own kernel
+  bool relu = false;                   ///< in the same kernel
+  bool masks = false;  ///< by an own kernel: zero where the features are not positive
+  std::optional<kernels::BiasGradParams> sums;  ///< column sums of c, or of b
 };
 
 MatmulKey with(MatmulKey key, Epilogue epilogue) {
@@ -27,7 +27,7 @@ MatmulKey with(MatmulKey key, Epilogue epilogue) {
   return key;
 }
 
-/// The product that a mask has in common with `key`'s; its depth is `k`.
+/// The key of the matmul that shares a mask with that of `key`; its reduction length is `k`.
 MatmulKey partner_of(MatmulKey key, std::int64_t k) {
   const bool writes = key.epilogue == Epilogue::bias_relu_mask;
   key.k = k;
@@ -36,7 +36,8 @@ MatmulKey partner_of(MatmulKey key, std::int64_t k) {
   return key;
 }
 
-/// Both products that share a mask ask this, and get the same answer.
+/// Whether the library implements both matmuls that share a mask; both call this and get the same
+/// answer.
 bool library_masks(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
   const Epilogue own =
       key.epilogue == Epilogue::bias_relu_mask ? key.epilogue : Epilogue::relu_gradient;
@@ -44,7 +45,7 @@ bool library_masks(const MatmulKey& key, std::int64_t partner_k, const Machine& 
          LibraryProduct::find(partner_of(key, partner_k), machine) != nullptr;
 }
 
-/// The first of these that the library has; the plain product comes last.
+/// Chooses the first of these epilogues that the library supports; none, the plain matmul, is last.
 void choose(Parts& parts,
             const MatmulKey& key,
             std::initializer_list<Epilogue> wishes,

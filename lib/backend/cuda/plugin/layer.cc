@@ -12,7 +12,7 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-/// The axis of the channels as the `data_format` says.
+/// The axis of the channels according to `data_format`.
 std::size_t channel_axis(const Facts& node) {
   const bool last = node.attrs.get<std::string>("data_format") == "NHWC";
   return last ? node.input(0).shape.rank() - 1 : 1;

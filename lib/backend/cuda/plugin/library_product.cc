@@ -6,7 +6,7 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-/// A matrix and the larger one that holds it.
+/// A matrix and the larger, padded one that holds it.
 struct Room {
   Shape small, large;
   std::size_t element_bytes;
@@ -40,7 +40,7 @@ Shape matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
   return transposed ? Shape{columns, rows} : Shape{rows, columns};
 }
 
-/// The operands of a product beside those of the padded one.
+/// The operands of a matmul and their padded copies.
 struct Rooms {
   Rooms(const MatmulKey& key, const MatmulKey& large)
       : a{matrix(key.m, key.k, key.transpose_a),

@@ -1,5 +1,5 @@
 #pragma once
-// A matrix product as the library gets it.
+// A matmul by the vendor's library.
 
 #include <memory>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace halfstep::backend::cuda::plugin {
 
-/// The product of the last two extents of `a` and `b`, either of which may lie transposed.
+/// The matmul of the last two axes of `a` and `b`, either of which may be stored transposed.
 MatmulKey product_key(const graph::TensorType& a,
                       const graph::TensorType& b,
                       bool transpose_a,
@@ -17,20 +17,20 @@ MatmulKey product_key(const graph::TensorType& a,
                       const graph::TensorType& y,
                       const Machine& machine);
 
-/// Bytes up to where the next piece of a workspace may begin.
+/// `bytes` rounded up to the alignment of the pieces of a workspace.
 std::size_t aligned(std::size_t bytes);
 
-/// The library's product, with copies of operands whose rows are of an awkward length where that
-/// pays.
+/// The library's matmul. Operands with rows that are no multiple of 16 bytes are copied to padded
+/// ones where that pays.
 class LibraryProduct {
  public:
-  /// nullptr when the library has nothing for the key.
+  /// nullptr when the library does not support the key.
   static std::shared_ptr<LibraryProduct> find(const MatmulKey& key, const Machine& machine);
-  /// Errors: InternalError when the library has nothing for the key.
+  /// Errors: InternalError when the library does not support the key.
   static std::shared_ptr<LibraryProduct> get(const MatmulKey& key, const Machine& machine);
 
   std::size_t workspace_bytes() const;
-  /// Queues it. `workspace` is on k_alignment.
+  /// Enqueues it. `workspace` is aligned to k_alignment.
   void run(const Matmul::Operands& operands, std::byte* workspace) const;
 
  private:

@@ -1,5 +1,5 @@
-// The plugin's side of the boundary. Each call runs behind a fence that turns exceptions into a
-// status and keeps their text for last_error().
+// The plugin's end of the boundary. Each call converts exceptions to a status and stores their text
+// for last_error().
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 
 namespace halfstep::backend::cuda {
 
-// What the opaque types of the boundary are.
+// The definitions of the boundary's opaque types.
 struct boundary::Device {
   std::unique_ptr<Vendor> vendor;
   plugin::Machine machine;
@@ -163,7 +163,7 @@ Status memory(boundary::Device* device, std::uint64_t* left, std::uint64_t* tota
   });
 }
 
-/// The host may change its memory as soon as this returns.
+/// Returns only when the host may change its memory.
 Status upload(boundary::Device* device, const void* host, void* address, std::uint64_t bytes) {
   return fenced([&] {
     device->vendor->upload(address, host, bytes);

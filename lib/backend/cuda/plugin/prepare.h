@@ -1,6 +1,6 @@
 #pragma once
-// Rows of the plugin: how a node becomes calls of the vendor's libraries and of the own kernels.
-// One file per family; table.cc names them all.
+// The kernels of the plugin: conversion of a node into calls of the vendor's libraries and of own
+// kernels. One file per family; table.cc lists them all.
 
 #include <functional>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace halfstep::backend::cuda::plugin {
 
-/// What a row may use.
+/// The services that a kernel may use.
 struct Machine {
   Vendor& vendor;
   Float32Math float32 = Float32Math::ieee;
@@ -19,13 +19,13 @@ struct Machine {
   Stream stream() const { return vendor.stream(); }
 };
 
-/// Device addresses of one launch, as many as the node has.
+/// Device addresses of one launch, one per input and output of the node.
 struct Addresses {
   const void* const* in = nullptr;
   void* const* out = nullptr;
   std::byte* workspace = nullptr;
 
-  /// Input `i` as what it is; variables are written through their input.
+  /// Input `i` as a T; variables are written through their input.
   template <class T>
   const T* input(std::size_t i) const {
     return static_cast<const T*>(in[i]);
@@ -52,10 +52,10 @@ struct Row {
   Prepare prepare;
 };
 
-/// The rows of this plugin.
+/// The kernels of this plugin.
 std::span<const Row> rows();
 
-/// An axis that may count from the end.
+/// An axis counted from the front; negative axes count from the end.
 std::size_t axis_of(std::int64_t axis, std::size_t rank);
 
 // ahead.cc

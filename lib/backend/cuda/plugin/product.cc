@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, convolutions by cuDNN.
+// Matmuls by cuBLASLt, convolutions by cuDNN.
 
 #include <array>
 #include <memory>
@@ -15,9 +15,9 @@ namespace {
 /// The extents before the last two.
 Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
 
-/// Matrices of one side of a batch of products, broadcast to `batch`.
+/// One operand of a batched matmul, broadcast to `batch`.
 struct BatchOperand {
-  /// `at`: where in the workspace it may spread matrices out.
+  /// `at`: the offset in the workspace for materializing the broadcast.
   BatchOperand(const graph::TensorType& type, const Shape& batch, std::size_t at) : offset(at) {
     const Shape own = batch_of(type.shape);
     const std::int64_t size = type.shape[type.shape.rank() - 2] * type.shape.back();
@@ -32,7 +32,7 @@ struct BatchOperand {
         aligned(static_cast<std::size_t>(batch.elements() * size) * size_bytes(type.dtype));
   }
 
-  /// Where the matrices stand, after spreading them out where that is wanted.
+  /// The address of the matrices, after materializing the broadcast if needed.
   const void* place(Stream stream, const void* from, std::byte* workspace) const {
     if (!spread) return from;
     kernels::CopyParams copy = *spread;
@@ -48,7 +48,8 @@ struct BatchOperand {
   std::size_t workspace_bytes = 0;
 };
 
-/// What replaces a product that has no elements or sums nothing; nothing for other products.
+/// The launch for a matmul without elements or terms, which the library does not accept; nothing
+/// for others.
 std::optional<Work> without_product(const MatmulKey& key,
                                     const graph::TensorType& y,
                                     const Machine& machine) {
@@ -62,7 +63,7 @@ std::optional<Work> without_product(const MatmulKey& key,
   }};
 }
 
-/// The filter as the library wants it, [O,h,w,C/groups], and back.
+/// The filter's shape in the library's layout, [O,h,w,C/groups].
 Shape stored_filter(const graph::ops::ConvGeometry& g) {
   return {g.window.height.size, g.window.width.size, g.group_inputs, g.outputs};
 }
@@ -93,7 +94,7 @@ const Kind& kind_of(std::string_view op) {
   return k_kinds[0];
 }
 
-/// Which inputs a convolution of a kind reads; -1: it writes this one.
+/// The input ports of a convolution of a kind; -1: this operand is the output.
 struct ConvPorts {
   int x, filter, y;
 };
@@ -126,8 +127,8 @@ Work prepare_matmul(const Facts& node, const Machine& machine) {
           product->workspace_bytes()};
 }
 
-/// One call; an operand whose matrices do not lie at even distances is spread out first, for the
-/// library wants matrices to begin at aligned addresses.
+/// One library call; an operand whose matrices are not evenly spaced is materialized first, because
+/// the library needs a constant stride and aligned matrices.
 Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
   const graph::TensorType &x = node.input(0), &y = node.input(1), &z = node.output();
   MatmulKey key =
@@ -150,7 +151,7 @@ Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
           copies + product->workspace_bytes()};
 }
 
-/// The workspace begins with the filter in the library's order.
+/// The workspace begins with the filter in the library's layout.
 Work prepare_convolution(const Facts& node, const Machine& machine) {
   const Kind& kind = kind_of(node.op);
   const ConvPorts ports = ports_of(kind.kind);

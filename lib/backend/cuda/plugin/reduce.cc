@@ -1,4 +1,4 @@
-// Ops that sum, compare or count along axes.
+// Reductions, ArgMax, InTopK and L2Loss.
 
 #include "backend/cuda/kernels/reduce.h"
 

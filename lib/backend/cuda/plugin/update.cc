@@ -15,8 +15,8 @@ namespace {
 
 using kernels::UpdateParams;
 
-/// An optimizer's op: how many slots follow the variable, and what the inputs after them are. The
-/// last input may be `ok`.
+/// An optimizer op: the number of slots after the variable, and the meaning of the inputs after
+/// them. The last input may be `ok`.
 struct UpdateInputs {
   std::string_view op;
   std::size_t slots;
@@ -78,7 +78,7 @@ const UpdateInputs& inputs_of(const std::string& op) {
   return k_update_inputs[0];
 }
 
-/// Whether the last input is the flag that allows writing.
+/// Whether the last input is the `ok` flag.
 bool guarded(const Facts& node) { return node.inputs.back().dtype == DType::boolean; }
 
 kernels::Schedule schedule_named(std::string_view name) {

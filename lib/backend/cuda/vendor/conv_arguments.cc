@@ -11,7 +11,7 @@ ConvTensor channels_last(const ConvExtents& e) {
   return {.extents = e, .strides = {e[1] * e[2] * e[3], 1, e[1] * e[3], e[1]}};
 }
 
-/// The outputs that cuDNN computes for an axis; it refuses descriptors where they differ.
+/// The outputs that cuDNN computes along an axis; it rejects descriptors that differ.
 std::int64_t outputs(const WindowAxis& axis) {
   return (axis.input + axis.pad_before + axis.pad_after - axis.extent()) / axis.stride + 1;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A convolution in cuDNN's words: extents in the order N, C, H, W, with strides that say how the
-// tensors really lie (channels last).
+// A convolution as cuDNN's arguments: extents in the order N, C, H, W, with the strides of the
+// actual memory layout (channels last).
 
 #include <array>
 #include <cstdint>
@@ -36,8 +36,8 @@ struct ConvArguments {
   ConvPair dilation{};
   std::int64_t groups = 1;
   bool relu = false;
-  bool strict_float32 = false;  ///< engines on tensor cores are forbidden
-  bool deterministic = true;    ///< so are engines that do not repeat their bits
+  bool strict_float32 = false;  ///< engines on tensor cores are excluded
+  bool deterministic = true;    ///< engines with nondeterministic results are excluded
 
   bool operator==(const ConvArguments&) const = default;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Which convolution is wanted.
+// The parameters of a convolution.
 
 #include <cstdint>
 #include <string>
@@ -12,9 +12,9 @@ namespace halfstep::backend::cuda {
 
 enum class ConvKind : std::uint8_t { forward, input_gradient, filter_gradient };
 
-/// A convolution of x [N,H,W,C] with a filter stored as [O,h,w,C/groups] (one output channel after
-/// the other, unlike TensorFlow's [h,w,C/groups,O]), y [N,H',W',O]. All tensors have one dtype;
-/// sums are float32, rounded once on store.
+/// A convolution of x [N,H,W,C] with a filter stored as [O,h,w,C/groups] (output channels
+/// outermost, unlike TensorFlow's [h,w,C/groups,O]), y [N,H',W',O]. All tensors have one dtype;
+/// accumulated in float32, rounded once on store.
 struct ConvKey {
   ConvKind kind = ConvKind::forward;
   graph::ops::ConvGeometry geometry;

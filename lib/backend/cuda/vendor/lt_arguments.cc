@@ -8,14 +8,14 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-// cuBLASLt wants a mask's columns at multiples of 128 bits.
+// cuBLASLt requires the columns of a mask at multiples of 128 bits.
 constexpr std::int64_t k_mask_bits = 128;
 
 std::int64_t mask_leading(std::int64_t units) {
   return (units + k_mask_bits - 1) / k_mask_bits * k_mask_bits;
 }
 
-/// What an epilogue needs besides the product.
+/// The operands that an epilogue needs besides those of the matmul.
 struct EpilogueRow {
   Epilogue ours;
   LtEpilogue theirs;
@@ -36,7 +36,7 @@ bool dtypes_exist(DType in, DType out) {
   return (is_half(in) || in == DType::float32) && (out == in || out == DType::float32);
 }
 
-/// A row-major [rows, columns] matrix, which is a column-major [columns, rows] one.
+/// A row-major [rows, columns] matrix as the equivalent column-major [columns, rows] one.
 LtMatrix stored(
     DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t stride) {
   require(row == 0 || row >= columns, "rows of {} elements are {} apart", columns, row);

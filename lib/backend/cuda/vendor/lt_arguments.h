@@ -1,9 +1,9 @@
 #pragma once
-// A row-major product in cuBLASLt's column-major words.
+// A row-major matmul as cuBLASLt's column-major arguments.
 //
-// A row-major [m,n] matrix is a column-major [n,m] one, so C = op(A) op(B) becomes
-// C^T = op(B)^T op(A)^T: cuBLASLt's A is our B, its B is our A, its m is our n. Its D then stays
-// column-major, which its epilogues want: they run along D's rows, which are our units.
+// A row-major [m,n] matrix is a column-major [n,m] one, so C = op(A) op(B) becomes C^T = op(B)^T
+// op(A)^T: cuBLASLt's A is our B, its B is our A, its m is our n. D stays column-major, as
+// cuBLASLt's epilogues require: they run along D's rows, which are our columns.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,18 +54,18 @@ struct LtArguments {
   DType bias_dtype = DType::float32;
   std::int64_t bias_elements = 0;  ///< 0: no bias pointer
   std::int64_t aux_leading = 0;    ///< bits from one column's mask to the next; 0: no mask
-  /// Tensor cores are forbidden: float32 products are IEEE multiplications.
+  /// Tensor cores are excluded: float32 operands are multiplied in IEEE float32.
   bool strict_float32 = false;
 
   bool operator==(const LtArguments&) const = default;
 };
 
-/// Errors: InternalError for a key that no library takes: extents below 1, dtypes other than
-/// float16 -> float16|float32, bfloat16 -> bfloat16|float32, float32 -> float32, an epilogue with
-/// a batch, a row shorter than the matrix.
+/// Errors: InternalError for a key that no library supports: extents below 1, dtypes other than
+/// float16 -> float16|float32, bfloat16 -> bfloat16|float32, float32 -> float32, an epilogue with a
+/// batch, a row stride shorter than the matrix row.
 LtArguments lt_arguments(const MatmulKey& key);
 
-/// Bytes of the mask that the epilogues with one read or write.
+/// Bytes of the mask that the mask epilogues read or write.
 std::size_t aux_bytes(const LtArguments& arguments);
 
 }  // namespace halfstep::backend::cuda

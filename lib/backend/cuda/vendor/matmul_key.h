@@ -1,5 +1,5 @@
 #pragma once
-// Which matrix product is wanted, in row-major words.
+// The parameters of a matmul, row-major.
 
 #include <cstdint>
 #include <string>
@@ -9,30 +9,30 @@
 
 namespace halfstep::backend::cuda {
 
-/// What float32 products are: IEEE multiplications, or TensorFloat-32 (10 bits of mantissa).
+/// The arithmetic of float32 matmuls: IEEE, or TensorFloat-32 (10 bits of mantissa).
 enum class Float32Math : std::uint8_t { ieee, tf32 };
 
-/// What happens to a product before it is stored, and which further operand takes part.
+/// The epilogue of a matmul, and its further operand.
 enum class Epilogue : std::uint8_t {
   none,
   bias,            ///< c = ab + bias[n]
   bias_relu,       ///< c = max(ab + bias[n], 0)
-  bias_relu_mask,  ///< the same; also writes where ab + bias > 0 to `mask`
+  bias_relu_mask,  ///< the same; also writes ab + bias > 0 to `mask`
   relu_gradient,   ///< c = ab where `mask`, else 0
   /// c = ab where `mask`, else 0; bias[n] = the column sums of c: the bias gradient of the layer
-  /// whose activation's mask it is.
+  /// whose ReLU wrote the mask.
   relu_gradient_bias_gradient,
-  /// c = ab; bias[n] = the sums of op(B) over k. In dW = x^T dy it is the layer's own bias
-  /// gradient.
+  /// c = ab; bias[n] = the sums of op(B) over k. In dW = x^T dy this is the bias gradient of the
+  /// same layer.
   sums_of_b,
 };
 
 std::string_view name(Epilogue epilogue);
-/// Errors: InternalError for a name that none has.
+/// Errors: InternalError for an unknown name.
 Epilogue epilogue_named(std::string_view name);
 
-/// C[m,n] = op(A)[m,k] op(B)[k,n], `batch` times, all row-major; summed in float32, rounded once on
-/// store. Bias, bias gradients and C have dtype `out`.
+/// C[m,n] = op(A)[m,k] op(B)[k,n], `batch` times, all row-major; accumulated in float32, rounded
+/// once on store. Bias, bias gradients and C have dtype `out`.
 struct MatmulKey {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -47,7 +47,7 @@ struct MatmulKey {
   std::int64_t row_a = 0;
   std::int64_t row_b = 0;
   std::int64_t row_c = 0;
-  /// Products of matrices that lie `stride` elements apart; a stride of 0 uses one matrix for all.
+  /// Batched matmul: matrices are `stride` elements apart; a stride of 0 uses one matrix for all.
   std::int64_t batch = 1;
   std::int64_t stride_a = 0;
   std::int64_t stride_b = 0;
@@ -59,8 +59,8 @@ struct MatmulKey {
 /// "[128,784]x[784,64] float16 -> float16, bias_relu_mask".
 std::string to_string(const MatmulKey& key);
 
-/// Bytes of the mask that bias_relu_mask writes for C[m,n]; its layout is the library's own, so the
-/// two epilogues that share a mask belong to products of one library with the same n and m.
+/// Bytes of the mask that bias_relu_mask writes for C[m,n]. Its layout is private to the library,
+/// so the two matmuls that share a mask must use the same library, n and m.
 std::int64_t mask_bytes(std::int64_t m, std::int64_t n);
 
 }  // namespace halfstep::backend::cuda

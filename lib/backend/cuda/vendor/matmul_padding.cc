@@ -5,15 +5,15 @@ namespace {
 
 constexpr std::int64_t k_multiple = 8;  // elements of 16 bits in 16 bytes
 
-// Where it pays, by estimate. A launch of a recorded step takes about 2 us and up to six are added;
-// a device reads 2 TB/s and more, and about half of that in small pieces. So 8 MiB of matrices that
-// need no copy, and four times as much as what does.
+// Estimated break-even: a launch in a captured graph takes about 2 us and up to six are added; a
+// device reads 2 TB/s and more, and about half of that with narrow loads. So at least 8 MiB of
+// matrices that need no copy, and four times as much as is copied.
 constexpr std::int64_t k_least_whole = std::int64_t{1} << 22;
 constexpr std::int64_t k_whole_to_copied = 4;
 
 std::int64_t padded(std::int64_t n) { return (n + k_multiple - 1) / k_multiple * k_multiple; }
 
-/// Masks have the extents of C.
+/// Masks have the extents of C, so C cannot be padded.
 bool has_mask(Epilogue epilogue) {
   return epilogue == Epilogue::bias_relu_mask || epilogue == Epilogue::relu_gradient ||
          epilogue == Epilogue::relu_gradient_bias_gradient;
@@ -26,7 +26,7 @@ std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
   if (!is_half(key.in) || key.batch != 1 || !dense) return std::nullopt;
   MatmulPadding padding{.key = key};
   MatmulKey& large = padding.key;
-  // Extents that are the length of some row.
+  // The extents that are the row length of a matrix.
   large.n = padded(key.n);
   if (key.transpose_a) large.m = padded(key.m);
   if (!key.transpose_a || key.transpose_b) large.k = padded(key.k);

@@ -1,7 +1,7 @@
 #pragma once
-// Tensor cores want rows of 16-bit matrices at multiples of 16 bytes. A product with rows of 10
-// numbers falls back to kernels that read each matrix in small pieces, the large ones too; a few
-// copies of the small ones with longer rows cost less.
+// Tensor cores need rows of 16-bit matrices at multiples of 16 bytes. A matmul with rows of 10
+// elements falls back to kernels with narrow loads for every operand, the large ones too; padded
+// copies of the small operands cost less.
 
 #include <optional>
 
@@ -9,20 +9,20 @@
 
 namespace halfstep::backend::cuda {
 
-/// A product with larger extents that holds the wanted one in its first rows and columns.
+/// A matmul with larger extents that contains the original one in its first rows and columns.
 struct MatmulPadding {
   MatmulKey key;
-  // Which operands have to be copied to matrices of that size, and C back from one.
+  // The operands to copy to padded matrices, and whether C is copied back from one.
   bool a = false;
   bool b = false;
   bool c = false;
   bool bias = false;
-  /// k has grown: what was added to A and B must be zeros. What is added along m and n may be
-  /// anything, for it reaches only rows and columns of C that nobody reads.
+  /// k is padded: the padding of A and B must be zeros. Padding along m and n may hold any values,
+  /// because it only affects rows and columns of C that are not read.
   bool zeros = false;
 };
 
-/// Nothing where the rows are good, or the copies would cost more than they bring.
+/// Nothing where the rows are aligned, or the copies would cost more than they gain.
 std::optional<MatmulPadding> padding_of(const MatmulKey& key);
 
 }  // namespace halfstep::backend::cuda

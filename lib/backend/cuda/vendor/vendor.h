@@ -1,10 +1,10 @@
 #pragma once
-// What halfstep needs of a GPU vendor's libraries: memory, one stream, captured graphs, matrix
-// products and convolutions. There are two: real/ (CUDA runtime, cuBLASLt, cuDNN) and emulated/
-// (host memory, the same argument tuples). A plugin links one of them.
+// The interface of a GPU vendor's libraries: memory, one stream, captured graphs, matmuls and
+// convolutions. There are two implementations: real/ (CUDA runtime, cuBLASLt, cuDNN) and emulated/
+// (host memory, the same arguments). A plugin links one of them.
 //
-// Everything but allocation and queries is queued on the stream and runs later, in order. Pointers
-// called `device` are device addresses; host code must not follow them.
+// All calls except allocations and queries are enqueued on the stream and run asynchronously, in
+// order. Pointers called `device` are device addresses; host code must not dereference them.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,19 +18,19 @@
 
 namespace halfstep::backend::cuda {
 
-/// A stream as kernels take it: cudaStream_t, or the emulation's queue.
+/// A stream in the kernels' type: cudaStream_t, or the emulation's queue.
 using Stream = void*;
 
-/// Alignment of allocate(), and of what a plan should give matrices, biases and workspaces.
+/// Alignment of allocate(); a plan should align matrices, biases and workspaces to it.
 inline constexpr std::size_t k_alignment = 256;
 
 enum class Failure : std::uint8_t {
   unavailable,    ///< no driver, no device, or one that is too old
-  out_of_memory,  ///< device memory is used up; the device stays usable
+  out_of_memory,  ///< out of device memory; the device stays usable
   failed,         ///< anything else; the device is unusable from here on
 };
 
-/// A call into a library that did not succeed; what() names the call and the library's words.
+/// A failed call into a library; what() names the call and the library's message.
 class VendorError : public std::runtime_error {
  public:
   VendorError(Failure failure, const std::string& text)
@@ -52,7 +52,7 @@ struct DeviceFacts {
   int memory_bus_bits = 0;
 };
 
-/// What is installed. Versions are "" when the library is not there.
+/// The installed components. Versions are "" for absent ones.
 struct Probe {
   std::string why_not;  ///< "reason; remedy" when no device can be opened, else empty
   std::string driver;   ///< highest CUDA version that the driver supports, "13.0"
@@ -62,44 +62,44 @@ struct Probe {
 };
 
 const char* vendor_name();  ///< "cuda", or "emulated"
-/// These look, open nothing and never throw.
+/// Queries that open no device and never throw.
 Probe probe();
 std::string nccl_version();  ///< "2.28.9"; "" where the loader finds no NCCL
 
 enum class Autotune : std::uint8_t {
   heuristic,  ///< the libraries' first choice
-  measure,    ///< the fastest of their first choices, timed on this device
+  measure,    ///< the fastest of the candidates, timed on this device
 };
 
 struct VendorOptions {
   int device = 0;
   Autotune autotune = Autotune::heuristic;
   std::string cache_folder;      ///< where measured choices are kept; "": nowhere
-  std::size_t memory_limit = 0;  ///< allocate no more bytes than this; 0: what the device has
+  std::size_t memory_limit = 0;  ///< limit on allocated bytes; 0: all device memory
 };
 
-/// A prepared matrix product. Not copied; must not outlive its Vendor.
+/// A prepared matmul. Not copyable; must not outlive its Vendor.
 class Matmul {
  public:
   struct Operands {
     const void* a = nullptr;
     const void* b = nullptr;
     void* c = nullptr;
-    void* bias = nullptr;     ///< [n] of dtype `out`: read or written as the epilogue says
-    void* mask = nullptr;     ///< mask_bytes(m, n): read or written as the epilogue says
-    bool accumulate = false;  ///< add to what c holds (in `out`, before the epilogue)
+    void* bias = nullptr;     ///< [n] of dtype `out`: read or written, by epilogue
+    void* mask = nullptr;     ///< mask_bytes(m, n): read or written, by epilogue
+    bool accumulate = false;  ///< add to the value of c (in `out`, before the epilogue)
   };
 
   virtual ~Matmul() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  /// Which algorithm was chosen: "algo 66 tile 20 stages 7, fma, float32 sums".
+  /// The chosen algorithm: "algo 66 tile 20 stages 7, fma, float32 sums".
   virtual std::string description() const = 0;
-  /// Queues it. `workspace` is on k_alignment and used until the product is done. Errors:
-  /// VendorError.
+  /// Enqueues it. `workspace` is aligned to k_alignment and in use until the matmul has completed.
+  /// Errors: VendorError.
   virtual void run(const Operands& operands, void* workspace) = 0;
 };
 
-/// A prepared convolution. Not copied; must not outlive its Vendor.
+/// A prepared convolution. Not copyable; must not outlive its Vendor.
 class Convolution {
  public:
   struct Operands {
@@ -112,11 +112,11 @@ class Convolution {
   virtual ~Convolution() = default;
   virtual std::size_t workspace_bytes() const = 0;
   virtual std::string description() const = 0;
-  /// Queues it. Errors: VendorError.
+  /// Enqueues it. Errors: VendorError.
   virtual void run(const Operands& operands, void* workspace) = 0;
 };
 
-/// Work that was recorded once and can be queued again as a whole.
+/// Captured work that can be launched again as a whole.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -124,7 +124,7 @@ class CapturedGraph {
   virtual void launch() = 0;
 };
 
-/// A moment on the stream.
+/// A point in the stream.
 class Event {
  public:
   virtual ~Event() = default;
@@ -149,27 +149,27 @@ class Vendor {
   virtual const DeviceFacts& device() const = 0;
   virtual Stream stream() = 0;
 
-  // Memory. allocate() returns nullptr when there is not enough, and for 0 bytes.
+  // allocate() returns nullptr when memory does not suffice, and for 0 bytes.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* device) = 0;
   virtual Memory memory() const = 0;
-  /// Host memory that copies at full speed and while the host goes on.
+  /// Pinned host memory: copies run at full speed and asynchronously.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void release_host(void* host) = 0;
-  /// Queues copies. Host memory must stay as it is until the stream has passed them.
+  /// Enqueue copies. Host memory must remain valid and unchanged until the stream has passed them.
   virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual void download(void* host, const void* device, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* device, std::uint8_t byte, std::size_t bytes) = 0;
 
-  // Order.
+  // Ordering.
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Event> event() = 0;
-  /// From here on calls are recorded and not run; allocation, release and synchronize() are errors.
+  /// From here on calls are captured and not run; allocation, release and synchronize() are errors.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
 
-  // Libraries. Null when the library has nothing for the key (an epilogue, a dtype).
+  // Library functions. Null when the library does not support the key (an epilogue, a dtype).
   virtual std::unique_ptr<Matmul> matmul(const MatmulKey& key) = 0;
   virtual std::unique_ptr<Convolution> convolution(const ConvKey& key) = 0;
 };

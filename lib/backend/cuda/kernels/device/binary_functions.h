@@ -1,6 +1,6 @@
 #pragma once
-// The formulas of the elementwise ops of two operands, in the type that arithmetic is done in.
-// Comparisons are written so that a NaN comes out as a NaN.
+// The formulas of the elementwise ops of two operands, in the compute type. Comparisons are written
+// so that NaN propagates.
 
 #include <cmath>
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// Quotient towards zero; 0 where an integer quotient has no value.
+/// Quotient truncated towards zero; 0 where an integer quotient is undefined.
 template <class C>
 __device__ inline C divide(C x, C y) {
   if constexpr (std::is_integral_v<C>) {
@@ -34,7 +34,7 @@ __device__ inline C floor_divide(C x, C y) {
   }
 }
 
-/// x^y; for integers by squaring, modulo 2^n, and 0 for what a negative exponent makes a fraction.
+/// x^y; for integers by squaring, modulo 2^n, and 0 where a negative exponent gives a fraction.
 template <class C>
 __device__ inline C power(C x, C y) {
   if constexpr (std::is_integral_v<C>) {

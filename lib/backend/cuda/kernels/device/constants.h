@@ -1,5 +1,5 @@
 #pragma once
-// From a value of an enum that is known at run time to one that is known to the compiler.
+// From an enum value known at run time to a compile-time constant.
 
 #include <type_traits>
 
@@ -8,7 +8,7 @@ namespace halfstep::backend::cuda::kernels {
 template <auto value>
 using Constant = std::integral_constant<decltype(value), value>;
 
-/// Calls f(Constant<v>{}) for that v of `values` which is `value`; false when none is.
+/// Calls f(Constant<v>{}) for the v of `values` equal to `value`; false when none is.
 template <auto... values, class V, class F>
 bool dispatch_value(V value, F&& f) {
   return ((value == values ? (f(Constant<values>{}), true) : false) || ...);

@@ -1,5 +1,5 @@
 #pragma once
-// From a DType to a C++ type, as core/dispatch.h, whose messages nvcc cannot compile.
+// From a DType to a C++ type, like core/dispatch.h, whose error messages nvcc cannot compile.
 
 #include <cstdint>
 
@@ -43,7 +43,7 @@ void dispatch_integer(DType dtype, F&& f) {
   }
 }
 
-/// The labels and indices of the ops.
+/// The dtypes of labels and indices.
 template <class F>
 void dispatch_index(DType dtype, F&& f) {
   if (dtype == DType::int64) return f(Type<std::int64_t>{});
@@ -58,7 +58,7 @@ void dispatch_number(DType dtype, F&& f) {
   dispatch_integer(dtype, f);
 }
 
-/// Numbers and bool.
+/// Numeric dtypes and bool.
 template <class F>
 void dispatch_any(DType dtype, F&& f) {
   if (dtype == DType::boolean) return f(Type<bool>{});

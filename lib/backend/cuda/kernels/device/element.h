@@ -1,5 +1,5 @@
 #pragma once
-// Elements in registers and in memory.
+// Loading, storing and packing of elements.
 
 #include <type_traits>
 
@@ -8,7 +8,7 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// An element in the type that arithmetic on it is done in.
+/// An element in its compute type.
 template <class T>
 __device__ inline Compute<T> load(T x) {
   if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
@@ -18,7 +18,7 @@ __device__ inline Compute<T> load(T x) {
   }
 }
 
-/// The result of arithmetic as an element, rounded to nearest even.
+/// A result in the compute type as an element, rounded to nearest even.
 template <class T, class C>
 __device__ inline T store(C x) {
   if constexpr (std::is_same_v<T, float16>) {
@@ -30,7 +30,7 @@ __device__ inline T store(C x) {
   }
 }
 
-/// What sums of T are kept in.
+/// The accumulator type of sums of T.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, Compute<T>>;
 
@@ -39,7 +39,7 @@ __device__ inline Sum<T> load_sum(T x) {
   return static_cast<Sum<T>>(load(x));
 }
 
-/// Elements that are read or written at once.
+/// Elements that are loaded or stored by one instruction.
 template <class T, int width>
 struct [[gnu::may_alias]] alignas(sizeof(T) * width) Pack {
   T element[width];
@@ -56,7 +56,7 @@ __device__ inline void store_pack(T* p, const Pack<T, width>& pack) {
   *reinterpret_cast<Pack<T, width>*>(p) = pack;
 }
 
-/// The thread's number in the grid's blocks, and how many there are.
+/// The thread's index in the grid, and the number of threads.
 __device__ inline std::int64_t thread_of_grid() { return block() * threads() + thread(); }
 __device__ inline std::int64_t threads_of_grid() { return blocks() * threads(); }
 

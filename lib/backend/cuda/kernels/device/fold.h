@@ -1,11 +1,11 @@
 #pragma once
-// Reductions: what belongs to each output is folded in a fixed order, in parts where that gives
-// more threads or shorter sums, and the parts are merged.
+// Reductions: the terms of each output are folded in a fixed order. Long reductions are split into
+// parts, for more threads and shorter sums, and the parts are merged.
 //
 // A Fold has a type Value and
-//   Value first()                                what nothing folds to
-//   Value take(Value, offset, k, output)         with the k-th term, at `offset`
-//   Value merge(Value, Value)
+//   Value first()                                the neutral element
+//   Value take(Value, offset, k, output)         folds the k-th term, at `offset`
+//   Value merge(Value, Value)                    combines two parts
 //   void finish(output, Value)                   writes the result
 
 #include <algorithm>
@@ -16,15 +16,15 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// How a reduction is cut.
+/// The partition of a reduction.
 struct FoldPlan {
-  Walk<1> kept;               ///< the first term's offset of each output
-  Walk<1> reduced;            ///< a term's distance from the first
-  bool along = false;         ///< a block for each output and part, else a thread
-  unsigned threads = 256;     ///< of a block
+  Walk<1> kept;               ///< the offset of each output's first term
+  Walk<1> reduced;            ///< the offset of a term from the first
+  bool along = false;         ///< one block per output and part; else one thread
+  unsigned threads = 256;     ///< per block
   std::int64_t length = 1;    ///< terms of a part
-  std::int64_t parts = 1;     ///< of each output
-  bool merges_along = false;  ///< the same for the merge
+  std::int64_t parts = 1;     ///< per output
+  bool merges_along = false;  ///< `along` of the merge
 
   FoldPlan(const Walk<1>& kept_walk, const Walk<1>& reduced_walk)
       : kept(kept_walk), reduced(reduced_walk) {
@@ -36,7 +36,7 @@ struct FoldPlan {
       while (threads > 32 && threads * 2 > terms) threads /= 2;
       parts = std::min(ceil_div(terms, 4096), std::max<std::int64_t>(512 / outputs, 1));
     } else {
-      // Sums of 64 to 256 numbers, four side by side: enough threads, and few roundings.
+      // Parts of 64 to 256 terms: enough threads, and short sums have small rounding errors.
       const std::int64_t wanted = ceil_div(1 << 16, outputs);
       parts = std::clamp(wanted, ceil_div(terms, 256), ceil_div(terms, 64));
     }
@@ -53,7 +53,7 @@ struct FoldPlan {
   }
 };
 
-/// Folds term(k) for k = begin, begin + step, ... below end, four values side by side.
+/// Folds term(k) for k = begin, begin + step, ... below end, in four independent chains.
 template <class Fold, class Take>
 __device__ inline typename Fold::Value fold_terms(
     const Fold& fold, std::int64_t begin, std::int64_t end, std::int64_t step, const Take& take) {
@@ -66,7 +66,7 @@ __device__ inline typename Fold::Value fold_terms(
   return fold.merge(fold.merge(value[0], value[1]), fold.merge(value[2], value[3]));
 }
 
-/// The block's values merged, for thread 0.
+/// Merges the values of a block; the result is in thread 0.
 template <class Fold>
 __device__ inline typename Fold::Value merge_block(const Fold& fold, typename Fold::Value value) {
   HALFSTEP_SHARED(typename Fold::Value, values, 256);
@@ -78,7 +78,7 @@ __device__ inline typename Fold::Value merge_block(const Fold& fold, typename Fo
   return values[0];
 }
 
-/// A result of its own when there is one part, else the part.
+/// Finishes the output if it has one part, else stores the part.
 template <class Fold>
 __device__ inline void give(const Fold& fold,
                             typename Fold::Value* parts,
@@ -144,7 +144,7 @@ __global__ void merge_along_kernel(Fold fold,
   if (thread() == 0) fold.finish(block(), value);
 }
 
-/// `workspace` holds plan.workspace_bytes<Fold>().
+/// `workspace` has plan.workspace_bytes<Fold>() bytes.
 template <class Fold>
 void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* workspace) {
   const std::int64_t outputs = plan.kept.elements;

@@ -1,5 +1,5 @@
 #pragma once
-// y[i] = f(x0[i], x1[i], ...) for all elements, in Compute<T>, stored as R.
+// Elementwise kernels: y[i] = f(x0[i], x1[i], ...) in Compute<T>, stored as R.
 
 #include <array>
 #include <cstdint>
@@ -25,12 +25,12 @@ __device__ inline auto apply_at(const F& f, const Compute<T> (&x)[N]) {
   }
 }
 
-/// Elements that one thread takes at once.
+/// Elements that one thread loads at once: 16 bytes.
 template <class T>
 constexpr int k_pack_width = 16 / static_cast<int>(sizeof(T));
 
-/// Of `elements`, the first `packs` * k_pack_width are taken in packs. Bit n of `scalars`: operand
-/// n is one number.
+/// The first `packs` * k_pack_width of `elements` are processed in packs. Bit n of `scalars`:
+/// operand n is a scalar.
 template <class T, class R, int N, class F>
 __global__ void map_kernel(
     F f, Sources<T, N> from, R* y, std::int64_t elements, std::int64_t packs, unsigned scalars) {
@@ -75,7 +75,7 @@ inline bool aligned(const void* p, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
 }
 
-/// All operands have the result's elements, or one number where `scalars` says so.
+/// All operands have the elements of the result, or are scalars where `scalars` says so.
 template <class T, class R, int N, class F>
 void map(Stream stream,
          F f,
@@ -92,7 +92,7 @@ void map(Stream stream,
   launch(map_kernel<T, R, N, F>, grid_of(work), stream, f, from, y, elements, packs, scalars);
 }
 
-/// The walk of operands that broadcast to `shape`.
+/// The iteration over operands that broadcast to `shape`.
 template <int N>
 Walk<N> broadcast_walk(const std::array<Shape, N>& shapes, const Shape& shape) {
   std::array<Steps, N> steps;
@@ -100,13 +100,13 @@ Walk<N> broadcast_walk(const std::array<Shape, N>& shapes, const Shape& shape) {
   return {shape, steps};
 }
 
-/// Operands that broadcast.
+/// Broadcast operands.
 template <class T, class R, int N, class F>
 void map_broadcast(Stream stream, F f, const Sources<T, N>& from, R* y, const Walk<N>& walk) {
   launch(broadcast_kernel<T, R, N, F>, grid_of(walk.elements), stream, f, from, y, walk);
 }
 
-/// The operands that are one number, of a walk along one axis.
+/// Bit mask of the scalar operands, for an iteration along one axis.
 template <int N>
 unsigned scalars_of(const Walk<N>& walk) {
   unsigned scalars = 0;
@@ -114,7 +114,7 @@ unsigned scalars_of(const Walk<N>& walk) {
   return scalars;
 }
 
-/// The faster of both ways.
+/// Chooses the faster of the two kernels.
 template <class T, class R, int N, class F>
 void map_any(Stream stream, F f, const Sources<T, N>& from, R* y, const Walk<N>& walk) {
   if (walk.rank > 1) return map_broadcast<T, R, N, F>(stream, f, from, y, walk);

@@ -1,6 +1,6 @@
 #pragma once
-// The formulas of the elementwise ops of one operand, in the type that arithmetic is done in.
-// Comparisons are written so that a NaN comes out as a NaN.
+// The formulas of the elementwise ops of one operand, in the compute type. Comparisons are written
+// so that NaN propagates.
 
 #include <cmath>
 #include <type_traits>
@@ -14,7 +14,7 @@ namespace halfstep::backend::cuda::kernels {
 constexpr double k_selu_scale = 1.0507009873554804934193349852946;
 constexpr double k_selu_scale_alpha = 1.7580993408473768599402175208123;
 
-/// x < 0, without a warning where no x is.
+/// x < 0, without a compiler warning for unsigned x.
 template <class C>
 __device__ inline bool negative(C x) {
   if constexpr (std::is_unsigned_v<C>) {
@@ -31,7 +31,7 @@ __device__ inline C sigmoid(C x) {
   return (x < 0 ? e : C(1)) / (C(1) + e);
 }
 
-/// Functions of all numbers; the others are asked for floating C alone.
+/// Functions for all numeric types; the others are instantiated for floating C only.
 template <Unary function, class C>
 __device__ inline C number_function(C x) {
   if constexpr (function == Unary::abs) {
@@ -41,7 +41,7 @@ __device__ inline C number_function(C x) {
   } else if constexpr (function == Unary::ones_like) {
     return C(1);
   } else if constexpr (function == Unary::reciprocal) {
-    // Integer 1/0 has no value; the op must not stop the program.
+    // Integer 1/0 is undefined; it must not trap.
     if constexpr (std::is_integral_v<C>) return static_cast<C>(x == 0 ? 0 : 1 / x);
     return static_cast<C>(C(1) / x);
   } else if constexpr (function == Unary::relu) {

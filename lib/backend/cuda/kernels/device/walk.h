@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of several tensors lie that are walked through together.
+// Joint iteration over the elements of several tensors.
 
 #include <array>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// Steps in elements along each axis of a shape.
+/// Strides in elements along each axis of a shape.
 using Steps = std::array<std::int64_t, Shape::k_max_rank>;
 
-/// Those of a dense row-major tensor.
+/// The strides of a dense row-major tensor.
 inline Steps dense_steps(const Shape& shape) {
   Steps steps{};
   std::int64_t step = 1;
@@ -24,7 +24,7 @@ inline Steps dense_steps(const Shape& shape) {
   return steps;
 }
 
-/// Those with which `operand` is read when it is broadcast to `shape`: 0 where it is stretched.
+/// The strides of `operand` broadcast to `shape`: 0 along broadcast axes.
 inline Steps broadcast_steps(const Shape& operand, const Shape& shape) {
   const Steps dense = dense_steps(operand);
   const std::size_t lead = shape.rank() - operand.rank();
@@ -35,8 +35,9 @@ inline Steps broadcast_steps(const Shape& operand, const Shape& shape) {
   return steps;
 }
 
-/// N tensors along the elements of one shape in row-major order. Neighbouring axes that all tensors
-/// step through evenly are one. Errors: LaunchError for 2^32 elements and more along several axes.
+/// Iterates over N tensors along the elements of one shape in row-major order. Adjacent axes with
+/// compatible strides in all tensors are merged. Errors: LaunchError for 2^32 elements and more
+/// along several axes.
 template <int N>
 struct Walk {
   int rank = 0;
@@ -61,7 +62,7 @@ struct Walk {
     }
   }
 
-  /// Element `i`'s offset in each tensor.
+  /// The offset of element `i` in each tensor.
   struct Offsets {
     std::int64_t of[N];
   };
@@ -71,7 +72,7 @@ struct Walk {
       for (int n = 0; n < N; ++n) offsets.of[n] = i * step[n][0];
       return offsets;
     }
-    // Division by 32 bits takes a fraction of the time and code of one by 64.
+    // A 32-bit division takes a fraction of the time and code of a 64-bit one.
     auto rest = static_cast<std::uint32_t>(i);
     HALFSTEP_ROLLED
     for (int axis = rank - 1; axis >= 0; --axis) {

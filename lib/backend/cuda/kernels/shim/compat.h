@@ -1,17 +1,17 @@
 #pragma once
-// What kernels are written in: a part of CUDA that nvcc compiles for the device and any C++
-// compiler for this processor. This is the only place that knows which of the two it is.
+// The language of the kernels: a subset of CUDA that nvcc compiles for the device and any C++
+// compiler for this processor. No other file distinguishes the two.
 //
-//   thread(), block(), row(), threads(), blocks()   where a thread is: threadIdx.x, blockIdx.x,
-//                                                   blockIdx.y, blockDim.x, gridDim.x
+//   thread(), block(), row(), threads(), blocks()   threadIdx.x, blockIdx.x, blockIdx.y,
+//                                                   blockDim.x, gridDim.x
 //   sync_block()                                    __syncthreads()
-//   shuffle_xor(x, lanes), shuffle(x, lane)         of whole warps
+//   shuffle_xor(x, lanes), shuffle(x, lane)         over whole warps
 //   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
 //   HALFSTEP_ROLLED                                 before a loop that must not be unrolled
 //   launch(kernel, grid, stream, arguments...)      kernel<<<...>>>(arguments...)
 //
-// A kernel waits or shuffles only with all threads of its block or warp, and only when its grid
-// says that it `cooperates`.
+// Barriers and shuffles must be reached by all threads of a block or warp, and only in a kernel
+// whose grid is declared as `cooperates`.
 
 #include "backend/cuda/kernels/shim/grid.h"
 #include "backend/cuda/kernels/stream.h"

@@ -10,7 +10,7 @@
 
 #include "backend/cuda/kernels/shim/fiber.h"
 
-// Memory that a block did not ask for is out of bounds, where there is an AddressSanitizer to tell.
+// Shared memory that a block did not request is poisoned, if AddressSanitizer is linked.
 extern "C" {
 [[gnu::weak]] void __asan_poison_memory_region(const volatile void* begin, std::size_t bytes);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* begin, std::size_t bytes);
@@ -24,16 +24,16 @@ namespace {
 
 enum class State : std::uint8_t { ready, at_warp, at_block, done };
 
-/// What a block can have without asking for more.
+/// Shared memory of a block without opting in to more.
 constexpr std::size_t k_shared_bytes = 48 * 1024;
 
-/// One thread of the block that runs.
+/// One thread of the running block.
 struct Thread {
   explicit Thread(void (*entry)()) : fiber(entry) {}
 
   Fiber fiber;
   State state = State::done;
-  std::array<std::uint64_t, 2> given{};  ///< to the last exchanges of even and odd number
+  std::array<std::uint64_t, 2> given{};  ///< to the latest exchanges of even and odd number
   unsigned exchanges = 0;
   std::size_t shared_used = 0;
 };
@@ -45,7 +45,7 @@ struct Machine {
   Fiber caller;
   std::deque<Thread> threads;
   const FunctionRef<void()>* body = nullptr;
-  std::optional<std::string> error;  ///< of a thread that runs as a plain loop or on a fiber
+  std::optional<std::string> error;  ///< of a thread, in either mode
   alignas(64) std::array<std::byte, k_shared_bytes> shared{};
   std::size_t shared_high = 0;  ///< bytes that the last block used
 };
@@ -84,8 +84,8 @@ void clear_shared() {
   }
 }
 
-/// Lets the ready threads of a warp run until each waits or is done. True when all of them waited
-/// for each other, and are ready again.
+/// Runs the ready threads of a warp until each waits or is done. True when all of them waited for
+/// each other, and are ready again.
 bool advance_warp(unsigned first) {
   in_order(k_warp, [&](std::int64_t lane) {
     place.thread = first + static_cast<unsigned>(lane);
@@ -105,7 +105,7 @@ unsigned count(const Grid& grid, State state) {
   return n;
 }
 
-/// Threads that stopped in their middle are given up.
+/// Suspended threads are discarded.
 [[noreturn]] void fail(const std::string& text) {
   g_machine.threads.clear();
   throw LaunchError(text);
@@ -187,7 +187,7 @@ std::uint64_t exchange(std::uint64_t bits, unsigned lane) {
     wait(State::at_warp);
     return bits;
   }
-  // Two places by turns: nobody gives for the next but one exchange before all have taken here.
+  // Two slots, used alternately: no lane writes to a slot again before all lanes have read it.
   const unsigned turn = current().exchanges++ % 2;
   current().given[turn] = bits;
   const unsigned first = place.thread / k_warp * k_warp;
@@ -200,7 +200,7 @@ void* shared_bytes(std::size_t bytes) {
   constexpr std::size_t k_gap = 64;
   if (!place.grid.cooperates) {
     g_machine.error = "a kernel that does not cooperate shares memory, in " + position();
-    // A loop cannot stop in its middle: the thread goes on with memory that it may touch.
+    // A loop cannot stop in the middle: the thread continues with memory that it may access.
     g_machine.shared_high = k_shared_bytes;
     clear_shared();
     unpoison(g_machine.shared.data(), std::min(bytes, k_shared_bytes));

@@ -1,6 +1,6 @@
 #pragma once
 // The execution model of a GPU on one processor thread; see compat.h. Kernels whose threads do not
-// cooperate run as loops, the others on fibers that switch where a thread has to wait.
+// cooperate run as loops, the others on fibers that switch at barriers.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace shim {
 
 constexpr unsigned k_warp = 32;
 
-/// Where the running thread is.
+/// The coordinates of the running thread.
 struct Place {
   unsigned thread = 0;
   std::int64_t block = 0;
@@ -28,20 +28,21 @@ struct Place {
 };
 extern Place place;
 
-/// The order in which blocks, and threads between two waits, take their turns.
+/// The order in which blocks, and threads between two barriers, run.
 enum class Order { forward, backward };
 void set_order(Order order);
 
 /// Runs `thread` once for every thread of the grid. Errors: LaunchError when threads wait for
-/// others that do not come, wait in a kernel that does not cooperate, or want more shared memory
-/// than a block has.
+/// others that never arrive, wait in a kernel that does not cooperate, or request more shared
+/// memory than a block has.
 void run(const Grid& grid, FunctionRef<void()> thread);
 
 void wait_for_block();
-/// Every lane gives 8 bytes and gets those of `lane`.
+/// Every lane contributes 8 bytes and receives those of `lane`.
 std::uint64_t exchange(std::uint64_t bits, unsigned lane);
 
-/// The next array of the block; the same memory for each thread, full of 0xFF when a block begins.
+/// The next shared array of the block; the same memory for each thread, filled with 0xFF when a
+/// block begins.
 void* shared_bytes(std::size_t bytes);
 
 template <class T>

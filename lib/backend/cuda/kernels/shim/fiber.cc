@@ -1,6 +1,6 @@
 #include "backend/cuda/kernels/shim/fiber.h"
 
-// AddressSanitizer must know which stack runs; without it these do not exist.
+// AddressSanitizer must know which stack is running; without it these functions do not exist.
 extern "C" {
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack,
                                                   const void* bottom,
@@ -13,7 +13,7 @@ extern "C" {
 namespace halfstep::backend::cuda::kernels::shim {
 namespace {
 
-/// Who switched last: the sanitizer tells the bounds of its stack to the one that goes on.
+/// The fiber that switched last: the sanitizer reports the bounds of its stack to the next one.
 Fiber* g_left = nullptr;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Fiber::switch_to(Fiber& next) {
   if (__sanitizer_start_switch_fiber != nullptr) {
     __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
   }
-  // ucontext begins a stack; jumps, which make no system call, do all other switches.
+  // ucontext creates a stack; all other switches are jumps, which make no system call.
   if (_setjmp(place_) == 0) {
     if (next.started_) _longjmp(next.place_, 1);
     next.started_ = true;

@@ -1,5 +1,5 @@
 #pragma once
-// A function on a stack of its own that can stop in its middle and go on later.
+// A coroutine with its own stack.
 
 #include <ucontext.h>
 
@@ -9,19 +9,20 @@
 
 namespace halfstep::backend::cuda::kernels::shim {
 
-/// A stack and where its execution stands. What it runs never returns; it is left by switch_to().
+/// A stack and its point of execution. The function it runs never returns; it is left by
+/// switch_to().
 class Fiber {
  public:
-  /// Of the thread that calls it, which has its stack already.
+  /// Represents the calling thread, which has a stack already.
   Fiber() = default;
   /// Calls `entry` when it is first switched to.
   explicit Fiber(void (*entry)());
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Stops here, and goes on where `next` stopped. `this` must be the running one.
+  /// Suspends this fiber and resumes `next`. `this` must be the running one.
   void switch_to(Fiber& next);
-  /// Called first in what a fiber runs.
+  /// Must be the first call in a fiber's function.
   void entered();
 
  private:

@@ -8,12 +8,12 @@
 namespace halfstep::backend::cuda::emulated {
 namespace {
 
-// What the real one promises to cuDNN (real/conv_graph.cc).
+// The alignment and workspace that the real vendor uses with cuDNN (real/conv_graph.cc).
 constexpr std::size_t k_operand_alignment = 16;
 constexpr std::size_t k_workspace = 4096;
 
 /// Calls body(n, group, input row, input column, output row, output column, tap row, tap column)
-/// for every tap of every output pixel that lies on an existing input pixel.
+/// for every tap of every output pixel that reads a pixel inside the image.
 template <class F>
 void for_each_tap(const ConvArguments& c, F&& body) {
   for (std::int64_t n = 0; n < c.y.extents[0]; ++n) {

@@ -8,7 +8,7 @@
 namespace halfstep::backend::cuda::emulated {
 namespace {
 
-// What the real one promises to cuBLASLt (real/matmul.cc).
+// The alignment and workspace that the real vendor uses with cuBLASLt (real/matmul.cc).
 constexpr std::size_t k_operand_alignment = 16;
 constexpr std::size_t k_workspace = 4096;
 
@@ -16,8 +16,7 @@ bool has(LtEpilogue epilogue, std::uint32_t bit) {
   return (static_cast<std::uint32_t>(epilogue) & bit) != 0;
 }
 
-/// Rows of a column-major matrix as floats: op(M) with its rows next to each other,
-/// [columns][rows].
+/// The rows of op(M), for a column-major matrix M, as contiguous floats: [columns][rows].
 std::vector<float> operand(const LtMatrix& matrix,
                            const void* data,
                            std::int64_t batch,
@@ -147,7 +146,8 @@ void run_lt(const LtArguments& lt,
 }
 
 std::unique_ptr<Matmul> prepare_matmul(const MatmulKey& key, Stream stream) {
-  // cuBLASLt does not have each epilogue for each shape either, and says so by finding nothing.
+  // cuBLASLt does not support each epilogue for each shape either; its heuristics then return
+  // nothing.
   const std::size_t row_bytes = static_cast<std::size_t>(key.n) * size_bytes(key.out);
   if (key.epilogue != Epilogue::none && row_bytes % k_operand_alignment != 0) return nullptr;
   return std::make_unique<EmulatedMatmul>(key, stream);

@@ -1,13 +1,14 @@
 #pragma once
-// cuBLASLt's products on host memory: the same column-major arguments, the same epilogues.
+// cuBLASLt's matmuls on host memory: the same column-major arguments, the same epilogues.
 
 #include "backend/cuda/vendor/lt_arguments.h"
 #include "backend/cuda/vendor/vendor.h"
 
 namespace halfstep::backend::cuda::emulated {
 
-/// D = op(A) op(B) (+ D), then the epilogue, all column-major and summed in float32 in the order of
-/// k. `lt_a` and `lt_b` are cuBLASLt's A and B. A mask holds a bit a row, the first row lowest.
+/// D = op(A) op(B) (+ D), then the epilogue, all column-major and accumulated in float32 in the
+/// order of k. `lt_a` and `lt_b` are cuBLASLt's A and B. A mask holds one bit per row, the first
+/// row in the lowest bit.
 void run_lt(const LtArguments& arguments,
             const void* lt_a,
             const void* lt_b,
@@ -16,7 +17,7 @@ void run_lt(const LtArguments& arguments,
             void* bias,
             void* mask);
 
-/// A product that checks alignments, scribbles over its workspace and calls run_lt().
+/// A matmul that checks alignments, overwrites its workspace with garbage and calls run_lt().
 std::unique_ptr<Matmul> prepare_matmul(const MatmulKey& key, Stream stream);
 
 }  // namespace halfstep::backend::cuda::emulated

@@ -1,6 +1,6 @@
 #pragma once
-// The emulated stream: calls wait in a queue until somebody synchronises, as on a device. While a
-// capture is on, they go into the captured graph instead.
+// The emulated stream: calls wait in a queue until a synchronization, as on a device. During a
+// capture they are added to the captured graph instead.
 
 #include <functional>
 #include <utility>
@@ -14,7 +14,7 @@ class Queue {
 
   void push(Call call) { (capturing_ ? captured_ : waiting_).push_back(std::move(call)); }
 
-  /// Runs what waits, in order.
+  /// Runs the queued calls in order.
   void drain() {
     std::vector<Call> calls;
     calls.swap(waiting_);
@@ -34,7 +34,7 @@ class Queue {
   std::vector<Call> captured_;
 };
 
-/// Runs `call` in the order of `stream`, a Queue; at once when it is null.
+/// Runs `call` in the order of `stream`, a Queue; immediately when it is null.
 inline void enqueue(void* stream, Queue::Call call) {
   if (stream == nullptr) return call();
   static_cast<Queue*>(stream)->push(std::move(call));

@@ -1,5 +1,5 @@
 #pragma once
-// Stored numbers as floats and back, as the libraries load and store them.
+// Conversion of stored values to float and back, as the libraries load and store them.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,10 @@ float load_one(DType dtype, const void* data, std::int64_t i);
 /// Stores element `i`, rounded to nearest, ties to even.
 void store_one(DType dtype, void* data, std::int64_t i, float value);
 
-/// a . b in float32, in an order that depends on nothing but `count`.
+/// a . b in float32, in an order that depends on `count` alone.
 float dot(const float* a, const float* b, std::int64_t count);
 
-/// Throws VendorError unless `address` is on `alignment`; `what` says whose it is.
+/// Throws VendorError unless `address` is a multiple of `alignment`; `what` names the operand.
 void expect_aligned(const void* address, std::size_t alignment, const char* what);
 
 }  // namespace halfstep::backend::cuda::emulated

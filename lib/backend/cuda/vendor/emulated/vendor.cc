@@ -1,4 +1,4 @@
-// A device that is this process: host memory, a queue for a stream.
+// The emulated vendor: host memory, and a queue as the stream.
 
 #include "backend/cuda/vendor/vendor.h"
 
@@ -21,7 +21,7 @@ namespace {
 using emulated::Queue;
 
 constexpr std::size_t k_total_bytes = std::size_t{4} << 30;
-// Fresh memory is NaN in every floating dtype.
+// Uninitialized memory is NaN in every floating dtype.
 constexpr int k_garbage = 0xff;
 
 DeviceFacts facts() {
@@ -168,7 +168,7 @@ class EmulatedVendor final : public Vendor {
   void expect_no_capture(const char* what) const {
     if (queue_.capturing()) fail(fmt::format("{}: not while a capture is on", what));
   }
-  /// Copies touch device memory that was allocated, all of it.
+  /// Checks that a copy stays inside of an allocated block of device memory.
   void expect_inside(const void* device, std::size_t bytes, const char* what) const {
     const auto* begin = static_cast<const std::byte*>(device);
     auto block = blocks_.upper_bound(const_cast<void*>(device));

@@ -30,7 +30,7 @@ void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
   const std::string text =
       fmt::format("{}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status));
-  // Not sticky errors stay in the runtime's memory until somebody asks.
+  // The runtime keeps errors that are not sticky until they are read.
   (void)cudaGetLastError();
   throw VendorError(failure_of(status), text);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Every call into a library of NVIDIA's goes through check(): a status that is no success becomes a
-// VendorError with the call's name and the library's words.
+// Every call into an NVIDIA library goes through check(): a status other than success becomes a
+// VendorError with the call's name and the library's message.
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>

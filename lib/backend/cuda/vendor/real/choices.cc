@@ -28,7 +28,7 @@ Choices::Choices(const std::string& folder, const std::string& gpu, const std::s
   if (folder.empty()) return;
   path_ = (std::filesystem::path(folder) / file_name(gpu + "_" + versions + ".txt")).string();
   std::ifstream file(path_);
-  // A line is "candidate key"; the last one of a key counts.
+  // A line is "candidate key"; the last line of a key is valid.
   for (std::string line; std::getline(file, line);) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) continue;
@@ -51,7 +51,7 @@ void Choices::remember(const std::string& key, std::size_t candidate) {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  // One short write, so that processes side by side do not tear each other's lines.
+  // One short write, so that lines of concurrent processes do not interleave.
   std::ofstream(path_, std::ios::app) << fmt::format("{} {}\n", candidate, key) << std::flush;
 }
 

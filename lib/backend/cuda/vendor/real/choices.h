@@ -1,6 +1,6 @@
 #pragma once
-// Which of the candidates for a key was the fastest: measured once per GPU and library versions,
-// then read from a file.
+// The fastest candidate for each key: measured once per GPU and library versions, then read from a
+// file.
 
 #include <cstddef>
 #include <map>
@@ -11,12 +11,12 @@ namespace halfstep::backend::cuda::real {
 
 class Choices {
  public:
-  /// The file for a GPU and library versions in `folder`; "" remembers for this process alone.
-  /// A file that cannot be read or has broken lines counts as far as it can be read.
+  /// The file for a GPU and library versions in `folder`; with "" choices are kept for this process
+  /// only. Lines that cannot be parsed are ignored, as is a file that cannot be read.
   Choices(const std::string& folder, const std::string& gpu, const std::string& versions);
 
   std::optional<std::size_t> find(const std::string& key) const;
-  /// Appends to the file; one that cannot be written costs only the next measurement.
+  /// Appends to the file; a write error only means that the next process measures again.
   void remember(const std::string& key, std::size_t candidate);
 
  private:

@@ -9,8 +9,8 @@ namespace halfstep::backend::cuda::real {
 namespace {
 
 constexpr std::int64_t k_tensor_alignment = 16;
-constexpr std::int64_t k_sum_id = 5;     // of the product, never in memory
-constexpr std::int64_t k_biased_id = 6;  // with bias, before ReLU, never in memory
+constexpr std::int64_t k_sum_id = 5;     // the convolution's result, virtual
+constexpr std::int64_t k_biased_id = 6;  // with bias, before ReLU, virtual
 
 std::shared_ptr<Descriptor> make(cudnnBackendDescriptorType_t type) {
   return std::make_shared<Descriptor>(type);
@@ -55,7 +55,7 @@ DescriptorPtr convolution(const ConvArguments& c) {
   return d;
 }
 
-/// What the three operations call their attributes.
+/// The names of the three operations' attributes.
 struct Names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, filter, y, convolution, alpha, beta;
@@ -101,7 +101,7 @@ DescriptorPtr pointwise(cudnnPointwiseMode_t mode,
   return d;
 }
 
-/// The convolution and what follows it: y = relu(x * filter + bias), sums kept in float32.
+/// The convolution and its epilogue: y = relu(x * filter + bias), intermediate values in float32.
 std::vector<DescriptorPtr> operations(const ConvArguments& c) {
   const cudnnDataType_t dtype = data_type(c.dtype);
   const bool has_bias = c.bias.elements() > 0;
@@ -124,7 +124,7 @@ std::vector<DescriptorPtr> operations(const ConvArguments& c) {
   return all;
 }
 
-/// A graph, and the operations that it is made of.
+/// A graph and its operations.
 struct Graph {
   std::vector<DescriptorPtr> operations;
   std::shared_ptr<Descriptor> graph;
@@ -144,7 +144,7 @@ Graph build(const ConvArguments& c, const ConvTarget& target) {
   return g;
 }
 
-/// The engines that a mode of the heuristics proposes; none when it has nothing to say.
+/// The engines that a heuristic mode proposes; may be empty.
 std::vector<DescriptorPtr> proposals(const Graph& g,
                                      const ConvTarget& target,
                                      cudnnBackendHeurMode_t mode) {
@@ -167,7 +167,7 @@ std::vector<DescriptorPtr> proposals(const Graph& g,
   return configurations;
 }
 
-/// What cuDNN says of an engine.
+/// The properties of an engine.
 struct Engine {
   std::int64_t index = -1;
   std::vector<cudnnBackendNumericalNote_t> numerics{};
@@ -218,7 +218,7 @@ std::string describe(const Engine& engine) {
   return text;
 }
 
-/// The plan of a configuration, or nothing when this GPU cannot run it.
+/// The plan of an engine configuration, or nothing when this GPU cannot run it.
 DescriptorPtr plan_of(const DescriptorPtr& configuration, const ConvTarget& target) {
   auto plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan->refer(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);

@@ -52,7 +52,7 @@ class Descriptor {
   }
   void finalize() { check(cudnnBackendFinalize(raw_), "cudnnBackendFinalize"); }
 
-  /// Up to values.size() values of an attribute; returns how many there were.
+  /// Reads up to values.size() values of an attribute; returns their number.
   template <class T>
   std::int64_t get(cudnnBackendAttributeName_t name,
                    cudnnBackendAttributeType_t type,

@@ -20,7 +20,7 @@ std::unique_ptr<CUevent_st, DestroyEvent> make_event() {
   return std::unique_ptr<CUevent_st, DestroyEvent>(raw);
 }
 
-/// Milliseconds of one run, by the median.
+/// Median time of one run, in milliseconds.
 float time_of(cudaStream_t stream, const std::function<void()>& run) {
   const auto begin = make_event();
   const auto end = make_event();

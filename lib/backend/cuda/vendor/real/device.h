@@ -1,5 +1,5 @@
 #pragma once
-// What the real vendor's products and convolutions share.
+// The device state shared by the real vendor's matmuls and convolutions.
 
 #include <functional>
 #include <utility>
@@ -18,7 +18,7 @@ struct Device {
   Choices choices;
 };
 
-/// Device memory for as long as it lives. Errors: VendorError.
+/// Device memory with the lifetime of the object. Errors: VendorError.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes);
@@ -31,12 +31,13 @@ class Scratch {
   void* address_ = nullptr;
 };
 
-/// The index of the fastest of some calls that queue the same work, by the median of repeated
-/// runs; calls that fail are left out. Waits for the stream. Errors: VendorError when all fail.
+/// The index of the fastest of several functions that enqueue the same work, by the median of
+/// repeated runs; failing ones are skipped. Blocks until the stream is idle. Errors: VendorError
+/// when all fail.
 std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates);
 
-/// Which of `count` candidates to take for `key`: the first, or the fastest, measured now or
-/// before. `measure` returns its index.
+/// The index of the candidate to use for `key`, of `count`: the first, or the fastest, measured now
+/// or earlier. `measure` returns its index.
 std::size_t choose(Device& device,
                    const std::string& key,
                    std::size_t count,

@@ -1,5 +1,5 @@
 #pragma once
-// What cuDNN must know of a GPU to choose engines for it, without one at hand.
+// Device properties that let cuDNN choose engines for a GPU that is not present.
 
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace halfstep::backend::cuda::real {
 
-/// A device described by cuDNN's JSON. Errors: VendorError for what cuDNN does not understand.
+/// A device described by cuDNN's JSON. Errors: VendorError for JSON that cuDNN rejects.
 DescriptorPtr device_properties(const std::string& json);
 
-/// The same JSON of a device of this machine. Errors: VendorError.
+/// The JSON of a device of this machine. Errors: VendorError.
 std::string device_properties_json(int device);
 
 }  // namespace halfstep::backend::cuda::real

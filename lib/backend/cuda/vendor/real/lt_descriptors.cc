@@ -67,7 +67,7 @@ LtDescriptors::LtDescriptors(const LtArguments& arguments) {
   set(raw, CUBLASLT_MATMUL_DESC_TRANSA, operation(arguments.transpose_a));
   set(raw, CUBLASLT_MATMUL_DESC_TRANSB, operation(arguments.transpose_b));
   set(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<std::uint32_t>(arguments.epilogue));
-  // The heuristics read the addresses' alignment, nothing else.
+  // The heuristics use the alignment of the addresses only.
   const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{k_operand_alignment});
   if (arguments.bias_elements > 0) {
     set(raw, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(arguments.bias_dtype));
@@ -102,7 +102,7 @@ Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> lt_preference
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(raw, name, k_operand_alignment);
   }
-  // Partial sums of a split k: not added up in the output's dtype, nor by whoever comes first.
+  // Split-k partial sums: neither in the output's dtype nor by atomics.
   set(raw,
       CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});

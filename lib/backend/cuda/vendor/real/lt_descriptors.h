@@ -1,5 +1,5 @@
 #pragma once
-// cuBLASLt's descriptors of a product. Making them needs no device.
+// cuBLASLt's descriptors of a matmul. Creating them needs no device.
 
 #include <memory>
 
@@ -8,10 +8,10 @@
 
 namespace halfstep::backend::cuda::real {
 
-/// What every operand's address is a multiple of, at least; biases and masks too.
+/// Smallest alignment of all operands, biases and masks.
 inline constexpr std::uint32_t k_operand_alignment = 16;
 
-/// Owns what a cublasLt...Create function made.
+/// Owns an object of a cublasLt...Create function.
 template <class T, auto destroy>
 struct Destroy {
   void operator()(T* raw) const { destroy(raw); }
@@ -23,7 +23,7 @@ using Owned =
 struct LtDescriptors {
   explicit LtDescriptors(const LtArguments& arguments);
 
-  /// Where the epilogue finds its operands; only for epilogues that have them.
+  /// Set the epilogue's operands; only for epilogues that have them.
   void set_bias(const void* address);
   void set_mask(const void* address);
 
@@ -31,13 +31,13 @@ struct LtDescriptors {
   Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> a, b, d;
 };
 
-/// What the heuristics may choose from: at most `workspace_limit` bytes; sums in float32, not in
-/// the output's dtype nor in no order; without tensor cores when float32 is strict and `by_mask`.
+/// Restricts the heuristics: at most `workspace_limit` bytes; float32 accumulation in a fixed
+/// order, not in the output's dtype; no tensor cores when float32 is strict and `by_mask`.
 Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> lt_preference(
     const LtArguments& arguments, std::size_t workspace_limit, bool by_mask);
 
-/// Whether an algorithm's CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS are what the arguments promise:
-/// strict float32 takes no tensor cores and no narrower inputs; everything adds in float32.
+/// Whether an algorithm's CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS satisfy the arguments: strict
+/// float32 excludes tensor cores and narrower inputs; all accumulate in float32.
 bool keeps_promises(const LtArguments& arguments, std::uint64_t implementation_flags);
 
 }  // namespace halfstep::backend::cuda::real

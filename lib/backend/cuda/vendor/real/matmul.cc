@@ -9,7 +9,7 @@
 namespace halfstep::backend::cuda::real {
 namespace {
 
-// What cuBLAS advises for Hopper; older devices take less of it.
+// cuBLAS's recommended workspace for Hopper; older devices use less of it.
 constexpr std::size_t k_workspace_limit = std::size_t{32} << 20;
 constexpr int k_candidates = 16;
 
@@ -24,7 +24,7 @@ std::uint64_t implementation_flags(const cublasLtMatmulAlgo_t& algorithm) {
   return flags;
 }
 
-/// What the heuristics propose and the promises allow, best first.
+/// The algorithms that the heuristics propose and that satisfy the arguments, best first.
 Candidates candidates(const Device& device,
                       const LtArguments& arguments,
                       const LtDescriptors& lt,
@@ -82,7 +82,8 @@ class RealMatmul final : public Matmul {
   RealMatmul(Device& device, const MatmulKey& key)
       : device_(device), arguments_(lt_arguments(key)), lt_(arguments_) {
     Candidates found = candidates(device, arguments_, lt_, true);
-    // The mask is a wish that a library may not know how to keep; the flags are the proof.
+    // The heuristics of some versions return nothing under the mask; the algorithms' flags are
+    // checked in any case.
     if (found.empty() && arguments_.strict_float32) {
       found = candidates(device, arguments_, lt_, false);
     }

@@ -6,8 +6,7 @@
 
 namespace halfstep::backend::cuda::real {
 
-/// A product by cuBLASLt, or nullptr when it has no algorithm that keeps the key's promises.
-/// Errors: VendorError.
+/// A matmul by cuBLASLt, or nullptr when no algorithm satisfies the key. Errors: VendorError.
 std::unique_ptr<Matmul> prepare_matmul(Device& device, const MatmulKey& key);
 
 }  // namespace halfstep::backend::cuda::real

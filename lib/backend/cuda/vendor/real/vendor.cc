@@ -47,7 +47,7 @@ std::string too_old(const DeviceFacts& facts) {
                      k_lowest_capability % 10);
 }
 
-/// Why there is no device; empty when there is one. Fills in what it learns.
+/// Probes the device; returns why there is none, or "". Fills in the versions found.
 std::string look(Probe& probe) {
   int driver = 0;
   int runtime = 0;
@@ -232,7 +232,8 @@ class RealVendor final : public Vendor {
     return real::prepare_matmul(device_, key);
   }
   std::unique_ptr<Convolution> convolution(const ConvKey& key) override {
-    // Loading cuDNN takes a second, which models without convolutions need not spend.
+    // Loading cuDNN takes a second, so it is loaded on first use: models without convolutions never
+    // pay.
     if (device_.cudnn == nullptr) {
       check(cudnnCreate(&device_.cudnn), "cudnnCreate");
       check(cudnnSetStream(device_.cudnn, device_.stream), "cudnnSetStream");
