@@ -1,6 +1,6 @@
 #pragma once
-// A subcommand is one file in commands/ plus one row in command_table(): it declares its flags on a
-// CLI11 subcommand and hands back what runs when it was chosen.
+// A subcommand is one file in commands/ plus one entry in command_table(): it declares its flags on
+// a CLI11 subcommand and returns the action to run when it is chosen.
 
 #include <functional>
 #include <span>
@@ -15,7 +15,7 @@ namespace halfstep::app {
 struct Command {
   std::string_view name;
   std::string_view doc;
-  /// Declares flags and returns the action, which gives the exit code.
+  /// Declares flags and returns the action, whose result is the exit code.
   std::function<int()> (*declare)(CLI::App& command);
 };
 

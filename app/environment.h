@@ -1,5 +1,5 @@
 #pragma once
-// The only place that reads the environment.
+// Access to the environment; no other file reads it.
 
 #include <map>
 #include <optional>
@@ -16,23 +16,23 @@ namespace halfstep::app {
 /// The value of a variable; an empty one counts as unset.
 std::optional<std::string> environment(std::string_view name);
 
-/// All variables whose names begin with `prefix`, empty ones left out.
+/// All non-empty variables whose names begin with `prefix`.
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix);
 
-/// The words this process was called with; none where the system does not tell.
+/// The command line of this process; empty where the system does not report it.
 std::vector<std::string> command_words();
 
-/// HALFSTEP_DEVICE, HALFSTEP_THREADS as settings that lie over the files and under the flags.
+/// HALFSTEP_DEVICE and HALFSTEP_THREADS as settings with precedence over files and below flags.
 std::vector<config::Override> environment_overrides();
 
-/// A warning for each HALFSTEP_ variable that nothing reads.
+/// A warning for each unknown HALFSTEP_ variable.
 std::vector<config::Warning> unknown_variables();
 
-/// HALFSTEP_LOG_LEVEL; without it, info. Errors: UserError(config) for a word that is no level.
+/// HALFSTEP_LOG_LEVEL; default: info. Errors: UserError(config) for an unknown level.
 LogLevel environment_log_level();
 
-/// Folders in which data sets are looked for: HALFSTEP_DATA, the checkout's datasets/ (beside the
-/// config or under the working directory), Debian's /usr/share/datasets.
+/// The search path for data sets: HALFSTEP_DATA, the checkout's datasets/ (next to the config or
+/// below the working directory), Debian's /usr/share/datasets.
 std::vector<std::string> data_search_paths(const std::string& config_path);
 
 }  // namespace halfstep::app

@@ -20,7 +20,7 @@
 namespace halfstep::app {
 namespace {
 
-/// The only settings that mean something without a config.
+/// The settings that apply without a config.
 struct GraphSettings {
   struct Precision {
     config::ListEdits lists;

@@ -1,4 +1,4 @@
-// The command line: subcommands from a table, and the one place where errors become exit codes.
+// The command line: subcommands from a table, and the mapping of errors to exit codes.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@
 
 namespace {
 
-/// Marks words as repeatable only where several may follow each other.
+/// Marks positional arguments as repeatable only where several may follow each other.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -62,8 +62,8 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return flags;
 }
 
-/// The first word that is a flag `command` does not have, or "". CLI11 tells what is missing before
-/// what is misspelled, and knows no nearest word.
+/// The first argument that looks like a flag but is unknown to `command`, or "". CLI11 reports
+/// missing arguments before unknown ones, and suggests no nearest name.
 std::string unknown_flag(const CLI::App& command, const std::vector<std::string>& words) {
   const std::vector<std::string> known = flags_of(command);
   for (const std::string& word : words) {
@@ -76,12 +76,12 @@ std::string unknown_flag(const CLI::App& command, const std::vector<std::string>
   return "";
 }
 
-/// Flags that were renamed, with what they are now.
+/// Renamed flags with a note on the replacement.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> k_renamed{{
     {"--infer-follows", "it is --tensorflow 2.20+ now"},
 }};
 
-/// What to write in place of an unknown flag.
+/// The suggestion for an unknown flag.
 std::string remedy(const CLI::App& command, const std::string& flag) {
   for (const auto& [before, now] : k_renamed) {
     if (flag == before) return std::string(now);
@@ -94,7 +94,7 @@ void print_error(const std::string& message, const std::string& hint) {
       fmt::format("error: {}{}", message, hint.empty() ? "" : fmt::format(" ({})", hint)));
 }
 
-/// A result that did not arrive is not a result. Errors: std::system_error.
+/// Output that could not be written is an error. Errors: std::system_error.
 void check_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return;
@@ -102,9 +102,8 @@ void check_output() {
       errno != 0 ? errno : EIO, std::generic_category(), "cannot write to standard output");
 }
 
-/// Files opened later must not take the place of a standard stream that was closed: output would
-/// land in them. A stream that is not open is opened for the direction it is not used in, so that
-/// its use still fails.
+/// Opens closed standard streams, so that files opened later do not get their descriptors and
+/// receive the output. Each is opened for the wrong direction, so that its use still fails.
 void occupy_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) != -1) continue;
@@ -183,7 +182,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using halfstep::app::write_failure;
   occupy_standard_streams();
-  // A reader of messages that goes away, as in `2>&1 | head`, must not end a run.
+  // A closed pipe, as in `2>&1 | head`, must not end a run.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(argc, argv);
@@ -194,9 +193,9 @@ int main(int argc, char** argv) {
     write_failure("error: out of memory");
     return static_cast<int>(halfstep::ErrorKind::memory);
   } catch (const std::system_error& error) {
-    // The reader of the output has seen enough; as a shell reports it of other programs.
+    // The reader of the output has closed the pipe; exit status as a shell reports SIGPIPE.
     if (error.code() == std::errc::broken_pipe) return 128 + SIGPIPE;
-    // The system refused: no space left, no more threads.
+    // The system failed: no space left, no more threads.
     write_failure(fmt::format("error: {}", error.what()));
     return static_cast<int>(halfstep::ErrorKind::data);
   } catch (const std::exception& error) {

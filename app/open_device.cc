@@ -23,7 +23,7 @@ namespace {
 
 namespace cuda = backend::cuda;
 
-/// The user's cache for measurements of this machine; "" when the environment names none.
+/// The user's cache for measurements of this machine; "" when the environment defines none.
 std::string cache_folder() {
   if (const auto cache = environment("XDG_CACHE_HOME")) return *cache + "/halfstep";
   if (const auto home = environment("HOME")) return *home + "/.cache/halfstep";
@@ -37,7 +37,7 @@ std::shared_ptr<const backend::CostModel> read_cost_model(const std::string& pat
       backend::CostModel::parse(read_file(path), path));
 }
 
-/// Threads that Slurm has given the task, where it does not confine the task to its processors.
+/// The threads that Slurm assigns to the task, where Slurm does not restrict its affinity.
 std::optional<std::int64_t> slurm_threads() {
   const auto word = environment("SLURM_CPUS_PER_TASK");
   std::int64_t threads = 0;
@@ -51,8 +51,8 @@ std::optional<std::int64_t> slurm_threads() {
   return threads;
 }
 
-/// As the config says; else the processors this process may use, or those of its Slurm task if
-/// these are fewer.
+/// The thread count of the config; default: the processors this process may use, or those of its
+/// Slurm task if fewer.
 int thread_count_of(const config::RunSpec& spec) {
   const std::int64_t processors = available_processors();
   const std::int64_t free = std::min(processors, slurm_threads().value_or(processors));

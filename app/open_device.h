@@ -1,5 +1,5 @@
 #pragma once
-// The device that a run computes on.
+// The compute device of a run.
 
 #include "backend/backend.h"
 #include "backend/cuda/plugin_library.h"
@@ -7,28 +7,30 @@
 
 namespace halfstep::app {
 
-/// HALFSTEP_MAX_ISA: what kernels may use at most. Errors: UserError(config) for an unknown word.
+/// HALFSTEP_MAX_ISA, the best instruction set that kernels may use. Errors: UserError(config) for
+/// an unknown name.
 backend::Isa most_isa();
 
-/// The file in the user's cache that holds the cost model of this processor, instruction set and
-/// version of oneDNN, written by `halfstep tune`; "" when the environment names no cache.
+/// The file in the user's cache with the cost model for this processor, instruction set and version
+/// of oneDNN, written by `halfstep tune`; "" when the environment defines no cache.
 std::string cost_model_path(const backend::Capabilities& capabilities);
 
-/// Where the CUDA plugin is looked for: HALFSTEP_CUDA_PLUGIN, else beside the program.
+/// The search path of the CUDA plugin: HALFSTEP_CUDA_PLUGIN, else the folder of the program.
 backend::cuda::PluginSearch plugin_search();
 
-/// Why no GPU can be used as far as it shows without loading anything; nothing when one may be.
+/// Why no GPU can be used, as far as it can be determined without loading a library; nothing when
+/// one may exist.
 std::optional<backend::cuda::Absence> obvious_absence(const backend::cuda::PluginSearch& search);
 
-/// The device a config asks for, with its threads set. `auto` takes a GPU where there is one and
-/// otherwise notes why it does not. The CPU's kernels are chosen by the cost model in `run_dir`,
-/// the directory of a run that is resumed, if it has one, so that they are the same; else by the
-/// one that `halfstep tune` measured, else by the shipped one. Errors: UserError(unavailable)
-/// naming reason and remedy, unless precision.fallback is warn, where the CPU takes the place of a
-/// GPU that is not there; UserError(data) for a damaged cost model.
+/// The device of a config, with its thread count set. `auto` uses a GPU if there is one and
+/// otherwise stores the reason in the note. The CPU's kernels are chosen by the cost model in
+/// `run_dir`, the directory of a resumed run, if it has one, so that the choice is the same; else
+/// by the one of `halfstep tune`, else by the shipped one. Errors: UserError(unavailable) with
+/// reason and remedy, unless precision.fallback is warn, where the CPU replaces an unavailable GPU;
+/// UserError(data) for a damaged cost model.
 backend::Backend open_device(const config::RunSpec& spec, const std::string& run_dir = {});
 
-/// Tells the user in one line why the device is not a GPU, if `auto` looked for one.
+/// Prints one line on why the device is not a GPU, if `auto` was requested.
 void say_device(const backend::Backend& device);
 
 }  // namespace halfstep::app

@@ -1,5 +1,5 @@
 #pragma once
-// How fast work goes on and how long the rest of it takes, for progress displays.
+// Rate of progress and estimated remaining time, for progress displays.
 
 #include <chrono>
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace halfstep::app {
 
 using ProgressClock = std::chrono::steady_clock;
 
-/// Time behind and time left of work that is counted in equal units. The units done before the
-/// first update (the first step of a process prepares kernels) are left out of the estimate.
+/// Elapsed and remaining time of work counted in equal units. Units before the first update (the
+/// first step of a process prepares kernels) are excluded from the estimate.
 class Pace {
  public:
   void update(std::int64_t done, std::int64_t total);
@@ -33,15 +33,15 @@ class Pace {
 /// "0:42", "3:05", "1:02:03", "2 d 01:02:03".
 std::string duration_text(double seconds);
 
-/// A part of a line of progress. `weight` says how gladly it is left out where the line is too
-/// long; 0 is never left out.
+/// A field of a progress line. Fields with a larger `weight` are dropped first when the line is too
+/// long; weight 0 is never dropped.
 struct ProgressField {
   std::string text;
   int weight = 0;
 };
 
-/// The fields with two spaces between, without empty ones; the heaviest are left out until `width`
-/// characters are enough.
+/// The non-empty fields separated by two spaces; fields with the largest weights are dropped until
+/// the line fits in `width` characters.
 std::string fitted_line(std::vector<ProgressField> fields, std::size_t width);
 
 }  // namespace halfstep::app

@@ -13,7 +13,7 @@
 namespace halfstep::app {
 namespace {
 
-/// Events told one by one before they are only counted.
+/// Events that are printed individually; further ones are only counted.
 constexpr std::int64_t k_most_told = 20;
 
 std::string describe(const train::FirstNonfinite& first) {
@@ -89,7 +89,7 @@ void ProgressDisplay::on_step(const train::StepInfo& info) {
     return;
   }
   show_progress(fitted_line(std::move(fields), progress_width()));
-  // A step counts half as much after about three redraws.
+  // Exponential decay: the weight of a step halves after about three redraws.
   recent_.samples *= k_fade;
   recent_.seconds *= k_fade;
 }

@@ -11,17 +11,17 @@ namespace halfstep::app {
 
 enum class ProgressStyle { bar, lines, none };
 
-/// How progress is shown: `every` is the least time between two lines.
+/// The style of progress; `every` is the shortest time between two lines.
 struct ProgressOptions {
   ProgressStyle style = ProgressStyle::lines;
   std::chrono::duration<double> every{30};
 };
 
-/// What --progress, --progress-every, --quiet and the terminal say.
+/// The options from --progress, --progress-every, --quiet and the terminal.
 ProgressOptions progress_options(const RunOptions& options);
 
-/// Decides when progress is shown again: about ten times a second on a terminal, elsewhere once in
-/// the time between two lines.
+/// Decides when progress is redrawn: about ten times a second on a terminal, elsewhere once per
+/// interval.
 class ProgressTimer {
  public:
   explicit ProgressTimer(const ProgressOptions& options);
@@ -54,11 +54,11 @@ class ProgressDisplay final : public train::TrainObserver {
 
   ProgressStyle style_;
   ProgressTimer timer_;
-  std::int64_t epochs_;  ///< that the run is to have
+  std::int64_t epochs_;  ///< in the whole run
   Pace pace_;
-  Work recent_;  ///< older steps count less and less
+  Work recent_;  ///< with exponentially decaying weights
   Work epoch_;
-  std::int64_t told_ = 0;  ///< skips and falls told of so far
+  std::int64_t told_ = 0;  ///< skips and decreases reported so far
 };
 
 }  // namespace halfstep::app

@@ -1,5 +1,6 @@
 #pragma once
-// `--resume`: which checkpoint a run goes on from, in which directory, and under which settings.
+// `--resume`: the checkpoint to resume from, the directory of the run, and the settings that may
+// differ.
 
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace halfstep::app {
 
-/// How --resume and --override-resume were given.
+/// The values of --resume and --override-resume.
 struct ResumeFlags {
   std::string resume;                ///< "", "auto" or a path
   std::vector<std::string> allowed;  ///< settings that may differ from the run's
@@ -23,15 +24,15 @@ struct Resume {
   std::string origin() const;
 };
 
-/// What to go on with. A job that Slurm runs again resumes although no flag says so.
+/// The checkpoint to resume from. A job that Slurm restarts resumes even without the flag.
 /// Errors: UserError(data) for a path without a complete checkpoint.
 Resume find_resume(const RunOptions& options,
                    const ResumeFlags& flags,
                    const std::string& run_name);
 
-/// Compares the config with the one that the run of the checkpoint had last; returns the settings
-/// that are allowed to differ as "path: before -> after". Errors: UserError(config) for settings
-/// that would change the result without being allowed to.
+/// Compares the config with the latest one of the checkpoint's run; returns the settings that are
+/// allowed to differ as "path: before -> after". Errors: UserError(config) for settings that would
+/// change the result without being allowed to.
 std::vector<std::string> check_settings(const Resume& resume,
                                         const config::RunSpec& spec,
                                         const std::vector<std::string>& allowed);

@@ -17,7 +17,7 @@
 namespace halfstep::app {
 namespace {
 
-/// A named flag stands for a setting.
+/// Adds the setting of a named flag.
 void add_setting(std::vector<config::Override>& overrides,
                  std::vector<std::string>& written,
                  std::string_view flag,
@@ -54,7 +54,7 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   return overrides;
 }
 
-/// A repeatable flag that is noted when it is met, so that the order among such flags is kept.
+/// A repeatable flag, recorded in the order of the command line.
 void add_setting_flag(CLI::App& command,
                       RunOptions& o,
                       const std::string& flag,
@@ -88,7 +88,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   }
   const config::ModelSpec& model = loaded.spec.model;
   options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
-  // options.seed stays 0: a generated set has one content, whatever the seed of the run.
+  // options.seed stays 0: the content of a generated set does not depend on the seed of the run.
   options.train_samples = spec.train_samples;
   options.test_samples = spec.test_samples;
   options.search_paths = data_search_paths(loaded.path);

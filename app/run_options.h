@@ -1,6 +1,6 @@
 #pragma once
-// Flags that the commands on a config share, and what becomes of them: a checked RunSpec and its
-// data set.
+// Flags that the commands on a config share, and their conversion to a checked RunSpec and its data
+// set.
 
 #include <optional>
 #include <string>
@@ -17,15 +17,15 @@ class App;
 
 namespace halfstep::app {
 
-/// The setting that `--tensorflow` stands for.
+/// The setting of `--tensorflow`.
 inline constexpr std::string_view k_rewrite_rules = "precision.rewrite_rules";
 
-/// The flags as given.
+/// The flags as given on the command line.
 struct RunOptions {
   std::vector<std::string> configs;
   std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
   std::optional<std::string> policy, rewrite, tensorflow, device, target, numerics;
-  /// Numbers as written: the config's reader says what is wrong with them.
+  /// Numbers as text: the config's reader reports errors in them.
   std::optional<std::string> threads, batch_size, seed, epochs, max_steps;
   std::string run_dir;
   bool json = false;
@@ -39,7 +39,7 @@ struct RunOptions {
   std::string log_file;
 };
 
-/// Which of the flags a command takes besides those that choose and change a config.
+/// The optional flags of a command besides those that choose and change a config.
 struct RunFlags {
   bool batch_size = true;
   bool seed = true;
@@ -51,10 +51,11 @@ struct RunFlags {
   bool strict = false;
 };
 
-/// Declares the positional CONFIG, the flags for configs, messages and the device, and `flags`.
+/// Declares the positional CONFIG, the flags for configs, messages and the device, and those of
+/// `flags`.
 void declare(CLI::App& command, RunOptions& options, RunFlags flags);
 
-/// A config with all that was laid over it.
+/// A config with all overrides applied.
 struct LoadedConfig {
   config::RunSpec spec;
   std::vector<std::string> overrides;  ///< as written, for the report
@@ -64,8 +65,8 @@ struct LoadedConfig {
 };
 
 /// Reads the files, the environment's settings and the flags, in this order of precedence, and
-/// checks all that needs no data: the model and its shapes, loss, optimizer and metrics too.
-/// Errors: UserError(config) with everything that is wrong.
+/// checks everything that needs no data, including the model and its shapes, loss, optimizer and
+/// metrics. Errors: UserError(config) with all problems.
 LoadedConfig load_config(const RunOptions& options);
 
 /// Sets log level, log file and colours.

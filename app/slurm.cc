@@ -34,8 +34,8 @@ constexpr std::array k_rows{
     Row{"SLURM_RESTART_COUNT", "restart_count"},
 };
 
-/// Runs a program with its standard output on our standard error; its exit status, or -1 with
-/// errno set.
+/// Runs a program with its standard output redirected to our standard error; returns its exit
+/// status, or -1 with errno set.
 int run(std::array<std::string, 3> words) {
   std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
   posix_spawn_file_actions_t actions;

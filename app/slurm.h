@@ -1,5 +1,5 @@
 #pragma once
-// The Slurm job this process may belong to.
+// The Slurm job of this process, if any.
 
 #include <optional>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace halfstep::app {
 
-/// What Slurm's variables say of the job; nothing outside of one.
+/// The job described by Slurm's variables; nothing outside of a job.
 std::optional<report::SlurmJob> slurm_job();
 
-/// Asks Slurm to run the job again (`scontrol requeue ID`). False, with a warning, when scontrol
+/// Asks Slurm to requeue the job (`scontrol requeue ID`). False, with a warning, when scontrol
 /// cannot be run or refuses.
 bool requeue(const report::SlurmJob& job);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What `compare` and `bench` have in common: progress on stderr, facts about each policy, the
-// directory for the report.
+// Code shared by `compare` and `bench`: progress on stderr, facts about each policy, the directory
+// of the report.
 
 #include <optional>
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace halfstep::app {
 
-/// Shows where a study stands and keeps what its report needs of each policy.
+/// Shows the progress of a study and stores the facts about each policy that its report needs.
 class StudyDisplay final : public study::StudyObserver {
  public:
-  /// `round` is what a round is called: "seed" or "repeat". `metric` may be "".
+  /// `round` is the name of a round: "seed" or "repeat". `metric` may be "".
   StudyDisplay(const ProgressOptions& options, std::string round, std::string metric)
       : style_(options.style),
         timer_(options),
@@ -36,18 +36,18 @@ class StudyDisplay final : public study::StudyObserver {
   std::string round_;
   std::string metric_;
   report::FactsByPolicy facts_;
-  std::int64_t told_ = 0;  ///< rounds told of
+  std::int64_t told_ = 0;  ///< rounds reported
 };
 
-/// Where a study keeps its report.
+/// The directory for the report of a study.
 enum class KeepStudy {
-  as_asked,    ///< in --run-dir, if that is given
-  by_default,  ///< without --run-dir in a directory of its own, as a training run
+  as_asked,    ///< --run-dir, if given
+  by_default,  ///< --run-dir; default: a new directory, as for a training run
   never
 };
 
-/// The run directory of a study, if it has one. Errors: UserError(config) when a run stands there
-/// already.
+/// The run directory of a study, if it has one. Errors: UserError(config) when it already contains
+/// a run.
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
                                                     const config::RunSpec& spec,
                                                     KeepStudy keep);
@@ -56,8 +56,8 @@ report::RunInfo study_info(const RunOptions& options,
                            const std::vector<std::string>& overrides,
                            const std::optional<report::RunDirectory>& directory);
 
-/// With --strict, refuses the warnings of any policy before anything is written or measured.
-/// Errors: UserError(config).
+/// With --strict, rejects warnings of any policy before anything is written or measured. Errors:
+/// UserError(config).
 void check_warnings(const RunOptions& options,
                     const std::vector<study::Variant>& variants,
                     const data::Dataset& dataset,
@@ -66,10 +66,10 @@ void check_warnings(const RunOptions& options,
 struct Range {
   std::int64_t least = 0, most = 0;
 };
-/// Notes a problem with a flag's number unless it lies in the range.
+/// Reports a problem with a flag's number unless it is in the range.
 void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range);
 
-/// Prints the JSON or the text and writes report.json where there is a directory.
+/// Prints the JSON or the text and writes report.json if there is a directory.
 int finish_study(const RunOptions& options,
                  std::optional<report::RunDirectory>& directory,
                  const report::Json& report,

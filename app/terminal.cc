@@ -25,8 +25,8 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// A file that gets a copy of every message. One that can no longer be written, as on a full disk,
-/// is told of once and left alone: a run is worth more than its log.
+/// A file that receives a copy of every message. A write error, such as a full disk, is reported
+/// once and the file is then ignored: a run must not fail because of its log.
 struct LogFile {
   std::string path;
   std::unique_ptr<std::FILE, Close> file;
@@ -43,11 +43,11 @@ struct LogFile {
 };
 
 struct Messages {
-  std::optional<bool> coloured;  ///< absent: as the environment says
+  std::optional<bool> coloured;  ///< absent: decided by the environment
   std::vector<LogFile> logs;
-  std::string so_far;  ///< all messages, until a run has a log of its own
+  std::string so_far;  ///< all messages, until a run has opened a log
   bool in_run = false;
-  bool progress = false;  ///< a line of progress stands on stderr
+  bool progress = false;  ///< a line of progress is visible on stderr
 };
 
 Messages& messages() {
@@ -55,7 +55,7 @@ Messages& messages() {
   return instance;
 }
 
-/// Words at which a line is coloured, and how.
+/// Prefixes of colored messages and their color.
 struct Paint {
   std::string_view word;
   std::string_view color;
@@ -72,7 +72,7 @@ bool wants_colours() {
   return stderr_is_terminal();
 }
 
-/// Each line with its first "error:" or "warning:" in colour.
+/// Each line with its first "error:" or "warning:" in color.
 std::string painted(std::string_view text) {
   std::string result;
   while (!text.empty()) {
@@ -101,7 +101,7 @@ void write_lines(std::string_view text) {
   if (!messages().in_run) messages().so_far += lines;
 }
 
-/// Opens a file for messages to come. Errors: std::system_error.
+/// Opens a file for further messages. Errors: std::system_error.
 LogFile& open_log(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
@@ -110,7 +110,7 @@ LogFile& open_log(const std::string& path) {
   return messages().logs.emplace_back(LogFile{path, std::unique_ptr<std::FILE, Close>(file)});
 }
 
-/// Columns of the terminal; 80 where it does not say.
+/// Columns of the terminal; 80 if unknown.
 std::size_t columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
@@ -149,7 +149,7 @@ void keep_messages(const std::string& path) {
 
 void write_failure(std::string_view text) { write_lines(text); }
 
-// A line that reaches the last column would be wrapped, and only its end cleared.
+// A line that reaches the last column would wrap, and only its last row would be cleared.
 std::size_t progress_width() { return columns() - 1; }
 
 void show_progress(std::string_view line) {

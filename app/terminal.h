@@ -1,6 +1,5 @@
 #pragma once
-// What is written to stderr: messages, with colours where they are wanted, and one line of progress
-// that messages push aside.
+// Output on stderr: messages, optionally colored, and one line of progress below them.
 
 #include <cstddef>
 #include <string>
@@ -8,24 +7,24 @@
 
 namespace halfstep::app {
 
-/// Sends messages to stderr from now on, and to `log_file`, without colours, unless it is "".
-/// `color` is auto, always or never; auto asks NO_COLOR, FORCE_COLOR and the terminal.
-/// Errors: UserError(config) when the file cannot be opened.
+/// Sends messages to stderr from now on, and to `log_file`, without colors, unless it is "".
+/// `color` is auto, always or never; auto follows NO_COLOR, FORCE_COLOR and whether stderr is a
+/// terminal. Errors: UserError(config) when the file cannot be opened.
 void open_messages(std::string_view color, const std::string& log_file);
 
-/// Writes all messages, those so far too, to the log of a run. Errors: UserError(data).
+/// Writes all messages, including earlier ones, to the log of a run. Errors: UserError(data).
 void keep_messages(const std::string& path);
 
-/// Writes what the program ends with, an error in its own words, where messages go.
+/// Writes the final error of the program without adding a level.
 void write_failure(std::string_view text);
 
-/// Characters that show_progress() has room for.
+/// The number of characters available to show_progress().
 std::size_t progress_width();
 
-/// Shows `line` in place of the progress that stands there, cut to the width of the terminal.
+/// Replaces the visible progress by `line`, cut to the width of the terminal.
 void show_progress(std::string_view line);
 
-/// Takes away the progress that stands there.
+/// Removes the visible progress.
 void clear_progress();
 
 /// Whether stderr is a terminal that understands control sequences.

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Passes what happens on to the display and to metrics.jsonl.
+/// Forwards events to the display and to metrics.jsonl.
 class RunObserver final : public train::TrainObserver {
  public:
   RunObserver(ProgressDisplay& display, report::RunDirectory& directory)
@@ -36,7 +36,7 @@ class RunObserver final : public train::TrainObserver {
   void on_step(const train::StepInfo& info) override {
     display_.on_step(info);
     epoch_steps_ = info.step_in_epoch;
-    // About twenty lines an epoch, so that files of long runs stay readable.
+    // About twenty lines per epoch keep the files of long runs readable.
     const std::int64_t interval = std::max<std::int64_t>(1, info.steps_per_epoch / 20);
     if (info.step_in_epoch % interval != 0) return;
     report::Json data{{"train.loss", report::number(info.loss)},
@@ -90,7 +90,7 @@ class RunObserver final : public train::TrainObserver {
   bool epoch_ended_ = false;
 };
 
-/// The run's report; null when there is none, or something else has its name.
+/// The run's report; null when there is none, or the file is no report.
 report::Json own_report(const report::RunDirectory& directory) {
   try {
     const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
@@ -125,19 +125,19 @@ void print_summary(const report::Json& report, const std::string& report_path) {
   if (!report_path.empty()) fmt::print("report: {}\n", report_path);
 }
 
-/// The status in the run's report; "" when there is none that can be read. A run that was killed
-/// between its last checkpoint and its report still says "running".
+/// The status in the run's report; "" when there is none that can be read. The report of a run
+/// killed between its last checkpoint and its report still says "running".
 std::string reported_status(const report::RunDirectory& directory) {
   const report::Json report = own_report(directory);
   return report.is_null() ? "" : report.at("status").get<std::string>();
 }
 
-/// Whether nothing is left to do for a run with this status.
+/// Whether a run with this status is complete.
 bool is_final(const std::string& status) {
   return !status.empty() && status != "running" && status != "interrupted" && status != "preempted";
 }
 
-/// A finished run asked to resume prints its report again.
+/// A completed run that is asked to resume prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
   const std::string text = read_file(directory.file(report::k_report_file));
   const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
@@ -161,7 +161,7 @@ int signal_of(config::SlurmSignal word) {
   return SIGTERM;
 }
 
-/// `slurm.requeue: self`: the job is to run again; by default that is left to the batch script.
+/// `slurm.requeue: self`: requeues the job; by default that is left to the batch script.
 void ask_for_requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job) {
   if (spec.requeue != config::SlurmRequeue::self) return;
   if (job) {
@@ -217,7 +217,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
                       fmt::format("{} holds a run already", claimed->path()),
                       "--resume auto goes on with it");
     }
-    // Before the directory was locked, another process may have written to it.
+    // Another process may have written to the directory before it was locked.
     if (!resume.run_dir.empty()) resume = find_resume(options, flags.resume, spec.name);
     if (resume.asked && resume.checkpoint.empty()) {
       log_info("{}: no checkpoint yet, so training starts at its beginning", claimed->path());

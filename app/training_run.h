@@ -1,5 +1,5 @@
 #pragma once
-// A training run with its directory, reports and progress: what `train` does, in steps.
+// A training run with its directory, reports and progress: the steps of `train`.
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct TrainFlags {
   bool dry_run = false;
 };
 
-/// Trains, writes everything a run leaves, prints the result; returns the exit code.
+/// Trains, writes all files of a run, prints the result; returns the exit code.
 int run_training(const RunOptions& options, const TrainFlags& flags);
 
 }  // namespace halfstep::app

@@ -20,18 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keys by which the same weights would compute something else.
+/// Keys that change the function that given weights compute.
 constexpr std::array<std::string_view, 4> k_model_keys{
     "model", "loss", "data.scale", "data.layout"};
 
-/// The directory of the run that `path` belongs to: itself, or above a checkpoint or its files.
+/// The directory of the run that `path` belongs to: itself, or the parent of a checkpoint or its
+/// files.
 std::optional<std::string> run_directory(const std::string& path) {
   std::error_code error;
   fs::path folder = fs::weakly_canonical(path, error);
   if (error) return std::nullopt;
   for (int level = 0; level < 4 && !folder.empty(); ++level) {
     if (fs::is_regular_file(folder / report::k_resolved_config_file, error)) {
-      // The path as given, where it is the directory itself.
+      // The path as given, if it is the directory itself.
       return level == 0 ? path : folder.string();
     }
     folder = folder.parent_path();
@@ -39,7 +40,7 @@ std::optional<std::string> run_directory(const std::string& path) {
   return std::nullopt;
 }
 
-/// The settings below one of `keys` in which two configs differ.
+/// The settings below one of `keys` whose values differ between two configs.
 std::vector<config::Difference> differences(const config::RunSpec& run,
                                             const config::RunSpec& given,
                                             std::span<const std::string_view> keys) {
@@ -66,7 +67,7 @@ void check_against_run(const config::RunSpec& given, const std::string& director
   std::vector<config::Warning> warnings;
   for (const config::Difference& d : differences(run, given, k_precision)) {
     const Where where = given.where(d.path);
-    // A flag or a setting is meant.
+    // Positions without a line are flags and settings.
     if (where.line == 0 && !where.file.empty()) continue;
     warnings.push_back(
         {"W115", where, fmt::format("is {}, but the run {} had {}", d.after, directory, d.before)});

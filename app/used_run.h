@@ -1,5 +1,5 @@
 #pragma once
-// A finished or running run whose model a command uses. Its directory holds all that is needed.
+// A finished or running run whose model a command uses. Its directory contains everything needed.
 
 #include <optional>
 #include <string>
@@ -21,12 +21,11 @@ struct UsedRun {
   std::optional<data::Dataset> data;  ///< the run's data set without its samples
 };
 
-/// The run named in place of a config, or by `checkpoint`. Its own config.resolved.yaml is
-/// used unless a config is given too; such a one may choose other data and another device, and must
-/// describe the same model and preprocessing. Settings and flags hold over both.
-/// Warns (W115) of a precision that a given config has and the run had not.
-/// Errors: UserError(config) naming each key that changes the model or its preprocessing;
-/// UserError(data) where there is no run.
+/// The run named instead of a config, or by `checkpoint`. Its own config.resolved.yaml is used
+/// unless a config is given too; that config may choose other data and another device, but must
+/// describe the same model and preprocessing. Settings and flags override both. Warns (W115) when
+/// the given config has another precision than the run. Errors: UserError(config) naming each key
+/// that changes the model or its preprocessing; UserError(data) when there is no run.
 UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint);
 
 /// The same for commands that need weights. Errors: also UserError(config) without a checkpoint.

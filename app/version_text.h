@@ -4,7 +4,7 @@
 
 namespace halfstep::app {
 
-/// The program's version and build on one line, its libraries' on the next.
+/// The program's version and build on one line, its libraries' versions on the next.
 std::string version_text();
 
 }  // namespace halfstep::app

@@ -1,5 +1,5 @@
 #pragma once
-// Warnings of configs, models and runs: the one way in which they reach the user.
+// Reporting of the warnings of configs, models and runs.
 
 #include <vector>
 
@@ -7,10 +7,10 @@
 
 namespace halfstep::app {
 
-/// `--strict`: from now on a warning is an error.
+/// `--strict`: turns warnings into errors from now on.
 void treat_warnings_as_errors(bool strict);
 
-/// Errors: with --strict UserError(config) that lists the warnings, if there are any.
+/// Errors: with --strict UserError(config) with the warnings, if there are any.
 void refuse_warnings(const std::vector<config::Warning>& warnings);
 
 /// Prints each warning to stderr. Errors: as refuse_warnings.

@@ -25,8 +25,8 @@ struct BenchFlags {
   bool synthetic = false;
 };
 
-/// The config's data, or random samples of the model's shapes when they are asked for or the data
-/// are not here.
+/// The config's data, or random samples of the model's shapes if requested or if the data set is
+/// not found.
 data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
   constexpr std::int64_t k_batches = 4;
   const config::RunSpec& spec = loaded.spec;

@@ -28,7 +28,7 @@ struct CompareFlags {
   std::vector<std::string> given;  ///< names of the flags that were given
   std::string margin = "0.2pp";
   std::vector<std::string> fail_if;
-  std::vector<std::string> more_runs;  ///< after the first, which stands where a config would
+  std::vector<std::string> more_runs;  ///< after the first, which takes the position of the config
   bool no_run_dir = false;
 };
 
@@ -65,7 +65,7 @@ void choose_policies(const CompareFlags& state,
   }
 }
 
-/// Before a directory is made: a gate that does not fit is no comparison.
+/// Checked before a directory is created: a gate must fit the comparison.
 void check_gates(const study::CompareOptions& options, const study::MetricNames& metrics) {
   std::vector<std::string> policies;
   for (const study::Variant& variant : options.variants) policies.push_back(variant.name);
@@ -80,7 +80,7 @@ int compare_policies(const CompareFlags& state) {
   study::collect_problems(diagnostics, [&] { options.margin = study::parse_margin(state.margin); });
   study::collect_problems(diagnostics, [&] { options.gates = study::parse_gates(state.fail_if); });
   diagnostics.throw_if_any();
-  // Policies are what is compared; the config's own policy and rewrite are of no account.
+  // `policies` selects the policies; policy and rewrite of the config are ignored.
   RunOptions given = state.run;
   given.policy.reset();
   const LoadedConfig loaded = load_config(given);
@@ -88,7 +88,7 @@ int compare_policies(const CompareFlags& state) {
     fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
   }
   choose_policies(state, loaded.spec, options);
-  // HALFSTEP_RUN_DIR names a directory without a flag.
+  // HALFSTEP_RUN_DIR is no flag.
   const bool named =
       !state.run.run_dir.empty() && environment("HALFSTEP_RUN_DIR") != state.run.run_dir;
   if (state.no_run_dir && named) fail("--no-run-dir", "--run-dir asks for the opposite");
@@ -115,7 +115,7 @@ int compare_policies(const CompareFlags& state) {
   return finish_study(state.run, directory, report, report::compare_table(report));
 }
 
-/// Finished runs cannot be trained otherwise any more.
+/// Flags of training do not apply to finished runs.
 void refuse_training_flags(const CompareFlags& state) {
   static constexpr std::array<std::string_view, 13> k_fitting{"--baseline",
                                                               "--margin",
@@ -138,7 +138,7 @@ void refuse_training_flags(const CompareFlags& state) {
   diagnostics.throw_if_any();
 }
 
-/// Metrics by which runs can be put side by side: those that all have that did not diverge.
+/// Metrics that all finished runs have that did not diverge.
 std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& runs) {
   std::vector<const train::ComparedRun*> sound;
   for (const report::FinishedRun& f : runs) {

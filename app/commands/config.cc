@@ -19,7 +19,7 @@
 namespace halfstep::app {
 namespace {
 
-/// Bytes and labels as the model and its loss take them.
+/// The shapes of a data set that fits the model and its loss.
 nn::DataShape fitting_data(const nn::Blueprint& blueprint) {
   nn::DataShape data;
   data.sample = blueprint.model.inputs.at(0).shape;
@@ -31,16 +31,16 @@ nn::DataShape fitting_data(const nn::Blueprint& blueprint) {
 }
 
 /// Builds and rewrites the training step, as `train` does, for data that fit the model; returns the
-/// warnings. Errors: UserError(config) for a step that cannot be.
+/// warnings. Errors: UserError(config) for a step that cannot be built.
 std::vector<config::Warning> check_step(config::RunSpec spec) {
-  // A GPU's own target is float16.
+  // The default target on a GPU is float16.
   if (spec.device.kind == config::DeviceKind::cuda && !spec.precision.target) {
     spec.precision.target = DType::float16;
   }
   Diagnostics diagnostics;
   const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
   diagnostics.throw_if_any();
-  // No shape rule depends on how many samples there are.
+  // No shape rule depends on the number of samples.
   constexpr std::int64_t k_samples = 2;
   const train::Prepared step = train::prepare_graph(
       nn::build_step(blueprint, fitting_data(blueprint), k_samples, nn::Purpose::train), spec);
@@ -51,7 +51,7 @@ std::vector<config::Warning> check_step(config::RunSpec spec) {
   return warnings;
 }
 
-/// Everything a config says about its model, loss, optimizer and precision, checked without data.
+/// Checks model, loss, optimizer and precision of a config without data.
 int check(const RunOptions& options) {
   apply_logging(options);
   const LoadedConfig loaded = load_config(options);

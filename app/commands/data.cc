@@ -34,7 +34,7 @@ struct Info {
   bool json = false;
 };
 
-/// How the samples are stored, in words; "" where there is nothing to say.
+/// A note on the stored layout; "" if there is nothing to report.
 std::string layout_text(const data::Dataset& set) {
   if (set.layout == data::Layout::nchw) return "stored as nchw, transposed to nhwc";
   if (set.layout == data::Layout::nhwc) return "stored as nhwc";

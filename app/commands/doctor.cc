@@ -18,7 +18,7 @@
 namespace halfstep::app {
 namespace {
 
-/// What a dtype does on this machine, found by running a matrix product.
+/// The support of a dtype on this machine, found by running a matmul.
 struct Probe {
   DType dtype = DType::float32;
   bool ok = false;
@@ -46,7 +46,7 @@ Probe probe(const backend::Backend& device, DType dtype) {
     std::vector<float> values(k_size * k_size, 0.5F);
     plan.write("x", values.data());
     plan.run();
-    // 64 products of 1/2 * 1/2: exact in every dtype.
+    // The sum of 64 terms 1/2 * 1/2 is exact in every dtype.
     plan.read("y", values.data());
     probe.ok =
         std::all_of(values.begin(), values.end(), [](float out) { return out == 0.25F * k_size; });
@@ -74,7 +74,7 @@ std::string caveat(const Probe& probe, const backend::Backend& device) {
   return "";
 }
 
-/// What is found, for the page and for the report.
+/// The results, for the terminal and for the report.
 struct Findings {
   bool all_ok = true;
   std::string page;
@@ -107,7 +107,7 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
 
 namespace cuda = backend::cuda;
 
-/// Looks into the plugin even where no driver is in sight, for its libraries have versions too.
+/// Opens the plugin even without a driver, to report the versions of its libraries.
 cuda::Survey look(const cuda::PluginSearch& search) {
   cuda::Survey found = cuda::survey(search);
   const auto absence = obvious_absence(search);
@@ -115,7 +115,7 @@ cuda::Survey look(const cuda::PluginSearch& search) {
   return found;
 }
 
-/// From compute capability 8.0 on, products of float32 may go through TensorFloat-32.
+/// From compute capability 8.0 on, float32 matmuls may use TensorFloat-32.
 constexpr int k_tf32_capability = 80;
 
 void say_cuda(const cuda::Survey& cuda, Findings& found) {

@@ -31,7 +31,7 @@ struct ExplainFlags {
   std::vector<std::string> diff;
 };
 
-/// What a config is explained on: the machine there is, or the one that --arch pretends.
+/// The hardware to explain a config for: this machine, or the one that --arch names.
 struct Hardware {
   backend::Backend backend;
   std::string gpu;  ///< "sm_70"; "" on the CPU
@@ -43,7 +43,7 @@ report::Explanation explain(const LoadedConfig& loaded,
                             const std::string& word) {
   config::RunSpec spec =
       word.empty() ? loaded.spec : study::make_variant(loaded.spec, word, "--diff").spec;
-  // A GPU's own target is float16.
+  // The default target on a GPU is float16.
   if (!hardware.gpu.empty() && !spec.precision.target) spec.precision.target = DType::float16;
   train::Session session(spec, dataset, hardware.backend);
   // The explanation lists the warnings as hints.
@@ -51,7 +51,7 @@ report::Explanation explain(const LoadedConfig& loaded,
   return report::explain(session, hardware.gpu);
 }
 
-/// With `arch`, kernels are chosen as if the processor were another one.
+/// With `arch`, kernels are chosen as for that processor or GPU.
 Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
   Hardware hardware{open_device(spec), ""};
   if (arch.empty()) return hardware;
@@ -68,7 +68,7 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
   return hardware;
 }
 
-/// Writes explain.json into the directory that --run-dir names.
+/// Writes explain.json into the directory named by --run-dir.
 void keep(const ExplainFlags& state, const report::Json& report) {
   if (state.run.run_dir.empty()) return;
   write_file_atomically(state.run.run_dir + "/explain.json", report::dump(report));
@@ -100,7 +100,7 @@ int explain_config(const ExplainFlags& state) {
   return 0;
 }
 
-/// Refuses flags for configs beside --graph, which rewrites a graph without a config.
+/// Rejects flags that apply to configs together with --graph, which needs no config.
 void refuse_config_flags(const std::vector<std::string>& given) {
   static constexpr std::array<std::string_view, 15> k_fitting{"--graph",
                                                               "--mode",
@@ -145,7 +145,7 @@ std::function<int()> declare_explain(CLI::App& command) {
     if (!state->graph.path.empty()) {
       std::vector<std::string> given;
       for (const CLI::Option* option : command.get_options()) {
-        // A variable of the environment counts as well, and is for all commands.
+        // HALFSTEP_RUN_DIR counts as well, but applies to all commands.
         if (option->count() > 0 && option->get_name() != "--run-dir") {
           given.push_back(option->get_name());
         }

@@ -20,7 +20,7 @@ struct HelpFlags {
   bool markdown = false;
 };
 
-/// The command that the words name, or nullptr.
+/// The command named by the arguments, or nullptr.
 const CLI::App* command_named(const HelpFlags& state) {
   const CLI::App* command = state.program;
   for (const std::string& word : state.words) {

@@ -18,7 +18,7 @@
 namespace halfstep::app {
 namespace {
 
-/// What one layer amounts to.
+/// The line of the summary for one layer.
 struct LayerRow {
   std::string type, policy, output, dtype;
   std::int64_t trainable = 0, fixed = 0;
@@ -36,7 +36,8 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
   }
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    // A layer's output is the value that leaves it: its statistics, say, do not.
+    // The output of a layer is its last value in the forward pass; statistics, for example, are
+    // not.
     const graph::Phase phase = node.origin.phase;
     if (phase != graph::Phase::forward && phase != graph::Phase::loss) continue;
     for (const graph::Value& input : node.inputs) {
@@ -148,7 +149,7 @@ int export_model(const Export& flags) {
   const UsedRun used = load_trained_run(flags.run, flags.checkpoint);
   config::RunSpec spec = used.config.spec;
   const backend::Backend device = open_device(spec);
-  // Weights depend on the model alone: one sample of its shape will do.
+  // Weights depend on the model alone: one sample of its shape suffices.
   spec.data.validation_split = 0;
   spec.training.batch_size = 1;
   spec.training.validation_batch_size = 1;

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Samples in one batch; more are predicted in several.
+/// Batch size; more samples are predicted in several batches.
 constexpr std::int64_t k_most_at_once = 1024;
 
 struct PredictFlags {
@@ -56,7 +56,7 @@ Tensor read_samples(const std::string& path) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
-/// The files that are meant, folders replaced by the pictures in them in the order of their names.
+/// The input files, with folders replaced by the images in them in the order of their names.
 std::vector<std::string> files_of(std::vector<std::string> inputs,
                                   const std::vector<std::string>& more) {
   inputs.insert(inputs.end(), more.begin(), more.end());
@@ -85,15 +85,15 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
                   "is missing: name files (PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
 }
 
-/// `shape` without axes of one, which do not change a sample.
+/// `shape` without axes of extent 1, which do not change a sample.
 std::vector<std::int64_t> without_ones(std::span<const std::int64_t> dims) {
   std::vector<std::int64_t> rest(dims.begin(), dims.end());
   std::erase(rest, 1);
   return rest;
 }
 
-/// How many samples of shape `sample` a tensor holds; nothing when it holds none or others.
-/// Shapes: one sample or [n, sample...], flat or not, with or without axes of one.
+/// The number of samples of shape `sample` in a tensor; nothing when it holds none or others.
+/// Shapes: one sample or [n, sample...], flat or not, with or without axes of extent 1.
 std::optional<std::int64_t> count_samples(const Shape& shape, const Shape& sample) {
   const auto is_sample = [&](std::span<const std::int64_t> dims) {
     return without_ones(dims) == without_ones(sample.dims()) ||
@@ -104,7 +104,7 @@ std::optional<std::int64_t> count_samples(const Shape& shape, const Shape& sampl
   return shape[0];
 }
 
-/// Samples as they are stored, brought to [n, height, width, channels] where they have channels.
+/// Stored samples as [n, height, width, channels] where they have channels.
 Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
   const Shape& wanted = *hints.wanted;
   if (wanted.rank() != 3 || tensor.shape().rank() == 0) return tensor;
@@ -119,14 +119,14 @@ Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
   return data::to_nhwc(std::move(tensor), data::find_layout(stored, hints), wanted);
 }
 
-/// Preprocessing that turns stored values into those that the model was trained on.
+/// Preprocessing of stored values to the values that the model was trained on.
 struct Preparation {
   data::LayoutHints layout;     ///< `wanted` is the shape of a sample
-  std::optional<double> scale;  ///< of all values; without it bytes stand for [0, 1]
+  std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
   bool trained_on_bytes = true;
 };
 
-/// Appends the samples of `path`, ready for the model, and says how many there are.
+/// Appends the samples of `path`, ready for the model, and returns their number.
 std::int64_t append_samples(const std::string& path,
                             const Preparation& preparation,
                             std::vector<float>& to) {
@@ -157,14 +157,14 @@ std::int64_t append_samples(const std::string& path,
   if (broken != values.end()) {
     fail(fmt::format("image {} has {}", (broken - values.begin()) / sample.elements(), *broken));
   }
-  // The model's own scale follows; bytes without one are brought to the floats they stand for.
+  // The model applies its own scale afterwards; bytes without a scale are mapped to [0, 1].
   if (bytes && !preparation.scale) {
     for (float& value : values) value *= static_cast<float>(1.0 / 255.0);
   }
   return *count;
 }
 
-/// The samples of all files, and of which file each is.
+/// The samples of all files, and the file of each.
 struct Asked {
   data::Dataset data;
   std::vector<std::string> files;  ///< of each sample
@@ -193,7 +193,7 @@ Asked read_inputs(const PredictFlags& state,
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// The probabilities of all classes from a row of outputs, in double. A single output is the
+/// The probabilities of all classes from the outputs of a sample, in double. A single output is the
 /// probability of class 1.
 std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
   std::vector<double> p(row.begin(), row.end());

@@ -38,7 +38,7 @@ int schema(const std::string& kind) {
                   hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint);
 }
 
-/// Looks at every file, also after a bad one; the worst finding decides.
+/// Checks every file, also after an invalid one; the worst finding decides the exit code.
 int validate(const std::vector<std::string>& paths) {
   int code = 0;
   for (const std::string& path : paths) {

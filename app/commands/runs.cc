@@ -42,7 +42,7 @@ std::vector<report::RunState> run_states(const RunsFlags& state) {
   return states;
 }
 
-/// The runs of the folder; tells of folders in it that are none.
+/// The runs of the folder; reports subfolders that are no runs.
 report::RunIndex find_runs(const RunsFlags& state) {
   report::RunIndex index = report::find_runs(state.folder);
   for (const std::string& folder : index.foreign) {
@@ -51,7 +51,7 @@ report::RunIndex find_runs(const RunsFlags& state) {
   return index;
 }
 
-/// Those that --state and --policy leave.
+/// The runs selected by --state and --policy.
 std::vector<report::RunEntry> chosen_runs(const RunsFlags& state, const report::RunIndex& index) {
   const report::RunFilter filter{run_states(state), state.policies};
   report::check(filter, index);
@@ -76,7 +76,7 @@ int best(RunsFlags state) {
   const report::RunIndex index = find_runs(state);
   if (state.states.empty()) state.states = {std::string(name(report::RunState::completed))};
   std::vector<report::RunEntry> runs = chosen_runs(state, index);
-  // A comparison has no weights that could be used.
+  // A comparison has no weights to use.
   std::erase_if(runs, [](const report::RunEntry& run) { return run.kind != "train"; });
   if (runs.empty()) {
     throw UserError(ErrorKind::data,
@@ -102,7 +102,7 @@ int best(RunsFlags state) {
 int show(const RunsFlags& state) {
   const report::RunIndex index = report::find_runs(state.folder);
   const report::RunEntry& run = report::resolve_run(index, state.run);
-  // A run in its first epoch has no report; what its other files say is what there is.
+  // A run in its first epoch has no report yet; its other files are shown.
   if (run.status.empty()) {
     fmt::print(
         "{}",
@@ -114,7 +114,7 @@ int show(const RunsFlags& state) {
   return 0;
 }
 
-/// The report of a training run. Errors: UserError(data) for another.
+/// The report of a training run. Errors: UserError(data) for another kind of run.
 report::Json training_report(const report::RunEntry& run) {
   if (run.kind != "train" || run.status.empty()) {
     throw UserError(ErrorKind::data,
@@ -154,7 +154,7 @@ int prune(const RunsFlags& state) {
   return 0;
 }
 
-/// Flags that all commands on a folder of runs have.
+/// Adds the flags that all commands on a folder of runs share.
 CLI::App* add(CLI::App& command, RunsFlags& state, const char* name, const char* doc) {
   CLI::App* sub = command.add_subcommand(name, doc);
   sub->add_option("--dir", state.folder, "the folder that holds the runs; default: runs");

@@ -28,10 +28,11 @@ struct TuneFlags {
   bool quiet = false;
 };
 
-/// Above this share of kernels that were never timed at the processor's full rate nothing is kept.
+/// The result is rejected above this fraction of kernels that were never timed at the processor's
+/// full rate.
 constexpr double k_most_disturbed = 0.1;
 
-/// By kind and dtype, how often each kernel is the fastest.
+/// The number of shapes for which each kernel is the fastest, by kind and dtype.
 std::string summary(const backend::CostModel& model) {
   std::map<std::string, std::map<std::string, int>> wins;
   for (const backend::CostModel::Sample& sample : model.samples()) {

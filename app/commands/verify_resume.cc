@@ -22,7 +22,7 @@ struct VerifyResumeFlags {
   std::int64_t at_step = 20;
 };
 
-/// A folder that is gone at the end.
+/// A folder that is removed on destruction.
 class ScratchFolder {
  public:
   ScratchFolder() {

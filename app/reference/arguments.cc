@@ -1,4 +1,4 @@
-// How arguments are shown: the types that belong to registries by the names of their pages.
+// Formatting of arguments: types from registries are shown by the names of their pages.
 
 #include <fmt/format.h>
 

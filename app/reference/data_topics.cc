@@ -73,7 +73,7 @@ Entry set_entry(const data::SetDef& def) {
 
 // Config.
 
-/// A key of the config: at its outermost level, or with all that stands below it.
+/// A key of the config, with all keys below it for the sections.
 std::vector<Entry> sections() {
   std::vector<FieldDoc> fields = shown(config::describe_struct(config::RunSpec()));
   Entry top{.kind = "section",

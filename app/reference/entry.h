@@ -1,5 +1,5 @@
 #pragma once
-// The reference: topics, their entries and what is known of each, collected from the registries.
+// The reference: topics and their entries, collected from the registries.
 
 #include <string>
 #include <string_view>
@@ -19,13 +19,13 @@ struct Fact {
 struct Entry {
   std::string kind{};  ///< "layer"
   std::string name{};  ///< "conv2d", "training", "training.batch_size"
-  std::string doc{};   ///< in sentences
+  std::string doc{};   ///< whole sentences
   std::vector<Fact> facts{};
   std::vector<config::FieldDoc> arguments{};         ///< its own
   std::vector<config::FieldDoc> common_arguments{};  ///< those of all entries of its kind
-  /// What its name and its arguments' paths may be preceded by: "optimizer", "model.layers".
+  /// Optional prefixes of its name and its arguments' paths: "optimizer", "model.layers".
   std::vector<std::string> prefixes{};
-  bool brief = false;  ///< a row of a table is enough on a page
+  bool brief = false;  ///< a line of a table suffices on a page
 };
 
 struct Topic {
@@ -39,11 +39,11 @@ struct Topic {
 /// All topics with their entries, in the order of the list.
 std::vector<Topic> reference_topics();
 
-/// The type and the values of an argument in words: "integer, at least 1", "one of none, auto",
+/// The type and the values of an argument: "integer, at least 1", "one of none, auto",
 /// "initializer", "number or schedule".
 std::string type_text(const config::FieldDoc& field);
 
-/// The default in words, "required" where there is none.
+/// The default, "required" where there is none.
 std::string default_text(const config::FieldDoc& field);
 
 }  // namespace halfstep::app

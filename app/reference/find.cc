@@ -42,7 +42,7 @@ bool same(const FieldDoc& a, const FieldDoc& b) {
          a.usual == b.usual && a.required == b.required;
 }
 
-/// An argument with those below it, as an entry; its owners are told in a fact.
+/// An argument with those below it, as an entry; its owners are listed in a fact.
 struct Match {
   std::string kind{};
   std::string name{};
@@ -50,7 +50,7 @@ struct Match {
   std::vector<std::string> owners{};
 };
 
-/// Matches, equal arguments of several entries together.
+/// Collects matches and merges equal arguments of several entries.
 class Matches {
  public:
   void add(const Entry& owner, const std::vector<FieldDoc>& all, const FieldDoc& field) {
@@ -100,7 +100,7 @@ template <class Visit>
 void each_argument(const std::vector<Topic>& topics, const Visit& visit) {
   for (const Topic& topic : topics) {
     for (const Entry& entry : topic.entries) {
-      // The section `data` is an entry of the topic config too.
+      // The section `data` is also an entry of the topic config.
       if (is_section(entry) && topic.name != "config") continue;
       for (const auto* list : {&entry.arguments, &entry.common_arguments}) {
         for (const FieldDoc& field : *list) visit(entry, *list, field);
@@ -109,8 +109,8 @@ void each_argument(const std::vector<Topic>& topics, const Visit& visit) {
   }
 }
 
-/// The word without positions in lists, and with what follows a regularizer or an initializer of a
-/// layer as an argument of that.
+/// The name without list indices, and with the part after a layer's regularizer or initializer as
+/// an argument of that.
 std::string plain_name(std::string_view word) {
   std::string name;
   int depth = 0;

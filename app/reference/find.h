@@ -1,5 +1,5 @@
 #pragma once
-// Finds entries and arguments by the names that a user may write.
+// Finds entries and arguments by the names that users write.
 
 #include <string>
 #include <string_view>
@@ -9,13 +9,13 @@
 
 namespace halfstep::app {
 
-/// What `word` names: entries ("conv2d", "optimizer.adam"), keys of a config ("training.epochs"),
-/// arguments ("conv2d.filters", "optimizer.beta_1"), and where there is none of these, the keys and
-/// arguments whose last part it is or that have it as a value. Positions in lists do not count
-/// ("model.layers[0].units"). Empty: nothing has that name.
+/// The entries named `word`: entries ("conv2d", "optimizer.adam"), keys of a config
+/// ("training.epochs"), arguments ("conv2d.filters", "optimizer.beta_1"); if there is none, the
+/// keys and arguments whose last component it is or that have it as a value. List indices are
+/// ignored ("model.layers[0].units"). Empty: no match.
 std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_view word);
 
-/// All names that find_entries knows in full.
+/// All full names that find_entries accepts.
 std::vector<std::string> reference_names(const std::vector<Topic>& topics);
 
 }  // namespace halfstep::app

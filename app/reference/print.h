@@ -10,7 +10,7 @@
 
 namespace halfstep::app {
 
-/// Lines of at most 96 characters where words allow.
+/// Wrapped to at most 96 characters per line where possible.
 std::string topic_as_text(const Topic& topic);
 std::string entry_as_text(const Entry& entry);
 

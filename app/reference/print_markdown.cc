@@ -31,7 +31,7 @@ std::string_view title_of(std::string_view kind) {
   return kind;
 }
 
-/// A cell of a table, where a bar ends the cell.
+/// A cell of a table, with bars escaped.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -82,7 +82,7 @@ std::string brief_row(const Entry& entry) {
   return fmt::format("| `{}` | {} |\n", entry.name, cell(entry.doc));
 }
 
-/// Links to the entries. A heading that a page has had before gets a number in its anchor.
+/// Links to the entries. A repeated heading gets a number in its anchor.
 std::string contents(const Topic& topic) {
   std::map<std::string, int, std::less<>> seen;
   std::string first(topic.title);

@@ -112,7 +112,7 @@ std::string topic_as_text(const Topic& topic) {
   const std::vector<config::FieldDoc>* common = nullptr;
   for (const Entry& entry : topic.entries) {
     Entry shown = entry;
-    // The arguments that all have in common are told once.
+    // Arguments shared by all entries are printed once.
     if (!entry.common_arguments.empty()) {
       if (common == nullptr) {
         text += fmt::format("arguments of every {}\n", entry.kind);

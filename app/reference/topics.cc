@@ -1,4 +1,4 @@
-// Layers, losses, optimizers, schedules, metrics and initializers, out of their registries.
+// Layers, losses, optimizers, schedules, metrics and initializers, from their registries.
 
 #include "reference/topics.h"
 

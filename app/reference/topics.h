@@ -1,5 +1,5 @@
 #pragma once
-// The topics one by one.
+// Construction of the topics.
 
 #include <functional>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace halfstep::app {
 
-/// Gives fields of registry types the name and the words of their registry. The fields below a
-/// regularizer are left out: it has an entry of its own.
+/// Replaces the type of registry fields by the registry's name and values. The fields below a
+/// regularizer are left out, because it has an entry of its own.
 std::vector<config::FieldDoc> shown(std::vector<config::FieldDoc> fields);
 
-/// The same of what `visit` declares.
+/// The same for the fields that `visit` declares.
 std::vector<config::FieldDoc> fields_of(const std::function<void(config::Fields&)>& visit);
 
-/// How to bring data of one's own, in Markdown.
+/// The guide to using your own data, in Markdown.
 std::string data_guide();
 
 Topic data_topic();
