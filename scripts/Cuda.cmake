@@ -40,7 +40,7 @@ if(NOT HALFSTEP_CUDA STREQUAL "off" AND NOT HALFSTEP_CUDA STREQUAL "OFF")
   halfstep_find_cuda(halfstep_cuda_missing)
   if(NOT halfstep_cuda_missing)
     set(HALFSTEP_CUDA_FOUND ON)
-    # Code for each generation, and PTX for those to come. CUDA 13 dropped what is older than Turing.
+    # Code for each generation, and PTX for later ones. CUDA 13 dropped generations before Turing.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
       if(CUDAToolkit_VERSION VERSION_LESS 13)

@@ -1,4 +1,4 @@
-# One interface target holds language level and warnings; every room links it privately.
+# One interface target holds language level and warnings; every module links it privately.
 add_library(halfstep_options INTERFACE)
 target_compile_features(halfstep_options INTERFACE cxx_std_20)
 target_include_directories(halfstep_options INTERFACE "${PROJECT_SOURCE_DIR}/lib")
@@ -8,7 +8,7 @@ target_compile_options(halfstep_options INTERFACE
   -ffp-contract=off
   # GCC 12 reports overlaps in std::string that are not there.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  # libstdc++ 12 marks as deprecated what its own stable_sort uses.
+  # libstdc++ 12 deprecates a function that its own stable_sort uses.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   $<$<BOOL:${HALFSTEP_WERROR}>:-Werror>)
 if(HALFSTEP_SANITIZE)
@@ -32,9 +32,9 @@ function(halfstep_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALFSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
-# halfstep_room(name DEPS rooms... LIBS third-party...): the library of one folder of lib/. COLD: see
-# halfstep_cold. APART: not together (halfstep_unity), as hot loops and files with flags of their own.
-# Sources are this folder's *.cc; leaf folders listed in LEAVES are added the same way.
+# halfstep_room(name DEPS modules... LIBS third-party...): the library of one module of lib/. COLD:
+# see halfstep_cold. APART: no unity build (halfstep_unity), for hot loops and files with flags of
+# their own. Sources are the folder's *.cc and those of the folders in LEAVES.
 function(halfstep_room name)
   cmake_parse_arguments(ARG "COLD;APART" "" "DEPS;LIBS;LEAVES;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")

@@ -17,7 +17,7 @@ install_missing "${test_packages[@]}"
 configure_preset ci
 programs=(halfstep test_cuda_device)
 plugins=()
-# What this machine can build: the plugin needs a CUDA toolkit.
+# The programs that this machine can build: the plugin needs a CUDA toolkit.
 if has_target ci test_cuda_gpu; then programs+=(test_cuda_gpu); fi
 for plugin in halfstep_cuda halfstep_cuda_emulated; do
   if has_target ci "$plugin"; then plugins+=("$plugin"); fi
@@ -28,7 +28,7 @@ rm -rf "$root"
 mkdir -p "$root"/{bin,lib,libexec,scripts/gpu,scripts/bench/peers,tests}
 for program in "${programs[@]}"; do
   strip -o "$root/libexec/$program" "build/ci/bin/$program"
-  # The plugins lie beside the program, the libraries in lib/.
+  # The plugins are in the folder of the program, the libraries in lib/.
   cat >"$root/bin/$program" <<'WRAPPER'
 #!/bin/sh
 here=$(cd "$(dirname "$0")/.." && pwd)

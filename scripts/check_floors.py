@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# What a room may include besides itself; with it come the rooms those stand on.
+# The modules that a module may include besides itself; their own dependencies are included.
 FLOORS = {
     "core": [],
     "config": ["core"],
@@ -30,10 +30,10 @@ FLOORS = {
     "app": ["report", "study"],
 }
 
-# A folder that the rest of its own room must not include: its table is passed as an argument.
+# A folder that the rest of its own module must not include: its table is passed as an argument.
 SEALED = {"graph": "graph/ops/"}
 
-# First part of an include of a library -> the places (path prefixes) that may use it.
+# First part of an include of a library -> the path prefixes that may use it.
 LIBRARIES = {
     "yaml-cpp/": ["lib/config/"],
     "CLI/": ["app/"],
@@ -68,7 +68,7 @@ TABLES = {
     "lib/backend/cpu/onednn": "lib/backend/cpu/onednn/table.cc",
 }
 
-# Files of those folders that are no row: what they give is declared in a header elsewhere.
+# Files of those folders without a table entry: a header elsewhere declares their functions.
 NO_ROWS = ["lib/backend/cpu/onednn/version.cc", "lib/backend/cpu/onednn/threads_gomp.cc",
            "lib/backend/cpu/onednn/threads_openmp.cc", "lib/backend/cpu/onednn/api_v2.cc",
            "lib/backend/cpu/onednn/api_v3.cc"]

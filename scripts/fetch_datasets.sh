@@ -47,7 +47,7 @@ cifar100 cifar-100-binary.tar.gz file 58a81ae192c23a4be8b1804d68e518ed807d710a4e
 TEXT
 }
 
-# What an archive leaves behind, relative to the folder of the set; empty for plain files.
+# The files that an archive unpacks to, relative to the folder of the set; empty for plain files.
 unpacked() {
   case "$1" in
     cifar-10-binary.tar.gz)
@@ -93,8 +93,8 @@ download() {
   fi
 }
 
-# Gets one file into the folder from the first mirror that has it. What an earlier attempt left is
-# gone on with, unless that leads nowhere.
+# Downloads one file into the folder from the first mirror that has it. A partial download is
+# continued, unless that fails.
 fetch_file() {
   local folder="$1" file="$2" kind="$3" want="$4"
   shift 4
@@ -127,7 +127,7 @@ fetch_file() {
   return 1
 }
 
-# Unpacks an archive and removes it; leaves checksums of what was in it.
+# Unpacks an archive and removes it; stores the checksums of its contents.
 unpack() {
   local folder="$1" file="$2" member
   local -a members
@@ -151,7 +151,7 @@ unpack() {
   rm -f -- "$folder/$file"
 }
 
-# True when the file, or what it unpacks to, is there and right.
+# True when the file, or the files that it unpacks to, exist and match.
 is_there() {
   local folder="$1" file="$2" kind="$3" want="$4"
   if [[ -n "$(unpacked "$file")" ]]; then

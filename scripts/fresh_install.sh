@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs the README's commands in an empty Debian 12 root: nothing of this machine is there but the
-# tracked files of the checkout. Prints what each command took.
+# Runs the README's commands in an empty Debian 12 root that contains only the tracked files of the
+# checkout. Prints the time of each command.
 #   scripts/fresh_install.sh               both commands, as an ordinary user with sudo
 #   scripts/fresh_install.sh --root        both commands, as root, where sudo is not installed
 #   scripts/fresh_install.sh --configure   packages and CMake's configuration alone, as root
 #   scripts/fresh_install.sh --deb FILE    installs a package of scripts/package.sh, and trains
-# Needs root, for chroot and mounts. The root lies in build/fresh and is removed at the end, unless
-# KEEP_ROOT is set. DEBIAN_SUITE names another release than bookworm. Ends with 3 where no root can be made.
+# Needs root, for chroot and mounts. The root is build/fresh and is removed at the end, unless
+# KEEP_ROOT is set. DEBIAN_SUITE names another release than bookworm. Exits with 3 where no root can
+# be made.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts share: the Debian packages halfstep needs, and how to get the missing ones.
+# Shared by the scripts: the Debian packages that halfstep needs, and their installation.
 # Sourced from the root of the checkout.
 # shellcheck disable=SC2034  # the lists are used by the scripts that source this file
 
@@ -25,8 +25,8 @@ die() {
 # Processors this process may use.
 processors() { nproc; }
 
-# install_missing PACKAGE...: installs what is not there yet, with apt, as root or through sudo.
-# Touches neither the network nor apt when nothing is missing.
+# install_missing PACKAGE...: installs missing packages with apt, as root or through sudo. Uses
+# neither the network nor apt when nothing is missing.
 install_missing() {
   local package missing=()
   if ! command -v dpkg-query >/dev/null; then
@@ -71,7 +71,7 @@ configure_preset() {
   fi
 }
 
-# has_target PRESET TARGET: whether what was found on this machine lets build/PRESET make the target.
+# has_target PRESET TARGET: whether build/PRESET, as configured on this machine, has the target.
 has_target() { cmake --build "build/$1" --target help | grep -E "^$2(:|\$)" >/dev/null; }
 
 # build_preset PRESET [TARGET...]: builds targets of build/PRESET, everything by default.

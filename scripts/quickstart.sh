@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # From a clean Debian 12 to a finished comparison of three precisions on Fashion-MNIST.
 #   scripts/quickstart.sh
-# Installs missing packages with apt (as root or with sudo) and says which, builds the program in
+# Installs missing packages with apt (as root or with sudo) and names them, builds the program in
 # build/release (with the CUDA plugin where there are a GPU and a toolkit), trains
-# configs/quickstart.yaml under three policies and prints what 16 bits cost and gained. Run again, it
-# builds nothing and takes less than two minutes.
+# configs/quickstart.yaml under three policies and prints the costs and gains of 16 bits. A second
+# run builds nothing and takes less than two minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The reference pages docs/TOPIC.md, from what `halfstep help TOPIC` knows.
+# Generates the reference pages docs/TOPIC.md from the output of `halfstep help TOPIC`.
 #   scripts/reference.sh [PROGRAM]           writes the pages
-#   scripts/reference.sh --check [PROGRAM]   exit status 1 when a page is not what the program gives
+#   scripts/reference.sh --check [PROGRAM]   exit status 1 when a page is not up to date
 # PROGRAM defaults to build/release/bin/halfstep, else build/ci/bin/halfstep.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1

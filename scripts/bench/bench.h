@@ -28,7 +28,7 @@ class Node {
        graph::Attrs attrs = {});
 
   void run() { prepared_.launch->run({in_, out_, workspace_.data()}); }
-  /// From now on input `i` is what `from` computes.
+  /// From now on input `i` is the output of `from`.
   void read(std::size_t i, const Node& from) { in_[i] = from.out_[0]; }
   const graph::TensorType& result() const { return graph_.node(id_).outputs[0]; }
   std::string_view kernel() const { return kernel_->name; }
@@ -53,7 +53,7 @@ struct Product {
   }
 };
 
-/// oneDNN's matmul on operands as they lie, or with b in a layout of its choice (reordered at every
+/// oneDNN's matmul on operands as stored, or with b in a layout of its choice (reordered in every
 /// call, as weights change).
 class RawMatmul {
  public:

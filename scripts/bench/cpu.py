@@ -63,7 +63,7 @@ WORKLOADS = [
     ("fashion_cnn", 128, 0.5, 4, ("bfloat16",)),
     ("residual", 128, 0.5, 4, ("bfloat16",)),
 ]
-# JAX's products on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
+# JAX's matmuls on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
 LARGEST_JAX = 1024
 # Modes with fewer turns that others left alone get up to so many more.
 MIN_TURNS, EXTRA_ROUNDS = 2, 2

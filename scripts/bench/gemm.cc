@@ -1,7 +1,7 @@
-// bench_gemm [PART]: bfloat16 products of dense layers, their operands packed (own) and packed in
-// the same call (own+pack), against the best oneDNN matmul in bfloat16 and float32, and against the
-// processor's rate of bfloat16 dot products in registers. One JSON object per product, as a line;
-// only products whose name contains PART. Random data; samples in turns; medians.
+// bench_gemm [PART]: bfloat16 GEMMs of dense layers with operands packed in advance (own) and
+// packed in the same call (own+pack), against the best oneDNN matmul in bfloat16 and float32, and
+// against the processor's register peak of bfloat16 dot products. One JSON object per GEMM and
+// line; PART selects GEMMs by a part of their name. Random data; alternating samples; medians.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// PackOperand of one side of a product.
+/// PackOperand for one operand of a GEMM.
 Node packing(const backend::Backend& cpu, const Product& p, char side) {
   const bool transpose = side == 'a' ? p.ta : p.tb;
   const std::int64_t rows = side == 'a' ? p.m : p.k;

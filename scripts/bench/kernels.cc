@@ -1,7 +1,7 @@
-// How near the CPU kernels come to what the machine gives, printed as ratios:
-//   bench_kernels matmul            kernel rows against the best raw oneDNN matmul
+// The speed of the CPU kernels relative to the machine's limits, printed as ratios:
+//   bench_kernels matmul            matmul kernels against the best raw oneDNN matmul
 //   bench_kernels maps              elementwise kernels against copying memory
-//   bench_kernels updates           optimizers against moving their bytes by copying
+//   bench_kernels updates           optimizers against copying the same number of bytes
 //   bench_kernels step CONFIG [B]   a training step against the raw matmuls it needs
 // Own and raw calls alternate; each number is the median of its samples.
 
@@ -190,7 +190,7 @@ void bench_step(const backend::Backend& cpu, const std::string& config, std::str
   train::Session session(spec, dataset, cpu);
   plan::Plan& plan = session.plan(nn::Purpose::train, spec.training.batch_size);
 
-  // Two ways to call oneDNN for each product; both in turns with the step.
+  // Two ways to call oneDNN for each matmul; both alternate with the step.
   std::vector<std::unique_ptr<RawMatmul>> raw;
   std::vector<std::function<void()>> functions{[&] { plan.run(); }};
   for (int id = 0; id < plan.graph().size(); ++id) {

@@ -25,7 +25,7 @@ UNLISTED = [
 HANDLED = re.compile(
     r"^Cudnn|While|^_|^(Enter|Exit|Merge|NextIteration|Switch|SaveV2|BatchFunction|FusedConv2D|TopK$)"
 )
-# What no op of the lists is ever fed with in practice.
+# Dtypes that no op of the lists ever receives in practice.
 STRANGE = {"string", "complex64", "complex128", "qint8", "quint8", "qint16", "quint16", "qint32"}
 
 

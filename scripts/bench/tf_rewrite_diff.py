@@ -42,7 +42,7 @@ MODES = {
     "cpu": Mode("auto_mixed_precision_cpu", "cpu", "float16", False, "CPU"),
     "cuda": Mode("auto_mixed_precision", "cuda", "float16", True, "GPU"),
 }
-# What `halfstep explain --graph` takes for the GPU where nothing is said.
+# The GPU that `halfstep explain --graph` assumes by default.
 GPU = {"architecture": "8.0", "cuda": "11050", "cudnn": "8302"}
 
 

@@ -11,7 +11,7 @@ A ratio is PyTorch's time by ours: above 1, halfstep is faster.
 import json
 import sys
 
-# The floor of a step of guide_4096 with 16-bit products on an H100, in milliseconds.
+# The lower bound of a step of guide_4096 with 16-bit matmuls on an H100, in milliseconds.
 FLOOR_MS = 1.39
 FLOOR_SHARE = 0.85
 

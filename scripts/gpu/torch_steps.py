@@ -193,7 +193,7 @@ def main():
         ceilings()
     workloads = options.workload or list(WORKLOADS)
     tasks = {workload: resolved(options.program, workload) for workload in workloads}
-    # What takes longest to prepare comes last.
+    # The mode with the longest preparation comes last.
     cases = [(mode, workload, policy) for mode in ("eager", "graph", "compile")
              for workload in workloads for policy in POLICIES]
     end = time.monotonic() + options.seconds

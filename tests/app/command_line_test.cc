@@ -1,4 +1,4 @@
-// What a user meets before anything is trained: help, mistakes in words, configs and data.
+// Help, misspelled arguments, configs and data: errors before training.
 
 #include <doctest/doctest.h>
 #include <unistd.h>

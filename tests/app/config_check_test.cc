@@ -1,4 +1,4 @@
-// `config check` finds what `train` would refuse, without any data.
+// `config check` finds the errors that `train` would report, without any data.
 
 #include <doctest/doctest.h>
 

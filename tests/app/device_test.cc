@@ -1,4 +1,4 @@
-// Which device a run gets, and what is said when it is not the one that was asked for.
+// The choice of a run's device, and the message when it is not the requested one.
 
 #include <doctest/doctest.h>
 

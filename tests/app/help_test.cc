@@ -55,7 +55,7 @@ const Json* entry_named(const Json& report, std::string_view name) {
   return nullptr;
 }
 
-/// Paths of all keys of an object of the schema, sections and what is below them.
+/// Paths of all keys of an object of the schema, including those of its sections.
 void collect_keys(const Json& object, const std::string& prefix, std::vector<std::string>& keys) {
   if (object.contains("properties")) {
     for (const auto& [name, property] : object["properties"].items()) {
@@ -224,7 +224,7 @@ TEST_CASE("help: names are found bare, with their kind, and as a config writes t
   CHECK(help_json({"softmax"})["entries"].size() == 2);
   // Defaults that differ are told apart.
   CHECK(help_json({"optimizer.learning_rate"})["entries"].size() >= 2);
-  // A section comes with what is below it.
+  // A section is shown with the keys below it.
   CHECK(help_json({"precision.loss_scale"})["entries"][0]["arguments"].size() > 10);
 }
 

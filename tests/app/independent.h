@@ -1,5 +1,5 @@
 #pragma once
-// Reports judged by a validator that is not ours.
+// Validation of reports by an independent validator.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What goes to stderr and to --log-file: colours, progress, and who pushes whom aside.
+// Output on stderr and in --log-file: colors, progress, and the order of both.
 
 #include <doctest/doctest.h>
 
@@ -47,8 +47,8 @@ TEST_CASE("messages: every line pushes the progress bar aside, and the bar fits 
   REQUIRE(end.exit_code == 0);
   CHECK(holds(end.err, "skipped: Inf first in"));
   constexpr std::string_view k_clear = "\r\x1b[K";
-  // What follows a line of progress, up to the next line break, begins by clearing it. A line of 80
-  // characters has no room for the bar itself; the steps are always in it.
+  // Text after a line of progress, up to the next line break, begins by clearing it. A line of 80
+  // characters has no space for the bar itself; the steps are always in it.
   constexpr std::string_view k_steps = "/6  ";
   std::string_view text = end.err;
   std::size_t bars = 0;

@@ -1,4 +1,4 @@
-// Overflow and NaN: what is skipped, what is named, and when a run gives up.
+// Overflow and NaN: skipped steps, the reported tensor, and when a run gives up.
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@
 
 namespace halfstep::test {
 
-/// How a process ended and what it wrote.
+/// The exit code of a process and its output.
 struct Finished {
   int exit_code = -1;  ///< -1 when a signal ended it
   int signal = 0;

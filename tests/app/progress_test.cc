@@ -13,7 +13,7 @@
 namespace halfstep::test {
 namespace {
 
-/// What halfstep writes on a terminal of `columns` columns: all of stdout and stderr.
+/// The output of halfstep on a terminal of `columns` columns: all of stdout and stderr.
 Finished on_terminal(const TemporaryDirectory& directory, int columns, const std::string& words) {
   const std::string command = "stty cols " + std::to_string(columns) + "; TERM=xterm exec " +
                               program().string() + " " + words;

@@ -1,4 +1,4 @@
-// What a run leaves behind: a report that two validators accept, JSON on stdout and nothing else.
+// The report of a run: two validators accept it, and stdout holds nothing but JSON.
 
 #include <doctest/doctest.h>
 

@@ -28,7 +28,7 @@ TEST_CASE("resume: after --max-steps the last weights are those of the whole run
     CAPTURE(policy);
     const TemporaryDirectory directory;
     SmallRun run;
-    // The scale grows every four steps, so its counter is part of what is resumed.
+    // The scale grows every four steps, so its counter is part of the resumed state.
     if (policy == "mixed_float16")
       run.precision = "{policy: mixed_float16, loss_scale: {mode: dynamic, growth_steps: 4}}";
     else

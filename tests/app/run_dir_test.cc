@@ -1,4 +1,4 @@
-// What a run leaves in its directory besides the report.
+// The files of a run directory besides the report.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ TEST_CASE("run directory: configs stand there as given, and resolved") {
   const std::string command = read_text(directory.file("run/command.txt"));
   CHECK(command.find("train run.yaml --run-dir run --threads 1 -c more.yaml\n") !=
         std::string::npos);
-  // What was said before there was a directory is there too.
+  // Messages from before the directory existed are in the log too.
   const std::string log = read_text(directory.file("run/log.txt"));
   CHECK(log.starts_with("device: "));
   CHECK(log.find("epoch 1/") != std::string::npos);

@@ -1,4 +1,4 @@
-// `runs`: the runs in a folder as a user sees them, and what `compare` leaves there.
+// `runs`: the list of the runs in a folder, and the files that `compare` leaves there.
 
 #include <doctest/doctest.h>
 

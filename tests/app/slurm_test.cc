@@ -59,7 +59,7 @@ TEST_CASE("slurm: requeue self asks for the job to run again, once the checkpoin
   CHECK(end.exit_code == 75);
   CHECK(calls(directory) == "requeue 77\n");
   CHECK(end.err.find("asked Slurm to run job 77 again") != std::string::npos);
-  const Json report = Json::parse(end.out);  // what scontrol says goes elsewhere
+  const Json report = Json::parse(end.out);  // the output of scontrol goes elsewhere
   CHECK(report.at("status") == "preempted");
   const Json job{{"job_id", "77"}, {"partition", "cpu"}};
   CHECK(report.at("run").at("slurm") == job);

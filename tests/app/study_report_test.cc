@@ -23,7 +23,7 @@ out = Identity(lst)
 preserve out
 )";
 
-/// Runs the command with --json and keeps what it printed as a file.
+/// Runs the command with --json and stores its output as a file.
 Json keep(const TemporaryDirectory& directory,
           std::vector<std::string> words,
           const std::string& file,
@@ -42,7 +42,7 @@ struct Spoiled {
   std::function<void(Json&)> spoil;
 };
 
-/// Every row's change to the report is found and its first violation stands at the row's path.
+/// Every change to the report is found, and its first violation has the path of the change.
 void check_spoiled(const TemporaryDirectory& directory,
                    const Json& good,
                    const std::vector<Spoiled>& rows) {

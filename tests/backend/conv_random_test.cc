@@ -200,7 +200,7 @@ std::vector<Kernel> packed_conv_kernels() {
 
 Tensor run_on(const Kernel& kernel, const backend::Capabilities& capabilities, BuiltCase& built) {
   Kernel all = kernel;
-  all.accepts = nullptr;  // what can_run() found out
+  all.accepts = nullptr;  // can_run() has checked it
   return std::move(OneKernel(all, capabilities).run(built)[0]);
 }
 
@@ -230,9 +230,9 @@ struct Truth {
   }
 };
 
-/// One rounding on store, one of float32 for each term, and what x3 leaves out: a low part is at
-/// most 2^-9 of its number, so that low times low is at most 2^-18 of the product; so is the error
-/// of a low part that is rounded itself.
+/// One rounding on store, one float32 rounding per term, and the error of x3: a low part is at most
+/// 2^-9 of its value, so low times low is at most 2^-18 of the result; so is the error of a low
+/// part that is rounded itself.
 std::string misses(const Tensor& got,
                    const Truth& want,
                    std::int64_t terms,
@@ -410,7 +410,7 @@ TEST_CASE(
       const std::int64_t at = dice.from(0, shape.elements() - 1);
       const std::int64_t row = at / shape[3] / shape[2] % shape[1],
                          column = at / shape[3] % shape[2];
-      // A dy whose window lies in the padding is multiplied by its zeros.
+      // A dy whose window is in the padding is multiplied by its zeros.
       if (of_y && !meets_pixel(conv.g, row, column)) continue;
       const double value = k_values[dice.from(0, 2)];
       for (BuiltCase* built : {&narrow, &wide}) set(operand(*built, port), at, value);

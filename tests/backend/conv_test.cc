@@ -123,7 +123,7 @@ Shape y_shape(const Case& c, bool depthwise) {
           depthwise ? c.x[3] * c.filter[3] : c.filter[3]};
 }
 
-/// Sums of products, and of their magnitudes to know how far rounding may go.
+/// Sums of the terms, and of their magnitudes to bound the rounding error.
 struct Sums {
   std::vector<double> value, magnitude;
   explicit Sums(const Shape& shape)
@@ -272,7 +272,7 @@ TEST_CASE("conv: infinities reach what they touch and nothing else") {
     CAPTURE(name(dtype));
     Tensor x = random_tensor(dtype, {1, 1, 5, 1}, 1, 0.5, 1);
     set(x, 0, HUGE_VAL);
-    // The first tap is infinite as well, but lies on padding where the first output is made.
+    // The first tap is infinite as well, but is in the padding for the first output.
     const Tensor f = tensor(dtype, {1, 3, 1, 1}, {HUGE_VAL, 1, 1});
     Lab lab;
     const Value y = lab.b().add("Conv2D",

@@ -186,7 +186,7 @@ TEST_CASE("choice of a kernel: by predicted time where it is known, by order els
 }
 
 TEST_CASE("packing: counted for operands that need a launch, not for those that arrive packed") {
-  // The product alone takes 4 us, packing an operand or passing over the result 3, the product
+  // The packed matmul alone takes 4 us, packing an operand or a pass over the result 3, the matmul
   // without packing 3.5.
   const std::vector<CostModel::Sample> samples{
       {"packed/x", matmul(64, 64), 4e-6},

@@ -1,4 +1,4 @@
-// What each op computes, on examples small enough to check by hand.
+// The results of each op, on examples small enough to check by hand.
 
 #include <doctest/doctest.h>
 

@@ -144,7 +144,7 @@ const Tensor& Lab::evaluate(graph::Value value) {
 }
 
 double difference_tolerance() {
-  // Truncation h^2, rounding of about a thousand sums and products divided by h.
+  // Truncation h^2, rounding of about a thousand additions and multiplications divided by h.
   return k_step * k_step + 1024 * epsilon(DType::float64) / k_step;
 }
 

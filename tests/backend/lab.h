@@ -39,7 +39,7 @@ class Lab {
   graph::Value input(Tensor tensor);
   /// A variable that holds `tensor`; returns its handle.
   graph::Value variable(std::string name, Tensor tensor);
-  /// What a placeholder or variable holds; may be written.
+  /// The tensor of a placeholder or variable; may be written.
   Tensor& held(graph::Value value) { return held_.at(value.node); }
 
   /// Runs all nodes once. Errors: InternalError when no kernel takes a node.
@@ -65,8 +65,8 @@ std::vector<double> gradient_errors(Lab& lab,
                                     const std::vector<std::size_t>& inputs,
                                     const std::vector<int>& ports = {0});
 
-/// What central differences with the step of gradient_errors() may be off, relative to the largest
-/// derivative, for a function with third derivatives of the size of the first.
+/// The error bound of central differences with the step of gradient_errors(), relative to the
+/// largest derivative, for a function with third derivatives of the size of the first.
 double difference_tolerance();
 
 }  // namespace halfstep::testing

@@ -25,7 +25,7 @@ struct ThreadCountGuard {
   ~ThreadCountGuard() { (void)backend::cpu_backend(before); }
 };
 
-/// Teams of threads that the program's OpenMP functions run during a float32 product by oneDNN.
+/// Teams of threads that the program's OpenMP functions run during a float32 matmul by oneDNN.
 long teams_of_a_product(int threads) {
   const backend::Backend cpu = backend::cpu_backend(threads);
   const Shape shape{512, 512};

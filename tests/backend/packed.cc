@@ -94,7 +94,7 @@ std::vector<Tensor> PackedNode::run(const backend::Prepared& prepared) const {
   std::vector<TensorView> out;
   for (const graph::TensorType& type : graph_.node(id_).outputs) {
     results.emplace_back(type.dtype, type.shape);
-    // What is not written shows.
+    // Elements that the kernel does not write are detected.
     std::memset(results.back().view().data, 0xa5, results.back().bytes());
     out.push_back(results.back().view());
   }
@@ -227,7 +227,7 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
   const auto y = [&, &rounded = rounded](std::int64_t i, std::int64_t j) {
     return element_as_double(rounded.view(), i * c.n + j);
   };
-  // Three products leave out low times low, each at most 2^-9 of its value.
+  // With three partial products low times low is missing, each at most 2^-9 of its value.
   const double left_out = c.products == 3 ? 0x1p-18 : 0;
   const std::vector<double> x_a = values(a);
   const std::vector<double> x_b = values(b);

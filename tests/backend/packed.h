@@ -14,8 +14,8 @@
 
 namespace halfstep::testing {
 
-/// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its regions are small,
-/// so that small products have several.
+/// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its tiles of the result
+/// are small, so that small matmuls have several.
 extern const backend::cpu::packed::Unit k_emulated_unit;
 
 /// One node between tensors.
@@ -49,7 +49,7 @@ double packed_value(const Tensor& packed,
                     std::int64_t row,
                     std::int64_t k);
 
-/// What can run a PackedMatMul on this machine.
+/// A kernel for PackedMatMul that this machine can run.
 struct Runner {
   std::string name;
   std::function<backend::Prepared(const backend::NodeView& node, int threads)> prepare;
@@ -66,7 +66,7 @@ struct ProductCase {
   bool mask = false;
 };
 
-/// A product with random operands and all forms of results.
+/// A matmul with random operands and all forms of results.
 struct PackedProduct {
   explicit PackedProduct(const ProductCase& c);
 

@@ -37,8 +37,8 @@ struct EmulatedTiles {
   void store(float* to) {
     std::memcpy(to, sums[i], sizeof sums[i]);
   }
-  /// Two sums of 16 products each, of even and odd elements, then one to the other and both to the
-  /// tile. A product of two bfloat16 numbers is exact in float32.
+  /// Two sums of 16 products of elements each, of even and odd ones; they are added, and then to
+  /// the tile. The product of two bfloat16 values is exact in float32.
   template <int i>
   void multiply() {
     for (int row = 0; row < 16; ++row) {

@@ -1,4 +1,4 @@
-// Products that apply the gradient they compute, beside a product and an update of their own.
+// Matmuls that apply the gradient they compute, compared with a separate matmul and update.
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ backend::Prepared emulated_update(const backend::NodeView& node,
   return packed::prepare_product_update(node, k_emulated_unit, capabilities);
 }
 
-/// A device with one pair of rows for products, and whether it multiplies parts of float16.
+/// A device with one pair of matmul kernels, and whether it multiplies parts of float16.
 struct Device {
   std::string_view name;
   backend::Isa isa;
@@ -143,7 +143,7 @@ struct ThreadGuard {
   ~ThreadGuard() { set_thread_count(before); }
 };
 
-// The smallest that is packed, several slabs and regions, and fewer rows than blocks in a row.
+// The smallest packed shape, several kc blocks and tiles, and fewer rows than a block has.
 constexpr std::int64_t k_short = 60;  // where all optimizers are tried
 constexpr Problem k_problems[] = {
     {77, 130, 33, DType::bfloat16, 1, 0.375},

@@ -88,7 +88,7 @@ TEST_CASE("random uniform: another ordinal, seed or stream is another, unrelated
       CAPTURE(j);
       CHECK(std::abs(correlation(all[i], all[j])) < 5 / std::sqrt(1 << 14));
     }
-    // Nor is a tensor related to itself one place further.
+    // Nor is a tensor correlated with itself shifted by one element.
     std::vector<double> shifted(all[i].begin() + 1, all[i].end());
     CHECK(std::abs(correlation(shifted, all[i])) < 5 / std::sqrt(1 << 14));
   }

@@ -39,7 +39,7 @@ std::vector<Tensor> run(BuiltCase& built, const backend::Backend& backend) {
 }  // namespace
 
 TEST_CASE("op table: every executable op has a reference kernel and a case") {
-  // What a plan provides without a launch.
+  // Ops that a plan provides without a launch.
   const std::set<std::string_view> k_provided{
       "Const", "Placeholder", "ReadVariableOp", "VarHandleOp"};
   // Its masks are a library's own; tests/cuda_run holds pairs of it to the ops that they replace.

@@ -16,7 +16,7 @@ struct UpdateElement {
   double w = 0, a = 0, b = 0, c = 0;
 };
 
-/// The numbers an update takes, as they stand in the graph.
+/// The hyperparameters of an update, as in the graph.
 struct UpdateNumbers {
   double lr = 0.0625, rho = 0.875, momentum = 0.75, epsilon = 0x1p-10;
   double beta1 = 0.875, beta2 = 0.96875, decay = 0.125;

@@ -1,4 +1,4 @@
-// Each config in bad/ is refused with the first line that stands beside it.
+// Each config in bad/ is rejected with the first line of the error file of the same name.
 
 #include <doctest/doctest.h>
 

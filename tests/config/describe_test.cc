@@ -73,7 +73,7 @@ TEST_CASE("describe: types, defaults, units and bounds are those of the fields")
   CHECK(limit.nullable);
   CHECK(limit.usual == "null");
   CHECK(allowed_range(limit) == "at least 0");
-  // What stands in brackets there is no unit.
+  // The text in brackets there is no unit.
   CHECK(limit.doc == "A range [low, high]");
   CHECK(limit.unit.empty());
   CHECK(at(fields, "window").usual == "2");

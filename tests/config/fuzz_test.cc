@@ -37,7 +37,7 @@ void damage(std::string& text, std::mt19937& random) {
   }
 }
 
-/// What a config that was read without problems must also do.
+/// Further properties of a config that was read without problems.
 void check_round_trip(const RunSpec& spec) {
   const std::string text = print(spec);
   CAPTURE(text);

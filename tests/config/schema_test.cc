@@ -83,7 +83,7 @@ TEST_CASE("schema: types of other rooms are plugged in, also within each other")
   CHECK(dense["properties"]["type"]["const"] == "dense");
   CHECK(dense["required"] == Json({"type", "units"}));
   CHECK(dense["additionalProperties"] == false);
-  // Lists and graphs of layers share what the field allows: the family's types, or null.
+  // Lists and graphs of layers share the types of a field: those of the family, or null.
   const std::string shared = dense["properties"]["kernel_regularizer"]["allOf"][0]["$ref"];
   const Json& regularizer = schema["$defs"][shared.substr(8)]["oneOf"];
   CHECK(regularizer[0]["$ref"] == "#/$defs/kernel_regularizer");

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of configs share.
+// Helpers of the tests of configs.
 
 #include <filesystem>
 #include <fstream>
@@ -25,7 +25,7 @@ inline std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// The lines of a UserError's text for what a diagnostics holds; empty when it holds nothing.
+/// The lines of a UserError's text for the problems of a Diagnostics; empty when there are none.
 inline std::vector<std::string> lines(const std::string& text) {
   std::vector<std::string> result;
   std::istringstream stream(text);

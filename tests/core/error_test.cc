@@ -92,7 +92,7 @@ TEST_CASE("error: the nearest known word is suggested only when it is near") {
       Case{"Units", "units"},
       Case{"epoch", "epochs"},
       Case{"rl", "lr"},
-      Case{"xy", ""},  // as far as the word is long
+      Case{"xy", ""},  // as many edits as the name has characters
       Case{"batch_size", ""},
       Case{"", ""},
   };

@@ -34,7 +34,7 @@ TEST_CASE("pattern: repetition of alternatives takes no stack and nested repetit
   name += '!';
   CHECK_FALSE(Pattern("(a|b)*").matches(name));
   CHECK_FALSE(Pattern("(a+)+b").matches(name));
-  // What would take more memory than is reasonable is refused.
+  // Expressions that would need an unreasonable amount of memory are rejected.
   CHECK_FALSE(Pattern("((a{1000}){1000}){1000}").problem().empty());
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("philox: uniforms lie in [0, 1) and end where they should") {
   CHECK(to_uniform(0xffffffff) == 1.0F - 0x1p-24F);
 }
 
-/// Draws of below(n) that fall into `first` numbers, against what chance allows.
+/// The number of draws of below(n) that fall into `first` values, within statistical bounds.
 void check_share(std::uint64_t n, std::uint64_t first, std::uint64_t stream) {
   constexpr int k_draws = 20'000;
   RandomStream random(3, stream);

@@ -1,5 +1,5 @@
-// cuDNN's arguments for convolutions: the formula over extents, strides and paddings gives what
-// the definition over [N,H,W,C] gives.
+// cuDNN's arguments for convolutions: the formula over extents, strides and paddings equals the
+// definition over [N,H,W,C].
 
 #include "backend/cuda/vendor/conv_arguments.h"
 

@@ -1,5 +1,5 @@
-// cuBLASLt's arguments for row-major products: column-major semantics on these arguments give what
-// the row-major formula gives.
+// cuBLASLt's arguments for row-major matmuls: column-major semantics on these arguments equal the
+// row-major formula.
 
 #include "backend/cuda/vendor/lt_arguments.h"
 
@@ -65,7 +65,7 @@ TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions
         }
       }
     }
-    // What lies between the rows is nobody's.
+    // The padding between the rows is not written.
     if (key.batch == 1 && p.row_c() > key.n) {
       CHECK(p.c_at(0, 0, key.n) == element_as_double(p.before.view(), key.n));
     }

@@ -12,7 +12,7 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// What matrix units of CPUs read, and fusions; no pass makes them for another backend.
+/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend.
 const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedVariable",
                                             "PackedMatMul",

@@ -1,5 +1,5 @@
-// The emulated device keeps a real one's rules: work waits until somebody synchronises, captured
-// work is replayed in order, memory is bounded and belongs to somebody.
+// The emulated device follows a real one's rules: work waits until a synchronization, captured
+// graphs run in order, memory is limited and has an owner.
 
 #include "backend/cuda/vendor/vendor.h"
 

@@ -19,7 +19,7 @@ std::vector<backend::Kernel> training_rows();
 std::vector<backend::Kernel> image_rows();
 std::vector<backend::Kernel> array_rows();
 
-/// Whether tensors lie one element behind an aligned address from now on.
+/// Whether tensors are offset by one element from an aligned address from now on.
 void misalign(bool on);
 
 /// A launch whose `run` gets device addresses, outputs and workspace full of NaN, and enqueues work

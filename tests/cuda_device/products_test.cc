@@ -1,4 +1,4 @@
-// Matrix products on the device against sums in double.
+// Matmuls on the device against sums in double.
 
 #include <doctest/doctest.h>
 
@@ -18,8 +18,8 @@ using backend::cuda::Float32Math;
 using backend::cuda::Matmul;
 using backend::cuda::MatmulKey;
 
-/// Runs the product of `p`, `times` times from the same operands, and reads what it wrote. False
-/// when the library has nothing for it.
+/// Runs the matmul of `p`, `times` times from the same operands, and reads its outputs. False when
+/// the library does not support it.
 bool run(ProductCase& p, bool accumulate = false, bool captured = false) {
   const std::unique_ptr<Matmul> matmul = device().matmul(p.key);
   if (!matmul) return false;

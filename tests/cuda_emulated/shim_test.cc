@@ -1,4 +1,5 @@
-// The execution model that runs the kernels here: what a GPU does, and what it would hang on.
+// The execution model for kernels on the host: the semantics of a GPU, and errors where a GPU would
+// hang.
 
 #include <doctest/doctest.h>
 
@@ -31,7 +32,7 @@ __global__ void shuffle_kernel(const int* x, int* sums, int* next) {
   next[i] = own::shuffle(x[i], (i + 1) % 32);
 }
 
-/// y[block] = what the block's threads wrote to shared memory, in reverse.
+/// y[block] = the values that the block's threads wrote to shared memory, in reverse.
 __global__ void reverse_kernel(const int* x, int* y) {
   HALFSTEP_SHARED(int, values, 128);
   HALFSTEP_SHARED(double, others, 1);
@@ -42,7 +43,7 @@ __global__ void reverse_kernel(const int* x, int* y) {
   y[i] = values[own::threads() - 1 - own::thread()] + static_cast<int>(others[0] * 2);
 }
 
-/// Reads what nobody has written.
+/// Reads shared memory that was not written.
 __global__ void unwritten_kernel(float* y) {
   HALFSTEP_SHARED(float, values, 64);
   y[own::thread()] = values[own::thread()];
@@ -151,7 +152,7 @@ TEST_CASE("execution shim: what would hang a GPU is told") {
   CHECK(has(refusal(one_lane_is_missing_kernel, two_warps), "62 at their warp's, 2 have ended"));
   CHECK(has(refusal(warps_disagree_kernel, two_warps), "threads wait for others"));
   CHECK(has(refusal(greedy_kernel, two_warps), "more than 48 KiB"));
-  // What was given up does not disturb the next launch.
+  // A discarded launch does not disturb the next one.
   std::vector<std::int64_t> y(64, 0);
   own::launch(
       number_kernel, Grid{.blocks = 1, .threads = 64, .cooperates = true}, nullptr, y.data());

@@ -1,4 +1,4 @@
-// What only the emulated device can show: that a result does not hang on who comes first.
+// Results do not depend on the order of threads and blocks; only the emulated device can vary it.
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-// The device tests on a GPU of this machine; without one they say so and end well.
+// The device tests on a GPU of this machine; without one they report it and exit successfully.
 //
 //   test_cuda_gpu [doctest's options]
-//   test_cuda_gpu --properties    prints what cuDNN must know of the GPU, as tests/cuda/devices has
-//   it
+//   test_cuda_gpu --properties    prints the device properties that cuDNN needs, for
+//                                 tests/cuda/devices
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Dense layers, forward and backward, as products with epilogues on the device beside the ops that
-// they replace on the CPU.
+// Dense layers, forward and backward, as matmuls with epilogues on the device, compared with the
+// unfused ops on the CPU.
 
 #include <doctest/doctest.h>
 
@@ -106,7 +106,7 @@ void check_alike(DType dtype, const Extents& e) {
       epilogues(device.plan) ==
       std::set<std::string>{"bias", "bias_relu_mask", "relu_gradient_bias_gradient", "sums_of_b"});
   CHECK(epilogues(host.plan).empty());
-  // The second time as a recording.
+  // The second run launches the captured graph.
   for (int i = 0; i < 2; ++i) device.plan.run();
   host.plan.run();
   const double unit = epsilon(dtype);
@@ -116,8 +116,8 @@ void check_alike(DType dtype, const Extents& e) {
     REQUIRE(got.size() == want.size());
     double largest = 0;
     for (const double w : want) largest = std::max(largest, std::abs(w));
-    // Roundings after the product, the bias and the gradient of each of two layers; and one of the
-    // sums of both sides.
+    // Roundings after the matmul, the bias and the gradient of each of two layers; and one of the
+    // accumulations of both devices.
     const double allowed = 8 * unit * std::max(1.0, largest);
     for (std::size_t i = 0; i < got.size(); ++i) {
       CAPTURE(i);

@@ -1,4 +1,4 @@
-// Every row of the device through the plugin, beside the reference kernels of the CPU.
+// Every kernel of the device through the plugin, compared with the reference kernels of the CPU.
 
 #include "support/kernels.h"
 
@@ -42,7 +42,7 @@ class DeviceCopies {
   std::vector<Buffer> buffers_;
 };
 
-/// A launch of the device on host memory: what it reads is copied there, what it may write back.
+/// A launch of the device on host memory: inputs are copied to the device, writable tensors back.
 backend::Prepared prepare_on_device(const backend::NodeView& node, const backend::Capabilities&) {
   const backend::Choice choice = backend::choose(emulated(), node);
   auto prepared = std::make_shared<backend::Prepared>(emulated().prepare(*choice.kernel, node));

@@ -14,7 +14,7 @@
 namespace halfstep::train {
 namespace {
 
-/// A device that counts what it is given outside of recordings, and the replays of them.
+/// A device that counts eager launches and launches of captured graphs.
 class CountedDevice final : public backend::Device {
  public:
   explicit CountedDevice(std::shared_ptr<backend::Device> device) : device_(std::move(device)) {}
@@ -54,7 +54,7 @@ class CountedDevice final : public backend::Device {
   bool recording_ = false;
 };
 
-/// Memory of a device that counts what makes the host wait.
+/// Memory of a device that counts blocking calls.
 class CountedMemory final : public backend::Memory {
  public:
   explicit CountedMemory(std::shared_ptr<backend::Memory> memory) : memory_(std::move(memory)) {}
@@ -146,7 +146,7 @@ TEST_CASE("device: steps ahead are one replay each, and the host sends and reads
   counted.memory = memory;
   counted.device = device;
   Run run(tiny.spec(), {}, digits(), counted);
-  // The first step says how long one takes; the first interval writes the recording.
+  // The first step measures the time of one; the first interval captures the graph.
   run.trainer().advance(1);
   run.trainer().advance(3);
   memory->uploads = memory->downloads = memory->copies = 0;

@@ -39,8 +39,9 @@ constexpr std::array k_policies{Policy{"{policy: float32}", DType::float32},
                                 Policy{"{policy: mixed_float16}", DType::float16},
                                 Policy{"{policy: mixed_bfloat16}", DType::bfloat16}};
 
-/// How far the losses of step `step` (from 0) may lie apart: both sides round each of the about
-/// 100 values behind a loss once per step, and each step starts from what the others left.
+/// The allowed difference between the losses of step `step` (from 0): both devices round each of
+/// the about 100 values behind a loss once per step, and each step starts from the previous step's
+/// weights.
 double tolerance(DType compute, std::size_t step, double loss) {
   return epsilon(compute) * std::sqrt(100.0) * static_cast<double>(step + 1) * std::max(1.0, loss);
 }
@@ -51,7 +52,7 @@ backend::Backend with_memory(std::uint64_t bytes) {
   return open_emulated(options);
 }
 
-/// A config of configs/ on the tiny run's digits, for three steps.
+/// A config of configs/ on the fixture's digits, for three steps.
 config::RunSpec shipped(std::string_view file, std::string_view precision) {
   TinyRun tiny;
   tiny.precision = precision;

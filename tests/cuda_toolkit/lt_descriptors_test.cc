@@ -1,5 +1,4 @@
-// What cuBLASLt is handed, read back from its own descriptors, and which of its algorithms are
-// taken.
+// cuBLASLt's descriptors, read back, and the selection among its algorithms.
 
 #include "backend/cuda/vendor/real/lt_descriptors.h"
 

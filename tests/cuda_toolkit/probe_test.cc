@@ -1,4 +1,5 @@
-// The real vendor on a machine with or without a GPU: it says what is there, and why it cannot run.
+// The real vendor on a machine with or without a GPU: it reports the components, and why no device
+// is available.
 
 #include <doctest/doctest.h>
 

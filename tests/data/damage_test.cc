@@ -1,4 +1,4 @@
-// Random damage to files of every format: what is left of them is read, or refused with a message.
+// Random damage to files of every format: the file is read, or rejected with a message.
 
 #include "support/damage.h"
 
@@ -126,7 +126,7 @@ TEST_CASE("damage: pictures") {
   const Bytes rows = bytes({0, 1, 2, 3, 1, 4, 5, 6});
   constexpr std::array k_tokens{"IHDR"sv, "IDAT"sv, "IEND"sv, "\xff\xff\xff\xff"sv, "\0\0\0\0"sv};
   damage(text_of(png(header, rows)), k_tokens, as_it_is, read_image);
-  // With the checksums of what was damaged.
+  // With the checksums of the damaged contents.
   check_both(damage(
       text_of(header),
       k_tokens,

@@ -1,4 +1,4 @@
-// What loading a data set refuses, and what it says.
+// Data sets that are rejected, and the messages.
 
 #include <doctest/doctest.h>
 

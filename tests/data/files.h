@@ -25,7 +25,7 @@ namespace halfstep::data::testing {
 
 using Bytes = std::vector<std::byte>;
 
-/// A new folder that goes away with everything in it; in memory where there is such a place.
+/// A new folder that is removed on destruction; in memory where such a file system exists.
 class TempFolder {
  public:
   TempFolder() {
@@ -80,7 +80,7 @@ inline void write_bytes(const std::string& path, std::span<const std::byte> cont
   REQUIRE(written == content.size());
 }
 
-/// What the UserError of `kind` says that `f` throws; "" when it throws none.
+/// The message of the UserError of `kind` that `f` throws; "" when it throws none.
 template <class F>
 std::string error_of(F&& f, ErrorKind kind = ErrorKind::data) {
   try {
@@ -131,8 +131,8 @@ void check_truncations(const std::string& path, const Bytes& whole, Read&& read)
   }
 }
 
-/// Reads a file with each bit turned over: it is refused by a UserError, or `accept` of what was
-/// read must hold.
+/// Reads a file with each bit flipped: a UserError rejects it, or `accept` must hold for the
+/// result.
 template <class Read, class Accept>
 void check_bit_flips(const std::string& path, const Bytes& whole, Read&& read, Accept&& accept) {
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {

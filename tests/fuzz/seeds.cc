@@ -54,7 +54,7 @@ Tensor counting(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-/// What `write` puts into a file.
+/// The contents that `write` writes to a file.
 template <class Write>
 std::string written(Write write) {
   const test::TemporaryDirectory directory;

@@ -1,5 +1,5 @@
 #pragma once
-// Valid inputs of each target, a few hundred bytes each but for whole reports.
+// Valid inputs of each target, a few hundred bytes each except for complete reports.
 
 #include <cstddef>
 #include <span>

@@ -13,15 +13,15 @@ namespace halfstep::fuzz {
 
 struct Target {
   std::string_view name;
-  /// Reads one input and uses what was read. Returns 0; anything but a UserError leaves it, a
-  /// std::logic_error where what was read contradicts itself.
+  /// Reads one input and uses the result. Returns 0; throws anything but a UserError, and a
+  /// std::logic_error where the result contradicts itself.
   int (*test_one)(const std::uint8_t* bytes, std::size_t size);
   std::vector<std::string> (*seeds)();       ///< inputs that are read without an error
-  std::span<const std::string_view> tokens;  ///< what means something in the format
+  std::span<const std::string_view> tokens;  ///< tokens with a meaning in the format
 };
 
-/// All targets. Formats with checksums have two: the file as it is, and its content, to which the
-/// target adds what makes the checksums right.
+/// All targets. Formats with checksums have two: the plain file, and its content with checksums
+/// computed by the target.
 std::span<const Target> targets();
 
 /// Of that name, or nullptr.

@@ -28,7 +28,7 @@ std::string problem(const std::string& text) {
   return "";
 }
 
-/// What `line` makes of each number below `count`.
+/// The text of `line` for each number below `count`.
 template <class Line>
 std::string lines(int count, Line line) {
   std::string text;

@@ -44,10 +44,9 @@ double largest(const json& tensor) {
   return most;
 }
 
-/// What a result of a case may be off by. In float32, no sum has more terms than the case's largest
-/// tensor has elements, and k_steps more roundings happen on the way; the sums may consist of
-/// numbers as large as any of the case. In 16 bits, k_half_steps roundings of the result itself
-/// come on top: sums are kept in float32 there.
+/// The allowed error of a result. In float32, no sum has more terms than the case's largest tensor
+/// has elements, plus k_steps more roundings; terms are as large as any number of the case. In 16
+/// bits, k_half_steps roundings of the result are added: sums are accumulated in float32 there.
 class Allowance {
  public:
   explicit Allowance(const json& c) {
@@ -117,7 +116,7 @@ std::string key_of(std::string_view variable) {
   return std::string(variable.substr(std::string_view("it/").size()));
 }
 
-/// sum(y * dy) plus the regularization losses, and what is to be compared with Keras.
+/// sum(y * dy) plus the regularization losses, and the values to compare with Keras.
 struct Expected {
   std::vector<std::string> names;
   std::vector<Value> values;

@@ -8,7 +8,7 @@
 namespace halfstep::nn {
 namespace {
 
-/// The first line of what is wrong with these labels, "" when nothing is.
+/// The first line of the problem with these labels, "" when there is none.
 std::string problem(LabelKind kind, const Shape& output, const Shape& label, DType dtype) {
   try {
     check_labels_fit(kind, output, label, dtype, {"a.yaml", 3, 7, "loss"});

@@ -1,4 +1,4 @@
-// What layers compute where Keras's values do not reach: random masks, overflow, not-a-number.
+// Layer outputs beyond Keras's reference values: random masks, overflow, NaN.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -107,7 +107,7 @@ TEST_CASE("random_flip: each sample is mirrored or left as it is") {
 }
 
 TEST_CASE("random_translation: moves by no more than asked and fills with the given value") {
-  // Half of four columns at most, to the right only; what comes in is -1.
+  // At most half of four columns, to the right only; the fill value is -1.
   const std::vector<double> y =
       output({"[1, 4, 1]",
               "type: random_translation, height_factor: 0, width_factor: [0, 0.5], fill_mode: "
@@ -125,7 +125,7 @@ TEST_CASE("random_translation: moves by no more than asked and fills with the gi
 }
 
 TEST_CASE("batch_normalization: float16 images far from zero neither overflow nor lose variance") {
-  // Sums of 60000s overflow float16 at once; between 60000 and 60064 lie two of its numbers.
+  // Sums of 60000s overflow float16 at once; 60000 and 60064 are two float16 steps apart.
   const Evaluated got = run({"[4, 4, 1]", "type: batch_normalization", "mixed_float16"},
                             [](std::int64_t i) { return i % 2 == 0 ? 60000.0F : 60064.0F; });
   for (const double v : test::elements(got.outputs.at(0))) {

@@ -10,7 +10,7 @@
 
 namespace halfstep::test {
 
-/// What reading a config with a `model` section gives.
+/// The result of reading a config with a `model` section.
 struct ModelText {
   config::RunSpec spec;
   nn::Model model;

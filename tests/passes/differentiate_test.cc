@@ -153,7 +153,7 @@ result y y
   CHECK(result(wide, "dv").op == "BiasAddGrad");
   CHECK(wide.type(wide.fetch("dv")).dtype == DType::float32);
 
-  // The regularizer's term is float32 as it is; beside it stands the product.
+  // The regularizer's term is float32; it is added to the matmul.
   const graph::Node& sum = result(wide, "dw");
   REQUIRE((sum.op == "AddV2" || sum.op == "AddN"));
   const graph::Node* product = nullptr;
@@ -168,7 +168,7 @@ result y y
     CHECK(cast.op == "Cast");
     CHECK(wide.type(cast.inputs[0]).dtype == DType::bfloat16);
   }
-  // Nothing is left of the product that was rounded.
+  // The matmul with the rounded result is gone.
   for (int id = 0; id < wide.size(); ++id) {
     const graph::Node& node = wide.node(id);
     if (node.origin.phase == graph::Phase::backward && node.op == "MatMul") {

@@ -1,4 +1,4 @@
-// Convolutions and the biases behind them: what becomes one op and what stays two.
+// Convolutions and the biases after them: when they are fused and when not.
 
 #include "passes/fuse_convolutions.h"
 

@@ -1,4 +1,5 @@
-// Ops that become one node: which, where they stand then, and what is left as it was.
+// Fusion of elementwise ops: which ops are fused, the position of the fused node, and unchanged
+// ops.
 
 #include "passes/fuse_elementwise.h"
 

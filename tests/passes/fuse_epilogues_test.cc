@@ -1,4 +1,5 @@
-// Lowering of products for libraries that finish them: what moves in, under which name, what stays.
+// Fusion of ops into the epilogues of library matmuls: which ops, under which epilogue, and which
+// not.
 
 #include "passes/fuse_epilogues.h"
 
@@ -27,7 +28,7 @@ Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
   return fused;
 }
 
-/// The fused product that ends so; nullptr where there is none.
+/// The fused matmul with this epilogue; nullptr if there is none.
 const Node* ending(const Graph& graph, std::string_view epilogue) {
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
@@ -39,7 +40,7 @@ const Node* ending(const Graph& graph, std::string_view epilogue) {
 }
 
 /// Two dense layers with a Relu between them, forward and backward, as differentiation leaves them:
-/// a bias gradient and its cast stand before the product that it can move into.
+/// a bias gradient and its cast precede the matmul that they can be fused into.
 struct TwoLayers {
   Graph graph;
   Builder b{graph, graph::op_table()};

@@ -1,4 +1,4 @@
-// Normalizations and the activations behind them: what moves in and what stays outside.
+// Normalizations and the activations after them: which ops are fused and which not.
 
 #include "passes/fuse_norms.h"
 

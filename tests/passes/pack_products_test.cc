@@ -1,4 +1,4 @@
-// Lowering of 16-bit products: what is packed, what moves into a product and what stays outside.
+// Lowering of 16-bit matmuls: packed operands, fused epilogues, and ops that stay separate.
 
 #include "passes/pack_products.h"
 
@@ -130,11 +130,11 @@ TEST_CASE("fuse products: bias, activation, mask, sums, casts and packing move i
     CAPTURE(op);
     CHECK(count(fused, op) == 0);
   }
-  // What products do not write themselves: x and dy in two orders each, w1, w2 in two.
+  // Operands that no matmul writes packed: x and dy in two orders each, w1, w2 in two.
   CHECK(count(fused, "PackOperand") == 7);
   const auto products = nodes(fused, "PackedMatMul");
   REQUIRE(products.size() == 5);
-  // The hidden layer: for the next product, for the weight gradient, and its signs.
+  // The hidden layer: for the next matmul, for the weight gradient, and its signs.
   CHECK(forms(*products[0]) == std::set<char>{'A', 'T', 'M'});
   CHECK(products[0]->attrs.get<bool>("bias"));
   CHECK(products[0]->attrs.get<std::string>("activation") == "Relu");
@@ -167,7 +167,7 @@ TEST_CASE("fuse products: the finite check reads max-norms of the products it ch
   TwoLayers layers;
   Builder b(layers.graph, graph::op_table());
   const Value factor = b.placeholder("factor", DType::float32, {});
-  // One weight gradient as float32, one in 16 bits, and what no product computes as a matrix.
+  // One weight gradient as float32, one in 16 bits, and one that no matmul computes.
   const Value dw1 = layers.graph.node(layers.dw1.node).inputs[0];
   const Value ok =
       b.add("AllFinite", {layers.dw2, dw1, layers.db1, factor}, {{"unscaled", true}}, "finite");

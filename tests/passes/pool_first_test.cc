@@ -1,4 +1,4 @@
-// A Relu in front of a pooling: where the two change places and where they do not.
+// A Relu before a max pooling: when the two are swapped and when not.
 
 #include "passes/pool_first.h"
 

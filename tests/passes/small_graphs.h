@@ -1,5 +1,5 @@
 #pragma once
-// Small graphs for passes that are told by what they leave: as text, and by their nodes.
+// Small graphs for tests of passes, compared as text and node by node.
 
 #include <string>
 #include <string_view>

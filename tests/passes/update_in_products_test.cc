@@ -1,4 +1,4 @@
-// Updates that move into the products that make their gradients.
+// Updates fused into the matmuls that compute their gradients.
 
 #include "passes/update_in_products.h"
 
@@ -32,8 +32,8 @@ struct Options {
   bool writes_steps = false;  ///< before the rate reads them
 };
 
-/// The backward pass of a dense layer: the weight's gradient, then the product that still needs
-/// the packed weight, something else, and the update with a rate that is computed last.
+/// The backward pass of a dense layer: the weight's gradient, then the matmul that still needs the
+/// packed weight, another op, and the update with a rate that is computed last.
 struct Layer {
   Graph graph;
   Builder b{graph, graph::op_table()};
@@ -95,7 +95,7 @@ struct Layer {
   }
 };
 
-/// Whether node `first` stands before node `second`.
+/// Whether node `first` precedes node `second`.
 bool precedes(const Graph& graph, std::string_view first, std::string_view second) {
   REQUIRE(graph.find(first) >= 0);
   REQUIRE(graph.find(second) >= 0);

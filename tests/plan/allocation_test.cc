@@ -1,4 +1,4 @@
-// The loop allocates nothing: every operator new of this program is counted, but for those that
+// The loop allocates nothing: every operator new of this program is counted, except those that
 // oneDNN does inside its own calls.
 
 #include <dlfcn.h>

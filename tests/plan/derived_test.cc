@@ -1,4 +1,4 @@
-// What a plan keeps packed beside a variable follows the variable, whoever writes it.
+// The packed copy of a variable follows the variable, whoever writes it.
 
 #include <doctest/doctest.h>
 
@@ -85,7 +85,7 @@ TEST_CASE("derived: packed weights follow other plans, the host, and skipped ste
        {"full", "full", "tail", "full", "evaluate", "reset", "full", "reset", "evaluate", "tail"}) {
     CAPTURE(step);
     CAPTURE(++seed);
-    // What the same step gives that starts from the variables alone.
+    // The results of the same step started from the variables alone.
     DerivedPlans anew;
     copy(run.state, anew.state);
     for (DerivedPlans* r : {&run, &anew}) {

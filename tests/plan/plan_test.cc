@@ -75,7 +75,7 @@ TEST_CASE("plan: shared memory changes no bit against memory of its own for each
       for (std::size_t i = 0; i < fetches.size(); ++i) {
         const std::string& name = graph.fetches()[i].first;
         CAPTURE(name);
-        // A read of a variable is its memory: there the next scale stands already.
+        // A read of a variable aliases its memory, which already holds the next scale.
         if (name == "loss_scale") continue;
         CHECK(same_bytes(planned.plan.fetch(name), apart[i].view()));
       }
@@ -270,7 +270,7 @@ TEST_CASE("plan: an arena too small and a state of another model are bugs that a
 TEST_CASE("plan: the arena is never larger than all values one after the other") {
   for (std::string_view policy : k_policies) {
     CAPTURE(policy);
-    // Kernels in plain loops need next to no workspace: what is left is the values.
+    // Kernels in plain loops need almost no workspace: the values remain.
     const Plan plan =
         compile(step_graph(policy, k_batch), backend::cpu_reference(), {.packs = false});
     std::size_t all = 0, largest = 0;

@@ -1,4 +1,4 @@
-// Gradients that are applied by the products that compute them.
+// Gradients that are applied by the matmuls that compute them.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -86,7 +86,7 @@ TEST_CASE("product updates: the state is the same, bit for bit, as with gradient
       CAPTURE(scale);
       Run inside(dense_graph(optimizer, fmt::format("{}, on_nonfinite: apply", scale)));
       Run apart(dense_graph(optimizer, fmt::format("{}, on_nonfinite: stop", scale)));
-      // Where products are packed at all, both large layers are updated by theirs.
+      // Where matmuls are packed at all, both large layers are updated by theirs.
       CHECK(inside.count("PackedMatMulUpdate") ==
             (inside.plan.packs() && inside.count("PackedMatMul") > 0 ? 2 : 0));
       CHECK(apart.count("PackedMatMulUpdate") == 0);

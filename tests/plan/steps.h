@@ -15,7 +15,7 @@ graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 
 /// Two convolutions with a Relu each, the second one pooled, and a dense layer.
 graph::Graph conv_step_graph(std::string_view policy, std::int64_t batch);
-/// A residual block of convolutions and batch normalizations, without a 16-bit product.
+/// A residual block of convolutions and batch normalizations, without a 16-bit matmul.
 graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch);
 
 /// Fills the inputs of a plan with images and labels that `seed` stands for.
@@ -23,7 +23,7 @@ void feed(Plan& plan, std::uint32_t seed);
 
 /// One thread.
 const backend::Backend& cpu();
-/// The same without measured times: what is packed follows from shapes alone, on every processor.
+/// The same without measured times: packing follows from shapes alone, on every processor.
 const backend::Backend& cpu_by_rule();
 
 }  // namespace halfstep::plan

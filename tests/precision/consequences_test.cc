@@ -1,4 +1,4 @@
-// What users of the rewrite notice, example by example.
+// Effects of the rewrite that users notice, example by example.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Graphs written in unusual ways: what the text leaves out, names before their lines, control
-// inputs, casts after casts.
+// Unusual graphs: omitted attributes, names used before their lines, control inputs, casts after
+// casts.
 
 #include <doctest/doctest.h>
 
@@ -83,7 +83,7 @@ TEST_CASE("edge cases: values that are 16-bit already are left alone and stop ev
   CHECK(r.paint("up", "DstT") == "allow existing_cast");
   CHECK(r.paint("add") == "none none");
   CHECK(r.result().converted_attrs == 2);
-  // The product is 16-bit now: the old cast gets what it was given, and rounds no more.
+  // The matmul is 16-bit now: the old cast receives its float32 input, and does not round any more.
   CHECK(r.inputs("down") == "b-0-CastToFp32-0:0");
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("edge cases: nodes on the CPU of a GPU graph keep float32 and get cast
   )");
   CHECK(r.halves() == "a b c");
   CHECK(r.paint("host") == "none unprocessed");
-  // Deny runs through what the pass itself does not touch.
+  // Denial propagates through ops that the pass does not retype itself.
   CHECK(r.paint("sum") == "deny deny_spread");
   CHECK(r.paint("tail") == "deny deny_spread");
   CHECK(r.inputs("host") == "a-0-CastToFp32-0:0");

@@ -121,7 +121,7 @@ TEST_CASE("executable: a rewritten step graph is legal and keeps its layers and 
         CHECK(is.outputs[i].shape == was.outputs[i].shape);
       }
     }
-    // A cast has a place in the story too.
+    // A cast has an explanation too.
     for (const InsertedCast& cast : result.casts) {
       const graph::Node& node = result.graph.node(cast.node);
       CHECK_FALSE(node.origin.reason.empty());
@@ -165,8 +165,8 @@ TEST_CASE("executable: a rewritten step gives float32's results within 16-bit to
   for (DType target : {DType::float16, DType::bfloat16}) {
     CAPTURE(name(target));
     const Outcome half = run(rewritten(target).graph);
-    // On the way to the loss: inputs, kernels and two products rounded, sums of at most 16 terms of
-    // magnitude 1/4 whose roundings go either way.
+    // On the path to the loss: inputs, kernels and two matmuls rounded, sums of at most 16 terms of
+    // magnitude 1/4 whose roundings have either sign.
     const double allowed = testing::tolerance(target, target, 8, 1, 1);
     CHECK(std::abs(half.loss - exact.loss) < allowed);
     CHECK(half.loss != exact.loss);

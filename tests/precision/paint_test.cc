@@ -100,7 +100,7 @@ TEST_CASE("paint: allow ops and unlisted ops stop deny") {
     c     = MatMul(add, x)
   )");
   CHECK(r.paint("infer") == "allow between_allows");
-  // Rsqrt is on no fp16 list and shields what follows.
+  // Rsqrt is on no fp16 list and blocks propagation to the ops after it.
   CHECK(r.paint("add") == "allow between_allows");
 }
 

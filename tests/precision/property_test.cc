@@ -1,4 +1,4 @@
-// What holds for every graph, tried on random ones.
+// Properties of every graph, tried on random ones.
 
 #include <doctest/doctest.h>
 

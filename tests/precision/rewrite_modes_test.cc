@@ -1,4 +1,4 @@
-// What the device, the level and the mode make of a rewrite.
+// The influence of the device, the level and the mode on a rewrite.
 
 #include <doctest/doctest.h>
 

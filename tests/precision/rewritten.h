@@ -1,5 +1,5 @@
 #pragma once
-// A graph as text, rewritten, and what came out in a form that one CHECK can compare.
+// A graph as text, rewritten, with the result in a form that one CHECK can compare.
 
 #include <string>
 #include <string_view>
@@ -26,7 +26,7 @@ class Rewritten {
   /// "allow between_allows" for a vertex.
   std::string paint(std::string_view node, std::string_view attr = "T") const;
   std::string reason(std::string_view node, std::string_view attr = "T") const;
-  /// What a node reads: "a:0, input-0-CastToFp16-0:0".
+  /// The inputs of a node: "a:0, input-0-CastToFp16-0:0".
   std::string inputs(std::string_view node) const;
   std::string status() const { return std::string(name(result().status)); }
 

@@ -1,5 +1,5 @@
-// Graphs that take the loss scale off in float16, and what float16 arithmetic makes of small
-// gradients there.
+// Graphs that unscale gradients in float16, and the effect of float16 arithmetic on small gradients
+// there.
 
 #include "precision/unscaling.h"
 

@@ -1,4 +1,4 @@
-// Blocks of a training report from what training hands over.
+// Blocks of a training report from the results of training.
 
 #include <doctest/doctest.h>
 

@@ -31,7 +31,7 @@ Json whole_report() {
   return train_report(run.session(), result, info, false);
 }
 
-/// What the commands do with a report that is valid.
+/// Runs the commands on a valid report.
 void use(const Json& report) {
   show(report);
   for (const Exporter* exporter : export_table()) {

@@ -1,4 +1,4 @@
-// What two reports differ in, and a report as text.
+// Differences of two reports, and a report as text.
 
 #include <doctest/doctest.h>
 

@@ -47,7 +47,7 @@ TEST_CASE("events: a file keeps what it has, drops what changed and gains the re
   CHECK(read_file(path) == a + b);
   update_event_file(path, {a, b, c});
   CHECK(read_file(path) == a + b + c);
-  // Another time alone is no change: what stands there stays.
+  // A different time alone is no change: the existing event stays.
   update_event_file(path, {record('9', "version"), record('9', "one"), c});
   CHECK(read_file(path) == a + b + c);
   // A changed record goes, and all that follow it.

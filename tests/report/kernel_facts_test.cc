@@ -1,4 +1,4 @@
-// What reports say of the arithmetic of kernels: no more than is known.
+// Facts about the arithmetic of kernels in reports: no more than is known.
 
 #include "report/kernel_facts.h"
 

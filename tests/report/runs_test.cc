@@ -1,5 +1,4 @@
-// The runs in a folder: what each one is, in which order they are shown, and which ones a prune
-// removes.
+// The runs in a folder: their kind, their order, and the ones that a prune removes.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -326,7 +325,7 @@ TEST_CASE("prune: what a process uses, is no whole run or holds other files stay
   fs::create_directories(root / "folder" / "plots");
   fs::remove(root / "half" / k_command_file);
   std::ofstream(root / "model" / "checkpoints" / "step-000008" / "exported.onnx") << "x";
-  // What runs do write is no obstacle.
+  // Files that runs write are no obstacle.
   for (const char* name : {"config.yaml",
                            "config.2.yaml",
                            "metrics.jsonl",

@@ -20,7 +20,7 @@ double normal(RandomStream& random) {
   return radius * std::cos(2 * std::numbers::pi * static_cast<double>(random.uniform()));
 }
 
-/// Blocks whose baseline is `ratio` times as slow; what is common to a block disturbs both sides.
+/// Blocks whose baseline is `ratio` times as slow; noise common to a block disturbs both policies.
 std::vector<TimedBlock> blocks_of(
     double ratio, std::size_t blocks, std::size_t steps, double block_spread, std::uint64_t seed) {
   RandomStream random(seed, 0);

@@ -94,7 +94,7 @@ TEST_CASE("gate: expressions are true, false or undecided") {
       {"rewrite:bfloat16.accuracy.delta_mean < -1pp", true},
       {"rewrite:bfloat16.val_accuracy.mean < 1", std::nullopt},
       {"rewrite:bfloat16.equivalent == false", std::nullopt},
-      // What is known may be enough.
+      // A partly known expression may be decided.
       {"rewrite:bfloat16.equivalent == false || mixed_float16.speedup > 1", true},
       {"rewrite:bfloat16.equivalent == false || mixed_float16.speedup < 1", std::nullopt},
       {"rewrite:bfloat16.equivalent == false && mixed_float16.speedup < 1", false},

@@ -32,10 +32,9 @@ std::vector<Tensor> evaluate(const graph::Graph& graph,
                              const Tensors& feeds,
                              Tensors& variables);
 
-/// What is wrong with the gradient of a case, as text; empty when it agrees with central
-/// differences in float64. For y = sum(outputs * random weights), a few elements of each input are
-/// compared; an input without gradient must be one that y does not depend on, or be listed in
-/// `no_gradient`.
+/// The disagreement of a case's gradient with central differences in float64, as text; empty when
+/// they agree. For y = sum(outputs * random weights), a few elements of each input are compared; an
+/// input without gradient must be one that y does not depend on, or be listed in `no_gradient`.
 std::string gradient_misses(const OpCase& c, const backend::Backend& backend);
 
 }  // namespace halfstep::testing

@@ -206,7 +206,7 @@ std::vector<OpCase> more_pool_cases() {
     add("AvgPool", {uniform(pool.x)});
     const BuiltCase forward = build(cases.back(), DType::float32);
     const Shape y = forward.graph.node(forward.node).outputs[0].shape;
-    // What was pooled is found again in the input.
+    // MaxPoolGrad searches the pooled value in the input.
     add("MaxPoolGrad", {distinct(pool.x), uniform(y), uniform(y)});
     add("MaxPoolGrad", {special(pool.x), uniform(y), uniform(y)});
     add("AvgPoolGrad", {ints(Ints(pool.x.begin(), pool.x.end())), uniform(y)});

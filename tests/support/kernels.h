@@ -1,5 +1,5 @@
 #pragma once
-// Runs op cases on single kernel rows, to compare them with the reference.
+// Runs op cases on single kernels, to compare them with the reference.
 
 #include <string>
 #include <vector>

@@ -9,8 +9,9 @@
 
 namespace halfstep::test {
 
-/// One to four random changes: bytes replaced, removed, put in or repeated, one of `tokens` (what
-/// means something in the format) put in, a run of bytes set to 0 or 255, the end cut off.
+/// One to four random changes: bytes replaced, removed, inserted or repeated, one of `tokens`
+/// (tokens with a meaning in the format) inserted, a run of bytes set to 0 or 255, the end
+/// truncated.
 inline std::string damaged(std::string text,
                            std::mt19937& random,
                            std::span<const std::string_view> tokens) {

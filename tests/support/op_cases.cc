@@ -76,7 +76,7 @@ Tensor tensor_of(const Operand& o, DType dtype, DType precision, RandomStream& r
   dispatch(dtype, [&]<class T>(Type<T>) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       if constexpr (std::is_integral_v<T>) {
-        // Unsigned and other integers: no NaN, and what fits all of them.
+        // Unsigned and other integers: no NaN, and values in the range of all of them.
         const double fits = std::isnan(x[i]) ? 0 : std::clamp(x[i], -100.0, 100.0);
         tensor.as<T>()[i] =
             static_cast<T>(static_cast<int>(std::is_signed_v<T> ? fits : std::abs(fits)));

@@ -1,7 +1,7 @@
 #pragma once
-// Small examples of every op, in one table that several tests walk: text form and verifier, each
-// kernel row against the reference in every dtype it accepts, gradients by finite differences.
-// A family's rows stand in cases/<family>.cc.
+// Small examples of every op, in one table that several tests iterate over: text form and verifier,
+// each kernel against the reference in every dtype it accepts, gradients by finite differences. The
+// cases of a family are in cases/<family>.cc.
 
 #include <map>
 #include <optional>
@@ -110,7 +110,7 @@ struct BuiltCase {
 };
 
 /// Builds `c` with `dtype` under test. The elements depend on the case's name alone, rounded to
-/// `rounded`, so that a float64 graph can be run on what a 16-bit one was given.
+/// `rounded`, so that a float64 graph can be run on the inputs of a 16-bit one.
 BuiltCase build(const OpCase& c, DType dtype, std::optional<DType> rounded = {});
 
 /// The dtypes halfstep computes with that the case can be built in.

@@ -1,5 +1,5 @@
 #pragma once
-// Where the tests find what they need.
+// Paths of files that the tests need.
 
 #include <filesystem>
 

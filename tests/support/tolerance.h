@@ -1,5 +1,5 @@
 #pragma once
-// How far a computed number may lie from the exact one, and a comparison that tells how it missed.
+// The allowed error of a computed number, and a comparison that reports misses.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace halfstep::testing {
 double tolerance(
     DType stored, DType accumulated, std::int64_t terms, double magnitude, double result);
 
-/// The same for a result as large as what was summed.
+/// The same for a result of the magnitude of its terms.
 double tolerance(DType stored, DType accumulated, std::int64_t terms, double magnitude);
 
 /// `x` rounded to `dtype` (to nearest even), as a double.
@@ -21,14 +21,14 @@ double rounded(DType dtype, double x);
 
 struct Comparison {
   std::int64_t misses = 0;
-  double worst = 0;  ///< the largest error in units of what was allowed
+  double worst = 0;  ///< the largest error in units of the allowed error
   std::string text;  ///< the first five misses and the worst; empty when there are none
 
   explicit operator bool() const { return misses == 0; }
 };
 
 /// Compares `got` with `want`, which may have a wider dtype. Floating: within tolerance(), NaN with
-/// NaN, infinities with what overflows. Integers and booleans: equal.
+/// NaN, infinities with overflowing values. Integers and booleans: equal.
 Comparison compare(const TensorView& got,
                    const TensorView& want,
                    DType accumulated,

@@ -1,4 +1,4 @@
-// Steps that are not finite: what stays, what moves on, and how a run ends that has too many.
+// Non-finite steps: unchanged and changed state, and the end of a run with too many.
 
 #include <doctest/doctest.h>
 

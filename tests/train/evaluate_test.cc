@@ -26,7 +26,7 @@ TEST_CASE("evaluate: the result does not depend on the size of its batches") {
       CHECK(now.predictions == expected->predictions);
       CHECK(now.metrics.at("accuracy") == expected->metrics.at("accuracy"));
       CHECK(now.confusion.counts == expected->confusion.counts);
-      // A mean of 60 float32 losses near 2: each partial sum and product rounds once.
+      // A mean of 60 float32 losses near 2: each partial sum and the division round once.
       CHECK(now.metrics.at("loss") ==
             doctest::Approx(expected->metrics.at("loss")).epsilon(60 * 0x1p-24));
     }

@@ -1,4 +1,4 @@
-// precision.grad_dtype: what weight gradients are rounded to, against products in double.
+// precision.grad_dtype: the dtype of weight gradients, against matmuls in double.
 
 #include <doctest/doctest.h>
 
@@ -12,10 +12,10 @@
 namespace halfstep::train {
 namespace {
 
-/// The weight gradients of the first step of a dense layer, and what they are made of.
+/// The weight gradients of the first step of a dense layer, and their operands.
 struct Gradient {
   Tensor kernel, bias;  ///< as they leave the backward pass, float32
-  Tensor x, dy;         ///< operands of the kernel's product, in the compute dtype
+  Tensor x, dy;         ///< operands of the kernel's matmul, in the compute dtype
 };
 
 Tensor copy(const TensorView& view) {

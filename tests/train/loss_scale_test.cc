@@ -71,7 +71,7 @@ class Update {
   plan::Arena arena_;
 };
 
-// What each system does, one step at a time, factor 2, interval n.
+// The behaviour of each system, one step at a time, factor 2, interval n.
 
 /// Source: TensorFlow, DynamicLossScale.update.
 void tensorflow(Scale& s, bool ok, std::int32_t n) {
@@ -175,7 +175,7 @@ TEST_CASE("loss scale: floors, overflow of growth and counters past the interval
       }
     }
   }
-  // What the rows come to, in numbers.
+  // The results of the rules in numbers.
   Scale falls{32768, 0}, sinks{32768, 0}, bursts{k_large, 2};
   for (int i = 0; i < 17; ++i) tensorflow(falls, false, 3);
   for (int i = 0; i < 17; ++i) keras(sinks, false, 3);

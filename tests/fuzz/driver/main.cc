@@ -196,7 +196,7 @@ bool run_target(const Target& target, const Options& o) {
       if (seed && !accepted) throw std::runtime_error("a seed is refused");
       if (seed || !accepted) continue;
       ++read;
-      // What is read leads further than what is refused at once.
+      // Accepted inputs explore more code than inputs that are rejected at once.
       if (pool.size() < k_largest_pool) {
         pool.push_back(input);
       } else {

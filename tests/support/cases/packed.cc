@@ -54,8 +54,8 @@ OpCase product_update(DType dtype, std::int64_t products) {
                      parts(graph::ops::packed_bytes(m, k, dtype)),
                      typed(number(1), DType::float32),
                      parts(graph::ops::packed_bytes(n, k, dtype))},
-          // What is a little more or less before it is rounded may be a unit in the last place of
-          // 16 bits apart after it: 2^-7 of the gradient, times the rate.
+          // Values that differ slightly before rounding may be one ulp of 16 bits apart after it:
+          // 2^-7 of the gradient, times the rate.
           .terms = 1 << 16,
           .magnitude = 100 * 0x1p-12,
           .check_gradient = false};

@@ -78,7 +78,7 @@ std::vector<double> ConvCase::wanted() const {
   const WindowAxis &h = g.window.height, &w = g.window.width;
   std::vector<double> sum(static_cast<std::size_t>(output().elements()), 0.0);
   const auto value = [](const Tensor& t, std::int64_t i) { return element_as_double(t.view(), i); };
-  // One product of the definition; each of its factors and results is read where it lies.
+  // One term of the definition; each of its factors and results is read by its strides.
   const auto add = [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) {
     switch (key.kind) {
       case ConvKind::forward:

@@ -1,6 +1,5 @@
 #pragma once
-// A convolution with random operands, and what each of its results should be, by the definition in
-// double.
+// A convolution with random operands, and the expected results by the definition in double.
 
 #include <cstdint>
 #include <vector>

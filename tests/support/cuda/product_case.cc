@@ -89,7 +89,7 @@ double ProductCase::forward(std::int64_t batch, std::int64_t i, std::int64_t j) 
 }
 
 double ProductCase::allowed(double result) const {
-  // Elements are below 1, so that no product and no bias is larger.
+  // Elements are below 1, so no term and no bias is larger.
   const auto terms = static_cast<double>(key.k);
   const double sums = tolerance(key.out, DType::float32, key.k + 2, terms + 2, std::abs(result));
   const bool tf32 = key.in == DType::float32 && key.float32 == Float32Math::tf32;

@@ -1,6 +1,5 @@
 #pragma once
-// A product with random operands, and what each of its results should be, by the row-major formula
-// in double.
+// A matmul with random operands, and the expected results by the row-major formula in double.
 
 #include <cstdint>
 
@@ -17,7 +16,7 @@ struct ProductCase {
   backend::cuda::MatmulKey key;
   Tensor a, b, c, bias;
   Tensor mask;    ///< bytes that the epilogues with a mask write or read
-  Tensor before;  ///< c before the product
+  Tensor before;  ///< c before the matmul
 
   ProductCase(const backend::cuda::MatmulKey& key, RandomStream& random);
 
@@ -33,10 +32,10 @@ struct ProductCase {
 
   /// sum_l a[i,l] b[l,j].
   double product(std::int64_t batch, std::int64_t i, std::int64_t j) const;
-  /// The product and what the forward epilogues do to it; the others leave it alone.
+  /// The matmul with the forward epilogues; other epilogues do not change it.
   double forward(std::int64_t batch, std::int64_t i, std::int64_t j) const;
-  /// How far one result may be off: k products (of 11 bits when they are TensorFloat-32), k sums,
-  /// a bias and a store.
+  /// The allowed error of one result: k multiplications (of 11 bits with TensorFloat-32), k
+  /// additions, a bias and a store.
   double allowed(double result) const;
   /// The same for a sum of `count` results, or of `count` elements of B.
   double allowed_in_sums(std::int64_t count, double result) const;

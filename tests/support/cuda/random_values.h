@@ -1,5 +1,5 @@
 #pragma once
-// Random operands for products and convolutions, rounded to their dtype.
+// Random operands for matmuls and convolutions, rounded to their dtype.
 
 #include <cstdint>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace halfstep::testing {
 /// Uniform numbers in [-1, 1), rounded to `dtype`.
 Tensor random_tensor(DType dtype, std::int64_t elements, RandomStream& random);
 
-/// A tensor in which every element is NaN, so that what was not written is seen.
+/// A tensor in which every element is NaN, so that unwritten elements are detected.
 Tensor poisoned_tensor(DType dtype, std::int64_t elements);
 
 /// One of `choices`.
