@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts facts kept in more than one place, and holds each count below its limit.
+"""Counts duplicated facts, and holds each count below its limit.
 
 Prints a table with the value, the limit and the target of each row; exit status 1 when a value is
 above its limit. A limit that is above its target is a ratchet: it is the value of the day it was

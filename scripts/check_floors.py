@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares the sources with the house plan: who includes whom, who may use which library, what a
-file may contain and how long it may be, and that every leaf file has its row in a table.
+"""Compares the sources with the rules of their modules: includes, libraries, contents and length of
+a file, and that a table has an entry for every leaf file.
 
-Prints one line per finding, `file:line: what is wrong`; exit status 1 when there is any.
-`--list` prints the rooms and what each may include.
+Prints one line per finding, `file:line: message`; exit status 1 when there is any.
+`--list` prints the modules and the modules that each may include.
 """
 
 import pathlib
@@ -93,7 +93,7 @@ def report(path, line, message):
 
 
 def reachable(room):
-    """The rooms that `room` may include, itself and everything they stand on among them."""
+    """The modules that `room` may include: itself and its transitive dependencies."""
     seen = {room}
     waiting = [room]
     while waiting:
@@ -105,7 +105,7 @@ def reachable(room):
 
 
 def without_comments_and_strings(text):
-    """The code alone, with every line in its place."""
+    """The code alone; line numbers are unchanged."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 
     def blank(match):

@@ -125,7 +125,7 @@ def to_text(graph_def, fetches=(), extra_lines=()):
 
 
 def sinks(graph_def):
-    """Nodes that nothing reads: what a graph without named fetches is for."""
+    """Nodes without consumers: the fetches of a graph that names none."""
     read = {i.lstrip("^").split(":")[0] for node in graph_def.node for i in node.input}
     return [node.name for node in graph_def.node if node.name not in read]
 
@@ -171,7 +171,7 @@ def training_step(model, batch, loss=None, optimizer=None):
 
 
 def load(path, arguments):
-    """GraphDef and fetches of whatever stands at `path`."""
+    """GraphDef and fetches of the model or graph at `path`."""
     tf = tensorflow()
     if os.path.isdir(path):
         loaded = tf.saved_model.load(path)

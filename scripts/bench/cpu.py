@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every figure of halfstep on a CPU beside its target, measured in one run.
+"""Every figure of halfstep on a CPU with its target, measured in one run.
 
     scripts/bench/cpu.py [--quick] [--build ci] [--largest 8192] [--only CONFIGS] [--peers LIST]
     scripts/bench/cpu.py --max-isa avx2        own steps alone, with fewer instructions
     scripts/bench/page.py build/bench-cpu.json the page of benchmarks from the run
 
 Training steps of the shipped models under every precision, against PyTorch (eager and compiled),
-Keras on TensorFlow (jit on and off) and JAX; steps beside busy processes; dense products against
+Keras on TensorFlow (jit on and off) and JAX; steps next to busy processes; dense GEMMs against
 oneDNN and the register peak; optimizer passes against copying; time to an accuracy. All on the same
 shapes, optimizers and thread count, with data in memory.
 
@@ -14,9 +14,9 @@ How times are made comparable on a host that changes:
 - The modes of a workload take short turns, forth and back, `--rounds` times. Frameworks are held open
   between their turns; halfstep is a process a turn.
 - Before and after every turn bench_peak measures the register peak of each unit on all processors (AMX,
-  AVX512-BF16, float32 FMA) and a copy bandwidth. They stand beside the sample.
+  AVX512-BF16, float32 FMA) and a copy bandwidth. They are stored with the sample.
 - A mode's time is its best turn, as other tenants only add time; `worst` is its slowest. A ratio takes
-  the best turns of both modes if the peaks beside them are alike, else the fastest pair of turns with
+  the best turns of both modes if the peaks stored with them are alike, else the fastest pair of turns with
   like peaks, since AMX and float32 slow down by different factors (scripts/bench/samples.py).
 - A mode with fewer than two turns in which others took less than 10 % of the processors gets up to two
   more.
@@ -24,7 +24,7 @@ How times are made comparable on a host that changes:
   the peak of the fastest unit varied.
 
 Of each peer's mode the fastest variant counts (channels last or first, autocast or float32 tensors with
-bfloat16 products, steps per call); the notes tell them all. `processors`
+bfloat16 matmuls, steps per call); the notes list them all. `processors`
 beside a peer's time is its processor time over wall time: near the thread count, or it sleeps.
 
 PYTHON is an interpreter with torch, tensorflow and jax; without it a virtual environment is made in

@@ -147,7 +147,7 @@ def state(samples):
 
 
 def verdict(found):
-    """ "quiet", or the disturbances in words."""
+    """ "quiet", or a description of the disturbances."""
     words = []
     taken = found["taken"] + found["stolen"]
     if taken > 0.03:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes docs/benchmarks.md from the runs under docs/benchmarks/.
 
-    scripts/bench/page.py [RUN.json...]   takes in what scripts/bench/cpu.py wrote, then writes the page
-    scripts/bench/page.py --check         exit status 1 when the page is not what the runs give
+    scripts/bench/page.py [RUN.json...]   adds runs of scripts/bench/cpu.py, then writes the page
+    scripts/bench/page.py --check         exit status 1 when the page is not up to date with the runs
 
 A run is kept in short, docs/benchmarks/KIND.json, one for each kind of processor (and each cap on its
-instructions); a newer one replaces it. docs/benchmarks/KIND.md is text that stands in the section of
-the kind as it is: figures from before there were such files.
+instructions); a newer one replaces it. docs/benchmarks/KIND.md is text copied into the section of
+the kind: figures from before there were such files.
 """
 
 import json
@@ -218,9 +218,9 @@ measured; do not edit by hand.
 
 Training steps on random data in memory. Modes take short turns after each other; a time is that of the
 best turn, a ratio that of the best turns with like register peaks beside them (`scripts/bench/samples.py`
-says why). The register peak is what the unit does on operands that never leave registers, on all threads,
+says why). The register peak is the rate of the unit on operands that never leave registers, on all threads,
 measured before and after each turn. Shares count a multiplication and an addition as two operations; a
-float16 product on AMX takes three or four products of the unit, which are counted as one. GB/s count
+float16 matmul on AMX takes three or four bfloat16 ones of the unit, which are counted as one. GB/s count
 operands and results once; above the rate of a copy they came from caches. An op's share is of the peak of
 the mode's unit, float32 FMA for kernels named `direct`. `processors` is a framework's processor time over
 wall time."""

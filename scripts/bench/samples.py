@@ -24,7 +24,7 @@ def fastest_unit(samples):
 
 
 def unit_of(mode, samples):
-    """The unit that bounds a mode's products: float32 FMA for float32, and for float16 without AMX."""
+    """The unit that bounds a mode's matmuls: float32 FMA for float32, and for float16 without AMX."""
     fastest = fastest_unit(samples)
     half = "bfloat16" in mode or ("float16" in mode and fastest == "amx_bf16")
     return fastest if half or fastest is None else "float32"

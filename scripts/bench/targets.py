@@ -119,7 +119,7 @@ def worst_half(run):
 
 
 def fill(run):
-    """The table's lines from what a run measured; the columns are those of run["isa"]."""
+    """The table's lines from the figures of a run; the columns are those of run["isa"]."""
     table = Table()
     isa = run["isa"]
     column = isa if isa in (AMX, AVX512_BF16) else None
@@ -176,7 +176,7 @@ def fill(run):
 
 
 def fill_extras(table, run):
-    """Figures that stand beside the targets of the steps."""
+    """Figures in addition to the targets of the steps."""
     extras = run.get("extras", {})
     for batch, ratio in extras.get("raw", {}).items():
         figure = f"guide 4096, B = {batch}: float32 step over oneDNN's bare products"

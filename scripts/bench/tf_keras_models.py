@@ -1,4 +1,4 @@
-"""Small Keras models whose training steps show what the rewrite does, for tf_rewrite_diff.py."""
+"""Small Keras models whose training steps exercise the rewrite, for tf_rewrite_diff.py."""
 
 import tensorflow as tf
 
@@ -46,7 +46,7 @@ def residual():
 
 
 def attention():
-    """A transformer block: softmax between products, layer normalization, GELU."""
+    """A transformer block: softmax between matmuls, layer normalization, GELU."""
     tokens = keras.Input([32], dtype="int32")
     x = layers.Embedding(100, 16)(tokens)
     y = layers.MultiHeadAttention(2, 8)(x, x)

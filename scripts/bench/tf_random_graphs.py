@@ -41,7 +41,7 @@ def listed_ops(registry):
 
 
 class Builder:
-    """One graph: each op reads what is there, or new constants and placeholders."""
+    """One graph: each op reads existing values, or new constants and placeholders."""
 
     def __init__(self, registry, seed):
         self.registry = registry

@@ -11,7 +11,7 @@ between casts); `cpu` (float16, ops retyped); `cuda` (float16 on a GPU, which ne
 pass gets a virtual cluster that describes one). `cuda` needs the kernels for GPUs, which TensorFlow
 asks for and which the package tensorflow has and tensorflow-cpu lacks; by default it is compared
 where they are there. --keep writes the graphs that differ there. The exit status is 1 when something
-differs, 77 when TensorFlow or what a mode needs is not installed. HALFSTEP_PROGRAM names the
+differs, 77 when TensorFlow or a package that a mode needs is not installed. HALFSTEP_PROGRAM names the
 program, default build/release/bin/halfstep.
 
 halfstep follows the rules of the release that is installed (--tensorflow).
@@ -251,7 +251,7 @@ def differences(theirs, ours, emulated):
 
 
 def compare(graph_def, fetches, mode, level, registry):
-    """(what came of it, lines, the text form)."""
+    """(outcome, lines, the text form)."""
     graph_def = placed(graph_def, mode.device)
     extra = kernel_lines(graph_def, registry, mode.target, mode.device)
     if extra is None:

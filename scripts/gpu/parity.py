@@ -107,7 +107,7 @@ def apart(a, b):
 
 
 def check_recording(program, path, name, flags, recorded):
-    """Steps that are replayed as one against the same launches one by one."""
+    """Steps launched as a captured graph against the same launches one by one."""
     try:
         launched = train(program, path, "cuda", [*flags, "--set", "device.recorded=false"])
     except (RuntimeError, ValueError) as error:

@@ -3,7 +3,7 @@
 
     ratios.py OWN.jsonl TORCH.jsonl
 
-Lines of OWN: {"workload", "policy", "ms"}; of TORCH: what scripts/gpu/torch_steps.py prints. Prints
+Lines of OWN: {"workload", "policy", "ms"}; of TORCH: the output of scripts/gpu/torch_steps.py. Prints
 a table, then a line per target, `ok NAME: ...` or `FAIL NAME: ...`; exit status 1 when one is missed.
 A ratio is PyTorch's time by ours: above 1, halfstep is faster.
 """

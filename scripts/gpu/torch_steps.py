@@ -45,7 +45,7 @@ WORKLOADS = {
 
 
 def resolved(program, workload):
-    """What the program makes of the config, as the report of the shortest benchmark says."""
+    """The resolved config, from the report of the shortest benchmark."""
     command = [program, "bench", ROOT / f"configs/{workload}.yaml", "--synthetic", "--json", "--quiet",
                "--device", "cpu", "--batch-size", "2", "--warmup", "0", "--steps", "1", "--repeat", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -150,7 +150,7 @@ def measure(task, workload, policy, mode):
 
 
 def ceiling(name, unit, work, run, count=20):
-    """What the GPU does at most: `work` units per run, by the median of rounds."""
+    """The peak rate of the GPU: `work` units per run, by the median of rounds."""
     for _ in range(3):
         run()
     rates = []

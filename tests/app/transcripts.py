@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that pages show what the program prints.
+"""Checks that transcripts in pages equal the output of the program.
 
 usage: transcripts.py PROGRAM PAGE... [--update]
 
 A transcript is a code block whose first line is `$ halfstep ...`, a command to be run in the root of
-the checkout; the rest of the block must be what it prints. Data sets are replaced by generated
+the checkout; the rest of the block must be its output. Data sets are replaced by generated
 digits, which have the same shapes. The last column of a table, kernels, depends on the machine and is
 not compared. --update writes the present output into the pages.
 """

@@ -3,7 +3,7 @@
 
 usage: validate.py SCHEMA REPORT...   every report must be valid
 
-SCHEMA is what `halfstep report schema` prints. Ends with 77 where python3-jsonschema is not there.
+SCHEMA is the output of `halfstep report schema`. Exits with 77 if python3-jsonschema is missing.
 """
 
 import json

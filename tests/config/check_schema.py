@@ -3,7 +3,7 @@
 
 usage: check_schema.py PROGRAM CONFIG... [--bad CONFIG...]
 
-Those before --bad must be valid by what `PROGRAM config schema` prints, those behind it must not.
+Those before --bad must be valid by the output of `PROGRAM config schema`, those after it must not.
 Needs python3-jsonschema and python3-yaml.
 """
 

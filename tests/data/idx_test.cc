@@ -84,7 +84,7 @@ TEST_CASE("idx: files that lie are refused with the reason") {
     std::string_view message;
   };
   const Bytes extra = k_small + bytes({1});
-  // 2^32-1 squared bytes, and extents whose 64-bit product wraps around to a small number.
+  // 2^32-1 squared bytes, and extents whose 64-bit element count wraps around to a small number.
   const Bytes huge = bytes({0, 0, 8, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2});
   const Bytes wrapping = bytes({0, 0, 0xE, 3, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 1});
   const Bytes empty_huge =

@@ -6,8 +6,8 @@ Run once, with Keras on JAX:
     python3 -m venv venv && venv/bin/pip install keras 'jax[cpu]'
     venv/bin/python generate_keras_values.py
 
-A case without `policy` is computed in float64, so that it is the truth that float32 is measured
-against; a case with one is what Keras itself gives under that policy. The loss that is
+A case without `policy` is computed in float64, as the reference that float32 is measured
+against; a case with one holds the results of Keras itself under that policy. The loss that is
 differentiated is sum(y * dy) plus the regularization losses. All inputs are multiples of 1/64 plus
 an offset, exact in every dtype and away from the kinks of the activations.
 """
@@ -63,7 +63,7 @@ ACTIVATIONS = [
     "silu", "softmax", "softplus", "swish", "tanh",
 ]  # fmt: skip
 
-# (name, layer, shapes of the inputs), and what differs from {"training": True}.
+# (name, layer, shapes of the inputs), and the differences from {"training": True}.
 CASES = [
     ("dense", {"type": "dense", "units": 3}, [[4, 5]]),
     ("dense, activation", {"type": "dense", "units": 3, "activation": "tanh"}, [[4, 5]]),

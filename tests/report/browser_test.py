@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens HTML reports in headless Chromium and holds what it drew against report.json.
+"""Opens HTML reports in headless Chromium and compares its drawing with report.json.
 
 usage: browser_test.py HALFSTEP [--screenshots FOLDER]
 
@@ -52,7 +52,7 @@ HOSTILE = "</script><script>window.injected=1</script><img src=x onerror=window.
 
 SIZES = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
-# What a chart shows, as plain numbers.
+# The data of a chart, as plain numbers.
 READ_CHARTS = """
 const plain = (v) => (Number.isFinite(v) ? v : null);
 return Array.from(document.querySelectorAll("canvas")).map((canvas) => {
@@ -82,7 +82,7 @@ def check(condition, message):
 
 
 def same(a, b, message):
-    """Equal numbers, nulls and lists, but for the last digits."""
+    """Equal numbers, nulls and lists, except in the last digits."""
     def close(x, y):
         if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
             return len(x) == len(y) and all(map(close, x, y))
@@ -165,7 +165,7 @@ class Browser:
 
 
 def check_frame(browser, name, size):
-    """What holds for every page: no error, no request, no sideways scrolling, charts inside."""
+    """Checks of every page: no error, no request, no sideways scrolling, charts inside."""
     where = f"{name}, {size}"
     errors = [e["message"] for e in browser.driver.get_log("browser") if e["level"] == "SEVERE"]
     check(not errors, f"{where}: the console says {errors}")

@@ -58,7 +58,7 @@ def pair(value, default=1):
 
 @dataclasses.dataclass
 class Network:
-    """What a config says of the model and its optimizer."""
+    """The model and the optimizer of a config."""
 
     layers: list
     input: list
@@ -68,7 +68,7 @@ class Network:
 
 @dataclasses.dataclass
 class Task(Network):
-    """What a script is to measure; read from its one argument, a JSON text."""
+    """The measurement requested from a script; read from its one argument, a JSON text."""
 
     batch: int
     threads: int
@@ -168,7 +168,7 @@ def serve(versions, modes):
         request = json.loads(line)
         step = steps[request["mode"]]
         if request["mode"] not in slow:
-            step()  # brings back what other modes have pushed out of the caches
+            step()  # refills the caches that other modes have used
         result = measure(step, request["seconds"])
         if result["seconds"] > 0.3:
             slow.add(request["mode"])

@@ -26,7 +26,7 @@ class Same(nn.Module):
 
 
 class Flatten(nn.Module):
-    """Rows in Keras's order, channels last: free, as memory lies so."""
+    """Rows in Keras's order, channels last: a view, as the memory has that order."""
 
     def forward(self, x):
         return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1) if x.dim() == 4 else x.flatten(1)

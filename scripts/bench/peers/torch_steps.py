@@ -2,7 +2,7 @@
 
 Data resident. Of each mode the fastest variant counts:
 - images channels last or first;
-- bfloat16 by autocast, whose casts of weights are cached over a step, or float32 tensors whose products
+- bfloat16 by autocast, whose casts of weights are cached over a step, or float32 tensors whose matmuls
   oneDNN computes in bfloat16 (set_float32_matmul_precision("medium") and its like for convolutions);
 - compiled: the optimizer step is compiled too.
 Prepacked weights exist for inference alone: a step changes the weights.
@@ -17,7 +17,7 @@ from torch_model import Model, optimizer_of
 
 
 def set_products(dtype):
-    """The dtype of float32 products: "ieee" or "bf16"."""
+    """The arithmetic of float32 matmuls: "ieee" or "bf16"."""
     torch.set_float32_matmul_precision("medium" if dtype == "bf16" else "highest")
     convolutions = getattr(torch.backends.mkldnn, "conv", None)
     if convolutions is not None:
