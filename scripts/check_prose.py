@@ -56,7 +56,7 @@ TERMS = [
     (r"\breplay(?:s|ed|ing)?\b", "launch of the captured graph"),
     (r"\b(?:run|runs|running|ran) ahead\b", "pipelined steps"),
     (r"\b(?:take|takes|taken|took|taking) back\b", "roll back"),
-    (r"(?<!dot )(?<!inner )(?<!outer )(?<!scalar )(?<!vector )(?<!cross )(?<!partial )"
+    (r"(?<!dot )(?<!dot-)(?<!inner )(?<!outer )(?<!scalar )(?<!vector )(?<!cross )(?<!partial )"
      r"(?<!Partial )(?<!bfloat16 )\bproducts?\b(?! of\b)(?! over\b)", "matmul, GEMM (or: dot product)"),
     (r"\bforeign (?:ops?|graphs?|nodes?|definitions?|rows?)\b", "imported op, imported graph"),
     (r"\bgiven graphs?\b", "imported graph"),
