@@ -135,7 +135,7 @@ def paragraphs(lines):
         if line.strip():
             starts.append(len(block))
             numbers.append(number)
-            block += line + " "
+            block += line.strip() + " "
     if numbers:
         yield block, starts, numbers
 
