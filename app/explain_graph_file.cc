@@ -10,11 +10,11 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "environment.h"
+#include "plan/prepare_graph.h"
 #include "precision/graph_report.h"
 #include "precision/tf_environment.h"
 #include "precision/unscaling.h"
 #include "report/matrix_unit.h"
-#include "train/prepare_graph.h"
 #include "warnings.h"
 
 namespace halfstep::app {
@@ -52,7 +52,7 @@ config::PrecisionSpec settings(std::span<const config::Override> overrides) {
 precision::RewriteOptions options(const GraphFileFlags& flags) {
   precision::RewriteOptions options;
   const precision::RewriteOptions edits =
-      train::rewrite_options(settings(flags.settings), {"--set", 0, 0, ""});
+      plan::rewrite_options(settings(flags.settings), {"--set", 0, 0, ""});
   options.edits = edits.edits;
   options.rules = edits.rules;
   for (const Problem& problem : precision::apply_tensorflow_variables(

@@ -11,9 +11,9 @@
 #include "environment.h"
 #include "nn/schema_types.h"
 #include "nn/step_graph.h"
+#include "plan/prepare_graph.h"
 #include "run_options.h"
 #include "templates.h"
-#include "train/prepare_graph.h"
 #include "warnings.h"
 
 namespace halfstep::app {
@@ -42,7 +42,7 @@ std::vector<config::Warning> check_step(config::RunSpec spec) {
   diagnostics.throw_if_any();
   // No shape rule depends on the number of samples.
   constexpr std::int64_t k_samples = 2;
-  const train::Prepared step = train::prepare_graph(
+  const plan::Prepared step = plan::prepare_graph(
       nn::build_step(blueprint, fitting_data(blueprint), k_samples, nn::Purpose::train), spec);
   std::vector<config::Warning> warnings = step.warnings;
   for (config::Warning& warning : nn::precision_warnings(blueprint, step.graph)) {

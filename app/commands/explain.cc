@@ -10,6 +10,7 @@
 #include "command.h"
 #include "core/files.h"
 #include "explain_graph_file.h"
+#include "explain_passes.h"
 #include "open_device.h"
 #include "report/explain_diff.h"
 #include "report/explain_dot.h"
@@ -26,6 +27,7 @@ namespace {
 struct ExplainFlags {
   RunOptions run;
   GraphFileFlags graph;
+  PassFlags passes;
   std::string format = "table";
   std::string arch;
   std::vector<std::string> diff;
@@ -37,18 +39,20 @@ struct Hardware {
   std::string gpu;  ///< "sm_70"; "" on the CPU
 };
 
-report::Explanation explain(const LoadedConfig& loaded,
-                            const data::Dataset& dataset,
-                            const Hardware& hardware,
-                            const std::string& word) {
+/// The training step of a config, or of its variant by `word`, compiled.
+train::Session compile(const LoadedConfig& loaded,
+                       const data::Dataset& dataset,
+                       const Hardware& hardware,
+                       const PassFlags& passes,
+                       const std::string& word = "") {
   config::RunSpec spec =
       word.empty() ? loaded.spec : study::make_variant(loaded.spec, word, "--diff").spec;
   // The default target on a GPU is float16.
   if (!hardware.gpu.empty() && !spec.precision.target) spec.precision.target = DType::float16;
-  train::Session session(spec, dataset, hardware.backend);
+  train::Session session(spec, dataset, hardware.backend, nn::Purpose::train, passes.skipped());
   // The explanation lists the warnings as hints.
   refuse_warnings(session.warnings());
-  return report::explain(session, hardware.gpu);
+  return session;
 }
 
 /// With `arch`, kernels are chosen as for that processor or GPU.
@@ -76,6 +80,7 @@ void keep(const ExplainFlags& state, const report::Json& report) {
 
 int explain_config(const ExplainFlags& state) {
   apply_logging(state.run);
+  check(state.passes);
   const UsedRun used = load_used_run(state.run, "");
   const LoadedConfig& loaded = used.config;
   const Hardware machine = hardware(loaded.spec, state.arch);
@@ -83,15 +88,27 @@ int explain_config(const ExplainFlags& state) {
   const bool json = state.run.json || state.format == "json";
   if (!state.diff.empty()) {
     const std::string &left = state.diff[0], &right = state.diff[1];
-    const report::Explanation a = explain(loaded, dataset, machine, left);
-    const report::Explanation b = explain(loaded, dataset, machine, right);
+    const auto explain_variant = [&](const std::string& word) {
+      train::Session session = compile(loaded, dataset, machine, state.passes, word);
+      return report::explain(session, machine.gpu);
+    };
+    const report::Explanation a = explain_variant(left);
+    const report::Explanation b = explain_variant(right);
     const report::Json difference = report::diff_json(a, b, left, right);
     keep(state, difference);
     fmt::print("{}", json ? report::dump(difference) : report::diff_table(a, b, left, right));
     return 0;
   }
-  const report::Explanation e = explain(loaded, dataset, machine, "");
+  train::Session session = compile(loaded, dataset, machine, state.passes);
   const bool verbose = state.run.verbosity > 0;
+  if (state.passes.given()) {
+    if (state.format == "dot") {
+      throw UserError(ErrorKind::config, {"--format", 0, 0, ""}, "--passes has no dot form");
+    }
+    explain_passes(session, machine.gpu, state.passes, json, verbose);
+    return 0;
+  }
+  const report::Explanation e = report::explain(session, machine.gpu);
   keep(state, report::to_json(e));
   fmt::print("{}",
              json                    ? report::dump(report::to_json(e))
@@ -133,13 +150,19 @@ std::function<int()> declare_explain(CLI::App& command) {
       ->check(CLI::IsMember({"table", "json", "dot"}));
   command.add_option(
       "--arch", state->arch, "pretend this hardware: avx2, avx512, avx512_bf16, amx, sm_70, ...");
-  command
-      .add_option("--diff", state->diff, "two policies (or rewrite:float16) to compare op by op")
-      ->expected(2);
+  CLI::Option* diff =
+      command
+          .add_option(
+              "--diff", state->diff, "two policies (or rewrite:float16) to compare op by op")
+          ->expected(2);
   command.add_option("--tensorflow",
                      state->run.tensorflow,
                      "the release whose rules the rewrite follows: 2.19 or 2.20+, which converts "
                      "infer ops right after converted ones in every mode");
+  declare(command, state->passes);
+  for (const char* flag : {"--passes", "--dump-after"}) {
+    command.get_option(flag)->excludes(diff);
+  }
   declare(command, state->graph);
   return [state, &command] {
     if (!state->graph.path.empty()) {

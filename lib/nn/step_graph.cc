@@ -72,12 +72,10 @@ Value scores_behind(Builder& b, Value output, std::string_view activation) {
 
 }  // namespace
 
-Graph build_step(const Blueprint& blueprint,
-                 const DataShape& data,
-                 std::int64_t batch,
-                 Purpose purpose) {
-  Graph graph;
-  Builder b(graph, graph::op_table());
+void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose) {
+  Builder& b = step.b;
+  Graph& graph = step.graph;
+  const Blueprint& blueprint = step.blueprint;
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
   const Value x = prepare_input(b, blueprint, data, batch);
 
@@ -97,7 +95,7 @@ Graph build_step(const Blueprint& blueprint,
         "predictions",
         b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}, {}, "predictions"));
   }
-  if (purpose == Purpose::predict) return graph;
+  if (purpose == Purpose::predict) return;
 
   check_labels_fit(blueprint.loss->label_kind(),
                    Shape(b.shape(predictions).dims().subspan(1)),
@@ -117,9 +115,9 @@ Graph build_step(const Blueprint& blueprint,
                             scores_behind(b, output, "Sigmoid"),
                             labels};
   const Value per_sample = blueprint.loss->build(context);
-  Value loss = graph::ops::reduce(b, "Mean", per_sample);
-  for (const Value& term : forward.record.losses) loss = b.add("AddV2", {loss, term});
-  graph.fetches().emplace_back("loss", loss);
+  step.loss = graph::ops::reduce(b, "Mean", per_sample);
+  for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
+  graph.fetches().emplace_back("loss", step.loss);
 
   {
     const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
@@ -129,8 +127,21 @@ Graph build_step(const Blueprint& blueprint,
           build_metric(b, name, predictions, labels, blueprint.loss->from_logits()));
     }
   }
-  if (purpose == Purpose::train) append_training(b, blueprint, loss, forward.record);
-  return graph;
+  step.record = std::move(forward.record);
+}
+
+Graph build_step(const Blueprint& blueprint,
+                 const DataShape& data,
+                 std::int64_t batch,
+                 Purpose purpose) {
+  StepDraft step(blueprint);
+  build_loss(step, data, batch, purpose);
+  if (purpose == Purpose::train) {
+    differentiate_loss(step);
+    promote_weight_gradients(step);
+    append_updates(step);
+  }
+  return std::move(step.graph);
 }
 
 }  // namespace halfstep::nn

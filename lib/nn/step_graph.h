@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "config/run_spec.h"
-#include "graph/graph.h"
+#include "graph/builder.h"
+#include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 #include "nn/model.h"
 #include "nn/model_output.h"
@@ -51,11 +52,34 @@ Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
 /// `predict` needs no labels.
 enum class Purpose { train, evaluate, predict };
 
-/// The graph of a step. Input slots: images [batch, ...], labels [batch, ...], ordinal (int64
-/// scalar). Fetches: loss (float32 scalar, regularization included), outputs (float32 [batch,
-/// ...]), one `metric/<name>` sum over the batch (float32 scalar) per metric, predictions (int64
-/// [batch]); train adds ok (bool), learning_rate and, if configured, loss_scale (before the step)
-/// and global_norm. Errors: UserError(config) when shapes do not fit.
+/// A training step under construction, and the values that its parts hand on to the next part. It
+/// does not move: the builder refers to the graph.
+struct StepDraft {
+  explicit StepDraft(const Blueprint& of) : blueprint(of), b(graph, graph::op_table()) {}
+
+  const Blueprint& blueprint;
+  graph::Graph graph;
+  graph::Builder b;
+  graph::Value loss;
+  ModelRecord record;
+  /// Set by differentiate_loss(): the loss scale, where there is one, and the gradients of the
+  /// weights that reach the loss, still scaled.
+  precision::ScaleVariables scale_variables;
+  graph::Value scale;
+  std::vector<Weight> weights;
+  std::vector<graph::Value> gradients;
+};
+
+/// Input, forward pass and, unless the step only predicts, loss and metrics.
+/// Errors: UserError(config) when shapes do not fit.
+void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose);
+
+/// The whole step: build_loss() and, for training, the parts of nn/training.h.
+/// Input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar). Fetches: loss
+/// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one `metric/<name>`
+/// sum over the batch (float32 scalar) per metric, predictions (int64 [batch]); train adds ok
+/// (bool), learning_rate and, if configured, loss_scale (before the step) and global_norm.
+/// Errors: UserError(config) when shapes do not fit.
 graph::Graph build_step(const Blueprint& blueprint,
                         const DataShape& data,
                         std::int64_t batch,

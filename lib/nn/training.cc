@@ -4,7 +4,7 @@
 
 #include "graph/ops/ops.h"
 #include "passes/differentiate.h"
-#include "passes/widen_gradient.h"
+#include "passes/promote_weight_gradient.h"
 
 namespace halfstep::nn {
 namespace {
@@ -88,51 +88,55 @@ void clip(Builder& b,
 
 }  // namespace
 
-void append_training(Builder& b,
-                     const Blueprint& blueprint,
-                     Value loss,
-                     const ModelRecord& record) {
-  const LossScaling& scaling = blueprint.loss_scaling;
-  const bool scaled = scaling.mode != LossScaling::Mode::none;
-  const bool dynamic = scaling.mode == LossScaling::Mode::dynamic;
-  const bool guarded = dynamic || blueprint.on_nonfinite != config::OnNonfinite::apply;
-
-  precision::ScaleVariables scale_variables;
-  Value scale, target = loss;
-  if (scaled) {
+void differentiate_loss(StepDraft& step) {
+  Builder& b = step.b;
+  const LossScaling& scaling = step.blueprint.loss_scaling;
+  Value target = step.loss;
+  if (scaling.mode != LossScaling::Mode::none) {
     const ScopeGuard scope(b, in_float32(Phase::loss, "the loss is scaled in float32"), "");
-    scale_variables = precision::declare_scale(b, scaling);
-    scale = b.read(scale_variables.scale);
-    target = b.add("Mul", {loss, scale}, {}, "loss/scaled");
-    b.graph().fetches().emplace_back("loss_scale", scale);
+    step.scale_variables = precision::declare_scale(b, scaling);
+    step.scale = b.read(step.scale_variables.scale);
+    target = b.add("Mul", {step.loss, step.scale}, {}, "loss/scaled");
+    b.graph().fetches().emplace_back("loss_scale", step.scale);
   }
 
-  std::vector<Value> reads, gradients;
-  for (const Weight& weight : record.weights) reads.push_back(weight.read);
-  {
-    const ScopeGuard scope(b, in_float32(Phase::backward, ""), "gradients");
-    gradients = passes::differentiate(b, target, reads);
-  }
-  std::vector<Weight> weights;
-  std::vector<Value> raw;
+  std::vector<Value> reads;
+  for (const Weight& weight : step.record.weights) reads.push_back(weight.read);
+  const ScopeGuard scope(b, in_float32(Phase::backward, ""), "gradients");
+  const std::vector<Value> gradients = passes::differentiate(b, target, reads);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].valid()) continue;
-    weights.push_back(record.weights[i]);
-    // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
-    const bool wide = blueprint.grad_dtype == config::GradDtype::float32;
-    raw.push_back(wide ? passes::widen_gradient(b, gradients[i]) : gradients[i]);
+    step.weights.push_back(step.record.weights[i]);
+    step.gradients.push_back(gradients[i]);
   }
-  if (raw.empty()) {
+  if (step.gradients.empty()) {
     throw UserError(ErrorKind::config,
                     {"", 0, 0, "model"},
                     "nothing to train: no trainable weight reaches the loss");
   }
+}
 
-  gradients = raw;
+void promote_weight_gradients(StepDraft& step) {
+  // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
+  if (step.blueprint.grad_dtype != config::GradDtype::float32) return;
+  const ScopeGuard scope(step.b, in_float32(Phase::loss, "losses are computed in float32"), "loss");
+  for (Value& g : step.gradients) g = passes::promote_weight_gradient(step.b, g);
+}
+
+void append_updates(StepDraft& step) {
+  Builder& b = step.b;
+  const Blueprint& blueprint = step.blueprint;
+  const LossScaling& scaling = blueprint.loss_scaling;
+  const bool scaled = scaling.mode != LossScaling::Mode::none;
+  const bool dynamic = scaling.mode == LossScaling::Mode::dynamic;
+  const bool guarded = dynamic || blueprint.on_nonfinite != config::OnNonfinite::apply;
+  const std::vector<Weight>& weights = step.weights;
+  const std::vector<Value>& raw = step.gradients;
+  std::vector<Value> gradients = raw;
   if (scaled) {
     const ScopeGuard scope(
         b, in_float32(Phase::unscale, "gradients are unscaled in float32"), "unscale");
-    const Value inverse = b.add("Reciprocal", {scale});
+    const Value inverse = b.add("Reciprocal", {step.scale});
     for (std::size_t i = 0; i < raw.size(); ++i) {
       const ScopeGuard inner(
           b,
@@ -161,13 +165,13 @@ void append_training(Builder& b,
                                        false,
                                        {},
                                        ""});
-  const Value step = b.read(iterations);
+  const Value count = b.read(iterations);
   // The host reads the learning rate even in a step that is skipped.
   b.origin().phase = Phase::clip;
-  const Value rate = b.add("LearningRate", {step}, blueprint.learning_rate, "learning_rate");
+  const Value rate = b.add("LearningRate", {count}, blueprint.learning_rate, "learning_rate");
   b.graph().fetches().emplace_back("learning_rate", rate);
   b.origin().phase = Phase::update;
-  const Value number = b.add("AddV2", {b.cast(step, DType::float32), b.scalar(DType::float32, 1)});
+  const Value number = b.add("AddV2", {b.cast(count, DType::float32), b.scalar(DType::float32, 1)});
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const ScopeGuard inner(
         b,
@@ -178,7 +182,7 @@ void append_training(Builder& b,
         b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
     blueprint.optimizer.optimizer->update(context);
   }
-  for (const Assignment& assignment : record.assignments) {
+  for (const Assignment& assignment : step.record.assignments) {
     std::vector<Value> inputs{assignment.handle, assignment.value};
     if (ok.valid()) inputs.push_back(ok);
     b.add_node("AssignVariableOp", std::move(inputs));
@@ -186,7 +190,7 @@ void append_training(Builder& b,
   std::vector<Value> inputs{iterations, b.scalar(DType::int64, 1)};
   if (ok.valid() && scaling.step_counter == config::StepCounter::applied) inputs.push_back(ok);
   b.add_node("AssignAddVariableOp", std::move(inputs));
-  if (dynamic) precision::update_scale(b, scaling, scale_variables, ok);
+  if (dynamic) precision::update_scale(b, scaling, step.scale_variables, ok);
 }
 
 }  // namespace halfstep::nn

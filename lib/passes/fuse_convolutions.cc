@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -31,13 +31,13 @@ bool fuses(
 }  // namespace
 
 Graph fuse_convolutions(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  const Readers readers(graph);
+  const Users users(graph);
   std::map<int, int> conv_of;  // by the BiasAdd
   std::set<int> absorbed;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& conv = graph.node(id);
     if (conv.op != "Conv2D") continue;
-    const int add = readers.only({id, 0}, "BiasAdd");
+    const int add = users.single_user({id, 0}, "BiasAdd");
     if (add < 0) continue;
     const Node& bias_add = graph.node(add);
     if (bias_add.attrs.get<std::string>("data_format") != "NHWC" ||
@@ -49,27 +49,27 @@ Graph fuse_convolutions(const Graph& graph, const graph::OpTable& ops, const Run
     absorbed.insert(id);
   }
 
-  Rebuild rebuild(graph, ops);
+  GraphRewriter rewriter(graph, ops);
   for (int id = 0; id < graph.size(); ++id) {
     const auto it = conv_of.find(id);
     if (it == conv_of.end()) {
-      if (!absorbed.contains(id)) rebuild.copy(id);
+      if (!absorbed.contains(id)) rewriter.copy(id);
       continue;
     }
     const Node& conv = graph.node(it->second);
     const Node& bias_add = graph.node(id);
-    const graph::ScopeGuard scope(rebuild.builder(), conv.origin, "");
+    const graph::ScopeGuard scope(rewriter.builder(), conv.origin, "");
     // The name of what it gives first.
-    const int fused = rebuild.builder().add_node("Conv2DBias",
-                                                 {rebuild.moved(conv.inputs[0]),
-                                                  rebuild.moved(conv.inputs[1]),
-                                                  rebuild.moved(bias_add.inputs[1])},
-                                                 conv.attrs,
-                                                 bias_add.name);
-    rebuild.keep_control(it->second, fused);
-    rebuild.replace({id, 0}, {fused, 0});
+    const int fused = rewriter.builder().add_node("Conv2DBias",
+                                                  {rewriter.mapped(conv.inputs[0]),
+                                                   rewriter.mapped(conv.inputs[1]),
+                                                   rewriter.mapped(bias_add.inputs[1])},
+                                                  conv.attrs,
+                                                  bias_add.name);
+    rewriter.keep_control(it->second, fused);
+    rewriter.replace({id, 0}, {fused, 0});
   }
-  return prune(rebuild.finish());
+  return prune(rewriter.finish());
 }
 
 }  // namespace halfstep::passes

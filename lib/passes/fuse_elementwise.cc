@@ -4,7 +4,7 @@
 #include <set>
 
 #include "graph/ops/elementwise.h"
-#include "passes/rebuild.h"
+#include "passes/graph_rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -57,9 +57,9 @@ class ElementwiseFusion {
       : graph_(graph),
         ops_(ops),
         runs_(runs),
-        readers_(graph),
+        users_(graph),
         group_of_(static_cast<std::size_t>(graph.size()), -1),
-        rebuild_(graph, ops) {
+        rewriter_(graph, ops) {
     for (int id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
       awaited_.insert(node.control.begin(), node.control.end());
@@ -79,12 +79,12 @@ class ElementwiseFusion {
     for (int id = 0; id < graph_.size(); ++id) {
       const int group = group_of_[static_cast<std::size_t>(id)];
       if (group < 0 || groups_[static_cast<std::size_t>(group)].size() == 1) {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       } else if (groups_[static_cast<std::size_t>(group)].back() == id) {
         emit(groups_[static_cast<std::size_t>(group)]);
       }
     }
-    return rebuild_.finish();
+    return rewriter_.finish();
   }
 
  private:
@@ -134,9 +134,9 @@ class ElementwiseFusion {
   bool can_stand(const Group& group) const {
     if (group.size() > graph::ops::k_max_elementwise_steps) return false;
     for (const int member : group) {
-      for (const int reader : readers_.of({member, 0})) {
-        const bool inside = std::binary_search(group.begin(), group.end(), reader);
-        if (!inside && reader >= 0 && reader < group.back()) return false;
+      for (const int user : users_.of({member, 0})) {
+        const bool inside = std::binary_search(group.begin(), group.end(), user);
+        if (!inside && user >= 0 && user < group.back()) return false;
       }
     }
     const std::vector<Value> inputs = fused(group).inputs;
@@ -198,9 +198,9 @@ class ElementwiseFusion {
       step.alpha = node.attrs.get_or<double>("alpha", 0);
       step.seed = node.attrs.get_or<std::int64_t>("seed", 0);
       step.stream = node.attrs.get_or<std::int64_t>("stream", 0);
-      const std::vector<int>& readers = readers_.of({member, 0});
-      if (std::any_of(readers.begin(), readers.end(), [&](int reader) {
-            return !std::binary_search(group.begin(), group.end(), reader);
+      const std::vector<int>& users = users_.of({member, 0});
+      if (std::any_of(users.begin(), users.end(), [&](int user) {
+            return !std::binary_search(group.begin(), group.end(), user);
           })) {
         fused.body.results.push_back(static_cast<int>(fused.body.steps.size()));
         fused.results.push_back({member, 0});
@@ -221,25 +221,25 @@ class ElementwiseFusion {
   void emit(const Group& group) {
     const Fused whole = fused(group);
     const Node& last = graph_.node(group.back());
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, last.origin, "");
     std::vector<Value> inputs;
-    for (const Value& input : whole.inputs) inputs.push_back(rebuild_.moved(input));
+    for (const Value& input : whole.inputs) inputs.push_back(rewriter_.mapped(input));
     const int id = b.add_node("FusedElementwise", std::move(inputs), attributes(whole), last.name);
     for (std::size_t i = 0; i < whole.results.size(); ++i) {
-      rebuild_.replace(whole.results[i], {id, static_cast<int>(i)});
+      rewriter_.replace(whole.results[i], {id, static_cast<int>(i)});
     }
   }
 
   const Graph& graph_;
   const graph::OpTable& ops_;
   const Runs& runs_;
-  Readers readers_;
+  Users users_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
   std::set<int> awaited_;  // by control
   std::set<int> writers_;  // of variables
-  Rebuild rebuild_;
+  GraphRewriter rewriter_;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -42,22 +42,22 @@ bool inside_conjunction(const Graph& graph, int id) {
 }  // namespace
 
 Graph fuse_finite(const Graph& graph, const graph::OpTable& ops) {
-  Rebuild rebuild(graph, ops);
+  GraphRewriter rewriter(graph, ops);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
     const bool candidate = node.op == "LogicalAnd" || node.op == "All";
     const auto terms =
         candidate && !inside_conjunction(graph, id) ? checked(graph, {id, 0}) : std::nullopt;
     if (!terms) {
-      rebuild.copy(id);
+      rewriter.copy(id);
       continue;
     }
     std::vector<Value> inputs;
-    for (const Value& term : *terms) inputs.push_back(rebuild.moved(term));
-    const graph::ScopeGuard scope(rebuild.builder(), node.origin, "");
-    rebuild.replace({id, 0}, rebuild.builder().add("AllFinite", inputs, {}, node.name));
+    for (const Value& term : *terms) inputs.push_back(rewriter.mapped(term));
+    const graph::ScopeGuard scope(rewriter.builder(), node.origin, "");
+    rewriter.replace({id, 0}, rewriter.builder().add("AllFinite", inputs, {}, node.name));
   }
-  return prune(rebuild.finish());
+  return prune(rewriter.finish());
 }
 
 }  // namespace halfstep::passes

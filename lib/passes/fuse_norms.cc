@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -34,7 +34,7 @@ bool is_bare(const Node& norm) {
 class NormFusion {
  public:
   NormFusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), readers_(graph), rebuild_(graph, ops) {}
+      : graph_(graph), ops_(ops), runs_(runs), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
@@ -47,17 +47,17 @@ class NormFusion {
       } else if (const auto grad = gradients_.find(id); grad != gradients_.end()) {
         emit(grad->second);
       } else if (!absorbed_.contains(id)) {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       }
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
   void find(int norm) {
     Fused fused{.norm = norm};
     Value y{norm, 0};
-    const int add = readers_.only(y, "AddV2");
+    const int add = users_.single_user(y, "AddV2");
     if (add >= 0) {
       const Node& sum = graph_.node(add);
       fused.side = sum.inputs[0] == y ? sum.inputs[1] : sum.inputs[0];
@@ -66,7 +66,7 @@ class NormFusion {
       fused.add = add;
       y = {add, 0};
     }
-    fused.relu = readers_.only(y, "Relu");
+    fused.relu = users_.single_user(y, "Relu");
     if (fused.relu < 0 || !accepted(fused)) return;
     norms_[norm] = fused;
     absorbed_[fused.relu] = true;
@@ -101,7 +101,7 @@ class NormFusion {
     const Node& node = graph_.node(gradient);
     const int relu_grad = node.inputs[0].node;
     if (graph_.node(relu_grad).op != "ReluGrad" ||
-        readers_.only(node.inputs[0], "FusedBatchNormGradV3") != gradient) {
+        users_.single_user(node.inputs[0], "FusedBatchNormGradV3") != gradient) {
       return;
     }
     for (const auto& [id, fused] : norms_) {
@@ -123,42 +123,42 @@ class NormFusion {
 
   void emit(const Fused& fused) {
     const Node& norm = graph_.node(fused.norm);
-    const graph::ScopeGuard scope(rebuild_.builder(), norm.origin, "");
+    const graph::ScopeGuard scope(rewriter_.builder(), norm.origin, "");
     std::vector<Value> inputs;
-    for (const Value& input : norm.inputs) inputs.push_back(rebuild_.moved(input));
-    if (fused.add >= 0) inputs.push_back(rebuild_.moved(fused.side));
-    // The name of what a reader of the graph knows: the activation rather than what led to it.
-    const int id = rebuild_.builder().add_node(
+    for (const Value& input : norm.inputs) inputs.push_back(rewriter_.mapped(input));
+    if (fused.add >= 0) inputs.push_back(rewriter_.mapped(fused.side));
+    // The node takes the name of the activation, not of what led to it.
+    const int id = rewriter_.builder().add_node(
         "_FusedBatchNormEx", std::move(inputs), attributes(fused), graph_.node(fused.relu).name);
-    rebuild_.keep_control(fused.norm, id);
-    for (int port = 1; port < 6; ++port) rebuild_.replace({fused.norm, port}, {id, port});
-    rebuild_.replace({fused.relu, 0}, {id, 0});
+    rewriter_.keep_control(fused.norm, id);
+    for (int port = 1; port < 6; ++port) rewriter_.replace({fused.norm, port}, {id, port});
+    rewriter_.replace({fused.relu, 0}, {id, 0});
   }
 
   void emit(const FusedGradient& fused) {
     const Node& node = graph_.node(fused.gradient);
-    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
-    const auto moved = [&](std::size_t i) { return rebuild_.moved(node.inputs[i]); };
+    const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
+    const auto mapped = [&](std::size_t i) { return rewriter_.mapped(node.inputs[i]); };
     const int id =
-        rebuild_.builder().add_node("BatchNormReluGrad",
-                                    {rebuild_.moved(graph_.node(fused.relu_grad).inputs[0]),
-                                     moved(1),
-                                     moved(2),
-                                     rebuild_.moved(fused.offset),
-                                     moved(3),
-                                     moved(4)},
-                                    {{"epsilon", node.attrs.get<double>("epsilon")},
-                                     {"is_training", node.attrs.get<bool>("is_training")}},
-                                    node.name);
-    rebuild_.keep_control(fused.gradient, id);
-    for (int port = 0; port < 3; ++port) rebuild_.replace({fused.gradient, port}, {id, port});
+        rewriter_.builder().add_node("BatchNormReluGrad",
+                                     {rewriter_.mapped(graph_.node(fused.relu_grad).inputs[0]),
+                                      mapped(1),
+                                      mapped(2),
+                                      rewriter_.mapped(fused.offset),
+                                      mapped(3),
+                                      mapped(4)},
+                                     {{"epsilon", node.attrs.get<double>("epsilon")},
+                                      {"is_training", node.attrs.get<bool>("is_training")}},
+                                     node.name);
+    rewriter_.keep_control(fused.gradient, id);
+    for (int port = 0; port < 3; ++port) rewriter_.replace({fused.gradient, port}, {id, port});
   }
 
   const Graph& graph_;
   const graph::OpTable& ops_;
   const Runs& runs_;
-  Readers readers_;
-  Rebuild rebuild_;
+  Users users_;
+  GraphRewriter rewriter_;
   std::map<int, Fused> norms_;              ///< by the normalization
   std::map<int, FusedGradient> gradients_;  ///< by the gradient
   std::map<int, bool> absorbed_;

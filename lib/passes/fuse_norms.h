@@ -1,7 +1,7 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "passes/pack_products.h"
+#include "passes/pack_matmuls.h"
 
 namespace halfstep::passes {
 

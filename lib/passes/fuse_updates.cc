@@ -6,8 +6,8 @@
 #include <set>
 
 #include "graph/ops/fused_update.h"
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -29,7 +29,7 @@ struct Product {
 /// What stands between a gradient and those who read it in float32.
 class Gradients {
  public:
-  explicit Gradients(const Graph& graph) : graph_(graph), readers_(graph) {
+  explicit Gradients(const Graph& graph) : graph_(graph), users_(graph) {
     for (int id = 0; id < graph.size(); ++id) {
       if (graph.node(id).op == "AllFinite") find_unscaled(id);
     }
@@ -59,10 +59,10 @@ class Gradients {
   Value source(Value value) const {
     const Node& node = graph_.node(value.node);
     if (node.op != "Cast" || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
-    for (const int reader : readers_.of(value)) {
-      if (reader < 0) return value;
-      const Node& to = graph_.node(reader);
-      const bool inside = to.op == "Mul" && as_product({reader, 0}) && all_absorb({reader, 0});
+    for (const int user : users_.of(value)) {
+      if (user < 0) return value;
+      const Node& to = graph_.node(user);
+      const bool inside = to.op == "Mul" && as_product({user, 0}) && all_absorb({user, 0});
       if (!is_update(to) && to.op != "AllFinite" && !inside) return value;
     }
     return node.inputs[0];
@@ -84,10 +84,10 @@ class Gradients {
 
   /// Whether all that read a product can multiply themselves.
   bool all_absorb(Value value) const {
-    for (const int reader : readers_.of(value)) {
-      if (reader < 0) return false;
-      const Node& node = graph_.node(reader);
-      const bool checks = node.op == "AllFinite" && unscaled_.contains(reader);
+    for (const int user : users_.of(value)) {
+      if (user < 0) return false;
+      const Node& node = graph_.node(user);
+      const bool checks = node.op == "AllFinite" && unscaled_.contains(user);
       if (!checks && !(is_update(node) && reads_gradient(node, value))) return false;
     }
     return true;
@@ -112,7 +112,7 @@ class Gradients {
   }
 
   const Graph& graph_;
-  Readers readers_;
+  Users users_;
   std::map<int, Value> unscaled_;
 };
 
@@ -142,21 +142,21 @@ bool fuses(const Node& update, DType dtype, const graph::OpTable& ops, const Run
 class Fusion {
  public:
   Fusion(const Graph& graph, const graph::OpTable& ops)
-      : graph_(graph), gradients_(graph), rebuild_(graph, ops) {}
+      : graph_(graph), gradients_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+      const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
       if (is_update(node)) {
         update(id);
       } else if (node.op == "AllFinite") {
         check(id);
       } else {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       }
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
@@ -166,22 +166,22 @@ class Fusion {
     const Value gradient = node.inputs[ports.gradient];
     const Product product = gradients_.product(gradient);
     const Value source = gradients_.source(product.x);
-    if (source == gradient) return rebuild_.copy(id);
+    if (source == gradient) return rewriter_.copy(id);
 
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     std::vector<Value> inputs;
     for (std::size_t i = 0; i < ports.inputs; ++i) {
-      inputs.push_back(rebuild_.moved(i == ports.gradient ? source : node.inputs[i]));
+      inputs.push_back(rewriter_.mapped(i == ports.gradient ? source : node.inputs[i]));
     }
-    inputs.push_back(product.factor.valid() ? rebuild_.moved(product.factor)
+    inputs.push_back(product.factor.valid() ? rewriter_.mapped(product.factor)
                                             : b.scalar(DType::float32, 1));
     const bool guarded = node.inputs.size() > ports.inputs;
-    if (guarded) inputs.push_back(rebuild_.moved(node.inputs.back()));
+    if (guarded) inputs.push_back(rewriter_.mapped(node.inputs.back()));
     graph::Attrs attrs{{"rule", node.op}, {"guarded", guarded}};
     for (const char* flag : {"use_nesterov", "update_slots"}) {
       if (node.attrs.find(flag) != nullptr) attrs.set(flag, node.attrs.get<bool>(flag));
     }
-    rebuild_.keep_control(id, b.add_node("FusedUpdate", std::move(inputs), attrs, node.name));
+    rewriter_.keep_control(id, b.add_node("FusedUpdate", std::move(inputs), attrs, node.name));
   }
 
   void check(int id) {
@@ -189,18 +189,18 @@ class Fusion {
     const std::optional<Value> unscaled = gradients_.unscaled(id);
     std::vector<Value> inputs;
     for (const Value& input : node.inputs) {
-      inputs.push_back(rebuild_.moved(gradients_.source(gradients_.product(input).x)));
+      inputs.push_back(rewriter_.mapped(gradients_.source(gradients_.product(input).x)));
     }
-    if (unscaled) inputs.push_back(rebuild_.moved(*unscaled));
-    const Value ok = rebuild_.builder().add(
+    if (unscaled) inputs.push_back(rewriter_.mapped(*unscaled));
+    const Value ok = rewriter_.builder().add(
         "AllFinite", std::move(inputs), {{"unscaled", unscaled.has_value()}}, node.name);
-    rebuild_.keep_control(id, ok.node);
-    rebuild_.replace({id, 0}, ok);
+    rewriter_.keep_control(id, ok.node);
+    rewriter_.replace({id, 0}, ok);
   }
 
   const Graph& graph_;
   Gradients gradients_;
-  Rebuild rebuild_;
+  GraphRewriter rewriter_;
 };
 
 }  // namespace

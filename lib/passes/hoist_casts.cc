@@ -1,7 +1,7 @@
 #include "passes/hoist_casts.h"
 
 #include "graph/ops/elementwise.h"
-#include "passes/rebuild.h"
+#include "passes/graph_rewriter.h"
 
 namespace halfstep::passes {
 
@@ -9,34 +9,34 @@ using graph::Node;
 using graph::Value;
 
 graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops) {
-  const Readers readers(graph);
-  Rebuild rebuild(graph, ops);
-  graph::Builder& b = rebuild.builder();
+  const Users users(graph);
+  GraphRewriter rewriter(graph, ops);
+  graph::Builder& b = rewriter.builder();
   std::map<int, int> reshape_of;  // by the cast behind it
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     const graph::ScopeGuard scope(b, node.origin, "");
     if (const auto it = reshape_of.find(id); it != reshape_of.end()) {
       const Node& reshape = graph.node(it->second);
-      const Value x = rebuild.moved(reshape.inputs[0]);
+      const Value x = rewriter.mapped(reshape.inputs[0]);
       const Value cast = b.add("Cast", {x}, {{"DstT", node.outputs[0].dtype}}, node.name);
-      rebuild.replace({id, 0},
-                      b.add("Reshape", {cast, rebuild.moved(reshape.inputs[1])}, {}, reshape.name));
+      rewriter.replace(
+          {id, 0}, b.add("Reshape", {cast, rewriter.mapped(reshape.inputs[1])}, {}, reshape.name));
       continue;
     }
     if (node.op == "Reshape" && node.control.empty()) {
-      const int cast = readers.only({id, 0}, "Cast");
+      const int cast = users.single_user({id, 0}, "Cast");
       const Value x = node.inputs[0];
       if (cast >= 0 && graph.node(cast).control.empty() &&
           graph::ops::elementwise_operands(graph.node(x.node).op) > 0 &&
-          readers.only(x, "Reshape") == id) {
+          users.single_user(x, "Reshape") == id) {
         reshape_of[cast] = id;
         continue;
       }
     }
-    rebuild.copy(id);
+    rewriter.copy(id);
   }
-  return rebuild.finish();
+  return rewriter.finish();
 }
 
 }  // namespace halfstep::passes

@@ -15,18 +15,18 @@ graph::Graph prune(const graph::Graph& graph) {
   }
 
   graph::Graph pruned;
-  std::vector<int> moved(static_cast<std::size_t>(graph.size()), -1);
+  std::vector<int> mapped(static_cast<std::size_t>(graph.size()), -1);
   for (int id = 0; id < graph.size(); ++id) {
     if (!live[static_cast<std::size_t>(id)]) continue;
     graph::Node node = graph.node(id);
     for (graph::Value& input : node.inputs)
-      input.node = moved[static_cast<std::size_t>(input.node)];
-    for (int& control : node.control) control = moved[static_cast<std::size_t>(control)];
-    moved[static_cast<std::size_t>(id)] = pruned.add(std::move(node));
+      input.node = mapped[static_cast<std::size_t>(input.node)];
+    for (int& control : node.control) control = mapped[static_cast<std::size_t>(control)];
+    mapped[static_cast<std::size_t>(id)] = pruned.add(std::move(node));
   }
   pruned.variables() = graph.variables();
   for (const auto& [name, value] : graph.fetches()) {
-    pruned.fetches().push_back({name, {moved[static_cast<std::size_t>(value.node)], value.port}});
+    pruned.fetches().push_back({name, {mapped[static_cast<std::size_t>(value.node)], value.port}});
   }
   return pruned;
 }

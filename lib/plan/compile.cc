@@ -1,21 +1,5 @@
 #include <cstring>
 
-#include "backend/cost_model.h"
-#include "graph/ops/ops.h"
-#include "graph/verify.h"
-#include "passes/fuse_convolutions.h"
-#include "passes/fuse_elementwise.h"
-#include "passes/fuse_epilogues.h"
-#include "passes/fuse_finite.h"
-#include "passes/fuse_norms.h"
-#include "passes/fuse_products.h"
-#include "passes/fuse_updates.h"
-#include "passes/hoist_casts.h"
-#include "passes/keep_packed.h"
-#include "passes/pack_products.h"
-#include "passes/pool_first.h"
-#include "passes/prune.h"
-#include "passes/update_in_products.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
 
@@ -26,104 +10,6 @@ using graph::Attrs;
 using graph::Graph;
 using graph::Node;
 using graph::Value;
-
-/// What the passes may ask about the machine.
-struct Target {
-  const backend::Backend& backend;
-  const Lowering& lowering;
-
-  bool runs(const Graph& graph, const Node& node) const {
-    const backend::Kernel* kernel = backend::choose(backend, {graph, node}).kernel;
-    return kernel != nullptr && !kernel->reference;
-  }
-  passes::Runs asks() const {
-    return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
-  }
-  passes::PackingPays asks_packing() const {
-    return [this](const Graph& graph, const Node& node, const Graph& trial, const Node& packed) {
-      const backend::NodeView view{trial, packed};
-      const backend::Kernel* kernel = backend::choose(backend, view).kernel;
-      return kernel != nullptr && !kernel->reference &&
-             backend::packing_pays({graph, node}, view, kernel->name, backend.capabilities);
-    };
-  }
-};
-
-/// A pass and why it stands where it stands.
-struct Pass {
-  std::string_view name;
-  Graph (*run)(const Graph& graph, const Target& target);
-  bool packs = false;  ///< left out where values are to stay as the graph names them
-};
-
-constexpr std::array k_passes{
-    // What no fetch or update needs would cost time and memory in all that follows.
-    Pass{"prune", [](const Graph& g, const Target&) { return passes::prune(g); }},
-    // The finite check reads every gradient once instead of writing flags.
-    Pass{"fuse_finite",
-         [](const Graph& g, const Target&) { return passes::fuse_finite(g, graph::op_table()); }},
-    // What computes a value can then store it cast.
-    Pass{"hoist_casts",
-         [](const Graph& g, const Target&) { return passes::hoist_casts(g, graph::op_table()); },
-         true},
-    // A normalization writes its result once, behind the activation.
-    Pass{"fuse_norms",
-         [](const Graph& g, const Target& target) {
-           return passes::fuse_norms(g, graph::op_table(), target.asks());
-         },
-         true},
-    // A Relu that is left, and its gradient, work on what was pooled.
-    Pass{"pool_first",
-         [](const Graph& g, const Target&) { return passes::pool_first(g, graph::op_table()); },
-         true},
-    // A bias is added to a convolution's sums before they leave the registers.
-    Pass{"fuse_convolutions",
-         [](const Graph& g, const Target& target) {
-           return passes::fuse_convolutions(g, graph::op_table(), target.asks());
-         },
-         true},
-    // Updates and the check read what products write, without passes that widen and unscale it.
-    Pass{"fuse_updates",
-         [](const Graph& g, const Target& target) {
-           return passes::fuse_updates(g, graph::op_table(), target.asks());
-         },
-         true},
-    // Matrix units read operands in an order of their own: each is brought into it once...
-    Pass{"pack_products",
-         [](const Graph& g, const Target& target) {
-           return passes::pack_products(
-               g, graph::op_table(), target.asks_packing(), target.lowering.float16_products);
-         },
-         true},
-    // ...by the product that computes it, where a product does.
-    Pass{"fuse_products",
-         [](const Graph& g, const Target&) { return passes::fuse_products(g, graph::op_table()); },
-         true},
-    // A library's products do to a result what follows it before they store it.
-    Pass{"fuse_epilogues",
-         [](const Graph& g, const Target& target) {
-           return passes::fuse_epilogues(g, graph::op_table(), target.asks());
-         },
-         true},
-    // Packed weights stay what they are between two updates of them.
-    Pass{"keep_packed",
-         [](const Graph& g, const Target& target) {
-           return passes::keep_packed(g, graph::op_table(), target.asks());
-         },
-         true},
-    // A gradient that only its update waits for is applied as its product computes it.
-    Pass{"update_in_products",
-         [](const Graph& g, const Target& target) {
-           return passes::update_in_products(g, graph::op_table(), target.asks());
-         },
-         true},
-    // What no other kernel took along is done in one passage over memory.
-    Pass{"fuse_elementwise",
-         [](const Graph& g, const Target& target) {
-           return passes::fuse_elementwise(g, graph::op_table(), target.asks());
-         },
-         true},
-};
 
 /// Fills an int or float constant from the node's `value`: one element for all, or one each.
 void fill_constant(const Node& node, const TensorView& view) {
@@ -404,20 +290,11 @@ class Compiler {
 
 }  // namespace
 
-Graph lower(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
-  graph::verify(graph, "building the step");
-  const Target target{backend, lowering};
-  Graph lowered = graph;
-  for (const Pass& pass : k_passes) {
-    if (pass.packs && !lowering.packs) continue;
-    lowered = pass.run(lowered, target);
-    graph::verify(lowered, pass.name);
-  }
-  return lowered;
-}
-
 Plan compile(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
-  return Plan(Compiler(lower(graph, backend, lowering), backend).finish());
+  Lowered lowered = lower(graph, backend, lowering);
+  std::unique_ptr<Plan::Impl> impl = Compiler(std::move(lowered.graph), backend).finish();
+  impl->hides_values = lowered.hides_values;
+  return Plan(std::move(impl));
 }
 
 }  // namespace halfstep::plan

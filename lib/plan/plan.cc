@@ -39,16 +39,7 @@ const graph::Graph& Plan::graph() const { return impl_->graph; }
 std::span<const KernelChoice> Plan::kernels() const { return impl_->kernels; }
 std::size_t Plan::arena_bytes() const { return impl_->arena_bytes; }
 std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
-bool Plan::packs() const {
-  for (const Step& step : impl_->steps) {
-    const graph::Node& node = impl_->graph.node(step.node);
-    const bool lowered = node.def->stage == graph::Stage::lowered || node.op.starts_with("_Fused");
-    if (lowered && node.op != "AllFinite") return true;
-    // Perhaps the graph has it the other way round.
-    if (node.op == "Relu" && impl_->graph.node(node.inputs[0].node).op == "MaxPool") return true;
-  }
-  return false;
-}
+bool Plan::hides_values() const { return impl_->hides_values; }
 
 void Plan::bind(State& state, const Arena& arena) {
   impl_->recording = nullptr;

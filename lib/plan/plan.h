@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "core/error.h"
 #include "graph/graph.h"
+#include "plan/pipeline.h"
 #include "plan/state.h"
 
 namespace halfstep::plan {
@@ -61,7 +62,7 @@ class Plan {
   /// Bytes of constants it holds itself.
   std::size_t constant_bytes() const;
   /// Whether lowering has left values out, or packed them, so that trace() cannot show them.
-  bool packs() const;
+  bool hides_values() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
   /// before run() and again when the arena has grown.
@@ -107,22 +108,6 @@ class Plan {
  private:
   std::unique_ptr<Impl> impl_;
 };
-
-/// What a caller may ask of lowering.
-struct Lowering {
-  /// Whether values may live only in packed form or inside fused ops. Without it each value of the
-  /// graph but those of the finite check can be seen in trace().
-  bool packs = true;
-  /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
-  std::int64_t float16_products = 3;
-};
-
-/// What `graph` becomes on a backend by the visible list of passes; it may be one that only names
-/// kernels.
-/// Errors: InternalError when a pass breaks the graph.
-graph::Graph lower(const graph::Graph& graph,
-                   const backend::Backend& backend,
-                   const Lowering& lowering = {});
 
 /// Lowers `graph`, picks a kernel for each node and lays out memory.
 /// Errors: InternalError when a pass breaks the graph or no kernel takes a node.

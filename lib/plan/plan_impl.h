@@ -54,6 +54,7 @@ struct Plan::Impl {
   graph::Graph graph;
   std::shared_ptr<backend::Memory> memory;
   std::shared_ptr<backend::Device> device;  ///< outlives the launches that it has prepared
+  bool hides_values = false;                ///< see Pass::hides_values
   std::vector<KernelChoice> kernels;
   std::unique_ptr<backend::Recording> recording;  ///< of all launches, as bound last
   bool warm = false;                              ///< whether each launch has run once

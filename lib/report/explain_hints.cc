@@ -157,7 +157,7 @@ std::int64_t gained(const Context& c, const Graph& given, const std::string& op)
   config::RunSpec spec = c.session.spec();
   spec.precision.lists.deny.remove.push_back(op);
   spec.precision.lists.infer.add.push_back(op);
-  const train::Prepared tried = train::prepare_graph(given, spec);
+  const train::Prepared tried = plan::prepare_graph(given, spec);
   return tried.rewrite.nodes_converted - c.e.rewrite.nodes_converted;
 }
 

@@ -53,7 +53,7 @@ KernelNames kernels_of(const plan::Plan& plan) {
 /// The kernels on a GPU that need not be there.
 KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
   const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
-  const Graph lowered = plan::lower(graph, backend);
+  const Graph lowered = plan::lower(graph, backend).graph;
   KernelNames names;
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);

@@ -90,11 +90,13 @@ void Session::check_labels() const {
 Session::Session(const config::RunSpec& spec,
                  const data::Dataset& dataset,
                  const backend::Backend& backend,
-                 nn::Purpose purpose)
+                 nn::Purpose purpose,
+                 std::set<std::string, std::less<>> skipped_passes)
     : spec_(spec),
       dataset_(dataset),
       backend_(backend),
       purpose_(purpose),
+      skipped_passes_(std::move(skipped_passes)),
       data_shape_(describe(dataset)),
       arena_(backend.memory),
       trace_arena_(backend.memory) {
@@ -107,7 +109,7 @@ Session::Session(const config::RunSpec& spec,
   split_data();
 
   const std::int64_t batch = main_batch();
-  prepared_ = prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_);
+  prepared_ = prepare(purpose, batch);
   refuse_unrunnable(prepared_.graph, backend_);
   if (purpose != nn::Purpose::predict) check_labels();
   warnings_ = spec_.warnings;
@@ -181,11 +183,11 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
 
 plan::Plan* Session::trace_plan(std::int64_t batch) {
   plan::Plan& run = plan(nn::Purpose::train, batch);
-  if (!run.packs()) return &run;
+  if (!run.hides_values()) return &run;
   std::unique_ptr<plan::Plan>& entry = trace_plans_[batch];
   if (!entry) {
     plan::Lowering plain = lowering();
-    plain.packs = false;
+    plain.hides_values = false;
     entry = std::make_unique<plan::Plan>(
         plan::compile(graph_for(nn::Purpose::train, batch), backend_, plain));
   }
@@ -198,14 +200,19 @@ plan::Plan* Session::trace_plan(std::int64_t batch) {
   return entry.get();
 }
 
+Prepared Session::prepare(nn::Purpose purpose, std::int64_t batch) const {
+  return plan::build_step(blueprint_, data_shape_, batch, purpose, spec_, {skipped_passes_});
+}
+
 graph::Graph Session::graph_for(nn::Purpose purpose, std::int64_t batch) const {
   if (purpose == purpose_ && batch == main_batch()) return prepared_.graph;
-  return prepare_graph(nn::build_step(blueprint_, data_shape_, batch, purpose), spec_).graph;
+  return prepare(purpose, batch).graph;
 }
 
 plan::Lowering Session::lowering() const {
   plan::Lowering lowering;
   lowering.float16_products = spec_.precision.float16_gemm == config::Float16Gemm::exact ? 4 : 3;
+  lowering.passes.skip = skipped_passes_;
   return lowering;
 }
 

@@ -4,29 +4,37 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "backend/backend.h"
 #include "config/run_spec.h"
 #include "data/dataset.h"
 #include "nn/step_graph.h"
+#include "plan/pipeline.h"
 #include "plan/plan.h"
+#include "plan/prepare_graph.h"
 #include "plan/state.h"
-#include "train/prepare_graph.h"
 #include "train/result.h"
 
 namespace halfstep::train {
 
+using plan::Prepared;
+using plan::RewriteDecision;
+using plan::RewriteSummary;
+
 class Session {
  public:
   /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
-  /// plans. The data set must outlive the session. Errors: UserError(config) with all problems of
-  /// the model and its precision; UserError(data) for labels that are no valid class of the output;
-  /// UserError(memory) when the plans exceed the available memory.
+  /// plans, without the passes named in `skipped_passes`. The data set must outlive the session.
+  /// Errors: UserError(config) with all problems of the model and its precision; UserError(data) for
+  /// labels that are no valid class of the output; UserError(memory) when the plans exceed the
+  /// available memory.
   Session(const config::RunSpec& spec,
           const data::Dataset& dataset,
           const backend::Backend& backend,
-          nn::Purpose purpose = nn::Purpose::train);
+          nn::Purpose purpose = nn::Purpose::train,
+          std::set<std::string, std::less<>> skipped_passes = {});
 
   const config::RunSpec& spec() const { return spec_; }
   const nn::Blueprint& blueprint() const { return blueprint_; }
@@ -46,6 +54,8 @@ class Session {
   /// A plan of the step whose inputs are in the training plan of this batch size, compiled so that
   /// trace() sees every value of the graph. nullptr when memory does not suffice.
   plan::Plan* trace_plan(std::int64_t batch);
+  /// How the session's graphs are lowered.
+  plan::Lowering lowering() const;
   /// The graph of the session's purpose and the result of the precision passes.
   const Prepared& prepared() const { return prepared_; }
 
@@ -58,8 +68,8 @@ class Session {
 
  private:
   std::int64_t main_batch() const;
+  Prepared prepare(nn::Purpose purpose, std::int64_t batch) const;
   graph::Graph graph_for(nn::Purpose purpose, std::int64_t batch) const;
-  plan::Lowering lowering() const;
   void split_data();
   /// Errors: UserError(data) for a class number outside of the model's output.
   void check_labels() const;
@@ -71,6 +81,7 @@ class Session {
   const data::Dataset& dataset_;
   backend::Backend backend_;
   nn::Purpose purpose_;
+  std::set<std::string, std::less<>> skipped_passes_;
   nn::Blueprint blueprint_;
   nn::DataShape data_shape_;
   data::SplitView train_rows_, validation_rows_, test_rows_;

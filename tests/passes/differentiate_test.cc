@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/promote_weight_gradient.h"
 #include "passes/prune.h"
 #include "passes/small_graphs.h"
-#include "passes/widen_gradient.h"
 
 namespace halfstep::test {
 namespace {
@@ -32,7 +32,7 @@ graph::Graph gradients(graph::Graph graph,
   for (std::size_t i = 0; i < xs.size(); ++i) {
     if (!found[i].valid()) continue;
     graph.fetches().emplace_back("d" + names[i],
-                                 widen ? passes::widen_gradient(b, found[i]) : found[i]);
+                                 widen ? passes::promote_weight_gradient(b, found[i]) : found[i]);
   }
   graph::verify(graph, "differentiate");
   return passes::prune(graph);
@@ -130,7 +130,9 @@ result y a
                   InternalError);
 }
 
-TEST_CASE("widen_gradient: products and sums that end a weight's gradient are taken in float32") {
+TEST_CASE(
+    "promote_weight_gradient: products and sums that end a weight's gradient are taken in "
+    "float32") {
   const graph::Graph given = read_graph(R"(
 w = Placeholder() {dtype: float32, shape: [3, 2], _shape: [[3, 2]]}
 v = Placeholder() {dtype: float32, shape: [2], _shape: [[2]]}
@@ -177,7 +179,7 @@ result y y
   }
 }
 
-TEST_CASE("widen_gradient: a gradient that is float32 all along is left alone") {
+TEST_CASE("promote_weight_gradient: a gradient that is float32 all along is left alone") {
   const graph::Graph given = read_graph(R"(
 w = Placeholder() {dtype: float32, shape: [3], _shape: [[3]]}
 l = L2Loss(w) {_shape: [[]]}

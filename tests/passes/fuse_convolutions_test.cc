@@ -43,7 +43,7 @@ struct Biased {
   }
 };
 
-TEST_CASE("fuse convolutions: a bias moves in, with the convolution's attributes") {
+TEST_CASE("fuse_convolutions: a bias moves in, with the convolution's attributes") {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     const Graph fused = Biased(dtype).fused();
     CHECK(count(fused, "Conv2D") == 0);
@@ -58,7 +58,7 @@ TEST_CASE("fuse convolutions: a bias moves in, with the convolution's attributes
   }
 }
 
-TEST_CASE("fuse convolutions: not where no kernel takes it, or the bare result is read") {
+TEST_CASE("fuse_convolutions: not where no kernel takes it, or the bare result is read") {
   CHECK(count(Biased().fused(never), "Conv2DBias") == 0);
   CHECK(count(Biased(DType::float64).fused(), "Conv2DBias") == 0);
   Biased read;

@@ -42,7 +42,7 @@ struct Lab {
 
 }  // namespace
 
-TEST_CASE("fuse elementwise: a dropout is one node that gives what others read") {
+TEST_CASE("fuse_elementwise: a dropout is one node that gives what others read") {
   Lab lab;
   Builder& b = lab.b;
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
@@ -71,7 +71,7 @@ TEST_CASE("fuse elementwise: a dropout is one node that gives what others read")
   }
 }
 
-TEST_CASE("fuse elementwise: nothing moves behind somebody who reads it") {
+TEST_CASE("fuse_elementwise: nothing moves behind somebody who reads it") {
   Lab lab;
   const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
   const Value sum = lab.b.add("Sum", {a, lab.b.ints({0})}, {}, "sum");
@@ -85,7 +85,7 @@ TEST_CASE("fuse elementwise: nothing moves behind somebody who reads it") {
         "Mul x0 x1 : float16 ; Relu t0 : float16 -> t1");
 }
 
-TEST_CASE("fuse elementwise: shapes, phases and nodes that others wait for stay apart") {
+TEST_CASE("fuse_elementwise: shapes, phases and nodes that others wait for stay apart") {
   const auto two = [](auto&& change) {
     Lab lab;
     const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
@@ -109,7 +109,7 @@ TEST_CASE("fuse elementwise: shapes, phases and nodes that others wait for stay 
   CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
 }
 
-TEST_CASE("fuse elementwise: ops that pick whole rows, or channels before the last axis, stay") {
+TEST_CASE("fuse_elementwise: ops that pick whole rows, or channels before the last axis, stay") {
   Lab lab;
   Builder& b = lab.b;
   const Value rows = b.placeholder("rows", DType::boolean, {4});
@@ -121,7 +121,7 @@ TEST_CASE("fuse elementwise: ops that pick whole rows, or channels before the la
   CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
 }
 
-TEST_CASE("fuse elementwise: a variable is not read after it was written") {
+TEST_CASE("fuse_elementwise: a variable is not read after it was written") {
   for (const bool written : {false, true}) {
     CAPTURE(written);
     Lab lab;
@@ -137,7 +137,7 @@ TEST_CASE("fuse elementwise: a variable is not read after it was written") {
   }
 }
 
-TEST_CASE("fuse elementwise: a chain beyond the longest body is several") {
+TEST_CASE("fuse_elementwise: a chain beyond the longest body is several") {
   Lab lab;
   Value y = lab.x;
   const auto steps = static_cast<int>(2 * graph::ops::k_max_elementwise_steps);
@@ -148,13 +148,13 @@ TEST_CASE("fuse elementwise: a chain beyond the longest body is several") {
   CHECK(count(fused, "Square") == 0);
 }
 
-TEST_CASE("fuse elementwise: without a kernel all stays as it was") {
+TEST_CASE("fuse_elementwise: without a kernel all stays as it was") {
   Lab lab;
   lab.graph.fetches() = {{"y", lab.b.add("Relu", {lab.b.add("Neg", {lab.x})})}};
   CHECK(outline(fuse(lab.graph, never)) == outline(lab.graph));
 }
 
-TEST_CASE("fuse elementwise: a body is read back from its text, and wrong ones are refused") {
+TEST_CASE("fuse_elementwise: a body is read back from its text, and wrong ones are refused") {
   using graph::ops::elementwise_body;
   const std::string text =
       "LeakyRelu x1 alpha=0.1 : bfloat16 ; Select x0 t0 t0 : bfloat16 -> t0 t1";
@@ -179,7 +179,7 @@ TEST_CASE("fuse elementwise: a body is read back from its text, and wrong ones a
   }
 }
 
-TEST_CASE("fuse elementwise: a body that does not fit its inputs is refused") {
+TEST_CASE("fuse_elementwise: a body that does not fit its inputs is refused") {
   const auto refused = [](std::string_view text) {
     Lab lab;
     CHECK_THROWS_AS(lab.b.add("FusedElementwise",

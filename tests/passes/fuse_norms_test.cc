@@ -63,7 +63,7 @@ struct Block {
 
 }  // namespace
 
-TEST_CASE("fuse norms: the Relu moves into the normalization and its gradient") {
+TEST_CASE("fuse_norms: the Relu moves into the normalization and its gradient") {
   for (const bool training : {true, false}) {
     CAPTURE(training);
     Block block(false, training);
@@ -84,7 +84,7 @@ TEST_CASE("fuse norms: the Relu moves into the normalization and its gradient") 
   }
 }
 
-TEST_CASE("fuse norms: a sum and its Relu move in; the gradient of the sum stays outside") {
+TEST_CASE("fuse_norms: a sum and its Relu move in; the gradient of the sum stays outside") {
   Block block(true);
   block.differentiate();
   const Graph fused = fuse(block.graph);
@@ -98,7 +98,7 @@ TEST_CASE("fuse norms: a sum and its Relu move in; the gradient of the sum stays
   CHECK(fused.node(fused.node(id).inputs[5].node).name == "side");
 }
 
-TEST_CASE("fuse norms: what no kernel would run stays as it is") {
+TEST_CASE("fuse_norms: what no kernel would run stays as it is") {
   Block block(false);
   block.differentiate();
   const Graph fused = fuse(block.graph, never);
@@ -107,7 +107,7 @@ TEST_CASE("fuse norms: what no kernel would run stays as it is") {
   CHECK(count(fused, "FusedBatchNormGradV3") == 1);
 }
 
-TEST_CASE("fuse norms: a normalized value that somebody else reads stays") {
+TEST_CASE("fuse_norms: a normalized value that somebody else reads stays") {
   for (const bool add : {false, true}) {
     CAPTURE(add);
     Block block(add);
@@ -118,7 +118,7 @@ TEST_CASE("fuse norms: a normalized value that somebody else reads stays") {
   }
 }
 
-TEST_CASE("fuse norms: a side input that comes later, or is spread, stays outside") {
+TEST_CASE("fuse_norms: a side input that comes later, or is spread, stays outside") {
   Block block(false);
   Builder& b = block.b;
   const auto norm = [&] {
@@ -135,7 +135,7 @@ TEST_CASE("fuse norms: a side input that comes later, or is spread, stays outsid
   CHECK(count(fuse(graph), "_FusedBatchNormEx") == 0);
 }
 
-TEST_CASE("fuse norms: a ReluGrad whose result goes elsewhere too stays") {
+TEST_CASE("fuse_norms: a ReluGrad whose result goes elsewhere too stays") {
   Block block(false);
   block.differentiate();
   for (int id = 0; id < block.graph.size(); ++id) {

@@ -12,7 +12,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/fuse_finite.h"
-#include "passes/keep_packed.h"
+#include "passes/persist_packed_weights.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -66,7 +66,7 @@ struct Updates {
 
 }  // namespace
 
-TEST_CASE("fuse updates: casts and the unscaling move into the updates and the check") {
+TEST_CASE("fuse_updates: casts and the unscaling move into the updates and the check") {
   const Graph fused = Updates(true).fused();
   CHECK(nodes(fused, "Cast").empty());
   CHECK(nodes(fused, "Mul").empty());
@@ -85,7 +85,7 @@ TEST_CASE("fuse updates: casts and the unscaling move into the updates and the c
   CHECK(fused.node(check.inputs[2].node).op == "Reciprocal");
 }
 
-TEST_CASE("fuse updates: without a scale the factor is one and the check reads 16 bits") {
+TEST_CASE("fuse_updates: without a scale the factor is one and the check reads 16 bits") {
   const Graph fused = Updates(false, DType::bfloat16).fused();
   CHECK(nodes(fused, "Cast").empty());
   REQUIRE(nodes(fused, "FusedUpdate").size() == 2);
@@ -94,7 +94,7 @@ TEST_CASE("fuse updates: without a scale the factor is one and the check reads 1
   CHECK(fused.type(check.inputs[0]).dtype == DType::bfloat16);
 }
 
-TEST_CASE("fuse updates: what somebody else reads stays, and the check reads it as well") {
+TEST_CASE("fuse_updates: what somebody else reads stays, and the check reads it as well") {
   Updates updates(true);
   updates.graph.fetches().emplace_back("gradient", updates.unscaled);
   const Graph fused = updates.fused();
@@ -103,7 +103,7 @@ TEST_CASE("fuse updates: what somebody else reads stays, and the check reads it 
   CHECK_FALSE(nodes(fused, "AllFinite").at(0)->attrs.get<bool>("unscaled"));
 }
 
-TEST_CASE("fuse updates: where no kernel runs them, and on float32, all stays as it is") {
+TEST_CASE("fuse_updates: where no kernel runs them, and on float32, all stays as it is") {
   CHECK(nodes(Updates(true).fused(never), "ResourceApplyGradientDescent").size() == 2);
   const Graph wide = Updates(false, DType::float32).fused();
   CHECK(nodes(wide, "ResourceApplyGradientDescent").size() == 2);
@@ -132,14 +132,14 @@ Graph kept(const passes::Runs& runs, bool other_writer) {
   if (other_writer) {
     b.add_node("AssignVariableOp", {handle, b.placeholder("x", DType::float32, {64, 64})});
   }
-  Graph result = passes::keep_packed(graph, graph::op_table(), runs);
-  graph::verify(result, "keep_packed");
+  Graph result = passes::persist_packed_weights(graph, graph::op_table(), runs);
+  graph::verify(result, "persist_packed_weights");
   return result;
 }
 
 }  // namespace
 
-TEST_CASE("keep packed: the update writes each packed form of its variable") {
+TEST_CASE("persist_packed_weights: the update writes each packed form of its variable") {
   const Graph packed = kept(always, false);
   CHECK(nodes(packed, "PackOperand").empty());
   CHECK(nodes(packed, "PackedVariable").size() == 2);
@@ -148,7 +148,9 @@ TEST_CASE("keep packed: the update writes each packed form of its variable") {
   CHECK(update.inputs.size() == 6);
 }
 
-TEST_CASE("keep packed: a variable with another writer, or without a kernel, is packed each time") {
+TEST_CASE(
+    "persist_packed_weights: a variable with another writer, or without a kernel, is packed each "
+    "time") {
   CHECK(nodes(kept(always, true), "PackOperand").size() == 2);
   CHECK(nodes(kept(never, false), "PackOperand").size() == 2);
 }

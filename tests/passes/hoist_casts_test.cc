@@ -38,7 +38,7 @@ struct Flat {
 
 }  // namespace
 
-TEST_CASE("hoist casts: a cast moves before the reshape of what an elementwise op computes") {
+TEST_CASE("hoist_casts: a cast moves before the reshape of what an elementwise op computes") {
   Flat f;
   const Graph hoisted = hoist(f.graph);
   const graph::Node& cast = hoisted.node(hoisted.find("cast"));
@@ -48,7 +48,7 @@ TEST_CASE("hoist casts: a cast moves before the reshape of what an elementwise o
   CHECK(hoisted.type(y) == graph::TensorType{DType::bfloat16, {2, 12}});
 }
 
-TEST_CASE("hoist casts: what others read too, and what no elementwise op computes, stays") {
+TEST_CASE("hoist_casts: what others read too, and what no elementwise op computes, stays") {
   {
     Flat f;
     f.graph.fetches().push_back({"flat", f.flat});

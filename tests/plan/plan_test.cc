@@ -53,7 +53,7 @@ Tensor copy(const TensorView& view) {
 
 TEST_CASE("plan: shared memory changes no bit against memory of its own for each value") {
   Lowering plain;
-  plain.packs = false;
+  plain.hides_values = false;
   for (std::string_view policy : k_policies) {
     CAPTURE(policy);
     const graph::Graph graph = step_graph(policy, k_batch);
@@ -92,7 +92,7 @@ TEST_CASE("plan: activations that moved into normalizations change no bit") {
     CAPTURE(policy);
     const graph::Graph graph = residual_step_graph(policy, k_batch);
     Lowering plain;
-    plain.packs = false;
+    plain.hides_values = false;
     Standalone fused(graph, {});
     Standalone apart(graph, plain);
     const auto count = [](const Plan& plan, std::string_view op) {
@@ -102,10 +102,10 @@ TEST_CASE("plan: activations that moved into normalizations change no bit") {
       }
       return found;
     };
-    CHECK(fused.plan.packs());
+    CHECK(fused.plan.hides_values());
     CHECK(count(fused.plan, "_FusedBatchNormEx") == 2);
     CHECK(count(fused.plan, "BatchNormReluGrad") == 1);
-    CHECK_FALSE(apart.plan.packs());
+    CHECK_FALSE(apart.plan.hides_values());
     CHECK(count(apart.plan, "FusedBatchNormV3") == 2);
     for (const std::uint32_t seed : {1U, 2U, 3U}) {
       CAPTURE(seed);
@@ -124,7 +124,7 @@ TEST_CASE("plan: pooling before a Relu changes no bit") {
     CAPTURE(policy);
     const graph::Graph graph = conv_step_graph(policy, k_batch);
     Lowering plain;
-    plain.packs = false;
+    plain.hides_values = false;
     Standalone first(graph, {});
     Standalone last(graph, plain);
     const auto pooled = [](const Plan& plan, std::string_view op) {
@@ -214,7 +214,7 @@ TEST_CASE("plan: run, timed run and profile do the same step") {
 
 TEST_CASE("plan: a trace shows every launch and leaves the variables as they are") {
   Lowering lowering;
-  lowering.packs = false;
+  lowering.hides_values = false;
   const graph::Graph graph = step_graph("mixed_float16", k_batch);
   Standalone run(graph, lowering);
   run.step(1);
@@ -272,7 +272,7 @@ TEST_CASE("plan: the arena is never larger than all values one after the other")
     CAPTURE(policy);
     // Kernels in plain loops need almost no workspace: the values remain.
     const Plan plan =
-        compile(step_graph(policy, k_batch), backend::cpu_reference(), {.packs = false});
+        compile(step_graph(policy, k_batch), backend::cpu_reference(), {.hides_values = false});
     std::size_t all = 0, largest = 0;
     for (int id = 0; id < plan.graph().size(); ++id) {
       for (const graph::TensorType& type : plan.graph().node(id).outputs) {
@@ -286,7 +286,7 @@ TEST_CASE("plan: the arena is never larger than all values one after the other")
     CHECK(plan.arena_bytes() >= largest);
     CHECK(plan.arena_bytes() % 64 == 0);
     // Others bring workspaces, of sizes that depend on the processor.
-    CHECK(compile(step_graph(policy, k_batch), cpu(), {.packs = false}).arena_bytes() < all);
+    CHECK(compile(step_graph(policy, k_batch), cpu(), {.hides_values = false}).arena_bytes() < all);
   }
 }
 

@@ -14,16 +14,22 @@ namespace {
 
 /// The training step of a config on 8x8 images.
 graph::Graph step_of(const std::string& text, std::int64_t batch) {
-  Diagnostics diagnostics;
-  const config::RunSpec spec =
-      config::parse_run_spec(config::load_text(text, "steps.yaml", diagnostics), diagnostics);
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
-  diagnostics.throw_if_any();
-  const nn::DataShape data{{8, 8, 1}, DType::uint8, {}, DType::int32};
-  return nn::build_step(blueprint, data, batch, nn::Purpose::train);
+  const StepConfig config(text);
+  return nn::build_step(config.blueprint, config.data, batch, nn::Purpose::train);
 }
 
 }  // namespace
+
+StepConfig::StepConfig(const std::string& text) {
+  Diagnostics diagnostics;
+  spec = config::parse_run_spec(config::load_text(text, "steps.yaml", diagnostics), diagnostics);
+  blueprint = nn::read_blueprint(spec, diagnostics);
+  diagnostics.throw_if_any();
+}
+
+Prepared StepConfig::prepare(std::int64_t batch, const PassOptions& options) const {
+  return build_step(blueprint, data, batch, nn::Purpose::train, spec, options);
+}
 
 graph::Graph step_graph(std::string_view policy, std::int64_t batch) {
   const std::string text = fmt::format(R"(

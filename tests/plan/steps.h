@@ -1,6 +1,7 @@
 #pragma once
 // Step graphs of a small model with everything in it that a plan treats in its own way.
 
+#include <string>
 #include <string_view>
 
 #include "backend/backend.h"
@@ -8,6 +9,18 @@
 #include "plan/plan.h"
 
 namespace halfstep::plan {
+
+/// The config of a model on 8x8 images, read.
+struct StepConfig {
+  explicit StepConfig(const std::string& text);
+
+  /// The training step after the passes of all stages before lowering.
+  Prepared prepare(std::int64_t batch, const PassOptions& options = {}) const;
+
+  config::RunSpec spec;
+  nn::Blueprint blueprint;
+  nn::DataShape data{{8, 8, 1}, DType::uint8, {}, DType::int32};
+};
 
 /// A convolution, batch normalization, pooling, dropout and two dense layers on 8x8 images under
 /// a policy, trained with Adam and clipping.

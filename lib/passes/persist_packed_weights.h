@@ -1,13 +1,15 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "passes/pack_products.h"
+#include "passes/pack_matmuls.h"
 
 namespace halfstep::passes {
 
 /// Keeps packed float32 variables from step to step: a PackOperand of one becomes a PackedVariable
 /// that its FusedUpdate writes together with the variable. Left as they are: variables that
 /// anything else writes, and packings for which `runs` has no PackedVariable.
-graph::Graph keep_packed(const graph::Graph& graph, const graph::OpTable& ops, const Runs& runs);
+graph::Graph persist_packed_weights(const graph::Graph& graph,
+                                    const graph::OpTable& ops,
+                                    const Runs& runs);
 
 }  // namespace halfstep::passes

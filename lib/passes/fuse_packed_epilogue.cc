@@ -1,11 +1,11 @@
-#include "passes/fuse_products.h"
+#include "passes/fuse_packed_epilogue.h"
 
 #include <optional>
 #include <string>
 
 #include "graph/ops/packed.h"
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -39,7 +39,7 @@ std::optional<char> form_of(const Graph& graph, const Node& node) {
 class Fusion {
  public:
   Fusion(const Graph& graph, const graph::OpTable& ops)
-      : graph_(graph), readers_(graph), rebuild_(graph, ops) {}
+      : graph_(graph), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     find();
@@ -50,10 +50,10 @@ class Fusion {
       } else if (graph_.node(id).op == "AllFinite") {
         check(id);
       } else if (!absorbed_.contains(id)) {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       }
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
@@ -96,14 +96,14 @@ class Fusion {
       fused.last = next;
       fused.result = {next, 0};
     };
-    const int bias = readers_.only(fused.result, "BiasAdd");
+    const int bias = users_.single_user(fused.result, "BiasAdd");
     if (bias >= 0 && graph_.node(bias).inputs[0] == fused.result &&
         graph_.node(bias).attrs.get<std::string>("data_format") == "NHWC") {
       fused.bias = graph_.node(bias).inputs[1];
       absorb(bias);
     }
-    const int relu = readers_.only(fused.result, "Relu");
-    const int relu_grad = readers_.only(fused.result, "ReluGrad");
+    const int relu = users_.single_user(fused.result, "Relu");
+    const int relu_grad = users_.single_user(fused.result, "ReluGrad");
     if (relu >= 0) {
       fused.relu = true;
       absorb(relu);
@@ -121,11 +121,11 @@ class Fusion {
     if (fused.forms.find(form) == std::string::npos) fused.forms.push_back(form);
   }
 
-  /// Whether `reader` reads the features of `value` only for a mask.
-  bool is_masked_reader(int reader, Value value) const {
+  /// Whether `user` reads the features of `value` only for a mask.
+  bool is_masked_user(int user, Value value) const {
     for (const Fused& fused : fused_) {
-      if (fused.last == reader && fused.masked == value) {
-        return graph_.node(reader).inputs[0] != value;
+      if (fused.last == user && fused.masked == value) {
+        return graph_.node(user).inputs[0] != value;
       }
     }
     return false;
@@ -133,14 +133,14 @@ class Fusion {
 
   void add_forms(Fused& fused) {
     bool row_major = false;
-    for (const int reader : readers_.of(fused.result)) {
-      if (reader >= 0 && is_masked_reader(reader, fused.result)) continue;
-      if (reader >= 0 && graph_.node(reader).op == "AllFinite") continue;
+    for (const int user : users_.of(fused.result)) {
+      if (user >= 0 && is_masked_user(user, fused.result)) continue;
+      if (user >= 0 && graph_.node(user).op == "AllFinite") continue;
       const std::optional<char> form =
-          reader >= 0 ? form_of(graph_, graph_.node(reader)) : std::nullopt;
+          user >= 0 ? form_of(graph_, graph_.node(user)) : std::nullopt;
       if (form) {
         want(fused, *form);
-        absorbed_[reader] = true;
+        absorbed_[user] = true;
       } else {
         row_major = true;
       }
@@ -150,15 +150,16 @@ class Fusion {
 
   void emit(const Fused& fused) {
     const Node& product = graph_.node(fused.product);
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, product.origin, "");
-    std::vector<Value> inputs{rebuild_.moved(product.inputs[0]), rebuild_.moved(product.inputs[1])};
+    std::vector<Value> inputs{rewriter_.mapped(product.inputs[0]),
+                              rewriter_.mapped(product.inputs[1])};
     graph::Attrs attrs = product.attrs;
     attrs.erase("Targs");
     const DType dtype = attrs.get<DType>("T");
     if (fused.bias) {
       attrs.set("bias", true);
-      inputs.push_back(rebuild_.moved(*fused.bias));
+      inputs.push_back(rewriter_.mapped(*fused.bias));
     }
     if (fused.relu) attrs.set("activation", std::string("Relu"));
     if (fused.masked) {
@@ -171,15 +172,15 @@ class Fusion {
       results.push_back(graph::ops::packed_result_dtype(form, dtype));
     }
     attrs.set("Tresults", std::move(results));
-    // The name of what a reader of the graph knows: the activation rather than the product.
+    // The node takes the name of the activation, not of the product.
     const int id =
         b.add_node("PackedMatMul", std::move(inputs), attrs, graph_.node(fused.last).name);
-    rebuild_.keep_control(fused.product, id);
+    rewriter_.keep_control(fused.product, id);
 
-    for (const int reader : readers_.of(fused.result)) {
+    for (const int user : users_.of(fused.result)) {
       const std::optional<char> form =
-          reader >= 0 ? form_of(graph_, graph_.node(reader)) : std::nullopt;
-      if (form) rebuild_.replace({reader, 0}, result(fused, id, *form));
+          user >= 0 ? form_of(graph_, graph_.node(user)) : std::nullopt;
+      if (form) rewriter_.replace({user, 0}, result(fused, id, *form));
     }
     if (fused.forms.find('M') != std::string::npos) {
       signs_[fused.result] = result(fused, id, 'M');
@@ -187,7 +188,7 @@ class Fusion {
     if (fused.forms.find('n') != std::string::npos) {
       max_norms_[fused.result] = result(fused, id, 'n');
     }
-    if (fused.forms.front() == 'r') rebuild_.replace(fused.result, result(fused, id, 'r'));
+    if (fused.forms.front() == 'r') rewriter_.replace(fused.result, result(fused, id, 'r'));
   }
 
   /// An AllFinite over the max-norms of those of its inputs that products compute.
@@ -196,14 +197,14 @@ class Fusion {
     std::vector<Value> inputs;
     for (const Value& input : node.inputs) {
       const Fused* fused = checked(input);
-      inputs.push_back(fused != nullptr ? max_norms_.at(fused->result) : rebuild_.moved(input));
+      inputs.push_back(fused != nullptr ? max_norms_.at(fused->result) : rewriter_.mapped(input));
     }
-    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
+    const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
     graph::Attrs attrs = node.attrs;
     attrs.erase("Tin");
-    const int now = rebuild_.builder().add_node("AllFinite", std::move(inputs), attrs, node.name);
-    rebuild_.keep_control(id, now);
-    rebuild_.replace({id, 0}, {now, 0});
+    const int now = rewriter_.builder().add_node("AllFinite", std::move(inputs), attrs, node.name);
+    rewriter_.keep_control(id, now);
+    rewriter_.replace({id, 0}, {now, 0});
   }
 
   static Value result(const Fused& fused, int id, char form) {
@@ -211,8 +212,8 @@ class Fusion {
   }
 
   const Graph& graph_;
-  Readers readers_;
-  Rebuild rebuild_;
+  Users users_;
+  GraphRewriter rewriter_;
   std::vector<Fused> fused_;
   std::map<int, std::size_t> emitted_at_;
   std::map<int, bool> absorbed_;
@@ -223,7 +224,7 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_products(const Graph& graph, const graph::OpTable& ops) {
+Graph fuse_packed_epilogue(const Graph& graph, const graph::OpTable& ops) {
   return Fusion(graph, ops).run();
 }
 

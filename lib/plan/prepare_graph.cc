@@ -1,4 +1,4 @@
-#include "train/prepare_graph.h"
+#include "plan/prepare_graph.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "passes/prune.h"
 #include "precision/tf_environment.h"
 
-namespace halfstep::train {
+namespace halfstep::plan {
 namespace {
 
 using precision::List;
@@ -157,4 +157,4 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
   return prepared;
 }
 
-}  // namespace halfstep::train
+}  // namespace halfstep::plan

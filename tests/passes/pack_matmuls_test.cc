@@ -1,6 +1,6 @@
 // Lowering of 16-bit matmuls: packed operands, fused epilogues, and ops that stay separate.
 
-#include "passes/pack_products.h"
+#include "passes/pack_matmuls.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
-#include "passes/fuse_products.h"
+#include "passes/fuse_packed_epilogue.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -27,14 +27,14 @@ Graph pack(const Graph& graph, const passes::Runs& runs = always, std::int64_t p
       [&](const Graph&, const graph::Node&, const Graph& trial, const graph::Node& node) {
         return runs(trial, node);
       };
-  Graph packed = passes::pack_products(graph, graph::op_table(), pays, products);
-  graph::verify(packed, "pack_products");
+  Graph packed = passes::pack_matmuls(graph, graph::op_table(), pays, products);
+  graph::verify(packed, "pack_matmuls");
   return packed;
 }
 
 Graph fuse(const Graph& graph) {
-  Graph fused = passes::fuse_products(pack(graph), graph::op_table());
-  graph::verify(fused, "fuse_products");
+  Graph fused = passes::fuse_packed_epilogue(pack(graph), graph::op_table());
+  graph::verify(fused, "fuse_packed_epilogue");
   return fused;
 }
 
@@ -72,7 +72,7 @@ struct TwoLayers {
 
 }  // namespace
 
-TEST_CASE("pack products: each operand is packed once, straight from float32 where it is cast") {
+TEST_CASE("pack_matmuls: each operand is packed once, straight from float32 where it is cast") {
   const Graph packed = pack(TwoLayers().graph);
   CHECK(count(packed, "MatMul") == 0);
   CHECK(count(packed, "PackedMatMul") == 5);
@@ -85,7 +85,7 @@ TEST_CASE("pack products: each operand is packed once, straight from float32 whe
   }
 }
 
-TEST_CASE("pack products: what no kernel would run, and float32, stay as they are") {
+TEST_CASE("pack_matmuls: what no kernel would run, and float32, stay as they are") {
   const TwoLayers layers;
   const Graph packed = pack(layers.graph, never);
   CHECK(packed.size() == layers.graph.size());
@@ -94,7 +94,7 @@ TEST_CASE("pack products: what no kernel would run, and float32, stay as they ar
   CHECK(count(wide, "MatMul") == 5);
 }
 
-TEST_CASE("pack products: the number of partial products is the float16 products' alone") {
+TEST_CASE("pack_matmuls: the number of partial products is the float16 products' alone") {
   for (const auto& [dtype, wanted] :
        {std::pair{DType::bfloat16, std::int64_t{1}}, std::pair{DType::float16, std::int64_t{4}}}) {
     const Graph packed = pack(TwoLayers(dtype).graph, always, 4);
@@ -104,7 +104,7 @@ TEST_CASE("pack products: the number of partial products is the float16 products
   }
 }
 
-TEST_CASE("pack products: float16 convolutions are told of how many products theirs are made") {
+TEST_CASE("set_float16_products: float16 convolutions are told their partial products") {
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
     Graph graph;
     Builder b(graph, graph::op_table());
@@ -115,7 +115,7 @@ TEST_CASE("pack products: float16 convolutions are told of how many products the
     const Value y = b.add("Conv2D", {x, w}, attrs);
     const Value dx = b.add("Conv2DBackpropInput", {b.ints({2, 5, 5, 4}), w, y}, attrs);
     graph.fetches() = {{"dx", dx}};
-    const Graph told = pack(graph, always, 4);
+    const Graph told = passes::set_float16_products(graph, 4);
     for (const std::string_view op : {"Conv2D", "Conv2DBackpropInput"}) {
       REQUIRE(count(told, op) == 1);
       const auto products = nodes(told, op)[0]->attrs.get<std::int64_t>("float16_products");
@@ -124,7 +124,8 @@ TEST_CASE("pack products: float16 convolutions are told of how many products the
   }
 }
 
-TEST_CASE("fuse products: bias, activation, mask, sums, casts and packing move into the product") {
+TEST_CASE(
+    "fuse_packed_epilogue: bias, activation, mask, sums, casts and packing move into the product") {
   const Graph fused = fuse(TwoLayers().graph);
   for (const std::string_view op : {"BiasAdd", "Relu", "ReluGrad", "BiasAddGrad", "MatMul"}) {
     CAPTURE(op);
@@ -150,7 +151,9 @@ TEST_CASE("fuse products: bias, activation, mask, sums, casts and packing move i
   CHECK(masked == 1);
 }
 
-TEST_CASE("fuse products: a value that somebody else reads stays, and nothing behind it moves in") {
+TEST_CASE(
+    "fuse_packed_epilogue: a value that somebody else reads stays, and nothing behind it moves "
+    "in") {
   Graph graph;
   Builder b(graph, graph::op_table());
   const Value x = b.placeholder("x", DType::bfloat16, {64, 64});
@@ -163,7 +166,7 @@ TEST_CASE("fuse products: a value that somebody else reads stays, and nothing be
   CHECK(forms(*nodes(fused, "PackedMatMul").at(0)) == std::set<char>{'r'});
 }
 
-TEST_CASE("fuse products: the finite check reads max-norms of the products it checks") {
+TEST_CASE("fuse_packed_epilogue: the finite check reads max-norms of the products it checks") {
   TwoLayers layers;
   Builder b(layers.graph, graph::op_table());
   const Value factor = b.placeholder("factor", DType::float32, {});
@@ -192,7 +195,7 @@ TEST_CASE("fuse products: the finite check reads max-norms of the products it ch
   CHECK(fused.node(check.inputs[3].node).op == "Placeholder");
 }
 
-TEST_CASE("fuse products: a gradient whose activation is in no product keeps its ReluGrad") {
+TEST_CASE("fuse_packed_epilogue: a gradient whose activation is in no product keeps its ReluGrad") {
   Graph graph;
   Builder b(graph, graph::op_table());
   const Value dy = b.placeholder("dy", DType::bfloat16, {64, 64});

@@ -1,4 +1,4 @@
-#include "passes/widen_gradient.h"
+#include "passes/promote_weight_gradient.h"
 
 #include <algorithm>
 #include <array>
@@ -57,7 +57,7 @@ Value widen_term(graph::Builder& b, Value term) {
 
 }  // namespace
 
-Value widen_gradient(graph::Builder& b, Value g) {
+Value promote_weight_gradient(graph::Builder& b, Value g) {
   const graph::Node node = b.graph().node(g.node);
   if (b.dtype(g) != DType::float32) return g;
   if (node.op == "Cast") {
@@ -66,7 +66,7 @@ Value widen_gradient(graph::Builder& b, Value g) {
   }
   if (node.op != "AddV2" && node.op != "AddN") return g;
   std::vector<Value> inputs;
-  for (const Value& input : node.inputs) inputs.push_back(widen_gradient(b, input));
+  for (const Value& input : node.inputs) inputs.push_back(promote_weight_gradient(b, input));
   if (inputs == node.inputs) return g;
   const graph::ScopeGuard scope(b, node.origin, "");
   return b.add(node.op, std::move(inputs), node.attrs, node.name + "/float32");

@@ -1,6 +1,6 @@
 // A Relu before a max pooling: when the two are swapped and when not.
 
-#include "passes/pool_first.h"
+#include "passes/swap_relu_maxpool.h"
 
 #include <doctest/doctest.h>
 
@@ -43,8 +43,8 @@ struct Pooling {
   }
 
   Graph moved() const {
-    Graph result = passes::pool_first(graph, graph::op_table());
-    graph::verify(result, "pool_first");
+    Graph result = passes::swap_relu_maxpool(graph, graph::op_table());
+    graph::verify(result, "swap_relu_maxpool");
     return result;
   }
 };
@@ -53,7 +53,8 @@ const graph::Node& source(const Graph& graph, const graph::Node& node, std::size
   return graph.node(node.inputs[input].node);
 }
 
-TEST_CASE("pool first: the Relu and its gradient work on what was pooled, under their names") {
+TEST_CASE(
+    "swap_relu_maxpool: the Relu and its gradient work on what was pooled, under their names") {
   const Graph moved = Pooling(2, true).moved();
   REQUIRE(count(moved, "Relu") == 1);
   REQUIRE(count(moved, "ReluGrad") == 1);
@@ -71,12 +72,12 @@ TEST_CASE("pool first: the Relu and its gradient work on what was pooled, under 
   CHECK(moved.node(moved.fetches()[1].second.node).op == "MaxPoolGrad");
 }
 
-TEST_CASE("pool first: also without a gradient") {
+TEST_CASE("swap_relu_maxpool: also without a gradient") {
   const Graph moved = Pooling(2, false).moved();
   CHECK(source(moved, *nodes(moved, "Relu")[0], 0).op == "MaxPool");
 }
 
-TEST_CASE("pool first: not where the Relu has other readers, or nothing becomes smaller") {
+TEST_CASE("swap_relu_maxpool: not where the Relu has other readers, or nothing becomes smaller") {
   Pooling fetched(2, false);
   fetched.graph.fetches().push_back({"relu", fetched.relu});
   Pooling read(2, true);

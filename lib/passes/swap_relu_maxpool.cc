@@ -1,11 +1,11 @@
-#include "passes/pool_first.h"
+#include "passes/swap_relu_maxpool.h"
 
 #include <map>
 #include <optional>
 #include <set>
 
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -22,10 +22,10 @@ struct Pooled {
   int relu_grad = -1;
 };
 
-class PoolFirst {
+class ReluMaxPoolSwap {
  public:
-  PoolFirst(const Graph& graph, const graph::OpTable& ops)
-      : graph_(graph), readers_(graph), rebuild_(graph, ops) {}
+  ReluMaxPoolSwap(const Graph& graph, const graph::OpTable& ops)
+      : graph_(graph), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
@@ -38,22 +38,22 @@ class PoolFirst {
       } else if (const auto grad = by_gradient_.find(id); grad != by_gradient_.end()) {
         emit_gradient(grad->second);
       } else if (!absorbed_.contains(id)) {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       }
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
   std::optional<Pooled> find(int relu) const {
     Pooled p{.relu = relu};
     const Value features{relu, 0};
-    for (const int reader : readers_.of(features)) {
-      if (reader < 0) return std::nullopt;
-      const std::string& op = graph_.node(reader).op;
+    for (const int user : users_.of(features)) {
+      if (user < 0) return std::nullopt;
+      const std::string& op = graph_.node(user).op;
       int& place = op == "MaxPool" ? p.pool : op == "MaxPoolGrad" ? p.pool_grad : p.relu_grad;
       if ((&place == &p.relu_grad && op != "ReluGrad") || place >= 0) return std::nullopt;
-      place = reader;
+      place = user;
     }
     if (p.pool < 0 || (p.pool_grad < 0) != (p.relu_grad < 0)) return std::nullopt;
     const Shape& pooled = graph_.node(p.pool).outputs[0].shape;
@@ -61,7 +61,7 @@ class PoolFirst {
     if (p.pool_grad < 0) return p;
     const Node& gradient = graph_.node(p.pool_grad);
     const bool chained = gradient.inputs[0] == features && gradient.inputs[1] == Value{p.pool, 0} &&
-                         readers_.only({p.pool_grad, 0}, "ReluGrad") == p.relu_grad &&
+                         users_.single_user({p.pool_grad, 0}, "ReluGrad") == p.relu_grad &&
                          graph_.node(p.relu_grad).inputs[1] == features &&
                          gradient.attrs.get<std::vector<std::int64_t>>("ksize") ==
                              graph_.node(p.pool).attrs.get<std::vector<std::int64_t>>("ksize");
@@ -79,28 +79,28 @@ class PoolFirst {
   /// Adds old node `id` with other inputs.
   Value add(int id, std::vector<Value> inputs) {
     const Node& node = graph_.node(id);
-    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
-    const Value value = rebuild_.builder().add(node.op, std::move(inputs), node.attrs, node.name);
-    rebuild_.keep_control(id, value.node);
+    const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
+    const Value value = rewriter_.builder().add(node.op, std::move(inputs), node.attrs, node.name);
+    rewriter_.keep_control(id, value.node);
     return value;
   }
 
   void emit_forward(const Pooled& p) {
-    const Value x = rebuild_.moved(graph_.node(p.relu).inputs[0]);
+    const Value x = rewriter_.mapped(graph_.node(p.relu).inputs[0]);
     const Value largest = largest_[p.pool] = add(p.pool, {x});
-    rebuild_.replace({p.pool, 0}, add(p.relu, {largest}));
+    rewriter_.replace({p.pool, 0}, add(p.relu, {largest}));
   }
 
   void emit_gradient(const Pooled& p) {
-    const Value x = rebuild_.moved(graph_.node(p.relu).inputs[0]);
-    const Value dy = rebuild_.moved(graph_.node(p.pool_grad).inputs[2]);
-    const Value masked = add(p.relu_grad, {dy, rebuild_.moved({p.pool, 0})});
-    rebuild_.replace({p.relu_grad, 0}, add(p.pool_grad, {x, largest_.at(p.pool), masked}));
+    const Value x = rewriter_.mapped(graph_.node(p.relu).inputs[0]);
+    const Value dy = rewriter_.mapped(graph_.node(p.pool_grad).inputs[2]);
+    const Value masked = add(p.relu_grad, {dy, rewriter_.mapped({p.pool, 0})});
+    rewriter_.replace({p.relu_grad, 0}, add(p.pool_grad, {x, largest_.at(p.pool), masked}));
   }
 
   const Graph& graph_;
-  Readers readers_;
-  Rebuild rebuild_;
+  Users users_;
+  GraphRewriter rewriter_;
   std::map<int, Pooled> by_pool_, by_gradient_;
   std::set<int> absorbed_;
   std::map<int, Value> largest_;  ///< by the old pool: what the new one gives
@@ -108,8 +108,8 @@ class PoolFirst {
 
 }  // namespace
 
-Graph pool_first(const Graph& graph, const graph::OpTable& ops) {
-  return PoolFirst(graph, ops).run();
+Graph swap_relu_maxpool(const Graph& graph, const graph::OpTable& ops) {
+  return ReluMaxPoolSwap(graph, ops).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,11 +1,11 @@
-#include "passes/keep_packed.h"
+#include "passes/persist_packed_weights.h"
 
 #include <map>
 #include <tuple>
 
 #include "graph/ops/fused_update.h"
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -42,14 +42,14 @@ struct Writers {
 class Keeper {
  public:
   Keeper(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), writers_(graph), rebuild_(graph, ops) {}
+      : graph_(graph), ops_(ops), runs_(runs), writers_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
-      const graph::ScopeGuard scope(rebuild_.builder(), graph_.node(id).origin, "");
-      if (!keep(id) && !update(id)) rebuild_.copy(id);
+      const graph::ScopeGuard scope(rewriter_.builder(), graph_.node(id).origin, "");
+      if (!keep(id) && !update(id)) rewriter_.copy(id);
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
@@ -66,15 +66,15 @@ class Keeper {
     auto& others = packed_[read.inputs[0]];
     // An update rounds a variable to one dtype.
     if (!others.empty() && std::get<0>(others.begin()->first) != dtype) return false;
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     Value& packed =
         others[{dtype, node.attrs.get<std::string>("side"), node.attrs.get<bool>("transpose")}];
     if (!packed.valid()) {
       graph::Attrs attrs = node.attrs;
       attrs.erase("T");
-      packed = b.add("PackedVariable", {rebuild_.moved(read.inputs[0])}, attrs, node.name);
+      packed = b.add("PackedVariable", {rewriter_.mapped(read.inputs[0])}, attrs, node.name);
     }
-    rebuild_.replace({id, 0}, packed);
+    rewriter_.replace({id, 0}, packed);
     return true;
   }
 
@@ -99,15 +99,15 @@ class Keeper {
     const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
     std::vector<Value> inputs;
     for (std::size_t i = 0; i < ports.packed_begin; ++i) {
-      inputs.push_back(rebuild_.moved(node.inputs[i]));
+      inputs.push_back(rewriter_.mapped(node.inputs[i]));
     }
     for (const auto& [attrs, packed] : it->second) inputs.push_back(packed);
-    if (ports.guarded) inputs.push_back(rebuild_.moved(node.inputs.back()));
+    if (ports.guarded) inputs.push_back(rewriter_.mapped(node.inputs.back()));
     graph::Attrs attrs = node.attrs;
     attrs.erase("Targs");
     attrs.set("packed", static_cast<std::int64_t>(it->second.size()));
-    rebuild_.keep_control(
-        id, rebuild_.builder().add_node("FusedUpdate", std::move(inputs), attrs, node.name));
+    rewriter_.keep_control(
+        id, rewriter_.builder().add_node("FusedUpdate", std::move(inputs), attrs, node.name));
     return true;
   }
 
@@ -115,13 +115,13 @@ class Keeper {
   const graph::OpTable& ops_;
   const Runs& runs_;
   Writers writers_;
-  Rebuild rebuild_;
+  GraphRewriter rewriter_;
   std::map<Value, std::map<std::tuple<DType, std::string, bool>, Value>> packed_;
 };
 
 }  // namespace
 
-Graph keep_packed(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+Graph persist_packed_weights(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
   return Keeper(graph, ops, runs).run();
 }
 

@@ -9,16 +9,16 @@
 
 namespace halfstep::passes {
 
-class Rebuild {
+class GraphRewriter {
  public:
-  Rebuild(const graph::Graph& from, const graph::OpTable& ops)
+  GraphRewriter(const graph::Graph& from, const graph::OpTable& ops)
       : from_(from), builder_(to_, ops), node_of_(static_cast<std::size_t>(from.size()), -1) {}
 
   /// For new nodes; scope() first, so that they keep the origin of what they replace.
   graph::Builder& builder() { return builder_; }
 
   /// Where a value of the old graph is now. Errors: InternalError when it was left out.
-  graph::Value moved(graph::Value old) const;
+  graph::Value mapped(graph::Value old) const;
 
   /// Appends a copy of old node `id`.
   void copy(int id);
@@ -38,18 +38,18 @@ class Rebuild {
   std::map<graph::Value, graph::Value> replaced_;
 };
 
-/// The nodes that read each value, in order; a fetched value also has reader -1.
-class Readers {
+/// The nodes that read each value, in order; a fetched value also has user -1.
+class Users {
  public:
-  explicit Readers(const graph::Graph& graph);
+  explicit Users(const graph::Graph& graph);
 
   const std::vector<int>& of(graph::Value value) const;
   /// The one node that reads `value`, once, when it is a `op`; else -1.
-  int only(graph::Value value, std::string_view op) const;
+  int single_user(graph::Value value, std::string_view op) const;
 
  private:
   const graph::Graph& graph_;
-  std::map<graph::Value, std::vector<int>> readers_;
+  std::map<graph::Value, std::vector<int>> users_;
   std::vector<int> none_;
 };
 

@@ -1,6 +1,6 @@
 // Updates fused into the matmuls that compute their gradients.
 
-#include "passes/update_in_products.h"
+#include "passes/fuse_update_into_matmul.h"
 
 #include <doctest/doctest.h>
 
@@ -89,8 +89,8 @@ struct Layer {
   }
 
   Graph fused(const passes::Runs& runs = always) const {
-    Graph result = passes::update_in_products(graph, graph::op_table(), runs);
-    graph::verify(result, "update_in_products");
+    Graph result = passes::fuse_update_into_matmul(graph, graph::op_table(), runs);
+    graph::verify(result, "fuse_update_into_matmul");
     return result;
   }
 };
@@ -104,7 +104,7 @@ bool precedes(const Graph& graph, std::string_view first, std::string_view secon
 
 }  // namespace
 
-TEST_CASE("update in products: the product takes the update's inputs and its name") {
+TEST_CASE("fuse_update_into_matmul: the product takes the update's inputs and its name") {
   const Graph fused = Layer().fused();
   CHECK(nodes(fused, "FusedUpdate").empty());
   CHECK(fused.find("dw") < 0);
@@ -121,7 +121,8 @@ TEST_CASE("update in products: the product takes the update's inputs and its nam
   CHECK(fused.node(update.inputs[5].node).name == "y");
 }
 
-TEST_CASE("update in products: it stands behind the last reader of the old weight, and no later") {
+TEST_CASE(
+    "fuse_update_into_matmul: it stands behind the last reader of the old weight, and no later") {
   const Graph fused = Layer().fused();
   CHECK(precedes(fused, "dx", "update"));
   CHECK(precedes(fused, "rate", "update"));
@@ -130,14 +131,14 @@ TEST_CASE("update in products: it stands behind the last reader of the old weigh
   CHECK(precedes(viewed, "loss", "update"));
 }
 
-TEST_CASE("update in products: a rate is not read before it is written") {
+TEST_CASE("fuse_update_into_matmul: a rate is not read before it is written") {
   const Graph fused = Layer({.writes_steps = true}).fused();
   CHECK(nodes(fused, "PackedMatMulUpdate").size() == 1);
   CHECK(precedes(fused, "write", "rate"));
   CHECK(precedes(fused, "rate", "update"));
 }
 
-TEST_CASE("update in products: what waits for others, or is read by them, stays apart") {
+TEST_CASE("fuse_update_into_matmul: what waits for others, or is read by them, stays apart") {
   const auto apart = [](const Graph& graph) { return nodes(graph, "FusedUpdate").size() == 1; };
   CHECK(apart(Layer({.guarded = true}).fused()));
   CHECK(apart(Layer({.reads_gradient = true}).fused()));

@@ -1,11 +1,11 @@
-#include "passes/update_in_products.h"
+#include "passes/fuse_update_into_matmul.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "graph/ops/fused_update.h"
-#include "passes/rebuild.h"
+#include "passes/graph_rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -20,8 +20,8 @@ class Fusion {
       : graph_(graph),
         ops_(ops),
         runs_(runs),
-        readers_(graph),
-        rebuild_(graph, ops),
+        users_(graph),
+        rewriter_(graph, ops),
         done_(static_cast<std::size_t>(graph.size()), false) {}
 
   Graph run() {
@@ -31,7 +31,7 @@ class Fusion {
       const auto [first, last] = emitted_after_.equal_range(id);
       for (auto it = first; it != last; ++it) emit(it->second);
     }
-    return rebuild_.finish();
+    return rewriter_.finish();
   }
 
  private:
@@ -51,7 +51,8 @@ class Fusion {
     if (node.op != "FusedUpdate" || node.attrs.get<bool>("guarded")) return {};
     const Value gradient = gradient_of(node);
     const Node& product = graph_.node(gradient.node);
-    if (product.op != "PackedMatMul" || readers_.only(gradient, "FusedUpdate") != update) return {};
+    if (product.op != "PackedMatMul" || users_.single_user(gradient, "FusedUpdate") != update)
+      return {};
     const bool plain = product.inputs.size() == 2 && product.outputs.size() == 1 &&
                        product.attrs.get<std::string>("forms") == "r" &&
                        product.attrs.get<std::string>("activation").empty();
@@ -117,27 +118,27 @@ class Fusion {
         return graph_.type(input).dtype == DType::resource &&
                std::find(inputs.begin(), inputs.end(), input) != inputs.end();
       });
-      if (touches) last = std::max({last, id, last_reader(id, update)});
+      if (touches) last = std::max({last, id, last_user(id, update)});
     }
     return last;
   }
 
   /// The last node before `end` that reads the memory of what `id` gives: a result of the same size
   /// may be a view of it.
-  int last_reader(int id, int end) const {
+  int last_user(int id, int end) const {
     int last = -1;
     const Node& node = graph_.node(id);
     for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
       const Value value{id, port};
-      for (const int reader : readers_.of(value)) {
-        if (reader < 0 || reader >= end) continue;
-        last = std::max(last, reader);
-        const std::vector<graph::TensorType>& results = graph_.node(reader).outputs;
+      for (const int user : users_.of(value)) {
+        if (user < 0 || user >= end) continue;
+        last = std::max(last, user);
+        const std::vector<graph::TensorType>& results = graph_.node(user).outputs;
         const bool view = std::any_of(results.begin(), results.end(), [&](const auto& type) {
           return type.dtype == graph_.type(value).dtype &&
                  type.shape.elements() == graph_.type(value).shape.elements();
         });
-        if (view) last = std::max(last, last_reader(reader, end));
+        if (view) last = std::max(last, last_user(user, end));
       }
     }
     return last;
@@ -165,15 +166,15 @@ class Fusion {
   }
 
   bool written_before(Value handle, int end) const {
-    const std::vector<int>& readers = readers_.of(handle);
-    return std::any_of(readers.begin(), readers.end(), [&](int id) {
+    const std::vector<int>& users = users_.of(handle);
+    return std::any_of(users.begin(), users.end(), [&](int id) {
       return id >= 0 && id < end && graph_.node(id).op != "ReadVariableOp";
     });
   }
 
   void copy(int id) {
     done_[static_cast<std::size_t>(id)] = true;
-    rebuild_.copy(id);
+    rewriter_.copy(id);
   }
 
   /// Copies what an update reads and what that is computed from, unless it has been.
@@ -189,25 +190,25 @@ class Fusion {
     std::vector<Value> inputs;
     for (const Value& old : inputs_of(product, update)) {
       fetch(old);
-      inputs.push_back(rebuild_.moved(old));
+      inputs.push_back(rewriter_.mapped(old));
     }
-    const graph::ScopeGuard scope(rebuild_.builder(), node.origin, "");
-    rebuild_.builder().add_node(
+    const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
+    rewriter_.builder().add_node(
         "PackedMatMulUpdate", std::move(inputs), attributes(product, update), node.name);
   }
 
   const Graph& graph_;
   const graph::OpTable& ops_;
   const Runs& runs_;
-  Readers readers_;
-  Rebuild rebuild_;
+  Users users_;
+  GraphRewriter rewriter_;
   std::vector<bool> done_;                 ///< copied, or left out
   std::multimap<int, int> emitted_after_;  ///< node -> updates
 };
 
 }  // namespace
 
-Graph update_in_products(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+Graph fuse_update_into_matmul(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
   return Fusion(graph, ops, runs).run();
 }
 

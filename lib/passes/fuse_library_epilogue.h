@@ -1,7 +1,7 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "passes/pack_products.h"
+#include "passes/pack_matmuls.h"
 
 namespace halfstep::passes {
 
@@ -12,6 +12,8 @@ namespace halfstep::passes {
 ///
 /// Changes numerics: where the graph rounds to 16 bits after the product, after the bias and after
 /// the activation, the fused product rounds once, at the end.
-graph::Graph fuse_epilogues(const graph::Graph& graph, const graph::OpTable& ops, const Runs& runs);
+graph::Graph fuse_library_epilogue(const graph::Graph& graph,
+                                   const graph::OpTable& ops,
+                                   const Runs& runs);
 
 }  // namespace halfstep::passes

@@ -1,11 +1,11 @@
-#include "passes/pack_products.h"
+#include "passes/pack_matmuls.h"
 
 #include <tuple>
 
 #include "graph/ops/elementwise.h"
 #include "graph/ops/packed.h"
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -20,10 +20,10 @@ bool is_elementwise(const graph::Node& node) {
 /// Packs values on demand, each once.
 class Packer {
  public:
-  explicit Packer(Rebuild& rebuild) : rebuild_(rebuild) {}
+  explicit Packer(GraphRewriter& rewriter) : rewriter_(rewriter) {}
 
   Value pack(Value x, DType dtype, std::string_view side, bool transpose) {
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     const graph::Node& producer = b.graph().node(x.node);
     if (producer.op == "Cast" && b.dtype(producer.inputs[0]) == DType::float32 &&
         !is_elementwise(b.graph().node(producer.inputs[0].node))) {
@@ -40,7 +40,7 @@ class Packer {
   }
 
  private:
-  Rebuild& rebuild_;
+  GraphRewriter& rewriter_;
   std::map<std::tuple<Value, DType, std::string, bool>, Value> packed_;
 };
 
@@ -60,7 +60,8 @@ graph::Attrs attributes(const graph::Graph& graph,
 }
 
 /// Whether the epilogue of a product, or the update of a weight, can write `x` packed:
-/// fuse_products and keep_packed see to it. Anything else needs a launch that packs it.
+/// fuse_packed_epilogue and persist_packed_weights see to it. Anything else needs a launch that
+/// packs it.
 bool arrives_packed(const graph::Graph& graph, Value x) {
   constexpr int k_longest_chain = 8;
   for (int i = 0; i < k_longest_chain; ++i) {
@@ -102,42 +103,45 @@ bool is_float16_convolution(const graph::Node& node) {
 
 }  // namespace
 
-graph::Graph pack_products(const graph::Graph& graph,
-                           const graph::OpTable& ops,
-                           const PackingPays& pays,
-                           std::int64_t float16_products) {
-  Rebuild rebuild(graph, ops);
-  Packer packer(rebuild);
+graph::Graph pack_matmuls(const graph::Graph& graph,
+                          const graph::OpTable& ops,
+                          const PackingPays& pays,
+                          std::int64_t float16_products) {
+  GraphRewriter rewriter(graph, ops);
+  Packer packer(rewriter);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (is_float16_convolution(node)) {
-      rebuild.copy(id);
-      const Value copy = rebuild.moved({id, 0});
-      rebuild.builder().graph().node(copy.node).attrs.set("float16_products", float16_products);
-      continue;
-    }
     if (node.op != "MatMul" || !is_half(node.outputs[0].dtype) ||
         node.outputs[0].shape.elements() == 0) {
-      rebuild.copy(id);
+      rewriter.copy(id);
       continue;
     }
     const graph::Attrs attrs = attributes(graph, node, float16_products);
     if (!packs(graph, node, attrs, ops, pays)) {
-      rebuild.copy(id);
+      rewriter.copy(id);
       continue;
     }
-    graph::Builder& b = rebuild.builder();
+    graph::Builder& b = rewriter.builder();
     const graph::ScopeGuard scope(b, node.origin, "");
     const DType dtype = node.outputs[0].dtype;
-    const Value left =
-        packer.pack(rebuild.moved(node.inputs[0]), dtype, "a", node.attrs.get<bool>("transpose_a"));
-    const Value right =
-        packer.pack(rebuild.moved(node.inputs[1]), dtype, "b", node.attrs.get<bool>("transpose_b"));
+    const Value left = packer.pack(
+        rewriter.mapped(node.inputs[0]), dtype, "a", node.attrs.get<bool>("transpose_a"));
+    const Value right = packer.pack(
+        rewriter.mapped(node.inputs[1]), dtype, "b", node.attrs.get<bool>("transpose_b"));
     const Value product = b.add("PackedMatMul", {left, right}, attrs, node.name);
-    rebuild.keep_control(id, product.node);
-    rebuild.replace({id, 0}, product);
+    rewriter.keep_control(id, product.node);
+    rewriter.replace({id, 0}, product);
   }
-  return prune(rebuild.finish());
+  return prune(rewriter.finish());
+}
+
+graph::Graph set_float16_products(const graph::Graph& graph, std::int64_t products) {
+  graph::Graph set = graph;
+  for (int id = 0; id < set.size(); ++id) {
+    graph::Node& node = set.node(id);
+    if (is_float16_convolution(node)) node.attrs.set("float16_products", products);
+  }
+  return set;
 }
 
 }  // namespace halfstep::passes

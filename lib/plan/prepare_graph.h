@@ -4,12 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
 #include "config/run_spec.h"
 #include "graph/graph.h"
 #include "precision/rewrite.h"
 
-namespace halfstep::train {
+namespace halfstep::plan {
 
 /// The decision about one op of the automatic rewrite.
 struct RewriteDecision {
@@ -52,4 +51,4 @@ precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, con
 /// name unknown ops; the graph is then not rewritten at all.
 Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec);
 
-}  // namespace halfstep::train
+}  // namespace halfstep::plan

@@ -1,4 +1,4 @@
-#include "passes/fuse_epilogues.h"
+#include "passes/fuse_library_epilogue.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "graph/ops/fused.h"
+#include "passes/graph_rewriter.h"
 #include "passes/prune.h"
-#include "passes/rebuild.h"
 
 namespace halfstep::passes {
 namespace {
@@ -45,7 +45,7 @@ bool along_columns(const Graph& graph, const Node& node) {
 class Fusion {
  public:
   Fusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), readers_(graph), rebuild_(graph, ops) {}
+      : graph_(graph), ops_(ops), runs_(runs), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     find();
@@ -58,10 +58,10 @@ class Fusion {
       if (it != at.end()) {
         emit(*it->second);
       } else if (!absorbed_.contains(id)) {
-        rebuild_.copy(id);
+        rewriter_.copy(id);
       }
     }
-    return prune(rebuild_.finish());
+    return prune(rewriter_.finish());
   }
 
  private:
@@ -89,18 +89,18 @@ class Fusion {
   }
 
   /// The node behind one in its chain.
-  int next(int id) const { return readers_.of({id, 0}).front(); }
+  int next(int id) const { return users_.of({id, 0}).front(); }
 
   void add_chain(int product) {
     Fused fused;
     fused.product = fused.last = fused.at = product;
-    const int bias = readers_.only({product, 0}, "BiasAdd");
+    const int bias = users_.single_user({product, 0}, "BiasAdd");
     if (bias >= 0 && graph_.node(bias).inputs[0] == Value{product, 0} &&
         along_columns(graph_, graph_.node(bias))) {
       Fused with = fused;
       with.bias = graph_.node(bias).inputs[1];
       with.last = with.at = bias;
-      const int relu = readers_.only({bias, 0}, "Relu");
+      const int relu = users_.single_user({bias, 0}, "Relu");
       if (relu >= 0) {
         with.relu = true;
         with.last = with.at = relu;
@@ -117,7 +117,7 @@ class Fusion {
 
   /// Moves the ReluGrad behind dy W^T in, and makes the product of its Relu write a mask.
   void add_mask(Fused& fused) {
-    const int gradient = readers_.only({fused.product, 0}, "ReluGrad");
+    const int gradient = users_.single_user({fused.product, 0}, "ReluGrad");
     if (gradient < 0 || graph_.node(gradient).inputs[0] != Value{fused.product, 0}) return;
     const auto relu = relu_of_.find(graph_.node(gradient).inputs[1]);
     if (relu == relu_of_.end() || !transposes(fused.product, false, true)) return;
@@ -139,19 +139,19 @@ class Fusion {
     if (!fused.masked && !weights) return;
     const Node& product = graph_.node(fused.product);
     const Value summed = fused.masked ? Value{fused.last, 0} : product.inputs[1];
-    for (const int reader : readers_.of(summed)) {
-      if (reader < 0 || graph_.node(reader).op != "BiasAddGrad" || taken_.contains(reader) ||
-          !along_columns(graph_, graph_.node(reader))) {
+    for (const int user : users_.of(summed)) {
+      if (user < 0 || graph_.node(user).op != "BiasAddGrad" || taken_.contains(user) ||
+          !along_columns(graph_, graph_.node(user))) {
         continue;
       }
       Fused with = fused;
-      with.sums = reader;
-      // Where the first reader of either stands; the operands must be there by then.
-      with.at = std::min(fused.at, reader);
+      with.sums = user;
+      // Where the first user of either stands; the operands must be there by then.
+      with.at = std::min(fused.at, user);
       if (std::max(product.inputs[0].node, product.inputs[1].node) >= with.at || !runs(with)) {
         continue;
       }
-      taken_.insert(reader);
+      taken_.insert(user);
       fused = with;
       return;
     }
@@ -201,29 +201,30 @@ class Fusion {
 
   void emit(const Fused& fused) {
     const Node& product = graph_.node(fused.product);
-    graph::Builder& b = rebuild_.builder();
+    graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, product.origin, "");
-    std::vector<Value> inputs{rebuild_.moved(product.inputs[0]), rebuild_.moved(product.inputs[1])};
-    if (fused.bias) inputs.push_back(rebuild_.moved(*fused.bias));
+    std::vector<Value> inputs{rewriter_.mapped(product.inputs[0]),
+                              rewriter_.mapped(product.inputs[1])};
+    if (fused.bias) inputs.push_back(rewriter_.mapped(*fused.bias));
     if (fused.masked) {
       const Value features = graph_.node(fused.last).inputs[1];
       inputs.push_back(masks_.at(features));
-      inputs.push_back(rebuild_.moved(features));
+      inputs.push_back(rewriter_.mapped(features));
     }
-    // The name of what a reader of the graph knows: the activation rather than the product.
+    // The node takes the name of the activation, not of the product.
     const int id = b.add_node(
         "FusedMatMul", std::move(inputs), attributes(fused), graph_.node(fused.last).name);
-    rebuild_.keep_control(fused.product, id);
-    rebuild_.replace({fused.last, 0}, {id, 0});
-    if (fused.sums >= 0) rebuild_.replace({fused.sums, 0}, {id, 1});
+    rewriter_.keep_control(fused.product, id);
+    rewriter_.replace({fused.last, 0}, {id, 0});
+    if (fused.sums >= 0) rewriter_.replace({fused.sums, 0}, {id, 1});
     if (fused.relu && fused.partner >= 0) masks_[{fused.last, 0}] = {id, 1};
   }
 
   const Graph& graph_;
   const graph::OpTable& ops_;
   const Runs& runs_;
-  Readers readers_;
-  Rebuild rebuild_;
+  Users users_;
+  GraphRewriter rewriter_;
   std::vector<Fused> fused_;
   std::set<int> absorbed_;
   std::set<int> taken_;                   ///< bias gradients that have found their product
@@ -233,7 +234,7 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_epilogues(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+Graph fuse_library_epilogue(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
   return Fusion(graph, ops, runs).run();
 }
 

@@ -1,7 +1,7 @@
 // Fusion of ops into the epilogues of library matmuls: which ops, under which epilogue, and which
 // not.
 
-#include "passes/fuse_epilogues.h"
+#include "passes/fuse_library_epilogue.h"
 
 #include <doctest/doctest.h>
 
@@ -23,8 +23,8 @@ using graph::Node;
 using graph::Value;
 
 Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
-  Graph fused = passes::fuse_epilogues(graph, graph::op_table(), runs);
-  graph::verify(fused, "fuse_epilogues");
+  Graph fused = passes::fuse_library_epilogue(graph, graph::op_table(), runs);
+  graph::verify(fused, "fuse_library_epilogue");
   return fused;
 }
 
@@ -69,7 +69,7 @@ struct TwoLayers {
 
 }  // namespace
 
-TEST_CASE("fuse epilogues: each dense layer is one product forward and two backward") {
+TEST_CASE("fuse_library_epilogue: each dense layer is one product forward and two backward") {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     CAPTURE(name(dtype));
     const Graph fused = fuse(TwoLayers(dtype).graph);
@@ -97,7 +97,7 @@ TEST_CASE("fuse epilogues: each dense layer is one product forward and two backw
   }
 }
 
-TEST_CASE("fuse epilogues: what no kernel takes stays as it is") {
+TEST_CASE("fuse_library_epilogue: what no kernel takes stays as it is") {
   const TwoLayers layers(DType::float16);
   const Graph none = fuse(layers.graph, [](const Graph&, const Node&) { return false; });
   CHECK(count(none, "FusedMatMul") == 0);
@@ -114,7 +114,7 @@ TEST_CASE("fuse epilogues: what no kernel takes stays as it is") {
   CHECK(count(unmasked, "BiasAddGrad") == 0);
 }
 
-TEST_CASE("fuse epilogues: values that others read stay values") {
+TEST_CASE("fuse_library_epilogue: values that others read stay values") {
   TwoLayers layers(DType::float16);
   // Somebody wants the sum before the Relu, and the gradient before its mask.
   const Value sum = layers.graph.node(layers.h.node).inputs[0];
@@ -128,7 +128,7 @@ TEST_CASE("fuse epilogues: values that others read stay values") {
   CHECK(fused.fetch("sum").port == 0);
 }
 
-TEST_CASE("fuse epilogues: a bias gradient stays where the product's operands come later") {
+TEST_CASE("fuse_library_epilogue: a bias gradient stays where the product's operands come later") {
   Graph graph;
   Builder b(graph, graph::op_table());
   const Value dy = b.placeholder("dy", DType::float16, {64, 40});

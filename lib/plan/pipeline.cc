@@ -1,0 +1,274 @@
+#include "plan/pipeline.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/cost_model.h"
+#include "core/choices.h"
+#include "graph/ops/ops.h"
+#include "graph/verify.h"
+#include "nn/training.h"
+#include "passes/fuse_convolutions.h"
+#include "passes/fuse_elementwise.h"
+#include "passes/fuse_finite.h"
+#include "passes/fuse_library_epilogue.h"
+#include "passes/fuse_norms.h"
+#include "passes/fuse_packed_epilogue.h"
+#include "passes/fuse_update_into_matmul.h"
+#include "passes/fuse_updates.h"
+#include "passes/hoist_casts.h"
+#include "passes/pack_matmuls.h"
+#include "passes/persist_packed_weights.h"
+#include "passes/prune.h"
+#include "passes/swap_relu_maxpool.h"
+
+namespace halfstep::plan {
+
+using graph::Graph;
+using graph::Node;
+
+/// What the passes of the stage lowering may ask about the machine.
+struct Target {
+  const backend::Backend& backend;
+  const Lowering& lowering;
+
+  bool runs(const Graph& graph, const Node& node) const {
+    const backend::Kernel* kernel = backend::choose(backend, {graph, node}).kernel;
+    return kernel != nullptr && !kernel->reference;
+  }
+  passes::Runs asks() const {
+    return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
+  }
+  passes::PackingPays asks_packing() const {
+    return [this](const Graph& graph, const Node& node, const Graph& trial, const Node& packed) {
+      const backend::NodeView view{trial, packed};
+      const backend::Kernel* kernel = backend::choose(backend, view).kernel;
+      return kernel != nullptr && !kernel->reference &&
+             backend::packing_pays({graph, node}, view, kernel->name, backend.capabilities);
+    };
+  }
+};
+
+namespace {
+
+const graph::OpTable& table() { return graph::op_table(); }
+
+constexpr std::array k_passes{
+    Pass{.name = "differentiate",
+         .run = nn::differentiate_loss,
+         .reason = "appends the gradients of the weights, op by op, from the scaled loss backward",
+         .required = "the updates apply its gradients"},
+    Pass{.name = "promote_weight_gradients",
+         .run = nn::promote_weight_gradients,
+         .reason = "computes gradients of weights in float32 where precision.grad_dtype says so; "
+                   "before their first readers are appended",
+         .exact = false},
+    Pass{.name = "append_updates",
+         .run = nn::append_updates,
+         .reason = "appends unscaling, the finite check, clipping, the optimizer's updates and the "
+                   "next loss scale",
+         .required = "without updates a step trains nothing"},
+    Pass{.name = "rewrite",
+         .run = prepare_graph,
+         .reason = "prunes and converts the graph by TensorFlow's lists, where precision.rewrite "
+                   "says so; sees the ops of the model, not fused ones",
+         .exact = false},
+    Pass{.name = "prune",
+         .run = [](const Graph& g, const Target&) { return passes::prune(g); },
+         .reason = "leaves out nodes that neither a fetch nor an update needs"},
+    Pass{.name = "fuse_finite",
+         .run = [](const Graph& g, const Target&) { return passes::fuse_finite(g, table()); },
+         .reason = "makes the finite check one read of each gradient, without tensors of flags"},
+    Pass{.name = "hoist_casts",
+         .run = [](const Graph& g, const Target&) { return passes::hoist_casts(g, table()); },
+         .reason =
+             "moves a Cast before a Reshape, so that the op that computes the value stores it "
+             "cast",
+         .hides_values = true},
+    Pass{.name = "fuse_norms",
+         .run = [](const Graph& g,
+                   const Target& t) { return passes::fuse_norms(g, table(), t.asks()); },
+         .reason =
+             "applies the addition and the ReLU after a batch normalization before its result "
+             "is stored",
+         .hides_values = true},
+    Pass{.name = "swap_relu_maxpool",
+         .run = [](const Graph& g, const Target&) { return passes::swap_relu_maxpool(g, table()); },
+         .reason = "runs a ReLU that no normalization took after the max pooling, over fewer "
+                   "elements",
+         .hides_values = true},
+    Pass{.name = "fuse_convolutions",
+         .run = [](const Graph& g,
+                   const Target& t) { return passes::fuse_convolutions(g, table(), t.asks()); },
+         .reason = "adds the bias of a convolution to the accumulators",
+         .hides_values = true,
+         .exact = false},
+    Pass{
+        .name = "fuse_updates",
+        .run = [](const Graph& g,
+                  const Target& t) { return passes::fuse_updates(g, table(), t.asks()); },
+        .reason = "lets updates and the finite check widen and unscale gradients as they read them",
+        .hides_values = true},
+    Pass{.name = "set_float16_products",
+         .run =
+             [](const Graph& g, const Target& t) {
+               return passes::set_float16_products(g, t.lowering.float16_products);
+             },
+         .reason = "tells float16 convolutions the number of partial products "
+                   "(precision.float16_gemm)",
+         .exact = false},
+    Pass{.name = "pack_matmuls",
+         .run =
+             [](const Graph& g, const Target& t) {
+               return passes::pack_matmuls(
+                   g, table(), t.asks_packing(), t.lowering.float16_products);
+             },
+         .reason = "packs the operands of 16-bit MatMuls once, in the order in which matrix units "
+                   "read them",
+         .hides_values = true,
+         .exact = false},
+    Pass{.name = "fuse_packed_epilogue",
+         .run = [](const Graph& g,
+                   const Target&) { return passes::fuse_packed_epilogue(g, table()); },
+         .reason =
+             "runs bias, activation, column sums and packing in the epilogue of packed MatMuls",
+         .hides_values = true,
+         .exact = false},
+    Pass{.name = "fuse_library_epilogue",
+         .run = [](const Graph& g,
+                   const Target& t) { return passes::fuse_library_epilogue(g, table(), t.asks()); },
+         .reason = "runs bias, activation and mask in the epilogue of a library's GEMM; after "
+                   "pack_matmuls took its share",
+         .hides_values = true,
+         .exact = false},
+    Pass{
+        .name = "persist_packed_weights",
+        .run = [](const Graph& g,
+                  const Target& t) { return passes::persist_packed_weights(g, table(), t.asks()); },
+        .reason = "keeps packed weights from step to step; the update writes them with the weight",
+        .hides_values = true},
+    Pass{.name = "fuse_update_into_matmul",
+         .run =
+             [](const Graph& g, const Target& t) {
+               return passes::fuse_update_into_matmul(g, table(), t.asks());
+             },
+         .reason =
+             "applies a weight's gradient in the epilogue of the GEMM that computes it, where "
+             "only the update reads it",
+         .hides_values = true},
+    Pass{.name = "fuse_elementwise",
+         .run = [](const Graph& g,
+                   const Target& t) { return passes::fuse_elementwise(g, table(), t.asks()); },
+         .reason = "makes chains of elementwise ops that are left one pass over memory",
+         .hides_values = true},
+};
+
+bool same(const Node& a, const Node& b) {
+  return a.name == b.name && a.op == b.op && a.inputs == b.inputs && a.control == b.control &&
+         a.attrs == b.attrs && a.outputs == b.outputs && a.preserve == b.preserve;
+}
+
+bool same(const Graph& a, const Graph& b) {
+  if (a.size() != b.size() || a.fetches() != b.fetches()) return false;
+  for (int id = 0; id < a.size(); ++id) {
+    if (!same(a.node(id), b.node(id))) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> names;
+  for (const Pass& pass : k_passes) names.emplace_back(pass.name);
+  return names;
+}
+
+void tell(const PassOptions& options, const PassRun& run) {
+  if (options.observer) options.observer(run);
+}
+
+}  // namespace
+
+std::string_view name(PassStage stage) {
+  static constexpr std::array<std::string_view, 3> k_names{"training", "precision", "lowering"};
+  return k_names[static_cast<std::size_t>(stage)];
+}
+
+std::span<const Pass> passes() { return k_passes; }
+
+const Pass& pass_named(std::string_view name, const Where& where) {
+  for (const Pass& pass : k_passes) {
+    if (pass.name == name) return pass;
+  }
+  throw UserError(
+      ErrorKind::config, where, fmt::format("unknown pass '{}'", name), choices(name, names()));
+}
+
+void check_skippable(const std::set<std::string, std::less<>>& names, const Where& where) {
+  for (const std::string& name : names) {
+    const Pass& pass = pass_named(name, where);
+    if (pass.required.empty()) continue;
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("{} cannot be skipped: {}", pass.name, pass.required));
+  }
+}
+
+Prepared build_step(const nn::Blueprint& blueprint,
+                    const nn::DataShape& data,
+                    std::int64_t batch,
+                    nn::Purpose purpose,
+                    const config::RunSpec& spec,
+                    const PassOptions& options) {
+  nn::StepDraft step(blueprint);
+  nn::build_loss(step, data, batch, purpose);
+  Prepared prepared;
+  for (const Pass& pass : k_passes) {
+    const bool skipped = options.skip.contains(pass.name);
+    const int before = step.graph.size();
+    if (const auto* train = std::get_if<Pass::Training>(&pass.run)) {
+      if (purpose != nn::Purpose::train) continue;
+      if (!skipped) (*train)(step);
+      // These only append.
+      tell(options, {pass, before, step.graph, step.graph.size() != before, skipped});
+    } else if (const auto* rewrite = std::get_if<Pass::Precision>(&pass.run)) {
+      const Graph given = options.observer ? step.graph : Graph{};
+      if (skipped) {
+        prepared.rewrite.nodes_total = before;
+        prepared.graph = std::move(step.graph);
+      } else {
+        prepared = (*rewrite)(std::move(step.graph), spec);
+      }
+      tell(options,
+           {pass,
+            before,
+            prepared.graph,
+            options.observer && !same(given, prepared.graph),
+            skipped});
+    }
+  }
+  return prepared;
+}
+
+Lowered lower(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
+  graph::verify(graph, "building the step");
+  const Target target{backend, lowering};
+  Lowered lowered{graph};
+  for (const Pass& pass : k_passes) {
+    const auto* run = std::get_if<Pass::Lowering>(&pass.run);
+    if (run == nullptr) continue;
+    const int before = lowered.graph.size();
+    if ((pass.hides_values && !lowering.hides_values) || lowering.passes.skip.contains(pass.name)) {
+      tell(lowering.passes, {pass, before, lowered.graph, false, true});
+      continue;
+    }
+    Graph after = (*run)(lowered.graph, target);
+    graph::verify(after, pass.name);
+    const bool changed = !same(lowered.graph, after);
+    lowered.graph = std::move(after);
+    if (pass.hides_values && changed) lowered.hides_values = true;
+    tell(lowering.passes, {pass, before, lowered.graph, changed, false});
+  }
+  return lowered;
+}
+
+}  // namespace halfstep::plan

@@ -1,0 +1,100 @@
+#pragma once
+// The compiler's passes in one table: from the loss of a training step to ops that kernels run.
+
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "backend/backend.h"
+#include "graph/graph.h"
+#include "nn/step_graph.h"
+#include "plan/prepare_graph.h"
+
+namespace halfstep::plan {
+
+struct Target;
+
+/// training: appends the rest of a training step to its loss; precision: chooses dtypes over the
+/// whole graph; lowering: replaces ops of the model by ops that the backend's kernels run faster.
+enum class PassStage { training, precision, lowering };
+
+std::string_view name(PassStage stage);
+
+/// A row of the table. A stage has its own type of function.
+struct Pass {
+  using Training = void (*)(nn::StepDraft& step);
+  using Precision = Prepared (*)(graph::Graph graph, const config::RunSpec& spec);
+  using Lowering = graph::Graph (*)(const graph::Graph& graph, const Target& target);
+
+  std::string_view name;
+  std::variant<Training, Precision, Lowering> run;
+  std::string_view reason;  ///< for the pass, and for its position
+  /// Leaves out values of the graph, or has them in packed form only, so that Plan::trace() cannot
+  /// show them.
+  bool hides_values = false;
+  /// The weights after a step have the same bits without it. Other passes round at other points.
+  bool exact = true;
+  std::string_view required = {};  ///< why no step can do without it; "" when it may be skipped
+
+  PassStage stage() const { return static_cast<PassStage>(run.index()); }
+};
+
+/// In the order in which they run.
+std::span<const Pass> passes();
+
+/// The pass of that name. Errors: UserError(config) at `where`, with the nearest name and all
+/// names.
+const Pass& pass_named(std::string_view name, const Where& where);
+
+/// What one pass did; seen by PassOptions::observer right after it.
+struct PassRun {
+  const Pass& pass;
+  int nodes_before = 0;
+  const graph::Graph& graph;  ///< after the pass
+  bool changed = false;
+  bool skipped = false;
+};
+
+struct PassOptions {
+  std::set<std::string, std::less<>> skip;  ///< names of passes to leave out
+  std::function<void(const PassRun&)> observer = {};
+};
+
+/// Checks names to skip. Errors: UserError(config) at `where` for unknown and required passes.
+void check_skippable(const std::set<std::string, std::less<>>& names, const Where& where);
+
+/// The passes of the stages training (for Purpose::train) and precision, on a new forward pass.
+/// Errors: UserError(config) for shapes that do not fit, a model that cannot be trained and list
+/// edits that cannot be applied.
+Prepared build_step(const nn::Blueprint& blueprint,
+                    const nn::DataShape& data,
+                    std::int64_t batch,
+                    nn::Purpose purpose,
+                    const config::RunSpec& spec,
+                    const PassOptions& options = {});
+
+/// What a caller may ask of the stage lowering.
+struct Lowering {
+  /// Whether passes that hide values run. Without them each value of the graph but those of the
+  /// finite check can be seen in Plan::trace().
+  bool hides_values = true;
+  /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
+  std::int64_t float16_products = 3;
+  PassOptions passes = {};
+};
+
+struct Lowered {
+  graph::Graph graph;
+  bool hides_values = false;  ///< whether a pass that hides values changed the graph
+};
+
+/// The passes of the stage lowering. `backend` may be one that only names kernels.
+/// Errors: InternalError when a pass breaks the graph.
+Lowered lower(const graph::Graph& graph,
+              const backend::Backend& backend,
+              const Lowering& lowering = {});
+
+}  // namespace halfstep::plan
