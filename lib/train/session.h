@@ -27,8 +27,8 @@ class Session {
  public:
   /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
   /// plans, without the passes named in `skipped_passes`. The data set must outlive the session.
-  /// Errors: UserError(config) with all problems of the model and its precision; UserError(data) for
-  /// labels that are no valid class of the output; UserError(memory) when the plans exceed the
+  /// Errors: UserError(config) with all problems of the model and its precision; UserError(data)
+  /// for labels that are no valid class of the output; UserError(memory) when the plans exceed the
   /// available memory.
   Session(const config::RunSpec& spec,
           const data::Dataset& dataset,
