@@ -15,6 +15,7 @@
 #include "core/parallel.h"
 #include "core/system.h"
 #include "environment.h"
+#include "report/build_info.h"
 #include "report/run_files.h"
 #include "warnings.h"
 
@@ -124,8 +125,13 @@ void say_device(const backend::Backend& device) {
 std::string cost_model_path(const backend::Capabilities& capabilities) {
   const std::string folder = cache_folder();
   if (folder.empty()) return "";
-  const std::string key =
-      Hasher().add(cpu_model()).add(backend::onednn_version()).hex().substr(0, 12);
+  // Another version of the program or of oneDNN has other kernels: it measures anew.
+  const std::string key = Hasher()
+                              .add(cpu_model())
+                              .add(backend::onednn_version())
+                              .add(report::build_info().version)
+                              .hex()
+                              .substr(0, 12);
   return fmt::format("{}/cpu-costs-{}-{}.txt", folder, name(capabilities.isa), key);
 }
 
