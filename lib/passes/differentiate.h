@@ -1,5 +1,5 @@
 #pragma once
-// Reverse-mode differentiation as more graph: each op's own gradient rule adds nodes.
+// Reverse-mode differentiation: each op's gradient rule adds nodes to the graph.
 
 #include <span>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace halfstep::passes {
 
-/// Appends the gradient of scalar `y` with respect to each of `xs`. The result has an invalid
-/// Value where y does not depend on x. Gradients have the dtype of their x.
-/// Errors: UserError(config) when an op on the way has no gradient, as random_translation has not.
+/// Appends the gradient of the scalar `y` with respect to each of `xs`. The result has an invalid
+/// Value where y does not depend on x. Gradients have the dtype of their x. Errors:
+/// UserError(config) when an op on the path has no gradient, such as random_translation.
 std::vector<graph::Value> differentiate(graph::Builder& b,
                                         graph::Value y,
                                         std::span<const graph::Value> xs);

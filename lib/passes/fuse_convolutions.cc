@@ -13,7 +13,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// Whether a kernel would take the convolution with this bias.
+/// Whether a kernel accepts the convolution with this bias.
 bool fuses(
     const Graph& graph, const Node& conv, Value bias, const graph::OpTable& ops, const Runs& runs) {
   const DType dtype = conv.outputs[0].dtype;
@@ -59,7 +59,7 @@ Graph fuse_convolutions(const Graph& graph, const graph::OpTable& ops, const Run
     const Node& conv = graph.node(it->second);
     const Node& bias_add = graph.node(id);
     const graph::ScopeGuard scope(rewriter.builder(), conv.origin, "");
-    // The name of what it gives first.
+    // Named after the node whose value is its first output.
     const int fused = rewriter.builder().add_node("Conv2DBias",
                                                   {rewriter.mapped(conv.inputs[0]),
                                                    rewriter.mapped(conv.inputs[1]),

@@ -5,7 +5,7 @@
 
 namespace halfstep::passes {
 
-/// Makes a Conv2D and the BiasAdd behind it one Conv2DBias, where a kernel takes that.
+/// Fuses a Conv2D and the BiasAdd after it into one Conv2DBias, where a kernel accepts it.
 ///
 /// Changes numerics: where the graph rounds to 16 bits after the convolution and after the bias,
 /// the fused op rounds once.

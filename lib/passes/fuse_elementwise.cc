@@ -15,18 +15,18 @@ using graph::Value;
 using graph::ops::ElementwiseBody;
 using graph::ops::ElementwiseStep;
 
-/// What an op is called as a step of a body; empty when it cannot be one.
+/// The name of an op inside the body of a FusedElementwise; empty when it cannot be fused.
 std::string_view step_name(const Graph& graph, const Node& node) {
   if (node.op == "Tile") {
     return graph.type(node.inputs[0]).shape.elements() == 1 ? "BroadcastTo" : "";
   }
   if (node.op == "BiasAdd" && node.attrs.get<std::string>("data_format") != "NHWC") return "";
-  // A vector picks whole rows in Select.
+  // A vector condition selects whole rows in Select.
   if (node.op == "Select" && graph.type(node.inputs[0]).shape != node.outputs[0].shape) return "";
   return graph::ops::elementwise_operands(node.op) > 0 ? std::string_view(node.op) : "";
 }
 
-/// Phases whose times are told as one.
+/// Phases whose times are reported together.
 int part(graph::Phase phase) {
   switch (phase) {
     case graph::Phase::backward:
@@ -41,10 +41,10 @@ int part(graph::Phase phase) {
   }
 }
 
-/// Ops to be one, in order.
+/// The ops to be fused, in graph order.
 using Group = std::vector<int>;
 
-/// A group as a node: the values it reads, and what it does to them.
+/// The node of a group: its inputs and its body.
 struct Fused {
   std::vector<Value> inputs;
   ElementwiseBody body;
@@ -105,7 +105,7 @@ class ElementwiseFusion {
     return runs_(trial, trial.node(made));
   }
 
-  /// Puts an op into the groups that it reads from, which become one, or into one of its own.
+  /// Adds an op to the groups whose results it reads, which are merged, or to a new one.
   void join(int id) {
     const Node& node = graph_.node(id);
     Group group{id};
@@ -130,7 +130,7 @@ class ElementwiseFusion {
     groups_.push_back(std::move(group));
   }
 
-  /// Whether a group may be done where its last op stands: nobody else reads from it before.
+  /// Whether a group may run at the position of its last op: no node before that uses its results.
   bool can_stand(const Group& group) const {
     if (group.size() > graph::ops::k_max_elementwise_steps) return false;
     for (const int member : group) {
@@ -140,7 +140,7 @@ class ElementwiseFusion {
       }
     }
     const std::vector<Value> inputs = fused(group).inputs;
-    // A variable is read where it lies: not after it was written.
+    // A variable is read in place: not after it was written.
     const auto writer = writers_.upper_bound(group.front());
     const bool written = writer != writers_.end() && *writer < group.back();
     if (written && std::any_of(inputs.begin(), inputs.end(), [&](Value input) {
@@ -151,7 +151,7 @@ class ElementwiseFusion {
     return inputs.size() <= graph::ops::k_max_elementwise_inputs;
   }
 
-  /// Whether a value may be a view of a variable's memory.
+  /// Whether a value may alias a variable's memory.
   bool is_variable(Value value) const {
     const graph::TensorType& type = graph_.type(value);
     while (graph_.node(value.node).op != "ReadVariableOp") {
@@ -166,7 +166,7 @@ class ElementwiseFusion {
 
   Fused fused(const Group& group) const {
     Fused fused;
-    // Inputs are numbered before steps, so that they have to be known first.
+    // Inputs are numbered before the body's ops, so they must be known first.
     const auto operands = [&](const Node& node) {
       return std::span(node.inputs)
           .first(graph::ops::elementwise_operands(step_name(graph_, node)));

@@ -5,10 +5,10 @@
 
 namespace halfstep::passes {
 
-/// Makes one FusedElementwise of ops that read each other's results element by element over one
-/// shape in one part of the step (forward with loss and metrics, backward, unscaling, update),
-/// where `runs` accepts each of them. What only they read is never stored. The values are the same,
-/// bit for bit.
+/// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
+/// within one part of the step (forward with loss and metrics, backward, unscaling, update), where
+/// `runs` accepts each of them. Intermediate values that only they use are not stored.
+/// Bit-identical.
 graph::Graph fuse_elementwise(const graph::Graph& graph,
                               const graph::OpTable& ops,
                               const Runs& runs);

@@ -11,7 +11,7 @@ namespace {
 using graph::Graph;
 using graph::Value;
 
-/// The tensors whose finiteness `value` is the conjunction of, or nothing.
+/// The tensors whose finiteness `value` tests, if it is a conjunction of such tests.
 std::optional<std::vector<Value>> checked(const Graph& graph, Value value) {
   const graph::Node& node = graph.node(value.node);
   if (node.op == "LogicalAnd") {

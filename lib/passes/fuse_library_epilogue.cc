@@ -17,16 +17,16 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// A MatMul and the nodes that move into it.
+/// A MatMul and the nodes fused into it.
 struct Fused {
   int product = -1;
-  int last = -1;  ///< computes what the fused product gives first
-  int at = -1;    ///< the node in whose place it stands
+  int last = -1;  ///< the node whose value is the first output of the fused matmul
+  int at = -1;    ///< the node at whose position the fused node is inserted
   std::optional<Value> bias;
   bool relu = false;
-  int partner = -1;  ///< index of the product that writes the mask that this one reads, or reads it
+  int partner = -1;     ///< index of the matmul that shares a mask with this one; -1: none
   bool masked = false;  ///< it reads a mask
-  int sums = -1;        ///< the BiasAddGrad that moves in
+  int sums = -1;        ///< the fused BiasAddGrad
 
   std::string epilogue() const {
     if (masked) return sums >= 0 ? "relu_gradient_bias_gradient" : "relu_gradient";
@@ -74,7 +74,7 @@ class Fusion {
     return graph_.type(node.inputs[0]).shape[node.attrs.get<bool>("transpose_a") ? 0 : 1];
   }
 
-  /// Forward chains come first, so that a backward one can ask for their masks.
+  /// Forward chains come first, so that a backward one can use their masks.
   void find() {
     for (int id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op == "MatMul") add_chain(id);
@@ -88,7 +88,7 @@ class Fusion {
     }
   }
 
-  /// The node behind one in its chain.
+  /// The node after this one in its chain.
   int next(int id) const { return users_.of({id, 0}).front(); }
 
   void add_chain(int product) {
@@ -115,7 +115,7 @@ class Fusion {
     fused_.push_back(fused);
   }
 
-  /// Moves the ReluGrad behind dy W^T in, and makes the product of its Relu write a mask.
+  /// Fuses the ReluGrad after dy W^T, and makes the matmul of its Relu write a mask.
   void add_mask(Fused& fused) {
     const int gradient = users_.single_user({fused.product, 0}, "ReluGrad");
     if (gradient < 0 || graph_.node(gradient).inputs[0] != Value{fused.product, 0}) return;
@@ -133,7 +133,7 @@ class Fusion {
     forward = writes;
   }
 
-  /// Moves in the bias gradient that sums what a masked product gives, or what x^T dy is made of.
+  /// Fuses the bias gradient that sums the result of a masked matmul, or the dy of x^T dy.
   void add_sums(Fused& fused) {
     const bool weights = fused.last == fused.product && transposes(fused.product, true, false);
     if (!fused.masked && !weights) return;
@@ -146,7 +146,7 @@ class Fusion {
       }
       Fused with = fused;
       with.sums = user;
-      // Where the first user of either stands; the operands must be there by then.
+      // The position of the first user of either; the operands must be computed before it.
       with.at = std::min(fused.at, user);
       if (std::max(product.inputs[0].node, product.inputs[1].node) >= with.at || !runs(with)) {
         continue;
@@ -169,7 +169,7 @@ class Fusion {
                        {"transpose_a", product.attrs.get<bool>("transpose_a")},
                        {"transpose_b", product.attrs.get<bool>("transpose_b")},
                        {"epilogue", epilogue}};
-    // While the backward product is being looked for it is not among the others yet.
+    // During the search for the backward matmul it is not yet in the list.
     if (fused.partner >= 0 && fused.partner < static_cast<int>(fused_.size())) {
       const int partner = fused_[static_cast<std::size_t>(fused.partner)].product;
       attrs.set("partner_k", depth(partner));
@@ -177,7 +177,7 @@ class Fusion {
     return attrs;
   }
 
-  /// Whether a kernel would take it.
+  /// Whether a kernel accepts it.
   bool runs(const Fused& fused) const {
     const Node& product = graph_.node(fused.product);
     const graph::TensorType& y = product.outputs[0];
@@ -211,7 +211,7 @@ class Fusion {
       inputs.push_back(masks_.at(features));
       inputs.push_back(rewriter_.mapped(features));
     }
-    // The node takes the name of the activation, not of the product.
+    // The node takes the name of the activation, not of the matmul.
     const int id = b.add_node(
         "FusedMatMul", std::move(inputs), attributes(fused), graph_.node(fused.last).name);
     rewriter_.keep_control(fused.product, id);
@@ -227,8 +227,8 @@ class Fusion {
   GraphRewriter rewriter_;
   std::vector<Fused> fused_;
   std::set<int> absorbed_;
-  std::set<int> taken_;                   ///< bias gradients that have found their product
-  std::map<Value, std::size_t> relu_of_;  ///< the result of a Relu in a product -> the product
+  std::set<int> taken_;                   ///< bias gradients that were fused
+  std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> the index of its matmul
   std::map<Value, Value> masks_;          ///< the same -> its mask in the new graph
 };
 

@@ -12,15 +12,15 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// A normalization and what moves into it.
+/// A normalization and the nodes fused into it.
 struct Fused {
   int norm = -1;
   int add = -1;
   int relu = -1;
-  Value side{};  ///< what is added, when `add` is there
+  Value side{};  ///< the other operand of `add`
 };
 
-/// A gradient of a normalization whose Relu moved into that, and the ReluGrad before it.
+/// A gradient of a normalization with a fused Relu, and the ReluGrad before it.
 struct FusedGradient {
   int gradient = -1;
   int relu_grad = -1;
@@ -61,7 +61,8 @@ class NormFusion {
     if (add >= 0) {
       const Node& sum = graph_.node(add);
       fused.side = sum.inputs[0] == y ? sum.inputs[1] : sum.inputs[0];
-      // The fused op stands where the normalization does, so that the side input must be there.
+      // The fused node is at the position of the normalization, so the side input must be computed
+      // before it.
       if (fused.side.node >= norm || graph_.type(fused.side) != graph_.type(y)) return;
       fused.add = add;
       y = {add, 0};
@@ -95,8 +96,8 @@ class NormFusion {
     return attrs;
   }
 
-  /// The mask of a Relu is found again from the input of the normalization alone, so one with a
-  /// side input keeps its ReluGrad.
+  /// The fused gradient recomputes the mask of the Relu from the input of the normalization alone,
+  /// so a normalization with a side input keeps its ReluGrad.
   void find_gradient(int gradient) {
     const Node& node = graph_.node(gradient);
     const int relu_grad = node.inputs[0].node;
@@ -127,7 +128,7 @@ class NormFusion {
     std::vector<Value> inputs;
     for (const Value& input : norm.inputs) inputs.push_back(rewriter_.mapped(input));
     if (fused.add >= 0) inputs.push_back(rewriter_.mapped(fused.side));
-    // The node takes the name of the activation, not of what led to it.
+    // The node takes the name of the activation.
     const int id = rewriter_.builder().add_node(
         "_FusedBatchNormEx", std::move(inputs), attributes(fused), graph_.node(fused.relu).name);
     rewriter_.keep_control(fused.norm, id);

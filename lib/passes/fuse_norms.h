@@ -5,9 +5,8 @@
 
 namespace halfstep::passes {
 
-/// Moves into each FusedBatchNormV3 the Relu behind it, or the AddV2 and Relu, and into its
-/// gradient the ReluGrad before it, where `runs` accepts the result. The values are the same, bit
-/// for bit.
+/// Fuses the Relu after a FusedBatchNormV3, or the AddV2 and Relu, into it, and the ReluGrad before
+/// its gradient into the gradient, where `runs` accepts the result. Bit-identical.
 graph::Graph fuse_norms(const graph::Graph& graph, const graph::OpTable& ops, const Runs& runs);
 
 }  // namespace halfstep::passes

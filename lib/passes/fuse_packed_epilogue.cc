@@ -14,18 +14,18 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// A PackedMatMul and the nodes that move into it.
+/// A PackedMatMul and the nodes fused into it.
 struct Fused {
   int product = -1;
-  int last = -1;                ///< the node in whose place the fused product stands
-  Value result;                 ///< of `last`: what the forms are forms of
+  int last = -1;                ///< the node at whose position the fused node is inserted
+  Value result;                 ///< of `last`; the results in `forms` are formats of this value
   std::optional<Value> bias;    ///< [n]
   std::optional<Value> masked;  ///< features of the ReluGrad
   bool relu = false;
   std::string forms;
 };
 
-/// The letter of the form that gives what `node` computes from its input, or nothing.
+/// The letter in `forms` for the result of `node` computed from its input, or nothing.
 std::optional<char> form_of(const Graph& graph, const Node& node) {
   if (node.op == "BiasAddGrad" && node.attrs.get<std::string>("data_format") == "NHWC") return 's';
   if (node.op == "Cast" && node.outputs[0].dtype == DType::float32) return 'f';
@@ -57,7 +57,7 @@ class Fusion {
   }
 
  private:
-  /// Chains first, so that a backward product can ask a forward one for its signs; then forms.
+  /// Chains first, so that a backward matmul can use the mask of a forward one; then `forms`.
   void find() {
     for (int id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op == "PackedMatMul" &&
@@ -77,7 +77,7 @@ class Fusion {
     for (Fused& fused : fused_) add_forms(fused);
   }
 
-  /// The product whose result, perhaps as float32, is `value`; null without one.
+  /// The matmul whose result, possibly cast to float32, is `value`; null if none.
   Fused* checked(Value value) {
     const Node& node = graph_.node(value.node);
     const bool widened = node.op == "Cast" && node.outputs[0].dtype == DType::float32;
@@ -172,7 +172,7 @@ class Fusion {
       results.push_back(graph::ops::packed_result_dtype(form, dtype));
     }
     attrs.set("Tresults", std::move(results));
-    // The node takes the name of the activation, not of the product.
+    // The node takes the name of the activation, not of the matmul.
     const int id =
         b.add_node("PackedMatMul", std::move(inputs), attrs, graph_.node(fused.last).name);
     rewriter_.keep_control(fused.product, id);
@@ -191,7 +191,7 @@ class Fusion {
     if (fused.forms.front() == 'r') rewriter_.replace(fused.result, result(fused, id, 'r'));
   }
 
-  /// An AllFinite over the max-norms of those of its inputs that products compute.
+  /// An AllFinite over the max-norms of those of its inputs that matmuls compute.
   void check(int id) {
     const Node& node = graph_.node(id);
     std::vector<Value> inputs;
@@ -218,7 +218,7 @@ class Fusion {
   std::map<int, std::size_t> emitted_at_;
   std::map<int, bool> absorbed_;
   std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> its chain
-  std::map<Value, Value> signs_;          ///< the same -> form M in the new graph
+  std::map<Value, Value> signs_;          ///< the same -> result M in the new graph
   std::map<Value, Value> max_norms_;      ///< a result -> its max-norms in the new graph
 };
 

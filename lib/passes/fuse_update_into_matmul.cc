@@ -35,7 +35,7 @@ class Fusion {
   }
 
  private:
-  /// Takes the product and the update apart from the other nodes, if `update` is one to fuse.
+  /// Selects the matmul and the update for fusion, if a kernel accepts them.
   void find(int update) {
     const std::optional<int> product = product_of(update);
     if (!product || !runs(*product, update)) return;
@@ -45,7 +45,7 @@ class Fusion {
     emitted_after_.emplace(can_stand_after(place, update) ? place : update, update);
   }
 
-  /// The product that makes the gradient of a FusedUpdate for it alone.
+  /// The matmul that computes the gradient of a FusedUpdate without further users.
   std::optional<int> product_of(int update) const {
     const Node& node = graph_.node(update);
     if (node.op != "FusedUpdate" || node.attrs.get<bool>("guarded")) return {};
@@ -56,7 +56,7 @@ class Fusion {
     const bool plain = product.inputs.size() == 2 && product.outputs.size() == 1 &&
                        product.attrs.get<std::string>("forms") == "r" &&
                        product.attrs.get<std::string>("activation").empty();
-    // Nothing orders what waits for a product that is gone.
+    // A control edge to the removed matmul would be lost.
     if (!plain || !product.control.empty() || !node.control.empty()) return {};
     return gradient.node;
   }
@@ -76,7 +76,7 @@ class Fusion {
     return attrs;
   }
 
-  /// Whether a kernel would run the fused node.
+  /// Whether a kernel accepts the fused node.
   bool runs(int product, int update) const {
     Graph trial;
     graph::Builder b(trial, ops_);
@@ -108,7 +108,7 @@ class Fusion {
     return inputs;
   }
 
-  /// The last node before an update that reads or writes what it writes; -1 without one.
+  /// The last node before an update that reads or writes a variable of the update; -1 if none.
   int last_before(int update) const {
     int last = -1;
     const std::vector<Value>& inputs = graph_.node(update).inputs;
@@ -123,8 +123,8 @@ class Fusion {
     return last;
   }
 
-  /// The last node before `end` that reads the memory of what `id` gives: a result of the same size
-  /// may be a view of it.
+  /// The last node before `end` that reads the memory of a result of `id`; a result of the same
+  /// size may be an alias of it.
   int last_user(int id, int end) const {
     int last = -1;
     const Node& node = graph_.node(id);
@@ -144,7 +144,7 @@ class Fusion {
     return last;
   }
 
-  /// Whether all that an update reads can be had after node `place`.
+  /// Whether all inputs of an update are available after node `place`.
   bool can_stand_after(int place, int update) const {
     const std::vector<Value>& inputs = graph_.node(update).inputs;
     const Value gradient = gradient_of(graph_.node(update));
@@ -153,7 +153,7 @@ class Fusion {
     });
   }
 
-  /// Whether a value is there after node `place`, or can be computed from what is.
+  /// Whether a value is available after node `place`, or can be computed from values that are.
   bool can_stand_after(int place, Value value) const {
     if (value.node <= place) return true;
     const Node& node = graph_.node(value.node);
@@ -177,7 +177,7 @@ class Fusion {
     rewriter_.copy(id);
   }
 
-  /// Copies what an update reads and what that is computed from, unless it has been.
+  /// Copies the inputs of an update and the nodes they depend on, unless they are copied already.
   void fetch(Value value) {
     if (done_[static_cast<std::size_t>(value.node)]) return;
     for (const Value& input : graph_.node(value.node).inputs) fetch(input);

@@ -5,11 +5,11 @@
 
 namespace halfstep::passes {
 
-/// Makes a PackedMatMulUpdate of a PackedMatMul whose only user is the FusedUpdate of a weight,
-/// where that waits for no other gradient: the gradient is applied as it is computed and never
-/// stored. It stands where the last node before it that needs the old weight has run, so that
-/// what the product reads need not be kept to the end of the step. Left as they are: products for
-/// which `runs` has no such op. Same bits.
+/// Fuses a PackedMatMul and the FusedUpdate of a weight, its only user, into one
+/// PackedMatMulUpdate, where the update depends on no other gradient: the gradient is applied as it
+/// is computed and never stored. The node is inserted after the last use of the old weight, so that
+/// the operands need not live until the end of the step. Matmuls for which `runs` has no kernel are
+/// unchanged. Bit-identical.
 graph::Graph fuse_update_into_matmul(const graph::Graph& graph,
                                      const graph::OpTable& ops,
                                      const Runs& runs);

@@ -20,13 +20,13 @@ bool is_update(const Node& node) {
   return node.op.starts_with("ResourceApply") && node.attrs.get<DType>("T") == DType::float32;
 }
 
-/// x * factor in float32, one number for all elements.
+/// x * factor in float32, with a scalar factor.
 struct Product {
   Value x;
   Value factor;
 };
 
-/// What stands between a gradient and those who read it in float32.
+/// The casts and multiplications between a gradient and its float32 users.
 class Gradients {
  public:
   explicit Gradients(const Graph& graph) : graph_(graph), users_(graph) {
@@ -43,19 +43,19 @@ class Gradients {
     }
   }
 
-  /// The number that all inputs of an AllFinite are products with.
+  /// The scalar by which all inputs of an AllFinite are multiplied.
   std::optional<Value> unscaled(int check) const {
     const auto it = unscaled_.find(check);
     return it == unscaled_.end() ? std::nullopt : std::optional(it->second);
   }
 
-  /// `value` as a product that need not be computed, or itself times nothing.
+  /// `value` as a multiplication that its users can absorb, or `value` without a factor.
   Product product(Value value) const {
     const std::optional<Product> found = as_product(value);
     return found && all_absorb(value) ? *found : Product{value, {}};
   }
 
-  /// What a float32 value was cast from, when the cast need not be computed; else the value.
+  /// The 16-bit value before the cast to float32, if its users can absorb the cast; else the value.
   Value source(Value value) const {
     const Node& node = graph_.node(value.node);
     if (node.op != "Cast" || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
@@ -82,7 +82,7 @@ class Gradients {
     return std::nullopt;
   }
 
-  /// Whether all that read a product can multiply themselves.
+  /// Whether all users of a multiplication can multiply themselves.
   bool all_absorb(Value value) const {
     for (const int user : users_.of(value)) {
       if (user < 0) return false;
@@ -116,7 +116,7 @@ class Gradients {
   std::map<int, Value> unscaled_;
 };
 
-/// Whether a kernel would run an update fused with a gradient of `dtype`.
+/// Whether a kernel accepts an update fused with a gradient of `dtype`.
 bool fuses(const Node& update, DType dtype, const graph::OpTable& ops, const Runs& runs) {
   graph::Graph trial;
   graph::Builder b(trial, ops);

@@ -23,7 +23,7 @@ void GraphRewriter::copy(int id) {
 
 void GraphRewriter::keep_control(int id, int node) {
   for (const int control : from_.node(id).control) {
-    // A node that was left out has no effect to wait for.
+    // A control edge from a removed node is dropped.
     const int now = node_of_[static_cast<std::size_t>(control)];
     if (now >= 0) to_.node(node).control.push_back(now);
   }

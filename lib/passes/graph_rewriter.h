@@ -1,6 +1,6 @@
 #pragma once
-// How most passes work: the old graph is walked in order and copied node by node, some of its
-// values being replaced by those of new nodes.
+// The rewriter of most passes: it copies the old graph node by node in order, and replaces some of
+// its values by those of new nodes.
 
 #include <map>
 #include <vector>
@@ -14,17 +14,17 @@ class GraphRewriter {
   GraphRewriter(const graph::Graph& from, const graph::OpTable& ops)
       : from_(from), builder_(to_, ops), node_of_(static_cast<std::size_t>(from.size()), -1) {}
 
-  /// For new nodes; scope() first, so that they keep the origin of what they replace.
+  /// For new nodes; call scope() first, so that they keep the origin of the nodes they replace.
   graph::Builder& builder() { return builder_; }
 
-  /// Where a value of the old graph is now. Errors: InternalError when it was left out.
+  /// The value in the new graph of an old one. Errors: InternalError when it was removed.
   graph::Value mapped(graph::Value old) const;
 
   /// Appends a copy of old node `id`.
   void copy(int id);
-  /// Old node `id` is left out; what it gave is `now`.
+  /// Removes an old node: `now` replaces its value `old`.
   void replace(graph::Value old, graph::Value now) { replaced_[old] = now; }
-  /// Puts the control inputs of old node `id` on new node `node`.
+  /// Copies the control inputs of old node `id` to new node `node`.
   void keep_control(int id, int node);
 
   /// The new graph with the old one's variables and fetches.
@@ -44,7 +44,7 @@ class Users {
   explicit Users(const graph::Graph& graph);
 
   const std::vector<int>& of(graph::Value value) const;
-  /// The one node that reads `value`, once, when it is a `op`; else -1.
+  /// The only user of `value`, with a single use, if it is an `op`; else -1.
   int single_user(graph::Value value, std::string_view op) const;
 
  private:

@@ -12,7 +12,7 @@ graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops) {
   const Users users(graph);
   GraphRewriter rewriter(graph, ops);
   graph::Builder& b = rewriter.builder();
-  std::map<int, int> reshape_of;  // by the cast behind it
+  std::map<int, int> reshape_of;  // by the cast after it
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     const graph::ScopeGuard scope(b, node.origin, "");

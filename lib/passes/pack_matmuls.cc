@@ -12,7 +12,7 @@ namespace {
 
 using graph::Value;
 
-/// Whether an op can store its result in another dtype, being fused with the cast.
+/// Whether an op can store its result in another dtype, fused with the cast.
 bool is_elementwise(const graph::Node& node) {
   return graph::ops::elementwise_operands(node.op) > 0;
 }
@@ -44,7 +44,7 @@ class Packer {
   std::map<std::tuple<Value, DType, std::string, bool>, Value> packed_;
 };
 
-/// The PackedMatMul that a product would become, without inputs.
+/// The attributes of the PackedMatMul for a MatMul.
 graph::Attrs attributes(const graph::Graph& graph,
                         const graph::Node& product,
                         std::int64_t float16_products) {
@@ -59,9 +59,9 @@ graph::Attrs attributes(const graph::Graph& graph,
           {"products", dtype == DType::float16 ? float16_products : std::int64_t{1}}};
 }
 
-/// Whether the epilogue of a product, or the update of a weight, can write `x` packed:
-/// fuse_packed_epilogue and persist_packed_weights see to it. Anything else needs a launch that
-/// packs it.
+/// Whether the epilogue of a matmul, or the update of a weight, can write `x` packed, which the
+/// passes fuse_packed_epilogue and persist_packed_weights arrange. Any other value needs a launch
+/// that packs it.
 bool arrives_packed(const graph::Graph& graph, Value x) {
   constexpr int k_longest_chain = 8;
   for (int i = 0; i < k_longest_chain; ++i) {
@@ -75,7 +75,7 @@ bool arrives_packed(const graph::Graph& graph, Value x) {
   return false;
 }
 
-/// Whether the product is to be packed, by what its operands cost.
+/// Whether the MatMul is to be packed, given the cost of its operands.
 bool packs(const graph::Graph& graph,
            const graph::Node& product,
            const graph::Attrs& attrs,

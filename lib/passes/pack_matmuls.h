@@ -6,18 +6,19 @@
 
 namespace halfstep::passes {
 
-/// Whether some kernel runs this node of this graph.
+/// Whether some kernel accepts this node of this graph.
 using Runs = std::function<bool(const graph::Graph&, const graph::Node&)>;
 
-/// Whether a MatMul of the first graph is to become the PackedMatMul of the second.
+/// Whether the MatMul of the first graph should become the PackedMatMul of the second.
 using PackingPays = std::function<bool(
     const graph::Graph&, const graph::Node&, const graph::Graph&, const graph::Node&)>;
 
-/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `pays` says so. It is
-/// asked with a PackedMatMul whose operands come from PackOperand where packing is a launch of its
-/// own. An operand that several products read alike is packed once, straight from float32 when it
-/// is a cast of that (but of what an elementwise op computes, which fuse_elementwise lets it store
-/// cast). `float16_products`: attribute `products` of the PackedMatMul of a float16 product.
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `pays` returns true.
+/// `pays` receives a PackedMatMul whose operands come from PackOperand where packing needs a
+/// launch. An operand that several matmuls use in the same layout is packed once, directly from
+/// float32 when it is a cast (except from the result of an elementwise op, which fuse_elementwise
+/// lets store the cast value). `float16_products`: attribute `products` of the PackedMatMul for
+/// float16.
 graph::Graph pack_matmuls(const graph::Graph& graph,
                           const graph::OpTable& ops,
                           const PackingPays& pays,

@@ -14,7 +14,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// Who writes each variable, by its handle.
+/// The node that writes each variable, by its handle.
 struct Writers {
   explicit Writers(const Graph& graph) {
     for (int id = 0; id < graph.size(); ++id) {
@@ -29,7 +29,7 @@ struct Writers {
     }
   }
 
-  /// Whether a packed copy made where node `id` stands can be kept.
+  /// Whether a packed copy made at the position of node `id` stays valid.
   bool allow(Value handle, int id) const {
     const auto it = by_handle.find(handle);
     return it == by_handle.end() || (it->second != k_other && id < it->second);
@@ -64,7 +64,7 @@ class Keeper {
     if (!runs(node)) return false;
     const DType dtype = node.attrs.get<DType>("dtype");
     auto& others = packed_[read.inputs[0]];
-    // An update rounds a variable to one dtype.
+    // An update rounds a variable to one dtype only.
     if (!others.empty() && std::get<0>(others.begin()->first) != dtype) return false;
     graph::Builder& b = rewriter_.builder();
     Value& packed =
@@ -78,7 +78,7 @@ class Keeper {
     return true;
   }
 
-  /// Whether a kernel would keep what this PackOperand packs.
+  /// Whether a kernel supports the PackedVariable of this PackOperand.
   bool runs(const Node& pack) const {
     Graph trial;
     graph::Builder b(trial, ops_);

@@ -8,10 +8,11 @@ namespace {
 
 using graph::Value;
 
-/// An op that can end the gradient of a weight.
+/// An op that may compute the last value of a weight's gradient.
 struct Row {
   std::string_view op;
-  bool terms;  ///< its operands are gradients of the weight themselves, to be widened in turn
+  bool
+      terms;  ///< its operands are gradients of the weight themselves, and are promoted recursively
 };
 
 constexpr std::array k_rows{
@@ -34,7 +35,7 @@ const Row* row_of(std::string_view op) {
   return row == k_rows.end() ? nullptr : row;
 }
 
-/// A 16-bit term in float32: computed there where its op is known, cast otherwise.
+/// A 16-bit term in float32: recomputed in float32 if its op is in the table, else cast.
 Value widen_term(graph::Builder& b, Value term) {
   const graph::Node node = b.graph().node(term.node);
   const Row* row = row_of(node.op);

@@ -4,7 +4,7 @@
 
 namespace halfstep::passes {
 
-/// The graph without nodes that neither a fetch nor an update needs. Order and names stay.
+/// The graph without nodes that no fetch and no update depends on. Order and names are kept.
 graph::Graph prune(const graph::Graph& graph);
 
 }  // namespace halfstep::passes

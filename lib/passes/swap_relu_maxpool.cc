@@ -14,7 +14,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// A Relu and what changes places with it; the gradients are -1 where there are none.
+/// A Relu and the nodes it is swapped with; the gradients are -1 where there are none.
 struct Pooled {
   int relu = -1;
   int pool = -1;
@@ -76,7 +76,7 @@ class ReluMaxPoolSwap {
     by_gradient_[p.pool_grad] = p;
   }
 
-  /// Adds old node `id` with other inputs.
+  /// Adds a copy of old node `id` with other inputs.
   Value add(int id, std::vector<Value> inputs) {
     const Node& node = graph_.node(id);
     const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
@@ -103,7 +103,7 @@ class ReluMaxPoolSwap {
   GraphRewriter rewriter_;
   std::map<int, Pooled> by_pool_, by_gradient_;
   std::set<int> absorbed_;
-  std::map<int, Value> largest_;  ///< by the old pool: what the new one gives
+  std::map<int, Value> largest_;  ///< by the old pool: the result of the new one
 };
 
 }  // namespace

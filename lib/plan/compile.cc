@@ -72,7 +72,7 @@ class Compiler {
     return impl_->slots.size() - 1;
   }
 
-  /// A second view of the memory of `slot`.
+  /// An alias of the memory of `slot`.
   std::size_t new_alias(std::size_t slot, const graph::TensorType& type) {
     Slot alias = impl_->slots[slot];
     alias.view = {type.dtype, type.shape, nullptr};
@@ -110,7 +110,7 @@ class Compiler {
       Slot slot{Slot::Home::arena, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
       const std::size_t index = new_slot(std::move(slot), -1);
       blocks_[block_of_slot_[index]].bytes = impl_->slots[index].view.bytes();
-      last_use_[value] = k_forever;  // the host may look at what it wrote
+      last_use_[value] = k_forever;  // the host may read the memory it wrote
       assign(value, index);
     } else {
       return false;
@@ -119,7 +119,7 @@ class Compiler {
     return true;
   }
 
-  /// The input whose memory output 0 may take over, or -1.
+  /// The input whose memory output 0 may reuse, or -1.
   int takes_over(const backend::Kernel& kernel, int id) {
     const Node& node = impl_->graph.node(id);
     for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
@@ -137,7 +137,7 @@ class Compiler {
     return -1;
   }
 
-  /// Another input that shares the block of input `i` through a view of another shape.
+  /// Whether another input aliases the block of input `i`.
   bool used_twice(const Node& node, std::size_t i) {
     const std::size_t block = block_of_slot_[impl_->slot_of.at(node.inputs[i])];
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
@@ -201,7 +201,7 @@ class Compiler {
     impl_->steps.push_back(std::move(step));
   }
 
-  /// Gives a step its inputs, views and launch; returns the bytes of workspace it wants.
+  /// Sets the inputs, views and launch of a step; returns the bytes of workspace it needs.
   std::size_t connect(Step& step, const backend::NodeView& view, const backend::Kernel& kernel) {
     for (const Value& input : view.node.inputs) {
       step.in_slots.push_back(impl_->slot_of.at(input));
@@ -213,7 +213,7 @@ class Compiler {
     return prepared.workspace_bytes;
   }
 
-  /// The same for all plans that pack a variable alike.
+  /// Equal for all plans that pack a variable in the same layout.
   static std::string derived_name(const std::string& variable, const Attrs& packing) {
     return fmt::format("{} as {} on side {}{}",
                        variable,
@@ -251,7 +251,7 @@ class Compiler {
       impl_->memory->upload(
           host.view().data, impl_->constants.data() + slot.offset, slot.view.bytes());
     }
-    // Aliases of constants were made before their offsets were known.
+    // Aliases of constants were created before their offsets were known.
     for (const auto& [alias, root] : root_of_slot_)
       impl_->slots[alias].offset = impl_->slots[root].offset;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// One arena for all values of a step, laid out by their lifetimes before the first step.
+// One arena for all values of a step, with offsets assigned by lifetime before the first step.
 
 #include <cstddef>
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace halfstep::plan {
 
-/// A block needed from step `first` to step `last`, both included.
+/// A block that is live from launch `first` to launch `last`, both included.
 struct Lifetime {
   int first = 0;
   int last = 0;
@@ -19,7 +19,7 @@ struct Layout {
   std::size_t bytes = 0;             ///< of the arena
 };
 
-/// Places blocks so that two that live at the same time never overlap: largest first, each at the
+/// Assigns offsets so that blocks live at the same time never overlap: largest first, each at the
 /// lowest offset that fits. `Layout::bytes` is at least the peak of live bytes.
 Layout place(std::span<const Lifetime> blocks, std::size_t alignment = 64);
 

@@ -27,7 +27,7 @@ namespace halfstep::plan {
 using graph::Graph;
 using graph::Node;
 
-/// What the passes of the stage lowering may ask about the machine.
+/// The properties of the machine that the passes of the stage lowering may query.
 struct Target {
   const backend::Backend& backend;
   const Lowering& lowering;
@@ -228,7 +228,7 @@ Prepared build_step(const nn::Blueprint& blueprint,
     if (const auto* train = std::get_if<Pass::Training>(&pass.run)) {
       if (purpose != nn::Purpose::train) continue;
       if (!skipped) (*train)(step);
-      // These only append.
+      // These passes only append nodes.
       tell(options, {pass, before, step.graph, step.graph.size() != before, skipped});
     } else if (const auto* rewrite = std::get_if<Pass::Precision>(&pass.run)) {
       const Graph given = options.observer ? step.graph : Graph{};

@@ -23,7 +23,7 @@ enum class PassStage { training, precision, lowering };
 
 std::string_view name(PassStage stage);
 
-/// A row of the table. A stage has its own type of function.
+/// An entry of the table. Each stage has its own function type.
 struct Pass {
   using Training = void (*)(nn::StepDraft& step);
   using Precision = Prepared (*)(graph::Graph graph, const config::RunSpec& spec);
@@ -49,7 +49,7 @@ std::span<const Pass> passes();
 /// names.
 const Pass& pass_named(std::string_view name, const Where& where);
 
-/// What one pass did; seen by PassOptions::observer right after it.
+/// The result of one pass; passed to PassOptions::observer right after it.
 struct PassRun {
   const Pass& pass;
   int nodes_before = 0;
@@ -76,12 +76,13 @@ Prepared build_step(const nn::Blueprint& blueprint,
                     const config::RunSpec& spec,
                     const PassOptions& options = {});
 
-/// What a caller may ask of the stage lowering.
+/// Options of the stage lowering.
 struct Lowering {
-  /// Whether passes that hide values run. Without them each value of the graph but those of the
-  /// finite check can be seen in Plan::trace().
+  /// Whether passes that hide values run. Without them Plan::trace() shows each value of the graph
+  /// except those of the finite check.
   bool hides_values = true;
-  /// Partial products of a float16 product on matrix units: 3, or 4 for exact ones.
+  /// Partial products per multiplication of float16 values on matrix units: 3, or 4 for exact
+  /// results.
   std::int64_t float16_products = 3;
   PassOptions passes = {};
 };

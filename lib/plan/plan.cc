@@ -7,7 +7,7 @@
 namespace halfstep::plan {
 namespace {
 
-/// Tensors of a device where the host can look at them.
+/// Host copies of device tensors.
 struct HostCopies {
   HostCopies(backend::Memory& memory, std::span<const TensorView> tensors) {
     for (const TensorView& from : tensors) {
@@ -119,7 +119,7 @@ void Plan::copy_inputs(const Plan& other) {
 void Plan::run() {
   impl_->refresh();
   if (!impl_->device || !impl_->warm) {
-    // The first step of a device loads kernels and libraries, which cannot be recorded.
+    // The first step of a device loads kernels and libraries, which cannot be captured.
     impl_->launch_all();
     impl_->warm = true;
   } else {

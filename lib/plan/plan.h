@@ -1,6 +1,6 @@
 #pragma once
-// A graph made ready to run: launches in a fixed order over one arena. Nothing is decided,
-// allocated or looked up while it runs.
+// A compiled graph: launches in a fixed order over one arena. Running it makes no decisions,
+// allocations or lookups.
 
 #include <array>
 #include <functional>
@@ -21,20 +21,20 @@ namespace halfstep::plan {
 /// Seconds of one step by Phase of its launches.
 using PhaseSeconds = std::array<double, 8>;
 
-/// Sees each launch as it is done. An output may stand in the memory of an input that nothing else
-/// needs; an input of another size than all outputs is still whole.
+/// Called after each launch. An output may alias an input without further uses; an input whose size
+/// differs from all outputs is intact.
 using Observer = std::function<void(const graph::Node& node,
                                     std::span<const TensorView> inputs,
                                     std::span<const TensorView> outputs)>;
 
-/// Which kernel a node got, and why better ones passed.
+/// The kernel chosen for a node, and why preferred ones refused.
 struct KernelChoice {
   int node = -1;
   std::string kernel;  ///< "" for nodes without a launch
   std::vector<std::pair<std::string, std::string>> refused;
 };
 
-/// The memory all plans of a run share; grows to the largest one's need before the first step.
+/// The memory shared by all plans of a run; grows to the largest need before the first step.
 class Arena {
  public:
   explicit Arena(std::shared_ptr<backend::Memory> memory = backend::host_memory())
@@ -59,9 +59,10 @@ class Plan {
   std::span<const KernelChoice> kernels() const;
   /// Bytes of the arena this plan needs, workspaces included.
   std::size_t arena_bytes() const;
-  /// Bytes of constants it holds itself.
+  /// Bytes of the plan's own constants.
   std::size_t constant_bytes() const;
-  /// Whether lowering has left values out, or packed them, so that trace() cannot show them.
+  /// Whether lowering removed values or keeps them in packed form only, so that trace() cannot show
+  /// them.
   bool hides_values() const;
 
   /// Connects the plan to the variables and the arena (of at least arena_bytes()); must be called
@@ -69,13 +70,14 @@ class Plan {
   /// Errors: InternalError when the state lacks a variable or has it with another type.
   void bind(State& state, const Arena& arena);
 
-  /// The place of an input slot (Placeholder) and of a fetch in the backend's memory; valid after
+  /// The memory of an input slot (Placeholder) and of a fetch, in the backend's memory; valid after
   /// bind().
   TensorView input(std::string_view name) const;
   bool has_input(std::string_view name) const;
   TensorView fetch(std::string_view name) const;
 
-  /// Fills an input from the host, and brings a fetch to it: as many bytes as the tensor has.
+  /// Copies an input from the host, and a fetch to it: as many bytes as the tensor has. read()
+  /// blocks until the step has completed.
   void write(std::string_view input, const void* from);
   void read(std::string_view fetch, void* to) const;
   /// A fetch of one element; T is the storage type of its dtype.
@@ -86,20 +88,19 @@ class Plan {
     read(fetch, &value);
     return value;
   }
-  /// Fills the inputs with what those of `other`, a plan over the same memory, hold.
+  /// Copies the inputs of `other`, a plan over the same memory.
   void copy_inputs(const Plan& other);
 
-  /// One step. A device goes on with it after this returns; from the second step on it gets the
-  /// launches as one recording.
+  /// Runs one step. Asynchronous on a device: from the second call on, launches the captured graph.
   void run();
-  /// The launches of one step, one after the other, for a recording that holds more than them.
+  /// Enqueues the launches of one step, for a captured graph that includes further launches.
   void enqueue();
-  /// One step with the seconds of each phase added to `seconds`; a device does not tell them.
+  /// Runs one step and adds the seconds of each phase to `seconds`; a device does not report them.
   void run(PhaseSeconds& seconds);
-  /// The same launches with a look at each one, in host memory; launches of `Phase::update` are
-  /// left out, so that the state stays as it is.
+  /// Runs one step and calls `observer` after each launch, with tensors in host memory; launches of
+  /// `Phase::update` are skipped, so the state is unchanged.
   void trace(const Observer& observer);
-  /// One step with the seconds of each launch added to `seconds` (one per node).
+  /// Runs one step and adds the seconds of each launch to `seconds` (one per node).
   void profile(std::span<double> seconds);
 
   struct Impl;
@@ -109,8 +110,8 @@ class Plan {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Lowers `graph`, picks a kernel for each node and lays out memory.
-/// Errors: InternalError when a pass breaks the graph or no kernel takes a node.
+/// Lowers `graph`, chooses a kernel for each node and lays out memory. Errors: InternalError when a
+/// pass breaks the graph or no kernel accepts a node.
 Plan compile(const graph::Graph& graph,
              const backend::Backend& backend,
              const Lowering& lowering = {});

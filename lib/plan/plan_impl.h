@@ -1,5 +1,5 @@
 #pragma once
-// What a Plan holds; shared by compile.cc, which fills it, and plan.cc, which runs it.
+// The state of a Plan; compile.cc fills it, plan.cc runs it.
 
 #include <cstdint>
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace halfstep::plan {
 
-/// A piece of memory with the type it is seen as; several values may share one (aliases).
+/// A memory range with dtype and shape; several values may share one (aliases).
 struct Slot {
   enum class Home { arena, constant, variable, derived };
   Home home = Home::arena;
   TensorView view;
   std::size_t offset = 0;
-  std::string variable;  ///< or the name of what is derived from one
+  std::string variable;  ///< or the name of the copy derived from it
 };
 
 struct Step {
@@ -30,7 +30,7 @@ struct Step {
   std::byte* workspace = nullptr;
 };
 
-/// Makes what is derived from a variable anew.
+/// Recomputes a copy derived from a variable.
 struct Refresh {
   Step step;
   std::string source;
@@ -43,7 +43,7 @@ struct Written {
   std::uint64_t* version = nullptr;
 };
 
-/// A run of steps of one phase, [first, last).
+/// Consecutive launches of one phase, [first, last).
 struct Segment {
   graph::Phase phase = graph::Phase::forward;
   std::size_t first = 0;
@@ -56,8 +56,9 @@ struct Plan::Impl {
   std::shared_ptr<backend::Device> device;  ///< outlives the launches that it has prepared
   bool hides_values = false;                ///< see Pass::hides_values
   std::vector<KernelChoice> kernels;
-  std::unique_ptr<backend::Recording> recording;  ///< of all launches, as bound last
-  bool warm = false;                              ///< whether each launch has run once
+  std::unique_ptr<backend::Recording>
+      recording;      ///< of all launches, with the addresses of the last bind()
+  bool warm = false;  ///< whether each launch has run once
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
@@ -67,7 +68,7 @@ struct Plan::Impl {
   backend::Buffer constants;
   std::size_t arena_bytes = 0;
 
-  /// Gives the views of a step the addresses of their slots.
+  /// Sets the addresses of the views of a launch to those of its slots.
   void connect(Step& step) const {
     for (std::size_t i = 0; i < step.in_slots.size(); ++i) {
       step.in[i].data = slots[step.in_slots[i]].view.data;
@@ -77,7 +78,7 @@ struct Plan::Impl {
     }
   }
 
-  /// Before and after a step: what is derived from variables follows them.
+  /// Before a step: recomputes derived copies that are older than their variables.
   void refresh() {
     for (Refresh& r : refreshes) {
       if (r.derived->made_from == *r.derived->version) continue;
@@ -87,7 +88,7 @@ struct Plan::Impl {
   }
   void note_written() {
     for (const Written& w : written) ++*w.version;
-    // The updates of this plan have written what is derived, too.
+    // The updates of this plan have written the derived copies, too.
     for (const Refresh& r : refreshes) r.derived->made_from = *r.derived->version;
   }
 

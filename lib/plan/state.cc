@@ -17,7 +17,7 @@ bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
 }
 
-/// A copy of floating values in float32.
+/// A float32 copy of a floating tensor.
 Tensor in_float32(const Tensor& tensor) {
   Tensor values(DType::float32, tensor.shape());
   convert(tensor.view(), values.view());
