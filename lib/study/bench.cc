@@ -23,7 +23,7 @@ using train::StepSample;
 
 constexpr std::int64_t k_most_profiled = 50;
 
-/// The config without what is not step time, and with enough epochs for all steps.
+/// The config without parts that do not belong to step time, and with enough epochs for all steps.
 config::RunSpec timed_spec(const config::RunSpec& given,
                            const BenchOptions& options,
                            const data::Dataset& dataset) {
@@ -35,12 +35,12 @@ config::RunSpec timed_spec(const config::RunSpec& given,
   spec.training.keep_best.reset();
   const std::int64_t full =
       dataset.train.samples() / std::max<std::int64_t>(1, spec.training.batch_size);
-  // Skipped steps do not count: leave room for as many again.
+  // Skipped steps do not count: leave as many again.
   if (full > 0) spec.training.epochs = 2 * (options.warmup + options.steps + 1) / full + 2;
   return spec;
 }
 
-/// What is kept of one policy over the repeats.
+/// The measurements of one policy over the repeats.
 struct Measured {
   std::vector<StepSample> steps;  ///< counted and steady, of all repeats
   std::vector<double> medians;
@@ -58,7 +58,7 @@ struct TimedPolicy {
   train::Trainer trainer;
 };
 
-/// The counted steps after the warm-up, no more than asked for.
+/// The counted steps after the warm-up, at most as many as requested.
 std::vector<StepSample> steady(const train::TrainResult& result, const BenchOptions& options) {
   std::vector<StepSample> steps;
   std::int64_t counted = 0;
@@ -90,7 +90,7 @@ class Bench {
     }
   }
 
-  /// False when the benchmark is to end.
+  /// False when the benchmark ends.
   bool repeat(std::int64_t index) {
     std::vector<std::unique_ptr<TimedPolicy>> entrants;
     std::vector<Lane> lanes;
@@ -191,7 +191,7 @@ class Bench {
   BenchResult& result_;
   std::vector<config::RunSpec> specs_;
   std::vector<Measured> measured_;
-  std::vector<std::vector<TimedBlock>> blocks_;  ///< with the first policy
+  std::vector<std::vector<TimedBlock>> blocks_;  ///< interleaved with the first policy
 };
 
 std::vector<std::string> notes(const BenchResult& result) {

@@ -1,5 +1,5 @@
 #pragma once
-// Step times alone: no validation, no test, no accuracy.
+// Step times only: no validation, no test, no accuracy.
 
 #include <functional>
 
@@ -9,19 +9,19 @@
 namespace halfstep::study {
 
 struct BenchOptions {
-  std::vector<Variant> variants;  ///< the first is what the others are compared with
+  std::vector<Variant> variants;  ///< the first one is the reference of the others
   std::int64_t warmup = 20;
   std::int64_t steps = 200;
-  std::int64_t repeats = 5;  ///< each from fresh weights and fresh memory
-  bool profile = false;      ///< a pass of its own afterwards, with the time of every op
+  std::int64_t repeats = 5;  ///< each with newly initialized weights and newly allocated memory
+  bool profile = false;      ///< a separate pass afterwards that times every op
   double slice_seconds = 0.05;
   std::function<train::Request()> requests;
 };
 
-/// Trains for `warmup + steps` full batches after the first, per repeat and policy, the policies
-/// in turns. A run that diverges ends the benchmark with that status; an interruption leaves the
-/// repeats that are complete.
-/// Errors: UserError(config) when the data has no full batch; whatever Session and Trainer throw.
+/// Trains for `warmup + steps` full batches after the first, per repeat and policy, with the
+/// policies interleaved. A diverging run ends the benchmark with that status; an interruption keeps
+/// the complete repeats. Errors: UserError(config) when the data has no full batch; as Session and
+/// Trainer.
 train::BenchResult bench(const BenchOptions& options,
                          const data::Dataset& dataset,
                          const backend::Backend& backend,

@@ -11,7 +11,7 @@
 namespace halfstep {
 namespace {
 
-/// Appends a resample of the same size, made of runs of neighbours; the last runs into the first.
+/// Appends a resample of the same size, made of blocks of consecutive values (circular).
 void draw_runs(std::span<const double> from, RandomStream& random, std::vector<double>& to) {
   const std::size_t n = from.size();
   const auto run = static_cast<std::size_t>(std::ceil(std::cbrt(static_cast<double>(n))));

@@ -1,5 +1,5 @@
 #pragma once
-// The uncertainty of a ratio of medians, by resampling.
+// The uncertainty of a ratio of medians, by bootstrap.
 
 #include <cstdint>
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace halfstep {
 
-/// Step times of both sides from the same stretch of an interleaved measurement: the same seed, the
-/// same minute. What disturbs the machine then disturbs both.
+/// Step times of baseline and variant from the same interval of an interleaved measurement, with
+/// the same seed. Disturbances of the machine then affect both.
 struct TimedBlock {
   std::vector<double> baseline;
   std::vector<double> variant;
@@ -28,11 +28,11 @@ struct RatioEstimate {
 };
 
 /// median(baseline) / median(variant) over all blocks, above 1 when the variant is faster, with a
-/// percentile bootstrap interval. Each resample draws blocks with replacement, both sides of a
-/// block together, and within a block runs of n^(1/3) neighbouring steps, since neighbours resemble
-/// each other. The same seed gives the same interval on every machine and thread count. Errors:
-/// InternalError without blocks, or for a block with an empty side. Source: Künsch 1989 (runs of
-/// neighbours).
+/// percentile bootstrap interval. Each resample draws blocks with replacement, baseline and variant
+/// of a block together, and within a block runs of n^(1/3) consecutive steps, since consecutive
+/// steps are correlated. The same seed gives the same interval on every machine and thread count.
+/// Errors: InternalError without blocks, or for a block without baseline or variant. Source: Künsch
+/// 1989 (moving block bootstrap).
 RatioEstimate ratio_of_medians(std::span<const TimedBlock> blocks,
                                const BootstrapOptions& options = {});
 

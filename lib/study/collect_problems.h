@@ -6,7 +6,7 @@
 
 namespace halfstep::study {
 
-/// Runs `action` and keeps the problems it throws, so that others can be found too.
+/// Runs `action` and collects the problems it throws, so that further checks can run.
 template <class Action>
 void collect_problems(Diagnostics& diagnostics, Action&& action) {
   try {

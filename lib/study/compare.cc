@@ -17,7 +17,7 @@ using train::ComparedRun;
 using train::Request;
 using train::Status;
 
-/// One policy's part of a seed.
+/// The run of one policy with one seed.
 struct Entrant {
   Entrant(const std::string& policy,
           const config::RunSpec& spec,
@@ -31,7 +31,7 @@ struct Entrant {
   train::Trainer trainer;
 };
 
-/// 1 where the predicted class is the label.
+/// 1 where the predicted class equals the label.
 std::vector<std::uint8_t> right_answers(const std::vector<std::int64_t>& predictions,
                                         const TensorView& labels) {
   if (labels.dtype != DType::int32 || labels.elements() != std::ssize(predictions)) return {};
@@ -42,7 +42,7 @@ std::vector<std::uint8_t> right_answers(const std::vector<std::int64_t>& predict
   return right;
 }
 
-/// Test predictions where there is a test split, those of the validation samples otherwise.
+/// Correctness of the test predictions if there is a test split, else of the validation samples.
 std::vector<std::uint8_t> answers(train::Session& session, const train::TrainResult& result) {
   if (result.status == Status::diverged) return {};
   if (result.test) return right_answers(result.test->predictions, session.test_rows().labels);
@@ -87,14 +87,15 @@ class Study {
         StudyObserver& observer)
       : options_(options), dataset_(dataset), backend_(backend), observer_(observer) {}
 
-  /// All policies with one seed; false when asked to leave.
+  /// Trains all policies with one seed; false after a request to leave.
   bool run_seed(std::int64_t index) {
     std::vector<std::unique_ptr<Entrant>> entrants;
     std::vector<Lane> lanes;
     for (const Variant& variant : options_.variants) {
       config::RunSpec spec = variant.spec;
       spec.seed += index;
-      // All policies train for the same steps; when the target was reached is known all the same.
+      // All policies train for the same number of steps; the step at which the target was reached
+      // is recorded anyway.
       spec.training.stop_at_target = false;
       entrants.push_back(std::make_unique<Entrant>(variant.name, spec, dataset_, backend_));
       Entrant& entrant = *entrants.back();

@@ -1,6 +1,6 @@
 #pragma once
-// A paired study of precision policies: for each seed all policies start from the same weights and
-// see the same batches and random numbers, and take turns on the machine.
+// A paired study of precision policies: for each seed all policies start from the same weights, use
+// the same batches and random numbers, and are interleaved in time.
 
 #include <cstdint>
 #include <functional>
@@ -19,27 +19,27 @@ namespace halfstep::study {
 
 struct CompareOptions {
   std::vector<Variant> variants;
-  std::string baseline = "float32";  ///< the name of one of them
-  std::int64_t seeds = 3;            ///< the config's own seed and those that follow it
+  std::string baseline = "float32";  ///< the name of one of the variants
+  std::int64_t seeds = 3;            ///< the config's own seed and the following ones
   double margin = 0.002;
   std::vector<Gate> gates;
   double slice_seconds = 0.05;
-  /// Asked between turns. Once it wants to leave, the seed under way is dropped.
+  /// Polled between turns. A request to leave drops the current seed.
   std::function<train::Request()> requests;
 };
 
-/// Where a study stands.
+/// The progress of a study.
 struct StudyProgress {
   std::int64_t round = 0;  ///< seed or repeat, from 1
   std::int64_t rounds = 0;
   std::int64_t step = 0;  ///< of the slowest run
   std::int64_t steps = 0;
-  std::string policy = {};  ///< whose turn it is
+  std::string policy = {};  ///< the policy of the current turn
   std::int64_t done = 0;    ///< steps of all policies in all rounds
   std::int64_t total = 0;
 };
 
-/// What a study tells while it goes on.
+/// Callbacks of a running study.
 class StudyObserver {
  public:
   virtual ~StudyObserver() = default;
@@ -52,16 +52,16 @@ class StudyObserver {
   virtual void on_run(const train::ComparedRun& run) { static_cast<void>(run); }
 };
 
-/// The metric by which policies are judged and all others, from what the config and the data have:
-/// accuracy, or else the loss, on the test split, or else on validation, or else on training data.
+/// The headline metric and all metrics, depending on config and data: accuracy, or else the loss,
+/// on the test split, or else on validation, or else on training data.
 struct MetricNames {
   std::string headline;
   std::vector<std::string> all;
 };
 MetricNames metric_names(const config::RunSpec& spec, const data::Dataset& dataset);
 
-/// Errors: UserError(config) for gates that do not fit, before anything is trained; whatever
-/// Session and Trainer throw. A run that diverges is part of the result, as is an interruption.
+/// Errors: UserError(config) for gates that do not fit, before training starts; as Session and
+/// Trainer. A diverged run is part of the result, as is an interruption.
 train::Comparison compare(const CompareOptions& options,
                           const data::Dataset& dataset,
                           const backend::Backend& backend,

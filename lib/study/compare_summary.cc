@@ -62,7 +62,7 @@ std::optional<Estimate> step_time(const std::vector<const RunRecord*>& runs) {
   if (!all.empty()) {
     return Estimate{median(all), median_interval(all, 0.95), static_cast<std::int64_t>(all.size())};
   }
-  // A run read from its report brings its summary instead of its steps.
+  // A run read from a report has a summary of step times instead of the steps.
   if (runs.size() != 1 || runs.front()->run.step_time.n == 0) return std::nullopt;
   const train::StepTimeSummary& time = runs.front()->run.step_time;
   return Estimate{time.median, time.median_ci95, time.n};
@@ -81,12 +81,12 @@ std::optional<Estimate> speedup(const std::vector<Pair>& pairs, const SummaryOpt
   if (blocks.empty()) return std::nullopt;
   const RatioEstimate ratio = ratio_of_medians(blocks);
   Estimate result{ratio.ratio, std::nullopt, static_cast<std::int64_t>(blocks.size())};
-  // A single block of a single step each could only be drawn again.
+  // A single block with a single step each has no other resample.
   if (blocks.size() > 1 || blocks.front().baseline.size() > 1) result.ci95 = ratio.interval;
   return result;
 }
 
-/// variant - baseline of a metric, for the seeds in which both are sound.
+/// variant - baseline of a metric, for the seeds in which both finished.
 std::vector<double> differences(const std::vector<Pair>& pairs, const std::string& metric) {
   std::vector<double> values;
   for (const Pair& pair : pairs) {
@@ -273,7 +273,8 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
     const auto metric = policy.metrics.find(comparison.metric);
     if (metric == policy.metrics.end() || !metric->second.delta) continue;
     const Estimate& delta = *metric->second.delta;
-    // Few samples round the metric coarsely; seeds that happen to agree do not show that others do.
+    // With few samples the metric is coarse; equal differences for these seeds say nothing about
+    // others.
     if (!delta.ci95 || delta.ci95->low != delta.ci95->high) continue;
     notes.push_back(
         fmt::format("{} differs from {} by the same amount with every seed: how much other seeds "

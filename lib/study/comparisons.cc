@@ -15,7 +15,7 @@ double standard_error(std::span<const double> sample) {
   return stddev(sample) / std::sqrt(static_cast<double>(sample.size()));
 }
 
-/// P(T > t) for an estimate that lies `distance` above a bound, with this standard error.
+/// P(T > t) for an estimate that is `distance` above a bound, with this standard error.
 double p_above(double distance, double error, double dof) {
   if (error == 0) return distance > 0 ? 0 : 1;
   return student_t_cdf(-distance / error, dof);
@@ -106,7 +106,7 @@ Interval wilson_interval(std::int64_t successes, std::int64_t n, double confiden
   const double scale = 1 / (1 + z * z / size);
   const double centre = scale * (p + z * z / (2 * size));
   const double half = scale * z * std::sqrt(p * (1 - p) / size + z * z / (4 * size * size));
-  // At the ends the formula gives 0 and 1 but for rounding.
+  // At the ends the formula gives 0 and 1 up to rounding.
   return {successes == 0 ? 0 : centre - half, successes == n ? 1 : centre + half};
 }
 

@@ -52,7 +52,7 @@ double beta_fraction(double a, double b, double x) {
   return fraction;
 }
 
-/// I_x(a, b) of x = 1 - y, both given so that neither end loses digits.
+/// I_x(a, b) of x = 1 - y; both are given to keep full precision at either end.
 double incomplete_beta_of(double a, double b, double x, double y) {
   if (x <= 0) return 0;
   if (y <= 0) return 1;
@@ -70,7 +70,7 @@ double student_t_tail(double t, double dof) {
   return 0.5 * incomplete_beta_of(dof / 2, 0.5, dof / (dof + square), square / (dof + square));
 }
 
-/// The x >= 0 with tail(x) = p, for a tail that falls from 1/2 at 0; p <= 1/2.
+/// The x >= 0 with tail(x) = p, for a tail that decreases from 1/2 at 0; p <= 1/2.
 template <class Tail>
 double invert_tail(double p, Tail tail) {
   double low = 0;
@@ -79,7 +79,7 @@ double invert_tail(double p, Tail tail) {
     low = high;
     high *= 2;
   }
-  // Halving alone: a hundred steps are cheap here, and none can go astray.
+  // Bisection: a hundred steps are cheap here, and it always converges.
   for (int i = 0; i < 200; ++i) {
     const double middle = std::midpoint(low, high);
     if (middle <= low || middle >= high) break;

@@ -1,5 +1,5 @@
 #pragma once
-// The distributions that the comparisons of runs need. Accurate to 1e-10 relative, or better.
+// The distributions needed for comparisons of runs. Accurate to 1e-10 relative, or better.
 
 #include <cstdint>
 

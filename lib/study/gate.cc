@@ -28,7 +28,7 @@ struct ComparatorName {
   Comparator comparator;
 };
 
-/// Longer ones first, so that `<=` is not read as `<`.
+/// Longer operators first, so that `<=` is not parsed as `<`.
 constexpr std::array<ComparatorName, 6> k_comparators{{{"<=", Comparator::less_equal},
                                                        {">=", Comparator::greater_equal},
                                                        {"==", Comparator::equal},
@@ -36,7 +36,7 @@ constexpr std::array<ComparatorName, 6> k_comparators{{{"<=", Comparator::less_e
                                                        {"<", Comparator::less},
                                                        {">", Comparator::greater}}};
 
-/// A number with its unit taken into account; nothing when the text is none.
+/// A number scaled by its unit; nothing when the text is no number.
 std::optional<double> read_number(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, double>, 3> k_units{
       {{"pp", 100.0}, {"ms", 1.0}, {"x", 1.0}}};
@@ -61,7 +61,7 @@ bool is_word(char c) {
          std::string_view("_.:+-/").find(c) != std::string_view::npos;
 }
 
-/// Reads an expression from left to right.
+/// Parses an expression from left to right.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -78,7 +78,7 @@ class Reader {
     return true;
   }
 
-  /// A word, "" when something else stands here.
+  /// An identifier, "" when there is none.
   std::string_view word() {
     skip_spaces();
     const std::size_t begin = at_;
@@ -161,7 +161,7 @@ bool compare(double value, Comparator comparator, double limit) {
   return false;
 }
 
-/// In this order "and" is the smallest and "or" the largest.
+/// In this order "and" is the minimum and "or" the maximum.
 enum class Truth { no, unknown, yes };
 
 Truth truth(const std::optional<bool>& holds) {

@@ -22,35 +22,35 @@ struct Term {
   Comparator comparator = Comparator::less;
   double limit = 0;
   std::string text;            ///< as written
-  bool limit_is_word = false;  ///< `true` or `false`
+  bool limit_is_word = false;  ///< the limit is `true` or `false`
 };
 
-/// Any of `any` whose terms all hold.
+/// A disjunction of conjunctions: true if all terms of one element of `any` hold.
 struct Gate {
   std::string expression;
   std::vector<std::vector<Term>> any;
 };
 
-/// Errors: UserError(config) saying what stands where something else was expected.
+/// Errors: UserError(config) with the unexpected and the expected token.
 Gate parse_gate(const std::string& expression);
 
-/// What quantities of a comparison there will be.
+/// The quantities that a comparison will have.
 struct GateNames {
   std::vector<std::string> policies;
   std::string baseline;
   std::vector<std::string> metrics;  ///< "test_accuracy", "val_loss", ...
-  std::string headline;              ///< the one that `accuracy` or `loss` alone mean the split of
+  std::string headline;  ///< the headline metric; `accuracy` or `loss` alone mean its split
 };
 
-/// Errors: UserError(config) for quantities that do not exist, with the nearest that does, and for
-/// limits of the wrong kind.
+/// Errors: UserError(config) for unknown quantities, with the nearest name, and for limits of the
+/// wrong type.
 void check_gate(const Gate& gate, const GateNames& names);
 
-/// The same for several; the error names what is wrong with each.
+/// The same for several expressions; the error lists the problem of each.
 std::vector<Gate> parse_gates(const std::vector<std::string>& expressions);
 void check_gates(const std::vector<Gate>& gates, const GateNames& names);
 
-/// Errors: InternalError for quantities that check_gate does not accept.
+/// Errors: InternalError for quantities that check_gate rejects.
 train::GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison);
 
 /// `0.2pp` or `0.002`, as 0.002. Errors: UserError(config) unless it is above 0 and below 1.

@@ -106,7 +106,7 @@ constexpr std::array k_fields{
                   nearest.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : nearest);
 }
 
-/// The metric a word means: one with its split, or one of the headline's split without it.
+/// The metric with this name: a name with its split, or one without it in the headline's split.
 std::string metric_named(const std::string& text, const std::string& word, const GateNames& names) {
   const std::string split = names.headline.substr(0, names.headline.find('_') + 1);
   std::vector<std::string> known;
@@ -121,7 +121,7 @@ std::string metric_named(const std::string& text, const std::string& word, const
 }  // namespace
 
 Quantity resolve_quantity(const std::string& text, const GateNames& names) {
-  // Names of finished runs may hold dots: the longest one that fits is meant.
+  // Names of finished runs may contain dots: the longest match is used.
   Quantity quantity;
   for (const std::string& policy : names.policies) {
     if (text.starts_with(policy + ".") && policy.size() >= quantity.policy.size()) {

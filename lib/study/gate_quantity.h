@@ -8,12 +8,12 @@
 
 namespace halfstep::study {
 
-/// A name of a policy's own quantities or of a metric's.
+/// The name of a quantity of a policy or of a metric.
 struct QuantityField {
   std::string_view name;
   bool of_metric = false;
-  bool of_baseline = true;  ///< false for what compares with the baseline
-  bool flag = false;        ///< true or false, 1 or 0 as a number
+  bool of_baseline = true;  ///< false for quantities relative to the baseline
+  bool flag = false;        ///< boolean, 1 or 0 as a number
   std::optional<double> (*get)(const train::ComparedPolicy& policy,
                                const train::ComparedMetric* metric) = nullptr;
 };
@@ -29,7 +29,7 @@ Quantity resolve_quantity(const std::string& text, const GateNames& names);
 
 GateNames names_of(const train::Comparison& comparison);
 
-/// Nothing where the comparison could not say: one seed has no interval.
+/// Nothing where the comparison has no value: one seed has no interval.
 std::optional<double> value_of(const Quantity& quantity, const train::Comparison& comparison);
 
 }  // namespace halfstep::study

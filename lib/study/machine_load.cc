@@ -12,7 +12,8 @@ namespace halfstep::study {
 std::string load_note(int threads) {
   const double load = load_average()[0];
   const int processors = std::max(1, available_processors());
-  // One busy neighbour on many processors does no harm; none may be left over for our threads.
+  // One busy process on many processors does no harm; it matters when no processor is left for our
+  // threads.
   if (load + threads < processors + 0.5 || load < 0.5) return "";
   return fmt::format(
       "the machine was busy before: load average {:.1f} on {} processors, {} thread{} asked for; "

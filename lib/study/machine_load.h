@@ -4,8 +4,8 @@
 
 namespace halfstep::study {
 
-/// A note when others keep the processors busy, "" otherwise; to be asked before a study does so
-/// itself.
+/// A note when other processes keep the processors busy, "" otherwise; to be called before the
+/// study itself creates load.
 std::string load_note(int threads);
 
 }  // namespace halfstep::study

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t k_warmup = 3;
 
-/// Bytes that a launch has to read and write at least: operands and results once each, a variable
-/// that it updates once each way.
+/// The minimum of bytes that a launch reads and writes: operands and results once each, a variable
+/// that it updates once in each direction.
 double node_bytes(const graph::Graph& graph, const graph::Node& node) {
   const auto bytes = [](DType dtype, const Shape& shape) {
     return static_cast<double>(size_bytes(dtype)) * static_cast<double>(shape.elements());
@@ -43,7 +43,7 @@ OpProfile profile_ops(train::Session& session,
 
   OpProfile profile;
   for (std::int64_t i = -k_warmup; i < steps && !(stop && stop()); ++i) {
-    // A step may write over its inputs.
+    // A step may overwrite its inputs.
     const std::int64_t ordinal = i + k_warmup;
     plan.write("images", session.train_rows().images.data);
     plan.write("labels", session.train_rows().labels.data);

@@ -1,5 +1,5 @@
 #pragma once
-// Where a step's time goes: a pass of its own, in which every launch is timed.
+// The time of each op of a step, from a separate pass in which every launch is timed.
 
 #include <cstdint>
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace halfstep::study {
 
-/// Medians over up to `steps` training steps of the full batch, after a few that warm up; fewer
-/// when `stop` says so, none at all then possibly. Every step trains on the first rows.
+/// Medians over up to `steps` training steps of the full batch, after a few for warm-up; fewer,
+/// possibly none, when `stop` returns true. Every step trains on the first samples.
 struct OpProfile {
   std::int64_t steps = 0;
   std::vector<train::OpTime> ops;  ///< in launch order

@@ -10,7 +10,7 @@
 namespace halfstep::study {
 namespace {
 
-/// The settings a word stands for.
+/// The settings of a policy name.
 struct Word {
   std::string name;
   std::string_view policy;

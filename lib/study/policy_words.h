@@ -1,5 +1,5 @@
 #pragma once
-// Policies as a command line names them.
+// Policies by their names on the command line.
 
 #include <string>
 #include <string_view>
@@ -15,14 +15,14 @@ struct Variant {
   config::RunSpec spec;
 };
 
-/// The words of `float32, mixed_bfloat16`; spaces around them are of no account.
-/// Errors: UserError(config) for an empty or repeated word; `flag` is named in it.
+/// The names in `float32, mixed_bfloat16`; spaces around them are ignored. Errors:
+/// UserError(config) for an empty or repeated name; `flag` is named in it.
 std::vector<std::string> policy_words(std::string_view list, const std::string& flag);
 
 /// The config `base.source` under a policy: one of config::k_policy_names, or `rewrite:bfloat16`,
 /// `rewrite:float16` (policy float32 and the automatic rewrite to that dtype), or `rewrite` (to the
-/// device's own). Everything else stays as it is given.
-/// Errors: UserError(config) for unknown words, and for what does not go with the policy.
+/// device's default). All other settings are unchanged. Errors: UserError(config) for unknown
+/// names, and for settings that conflict with the policy.
 Variant make_variant(const config::RunSpec& base, const std::string& word, const std::string& flag);
 
 }  // namespace halfstep::study

@@ -1,5 +1,5 @@
 #pragma once
-// Samples without meaning, to measure time or to inspect a model without the real data set.
+// Random samples, to measure time or to inspect a model without the real data set.
 
 #include <cstdint>
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace halfstep::study {
 
-/// The name of data sets that are made here.
+/// The name of data sets generated here.
 inline constexpr std::string_view k_random_name = "random";
 
-/// The data that a config's model and loss take, without samples: bytes of the model's input shape;
-/// class numbers, or float targets of the output's shape for a regression and for several events.
-/// Errors: UserError(config) for everything wrong in the model.
+/// The shapes of the data that a config's model and loss accept, without samples: bytes of the
+/// model's input shape; class numbers, or float targets of the output's shape for a regression and
+/// for several events. Errors: UserError(config) with all problems of the model.
 data::Dataset describe_data(const config::RunSpec& spec);
 
 /// Random samples with the shapes, dtypes and classes of `description`; no test split. The same

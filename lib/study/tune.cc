@@ -22,14 +22,14 @@ using graph::Attrs;
 using graph::Value;
 using Ints = std::vector<std::int64_t>;
 
-/// Processor time of the calling thread: neighbours on the machine disturb it less than wall time.
+/// Processor time of the calling thread: less affected by other processes than wall time.
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Numbers in [-1, 1): units take less power, and so run faster, on zeros.
+/// Values in [-1, 1): on zeros the units need less power and run faster.
 Tensor random_tensor(const graph::TensorType& type) {
   Tensor tensor(type.dtype, type.shape);
   if (!is_floating(type.dtype)) return tensor;
@@ -40,10 +40,10 @@ Tensor random_tensor(const graph::TensorType& type) {
   return tensor;
 }
 
-/// One node on one kernel, with memory of its own.
+/// One node on one kernel, with its own memory.
 class PreparedNode {
  public:
-  /// Inputs are random. Returns nothing where the kernel refuses the node.
+  /// Inputs are random. Returns nothing when the kernel refuses the node.
   static std::unique_ptr<PreparedNode> make(const backend::Backend& cpu,
                                             const backend::Kernel& kernel,
                                             const graph::Graph& graph,
@@ -62,7 +62,7 @@ class PreparedNode {
   }
 
   void run() { prepared_.launch->run({in_, out_, workspace_.data()}); }
-  /// From now on input `i` is what `from` computes.
+  /// From now on input `i` is the output of `from`.
   void read(std::size_t i, const PreparedNode& from) { in_[i] = from.out_[0]; }
 
  private:
@@ -82,13 +82,13 @@ struct Candidate {
   std::string kernel;
   std::int64_t products = 0;  ///< as in CostModel::Sample
   std::unique_ptr<PreparedNode> node = {};
-  std::vector<std::unique_ptr<PreparedNode>> operands = {};  ///< what the node reads
-  double scale = 1;  ///< from the images that are computed to k_nominal_batch
+  std::vector<std::unique_ptr<PreparedNode>> operands = {};  ///< nodes that compute the inputs
+  double scale = 1;  ///< from the computed number of images to k_nominal_batch
   double best = std::numeric_limits<double>::infinity();
   double best_disturbed = std::numeric_limits<double>::infinity();
 };
 
-/// Whether a kernel's time depends on the partial products of a float16 product.
+/// Whether a kernel's time depends on the number of partial products of float16.
 bool splits(std::string_view kernel, DType dtype) {
   return dtype == DType::float16 &&
          (kernel.ends_with("by halves") || kernel.starts_with("packed/amx"));
@@ -165,7 +165,7 @@ void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vecto
     return side;
   };
   const std::int64_t size = root(pixels), tap = root(taps), stride = root(strides);
-  // Fewer images of a large workload: kernels go through images one by one.
+  // Fewer images for a large workload: kernels process images one by one.
   constexpr double k_most_flops = 1e9;
   std::int64_t batch = 128;
   while (batch > 8 &&
@@ -214,8 +214,8 @@ std::vector<Candidate> candidates(const backend::Backend& cpu, const Workload& w
   return all;
 }
 
-/// The shortest of several measurements of a run. The clock of a busy virtual machine may stand
-/// still for a microsecond: a measurement takes as many runs as last ten times as long.
+/// The shortest of several measurements of a run. The clock of a busy virtual machine may have a
+/// resolution of a microsecond: a measurement repeats the run until it takes ten times as long.
 double time_once(Candidate& c) {
   constexpr double k_budget = 1e-3, k_shortest = 1e-5;
   double best = std::numeric_limits<double>::infinity(), spent = 0;
@@ -286,7 +286,7 @@ std::vector<Workload> tuned_workloads() {
 
 TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   require(cpu.capabilities.threads == 1, "kernels are timed on one thread");
-  // A burst below this share of the best one: the core is shared, or its clock is low.
+  // A burst below this fraction of the best one: the core is shared, or its clock is low.
   constexpr double k_full_rate = 0.85;
   TuneResult result;
   double peak = 0;
@@ -324,7 +324,7 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
       std::erase_if(kernels, [](const Candidate& c) { return c.products == 0; });
     }
     for (Candidate& c : kernels) c.node->run();
-    // Twice as many turns where the processor was never at its full rate.
+    // Twice as many turns if the processor was never at its full rate.
     const auto disturbed = [](const Candidate& c) { return std::isinf(c.best); };
     for (int turn = 0; turn < 2 * options.rounds; ++turn) {
       if (turn >= options.rounds && std::none_of(kernels.begin(), kernels.end(), disturbed)) break;

@@ -10,33 +10,34 @@
 
 namespace halfstep::study {
 
-/// Matrix products, packing and convolutions of small and large layers in every dtype.
+/// GEMMs, packing and convolutions of small and large layers in every dtype.
 std::vector<backend::Workload> tuned_workloads();
 
 struct TuneOptions {
   std::vector<backend::Workload> workloads = tuned_workloads();
-  /// Turns in which all kernels of a workload are timed one after the other. The best turn counts.
+  /// Turns in which all kernels of a workload are timed one after the other. The best turn is used.
   int rounds = 5;
-  /// Told of each workload before it is measured.
+  /// Called before each workload is measured.
   std::function<void(std::size_t done, std::size_t all)> progress;
-  /// Asked between workloads; true ends the measurement.
+  /// Polled between workloads; true ends the measurement.
   std::function<bool()> stop;
 };
 
 struct TuneResult {
   /// Processor time of one thread, for k_nominal_batch samples.
   std::vector<backend::CostModel::Sample> samples;
-  double peak_gflops = 0;  ///< of registers, by the strongest unit: the best burst
-  /// Of `samples`, how many were never timed between two bursts near the peak (at least 85 %).
+  double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
+  /// The number of `samples` that were never timed between two bursts near the peak (at least 85
+  /// %).
   std::size_t disturbed = 0;
   bool stopped = false;
 };
 
-/// Times every kernel of `cpu` that accepts a workload, on the calling thread, over random data. A
-/// burst of register arithmetic before and after each timing tells whether the processor was at its
-/// full rate: a virtual processor whose core another tenant uses is slower for seconds at a time,
-/// at the same clock and without stolen time. Errors: UserError(unavailable) on processors whose
-/// register peak is not known.
+/// Times every kernel of `cpu` that accepts a workload, on the calling thread, with random data. A
+/// burst of register arithmetic before and after each timing shows whether the processor was at its
+/// full rate: a virtual processor whose core is shared with another tenant is slower for seconds at
+/// a time, at the same clock and without stolen time. Errors: UserError(unavailable) on processors
+/// whose register peak is unknown.
 TuneResult tune(const backend::Backend& cpu, const TuneOptions& options);
 
 }  // namespace halfstep::study

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double k_longest_slice_steps = 1000;
 
-/// Steps a turn has, from the fastest step any lane has done so far.
+/// Steps per turn, from the fastest step of all lanes so far.
 std::int64_t slice_steps(std::span<const Lane> lanes, double slice_seconds) {
   double fastest = 0;
   for (const Lane& lane : lanes) {

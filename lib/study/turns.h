@@ -1,5 +1,5 @@
 #pragma once
-// Training runs that take turns, so that whatever disturbs the machine disturbs all of them.
+// Interleaved training runs, so that disturbances of the machine affect all of them.
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace halfstep::study {
 
-/// Hears of every step of one run and notes the turn it was done in, and its loss.
+/// Records the turn and the loss of every step of one run.
 class TurnListener final : public train::TrainObserver {
  public:
   void on_step(const train::StepInfo& info) override;
@@ -30,44 +30,45 @@ class TurnListener final : public train::TrainObserver {
   std::vector<std::int64_t> blocks_;
   std::vector<double> losses_;
   double fastest_seconds_ = 0;  ///< of a step, 0 before the second
-  std::int64_t counted_ = 0;    ///< full batches that changed the weights, the first step aside
+  std::int64_t counted_ = 0;    ///< full batches that changed the weights, except the first step
 };
 
-/// One of the runs that take turns.
+/// One of the interleaved runs.
 struct Lane {
   train::Trainer* trainer = nullptr;
   TurnListener* listener = nullptr;
 };
 
 struct TurnOptions {
-  /// A turn lasts at least this long, in whole steps of the fastest lane; every lane does the same
+  /// The minimum length of a turn, in whole steps of the fastest lane; every lane runs the same
   /// number of steps.
   double slice_seconds = 0.05;
-  /// Asked between turns; true ends the whole.
+  /// Polled between turns; true ends all lanes.
   std::function<bool()> stop;
-  /// Whether a lane has had enough; asked before each of its turns. Unset: when its run is done.
+  /// Whether a lane is complete; polled before each of its turns. Unset: when its run is done.
   std::function<bool(const Lane&)> enough;
   /// Called before each turn with the lane's index.
   std::function<void(std::size_t)> before_turn;
 };
 
-/// Lets the lanes advance forth and back (A B C, C B A, ...) until all are done; forth and back
-/// together are a block. Slicing changes no number of the training. False when `stop` ended it.
+/// Interleaves the lanes back and forth (A B C, C B A, ...) until all are done; one pass back and
+/// forth is a block. Interleaving does not change the results of training. False when `stop` ended
+/// it.
 bool take_turns(std::span<const Lane> lanes, const TurnOptions& options);
 
-/// A counted step and the block it was done in.
+/// A counted step and its block.
 struct BlockedStep {
   std::int64_t block = 0;
   double milliseconds = 0;
 };
 
-/// The steady steps of a run: counted ones after `warmup` of them. `steps` leaves out the run's
-/// first step, `blocks` does not.
+/// The steady steps of a run: counted ones after `warmup` of them. `steps` does not include the
+/// run's first step, `blocks` does.
 std::vector<BlockedStep> steady_steps(std::span<const train::StepSample> steps,
                                       std::span<const std::int64_t> blocks,
                                       std::int64_t warmup);
 
-/// The steps of two runs by blocks, where both have some; appended to `blocks`.
+/// Appends to `blocks` the steps of two runs in blocks in which both have some.
 void pair_blocks(std::span<const BlockedStep> baseline,
                  std::span<const BlockedStep> variant,
                  std::vector<TimedBlock>& blocks);
