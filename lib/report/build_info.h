@@ -4,7 +4,7 @@
 
 namespace halfstep::report {
 
-/// What this program was built from: the state of the checkout when it was compiled.
+/// The state of the checkout when the program was compiled.
 struct BuildInfo {
   std::string_view version;
   std::string_view build_type;

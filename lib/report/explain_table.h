@@ -7,11 +7,11 @@
 
 namespace halfstep::report {
 
-/// Ops of the forward pass and the loss under their layers, equal neighbours on one line, then the
-/// sums and the hints. `verbose`: every op of the step, each on its own line.
+/// Ops of the forward pass and the loss under their layers, with equal consecutive ops on one line,
+/// then the totals and the hints. `verbose`: every op of the step on a separate line.
 std::string to_table(const Explanation& explanation, bool verbose = false);
 
-/// What differs between two explanations of one model, layer by layer, then the sums of both.
+/// The differences between two explanations of one model, layer by layer, then the totals of both.
 std::string diff_table(const Explanation& a,
                        const Explanation& b,
                        const std::string& name_a,

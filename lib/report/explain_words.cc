@@ -32,7 +32,7 @@ constexpr std::array k_dtypes{Pair{"float32", "f32"},
                               Pair{"resource", "-"},
                               Pair{"", "-"}};
 
-/// Names that would fill a line.
+/// Short forms of long names.
 constexpr std::array k_ops{
     Pair{"SparseSoftmaxCrossEntropyWithLogits", "softmax cross-entropy"},
     Pair{"SoftmaxCrossEntropyWithLogits", "softmax cross-entropy"},
@@ -41,20 +41,20 @@ constexpr std::array k_ops{
     Pair{"DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dFilter"},
 };
 
-/// What a gradient op computes, by its type.
+/// The result of a gradient op, by its type.
 constexpr std::array k_gradients{Pair{"BiasAddGrad", "bias gradient"},
                                  Pair{"Conv2DBackpropInput", "input gradient"},
                                  Pair{"DepthwiseConv2dNativeBackpropInput", "input gradient"},
                                  Pair{"Conv2DBackpropFilter", "weight gradient"},
                                  Pair{"DepthwiseConv2dNativeBackpropFilter", "weight gradient"}};
 
-/// Reasons that need no other op.
+/// Reasons that mention no other op.
 constexpr std::array k_reasons{Pair{"allow_seed", "allow list: always 16-bit"},
                                Pair{"forced", "level unsafe_force_all"},
                                Pair{"preserved", "a result of the step"},
                                Pair{"existing_cast", "only 16-bit ops read it"}};
 
-/// What follows the last '/'.
+/// The part after the last '/'.
 std::string leaf(const std::string& name) {
   const std::size_t slash = name.rfind('/');
   return slash == std::string::npos ? name : name.substr(slash + 1);
@@ -81,14 +81,15 @@ std::string op_name(const ExplainedOp& op) {
   return text.empty() ? op.row.type : std::string(text);
 }
 
-/// Why no pass of the rewrite decided about an op.
+/// The reason for an op about which no rule decided.
 std::string undecided(const Explanation& e, const ExplainedOp& op) {
   if (op.list.empty()) return "on no list: left alone";
   if (op.list == "clear") return "touches no 16-bit op";
   return e.rewrite.infer_follows ? "not right after a 16-bit op" : "not between two allow ops";
 }
 
-/// What multiplies in the libraries' products on a GPU, which their rows do not say; "" otherwise.
+/// The matrix unit used by the libraries' matmuls on a GPU, which their entries do not name; ""
+/// otherwise.
 std::string_view gpu_unit(const Explanation& e, const ExplainedOp& op) {
   const auto dtype = dtype_named(op.row.compute_dtype);
   const std::string& kernel = op.row.kernel;

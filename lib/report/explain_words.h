@@ -1,5 +1,5 @@
 #pragma once
-// Names and reasons as an explanation's table prints them: short.
+// Short names and reasons for the table of an explanation.
 
 #include <string>
 
@@ -13,16 +13,16 @@ std::string short_dtype(std::string_view dtype);
 /// "Conv2D", "cast kernel": the op without its layer.
 std::string short_name(const ExplainedOp& op);
 
-/// The layer, or what stands for one: "input", "loss", "optimizer".
+/// The layer, or for ops without one: "input", "loss", "optimizer".
 std::string group_name(const ExplainedOp& op);
 
 /// "dense_2's MatMul", "dense_2's bias gradient (BiasAddGrad)", "the loss (Mean)".
 std::string describe(const ExplainedOp& op);
 
-/// Why the op has its dtype, in a few words.
+/// The reason for the op's dtype, in a few words.
 std::string short_reason(const Explanation& e, const ExplainedOp& op);
 
-/// The kernel, with the unit of the GPU that multiplies in it, or the op that it is fused into.
+/// The kernel, with the GPU's matrix unit it uses, or the op that it is fused into.
 std::string short_kernel(const Explanation& e, const ExplainedOp& op);
 
 }  // namespace halfstep::report

@@ -10,16 +10,16 @@
 namespace halfstep::report {
 namespace {
 
-/// How the kernels of one technique, the first part of their names, sum.
+/// The accumulation dtypes of one technique, the first component of its kernels' names.
 struct Technique {
   std::string_view name;
-  /// Of values of at most 32 bits. `vector` adds runs of 16 lanes and blocks of up to 128 rows in
-  /// float32 and those to each other in float64; cuBLASLt and cuDNN are given only algorithms with
+  /// For values of at most 32 bits. `vector` accumulates runs of 16 lanes and blocks of up to 128
+  /// rows in float32 and these in float64; cuBLASLt and cuDNN are restricted to algorithms with
   /// float32 accumulators.
   std::string_view narrow;
-  std::string_view float64;   ///< of float64 values; "" where there are no such kernels
+  std::string_view float64;   ///< for float64 values; "" if there are no such kernels
   std::string_view integers;  ///< of int32 and int64 values; "" where there are no such kernels
-  bool library = false;       ///< of NVIDIA, and free to use tensor cores
+  bool library = false;       ///< of NVIDIA, may use tensor cores
 };
 
 constexpr std::array k_techniques{
@@ -40,7 +40,7 @@ const Technique* technique_of(std::string_view kernel) {
   return it == k_techniques.end() ? nullptr : &*it;
 }
 
-/// Whether an op sums many terms, so that the dtype of its sums matters.
+/// Whether an op sums many terms, so that its accumulation dtype matters.
 bool accumulates(std::string_view op) {
   static constexpr std::array<std::string_view, 10> k_parts{"MatMul",
                                                             "Conv2d",
@@ -93,7 +93,7 @@ std::optional<bool> uses_tensor_cores(std::string_view kernel,
   if (technique == nullptr) return std::nullopt;
   if (!technique->library || processor.emulated || !is_gpu(processor.arch)) return false;
   if (dtype == "float32" && !processor.tf32) return false;
-  // TensorFloat-32 came with the same generation as bfloat16.
+  // TensorFloat-32 was introduced with the same generation as bfloat16.
   const auto unit = dtype_named(dtype == "float32" ? "bfloat16" : dtype);
   if (unit && !matrix_unit(processor.arch, *unit)) return false;
   return std::nullopt;

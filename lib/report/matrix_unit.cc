@@ -23,11 +23,11 @@ struct GpuRow {
   MatrixUnit unit;
 };
 
-/// The newest first. Each extent of a product is the depth of one of its two gradients, so the
-/// multiple is the widest a unit needs in any direction.
+/// The newest first. Each extent of a GEMM is the reduction length of one of its two gradients, so
+/// the multiple is the largest that a unit needs along any axis.
 constexpr std::array k_cpu_rows{
     CpuRow{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32}},
-    // float16 numbers are the sum of two bfloat16 ones.
+    // float16 values are split into two bfloat16 parts.
     CpuRow{backend::Isa::amx, DType::float16, {"AMX tiles", 32}},
     CpuRow{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16}},
 };
@@ -36,7 +36,7 @@ constexpr std::array k_gpu_rows{
     GpuRow{80, DType::bfloat16, {"tensor cores", 8}},
 };
 
-/// The targets that NVIDIA's compilers have had, and the letters of variants.
+/// The targets of NVIDIA's compilers, and the suffixes of their variants.
 constexpr std::array<std::string_view, 27> k_gpus{
     "sm_20", "sm_21", "sm_30", "sm_32",  "sm_35",  "sm_37",  "sm_50",  "sm_52",  "sm_53",
     "sm_60", "sm_61", "sm_62", "sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",  "sm_87",

@@ -1,5 +1,5 @@
 #pragma once
-// The part of a processor that multiplies 16-bit matrices fast, where it has one.
+// The matrix unit of a processor for 16-bit dtypes.
 
 #include <cstdint>
 #include <optional>
@@ -13,13 +13,13 @@ namespace halfstep::report {
 
 struct MatrixUnit {
   std::string_view name;      ///< "AMX tiles"
-  std::int64_t multiple = 1;  ///< extents of products are padded to multiples of this
+  std::int64_t multiple = 1;  ///< extents of GEMMs are padded to multiples of this
 };
 
-/// "sm_70", "sm_90a": a GPU of CUDA, whether or not there is one here.
+/// "sm_70", "sm_90a": the name of a CUDA GPU, present or not.
 bool is_gpu(std::string_view arch);
 
-/// Whether it is one of CUDA's targets.
+/// Whether it is a known CUDA target.
 bool is_known_gpu(std::string_view arch);
 
 /// For --arch. Errors: always, UserError(config) listing `other` and the GPUs.
@@ -29,7 +29,7 @@ bool is_known_gpu(std::string_view arch);
 int compute_capability(std::string_view arch);
 
 /// The unit of an instruction set ("avx512_bf16", "amx") or GPU ("sm_80") that multiplies `dtype`
-/// and sums in float32; nothing when products are computed in float32 instead.
+/// with float32 accumulation; nothing when matmuls are computed in float32 instead.
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype);
 
 }  // namespace halfstep::report

@@ -1,6 +1,6 @@
 #pragma once
 // data.json of a run directory: shapes, dtypes and classes of the run's data, so that its model can
-// be used, explained and exported without them.
+// be used, explained and exported without the data set.
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ namespace halfstep::report {
 
 inline constexpr std::string_view k_run_data_file = "data.json";
 
-/// Shapes, dtypes, layout, scale and classes of a data set, and where it came from.
+/// Shapes, dtypes, layout, scale and classes of a data set, and its source.
 Json run_data(const data::Dataset& dataset);
 
 /// The data set that run_data() described, without samples.

@@ -6,10 +6,11 @@
 
 namespace halfstep::report {
 
-/// Whether a folder looks like the directory of a run, be it whole or damaged.
+/// Whether a folder looks like the directory of a run, complete or damaged.
 bool looks_like_run(const std::filesystem::path& directory);
 
-/// What the files of a run directory say; a file that cannot be read makes the run `damaged`.
+/// The entry of a run, from the files of its directory; a file that cannot be read makes the run
+/// `damaged`.
 RunEntry read_run_entry(const std::filesystem::path& directory, std::string name);
 
 }  // namespace halfstep::report

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What RunDirectory::begin writes before anything else.
+/// The files that RunDirectory::begin writes first.
 constexpr std::array k_first_files{k_resolved_config_file, k_command_file, k_environment_file};
 
 constexpr std::array k_other_files{k_metrics_file,
@@ -40,8 +40,8 @@ bool is_config_copy(std::string_view name) {
   return name.size() > k_after.size() && all_digits(name.substr(0, name.size() - k_after.size()));
 }
 
-/// "report.json" of "report.json.1234.0.tmp", which an OutputFile leaves when its process is
-/// killed; other names as they are.
+/// "report.json" of "report.json.1234.0.tmp", left over by an OutputFile whose process was killed;
+/// other names are unchanged.
 std::string_view without_temporary(std::string_view name) {
   constexpr std::string_view k_ending = ".tmp";
   if (!name.ends_with(k_ending)) return name;
@@ -63,7 +63,7 @@ bool is_run_file(std::string_view name) {
          });
 }
 
-/// Whether a run writes a file at this path, relative to its directory.
+/// Whether a run writes a file with this path, relative to its directory.
 bool is_run_file(const fs::path& path) {
   std::vector<std::string> parts;
   for (const fs::path& part : path) parts.push_back(part.string());
@@ -75,7 +75,7 @@ bool is_run_file(const fs::path& path) {
   return parts.size() == 2 && parts.front() == k_tensorboard_folder && name == k_tensorboard.file;
 }
 
-/// Whether a run makes a folder at this path.
+/// Whether a run creates a folder with this path.
 bool is_run_folder(const fs::path& path) {
   const fs::path above = path.parent_path();
   if (above.empty()) return path == train::k_checkpoints_folder || path == k_tensorboard_folder;
@@ -108,7 +108,7 @@ std::vector<std::string> foreign_files(const fs::path& directory) {
                                                           : false;
       if (known) continue;
       found.push_back(path.string());
-      // What it holds is as foreign as the folder.
+      // The contents of an unknown folder are unknown too.
       if (type == fs::file_type::directory) it.disable_recursion_pending();
     }
   } catch (const fs::filesystem_error& error) {

@@ -1,5 +1,5 @@
 #pragma once
-// Names of the files of a run directory; run_dir.h says what they hold.
+// Names of the files of a run directory; run_dir.h describes their contents.
 
 #include <filesystem>
 #include <string>
@@ -24,13 +24,13 @@ inline constexpr std::string_view k_tensorboard_folder = "tb";
 /// The copy of config file `index`, from 0: "config.yaml", "config.2.yaml", ...
 std::string config_copy_file(std::size_t index);
 
-/// Whether all files that every run writes first are there and regular: the resolved config, the
-/// command and the environment.
+/// Whether all files that every run writes first exist and are regular files: the resolved config,
+/// the command and the environment.
 bool is_run_directory(const std::filesystem::path& directory);
 
-/// Paths below a run directory, relative to it, that no run writes there, sorted: files and folders
-/// of other names, symbolic links, and special files. A removal of the directory would lose them.
-/// Errors: UserError(data) when the directory cannot be read.
+/// Paths in a run directory, relative to it, that no run writes, sorted: files and folders of other
+/// names, symbolic links, and special files. Removing the directory would lose them. Errors:
+/// UserError(data) when the directory cannot be read.
 std::vector<std::string> foreign_files(const std::filesystem::path& directory);
 
 }  // namespace halfstep::report

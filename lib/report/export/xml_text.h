@@ -5,8 +5,8 @@
 
 namespace halfstep::report {
 
-/// Text as XML and HTML write it, in elements and in quoted attributes; control characters, which
-/// XML cannot hold, become spaces.
+/// Text escaped for XML and HTML, in elements and in quoted attributes; control characters, which
+/// XML does not allow, become spaces.
 inline std::string xml_text(std::string_view text) {
   std::string escaped;
   for (char c : text) {

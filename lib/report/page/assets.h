@@ -1,5 +1,5 @@
 #pragma once
-// Files that CMake puts into the program (lib/report/CMakeLists.txt), for pages that fetch nothing.
+// Files embedded in the program by CMake (lib/report/CMakeLists.txt), for pages that fetch nothing.
 
 #include <string_view>
 
@@ -8,7 +8,7 @@ namespace halfstep::report::page {
 /// Chart.js of the build machine's package, minified.
 std::string_view chart_script();
 std::string_view chart_version();  ///< "3.9.1"
-/// The permission notice that copies of Chart.js carry.
+/// The licence notice that copies of Chart.js must include.
 std::string_view chart_licence();
 
 /// page.js: draws the charts that a page's figures describe.
