@@ -125,7 +125,7 @@ void say_device(const backend::Backend& device) {
 std::string cost_model_path(const backend::Capabilities& capabilities) {
   const std::string folder = cache_folder();
   if (folder.empty()) return "";
-  // Another version of the program or of oneDNN has other kernels: it measures anew.
+  // Another version of the program or of oneDNN has other kernels, and so needs new measurements.
   const std::string key = Hasher()
                               .add(cpu_model())
                               .add(backend::onednn_version())

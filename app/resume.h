@@ -18,7 +18,7 @@ struct ResumeFlags {
 struct Resume {
   bool asked = false;
   std::string checkpoint;  ///< "" for a run that starts at its beginning
-  std::string run_dir;     ///< where the run goes on, "" when not said
+  std::string run_dir;     ///< the run directory, "" by default
 
   /// The directory of the run that wrote the checkpoint; "" without one.
   std::string origin() const;

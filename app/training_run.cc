@@ -137,7 +137,7 @@ bool is_final(const std::string& status) {
   return !status.empty() && status != "running" && status != "interrupted" && status != "preempted";
 }
 
-/// A completed run that is asked to resume prints its report again.
+/// A resume of a completed run prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
   const std::string text = read_file(directory.file(report::k_report_file));
   const report::Json report = report::read_valid_report(directory.file(report::k_report_file));

@@ -1,4 +1,4 @@
-# oneDNN of any version from the one asked for on, found by its header and library: its own
+# oneDNN of at least the requested version, found by its header and library: its own
 # dnnl-config.cmake refuses another major version, and Debian's stops without OpenCL's headers, which
 # nothing here includes. CMAKE_PREFIX_PATH and dnnl_ROOT are looked into first.
 #   DNNL::dnnl, dnnl_VERSION

@@ -11,7 +11,7 @@ endif()
 set(halfstep_date "${CMAKE_MATCH_1}")
 
 if(UNIX AND NOT APPLE)
-  # Debian's own files beside the documents: a changelog in its format and the terms.
+  # Debian's files in addition to the documents: a changelog in its format and the terms.
   install(CODE "
     set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
     execute_process(COMMAND date -u -R -d \"${halfstep_date}\" OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE)

@@ -5,7 +5,7 @@
 #   scripts/gpu_check.sh --emulated OUT      the stages that need no GPU, over the emulated device
 # Runs from a bundle (scripts/bundle.sh) or from a build in build/ci. Each stage has its own time
 # limit and the next one follows whatever it did. OUT gets results.jsonl (a line per check), a log
-# per stage, properties.json (the GPU in cuDNN's words) and step times. The last lines are a table
+# per stage, properties.json (the GPU's properties for cuDNN) and step times. The last lines are a table
 # and "N passed, N failed"; the exit status is 1 when anything failed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

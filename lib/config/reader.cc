@@ -12,7 +12,7 @@ namespace halfstep::config {
 /// One map being read (or a list, between its elements).
 struct Reader::Level {
   const Node* node = nullptr;         ///< nullptr: absent, so its fields keep their values
-  std::vector<std::string> known;     ///< keys asked for, in order
+  std::vector<std::string> known;     ///< keys that fields declare, in order
   std::unique_ptr<Node> spelled_out;  ///< the map that a bare scalar is shorthand for
 };
 

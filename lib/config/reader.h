@@ -9,7 +9,7 @@ namespace halfstep::config {
 
 class Reader final : public Fields {
  public:
-  /// Errors: goes to `diagnostics` when `node` is neither a map nor null.
+  /// Errors: reported to `diagnostics` when `node` is neither a map nor null.
   Reader(const Node& node,
          Diagnostics& diagnostics,
          std::span<const std::string_view> ignored = {});
@@ -41,7 +41,7 @@ class Reader final : public Fields {
              const About& about) override;
   void node(std::string_view name, Node& value, const About& about) override;
 
-  /// Reports the keys of the outermost map that no field asked for.
+  /// Reports the keys of the outermost map that no field declares.
   void finish();
 
  protected:

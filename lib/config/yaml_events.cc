@@ -214,7 +214,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void remember(const Node& node, YAML::anchor_t anchor) {
     if (anchor == 0) return;
-    // The copy is kept beside the tree, so it counts as well.
+    // The copy is stored in addition to the tree, so it counts as well.
     count(size_of_tree(node), node.where);
     anchors_[anchor] = node;
   }

@@ -88,7 +88,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path), target_(behind_li
 }
 
 void OutputFile::open_temporary() {
-  // The name is this process's own, so a file that is there already is a leftover, or a link that
+  // The name is this process's own, so an existing file is a leftover, or a link that
   // must not be followed.
   static std::atomic<unsigned> count{0};
   temporary_ = fmt::format("{}.{}.{}.tmp", target_, ::getpid(), count++);

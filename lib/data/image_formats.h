@@ -1,5 +1,5 @@
 #pragma once
-// The readers behind read_image.
+// The readers used by read_image.
 
 #include <cstddef>
 #include <span>

@@ -52,7 +52,7 @@ Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
 /// `predict` needs no labels.
 enum class Purpose { train, evaluate, predict };
 
-/// A training step under construction, and the values that its parts hand on to the next part. It
+/// A training step under construction, and the values that its parts pass on. It
 /// does not move: the builder refers to the graph.
 struct StepDraft {
   explicit StepDraft(const Blueprint& of) : blueprint(of), b(graph, graph::op_table()) {}

@@ -20,7 +20,7 @@ namespace halfstep::train {
 
 struct TrainOptions {
   std::string run_dir;    ///< where checkpoints go; "" for none
-  std::string resume;     ///< a checkpoint to go on from; "" starts fresh
+  std::string resume;     ///< a checkpoint to resume from; "" starts fresh
   std::string init_from;  ///< weights to start from; "" for the initializers
   /// Polled between steps; may be empty.
   std::function<Request()> requests;

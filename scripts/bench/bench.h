@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the measuring tools: samples taken in turns, nodes on kernels, raw oneDNN matmuls.
+// Shared by the benchmarks: interleaved samples, nodes on kernels, raw oneDNN matmuls.
 
 #include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -12,7 +12,7 @@
 
 namespace halfstep::bench {
 
-/// Median seconds of each function, sampled in turns for about `budget` seconds: wall time; on one
+/// Median seconds of each function, interleaved for about `budget` seconds: wall time; on one
 /// thread (taskset -c 0) processor time, which neighbours disturb less.
 std::vector<double> medians(std::span<const std::function<void()>> functions, double budget = 1);
 

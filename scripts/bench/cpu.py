@@ -25,7 +25,7 @@ How times are made comparable on a host that changes:
 
 Of each peer's mode the fastest variant counts (channels last or first, autocast or float32 tensors with
 bfloat16 matmuls, steps per call); the notes list them all. `processors`
-beside a peer's time is its processor time over wall time: near the thread count, or it sleeps.
+of a peer's time is its processor time over wall time: near the thread count, or it sleeps.
 
 PYTHON is an interpreter with torch, tensorflow and jax; without it a virtual environment is made in
 build/bench-python. A peer that is not installed there is "not measured".
@@ -67,7 +67,7 @@ WORKLOADS = [
 LARGEST_JAX = 1024
 # Modes with fewer turns that others left alone get up to so many more.
 MIN_TURNS, EXTRA_ROUNDS = 2, 2
-# Steps beside busy processes: (config, batch).
+# Steps next to busy processes: (config, batch).
 SHARED = [("small_cnn", 128), ("guide_64", 128), ("fashion_cnn", 128), ("guide_4096", 128)]
 BUSY_PROCESSES = 2
 

@@ -217,7 +217,7 @@ Written by `scripts/bench/page.py` from the runs in `docs/benchmarks/`, which `s
 measured; do not edit by hand.
 
 Training steps on random data in memory. Modes take short turns after each other; a time is that of the
-best turn, a ratio that of the best turns with like register peaks beside them (`scripts/bench/samples.py`
+best turn, a ratio that of the best turns with like register peaks (`scripts/bench/samples.py`
 says why). The register peak is the rate of the unit on operands that never leave registers, on all threads,
 measured before and after each turn. Shares count a multiplication and an addition as two operations; a
 float16 matmul on AMX takes three or four bfloat16 ones of the unit, which are counted as one. GB/s count

@@ -88,7 +88,7 @@ seed: 3
 
 
 def train(program, path, device, flags):
-    """The report of a run. Raises RuntimeError with the program's words when there is none."""
+    """The report of a run. Raises RuntimeError with the program's message when there is none."""
     result = subprocess.run(
         [program, "train", path, "--device", device, "--json", "--quiet", "--progress", "none",
          "--set", "report.warmup_steps=0", "--run-dir", tempfile.mkdtemp(prefix="halfstep_run_"),

@@ -176,7 +176,7 @@ TEST_CASE("export: comparisons give their gates, tables and curves") {
                                    "mixed_bfloat16.accuracy.delta < -100pp"},
                                   directory.path());
   REQUIRE(study.exit_code == 5);
-  // Two epochs of four runs; MLPerf's log has no word for a comparison.
+  // Two epochs of four runs; MLPerf's log has no key for a comparison.
   const std::vector<std::string> csv = lines(read_text(directory.file("study/report.csv")));
   CHECK(csv.size() == 9);
   CHECK(csv[0].starts_with("policy,seed,epoch,"));

@@ -70,7 +70,7 @@ void collect_keys(const Json& object, const std::string& prefix, std::vector<std
   if (object.contains("items")) collect_keys(object["items"], prefix, keys);
 }
 
-/// The code block of Markdown that begins with a line of these words.
+/// The code block of Markdown that begins with this line.
 std::string block(const std::string& page, const std::string& fence) {
   const std::size_t start = page.find("```" + fence + "\n");
   REQUIRE(start != std::string::npos);
@@ -136,7 +136,7 @@ TEST_CASE("help: every layer, loss, optimizer, schedule and initializer of the s
 
 TEST_CASE("help: every metric appears, with any number for that of top_5_accuracy") {
   const Json topic = help_json({"metrics"});
-  // A wrong metric is told which there are.
+  // The message for an unknown metric lists the known ones.
   const TemporaryDirectory directory;
   write_config(directory);
   const Finished end = halfstep({"config", "check", "run.yaml", "--set", "metrics=[no_such_thing]"},
@@ -222,7 +222,7 @@ TEST_CASE("help: names are found bare, with their kind, and as a config writes t
   }
   // A layer and an activation have this name.
   CHECK(help_json({"softmax"})["entries"].size() == 2);
-  // Defaults that differ are told apart.
+  // Different defaults are listed separately.
   CHECK(help_json({"optimizer.learning_rate"})["entries"].size() >= 2);
   // A section is shown with the keys below it.
   CHECK(help_json({"precision.loss_scale"})["entries"][0]["arguments"].size() > 10);

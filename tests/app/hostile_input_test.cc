@@ -1,4 +1,4 @@
-// Values and files that nobody means: each ends with a message and its exit code, none with a
+// Malicious or absurd values and files: each ends with a message and its exit code, none with a
 // crash.
 
 #include <doctest/doctest.h>

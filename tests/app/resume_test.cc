@@ -121,7 +121,7 @@ TEST_CASE("resume: signals save a checkpoint, end with their code, and the run g
   }
 }
 
-/// How often to kill; HALFSTEP_KILLS asks for more than the tests have time for.
+/// How often to kill; HALFSTEP_KILLS selects more than the tests have time for.
 int kills() {
   const char* given = std::getenv("HALFSTEP_KILLS");
   return given == nullptr ? 30 : std::stoi(given);
@@ -168,7 +168,7 @@ TEST_CASE("resume: runs killed again and again end with the same weights" *
     fs::remove_all(directory.file(name));
   }
   CAPTURE(killed);
-  // Some of the kills left a checkpoint to go on from.
+  // Some of the kills left a checkpoint to resume from.
   CHECK(restarts >= kills() / 10);
 }
 

@@ -21,7 +21,7 @@ Finished compare(const TemporaryDirectory& directory, const std::vector<std::str
   return halfstep(words, directory.path());
 }
 
-/// Long enough to be asked to leave.
+/// Long enough to be interrupted.
 SmallRun endless_run() {
   SmallRun run;
   run.training = "{epochs: 5000, batch_size: 64}";

@@ -1,4 +1,4 @@
-// Ops fused element by element against the ops apart: the same bits, in every dtype, for every
+// Fused elementwise ops against the separate ops: bit-identical, in every dtype, for every
 // instruction set, NaN and infinities included.
 
 #include "graph/ops/elementwise.h"

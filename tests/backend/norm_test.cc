@@ -83,7 +83,7 @@ TEST_CASE("batch norm: training normalizes by the batch and returns its statisti
         const Tensor offset = random_tensor(types.statistics, vector, 3);
         const Tensor mean = random_tensor(types.statistics, vector, 4);
         const Tensor variance = random_tensor(types.statistics, vector, 5, 0, 1);
-        // With factor 1 nobody reads the old statistics: they may be empty.
+        // With factor 1 the old statistics are not read: they may be empty.
         const Shape old = factor == 1 ? Shape{0} : vector;
         const Value vmean = lab.input(factor == 1 ? Tensor(types.statistics, old) : mean.clone());
         const Value vvariance =

@@ -24,7 +24,7 @@ TEST_CASE("directory lock: whether it is held can be asked without a trace") {
     CHECK(directory_in_use(path) == true);
     CHECK_THROWS_AS(DirectoryLock second(path), UserError);
   }
-  // The lock file stays; nobody holds it.
+  // The lock file stays; it is not locked.
   CHECK(std::filesystem::exists(directory.path() / k_lock_file));
   CHECK(directory_in_use(path) == false);
   const DirectoryLock again(path);

@@ -39,7 +39,7 @@ bool runs_each_index_once(int size, Team team) {
          std::all_of(counts.begin() + n, counts.end(), [](int c) { return c == 0; });
 }
 
-/// Whether all members see all others' writes behind each of `rounds` barriers.
+/// Whether all members see all others' writes after each of `rounds` barriers.
 bool meets_at_barriers(int size, int rounds) {
   std::array<int, k_most> round_of{};
   std::atomic<bool> complete{true};

@@ -7,7 +7,7 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// A product of the ten-wide layer behind 4096 units, of 8192 samples.
+/// A matmul of the ten-wide layer after 4096 units, with 8192 samples.
 MatmulKey logits(DType dtype = DType::float16) {
   return {.m = 8192, .n = 10, .k = 4096, .in = dtype, .out = dtype};
 }

@@ -1,4 +1,4 @@
-// Whole training runs on the emulated device beside the same runs on the CPU.
+// Complete training runs on the emulated device, compared with the same runs on the CPU.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // cuDNN has plans for every convolution of the shipped configs on every generation of GPUs. It is
-// asked without a GPU, by the devices' properties.
+// queried without a GPU, by the devices' properties.
 
 #include "backend/cuda/vendor/real/conv_plans.h"
 

@@ -1,4 +1,4 @@
-// scripts/fetch_datasets.sh against a mirror on the disk; nothing here asks the network.
+// scripts/fetch_datasets.sh against a mirror on the disk; nothing here uses the network.
 
 #include <doctest/doctest.h>
 

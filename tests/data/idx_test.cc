@@ -169,7 +169,8 @@ TEST_CASE("idx: a file that cannot be written leaves the old one as it was") {
 
 TEST_CASE("idx: memory is taken for what a compressed file holds, not for what its header says") {
   const TempFolder folder;
-  // Two GiB said, 200 MB of zeros there: not more than the limit of the compression allows.
+  // Two GiB in the header, 200 MB of zeros in the file: not more than the limit of the compression
+  // allows.
   Bytes content = bytes({0, 0, 8, 1, 0x7F, 0xFF, 0xFF, 0xFF});
   content.resize(200'000'000);
   Bytes file = deflate(content, Wrapper::gzip);

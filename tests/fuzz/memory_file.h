@@ -11,7 +11,7 @@
 
 namespace halfstep::fuzz {
 
-/// A regular file in memory, gone with the object.
+/// A regular file in memory, removed on destruction.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::byte> bytes)

@@ -7,7 +7,7 @@ Run once, with Keras on TensorFlow:
     python3 -m venv venv && venv/bin/pip install tensorflow
     venv/bin/python generate_keras_training.py
 
-Everything is computed in float64, so that it is the truth that float32 is measured against. Samples
+Everything is computed in float64, as the reference that float32 is measured against. Samples
 and first weights are multiples of 1/64, exact in float32.
 """
 

@@ -66,7 +66,7 @@ TEST_CASE("initializer: each name gives the distribution of its formula") {
     double a, b;
   };
   // Fans of [3, 3, 2, 8]: 18 and 72. The limit of a uniform with variance v is sqrt(3 v); a normal
-  // cut at two standard deviations has 0.8796 of its own.
+  // truncated at two standard deviations has 0.8796 of its own.
   const double cut = 0.87962566103423978;
   const Case cases[] = {
       {"zeros", Kind::constant, 0, 0},

@@ -1,4 +1,4 @@
-// Scores where probabilities are wanted, and the other way round, are noticed before training.
+// Scores for a loss of probabilities, and the reverse, are detected before training.
 
 #include "nn/model_output.h"
 

@@ -1,4 +1,4 @@
-// Casts behind reshapes: which move before them.
+// Casts after reshapes: which of them are moved before.
 
 #include "passes/hoist_casts.h"
 

@@ -10,7 +10,7 @@
 namespace halfstep::plan {
 namespace {
 
-/// Memory that is nobody's but the launches': the host sees it through copies alone, and so does
+/// Memory that only launches access: the host sees it through copies alone, and so does
 /// the test.
 class FarMemory final : public backend::Memory {
  public:

@@ -114,7 +114,8 @@ bool same_bits(const Trained& a, const Trained& b) {
   return true;
 }
 
-/// The distance between what two runs made of the same weights, in units of the way the first went.
+/// The distance between the weights of two runs from the same start, relative to the distance that
+/// the first run moved.
 double relative_distance(const Trained& a, const Trained& b) {
   double apart = 0, way = 0;
   for (std::size_t i = 0; i < a.after.size(); ++i) {

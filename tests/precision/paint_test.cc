@@ -231,7 +231,7 @@ TEST_CASE("paint: mode bf16 converts infer ops right after a converted op, in li
   CHECK(bf16.halves() == "a bias add relu");
   CHECK(bf16.paint("bias") == "allow infer_after_allow");
   CHECK(bf16.reason("add") == "it follows `BiasAdd` (bias), which is converted");
-  // Clear ops are painted after this pass, so the op behind one is not reached.
+  // Clear ops are painted after this pass, so the op after one is not reached.
   CHECK(bf16.paint("relu") == "allow clear_spread");
   CHECK(bf16.paint("tanh") == "none none");
   CHECK(bf16.reason("tanh") == "no converted op stands right before it");
@@ -259,7 +259,7 @@ TEST_CASE("paint: mode bf16 leaves an infer op alone that also reads a denied va
   )",
                     in_mode(Mode::bf16));
   CHECK(r.paint("add") == "deny deny_spread");
-  // This pass asks for declared types, not for kernels.
+  // This rule checks declared types, not kernels.
   CHECK(r.paint("two") == "allow infer_after_allow");
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("paint: existing casts to float32 cast to 16 bits when only converted 
   CHECK(r.paint("mask", "DstT") == "allow existing_cast");
   CHECK(r.type("split", "DstT") == "float32");
   CHECK(r.type("alone", "DstT") == "float32");
-  // TensorFlow asks neither for the device nor for the preserve set here.
+  // TensorFlow checks neither the device nor the preserve set here.
   CHECK(r.type("kept", "DstT") == "float16");
 }
 

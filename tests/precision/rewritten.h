@@ -21,7 +21,7 @@ class Rewritten {
   std::string halves() const;
   /// Names of inserted casts, less the suffix: "input-0-CastToFp16-0 ...".
   std::string casts() const;
-  /// The dtype words of a node's type attribute: "float16", "float16,float32".
+  /// The dtypes of a node's type attribute: "float16", "float16,float32".
   std::string type(std::string_view node, std::string_view attr = "T") const;
   /// "allow between_allows" for a vertex.
   std::string paint(std::string_view node, std::string_view attr = "T") const;

@@ -50,7 +50,7 @@ TEST_CASE("events: a file keeps what it has, drops what changed and gains the re
   // A different time alone is no change: the existing event stays.
   update_event_file(path, {record('9', "version"), record('9', "one"), c});
   CHECK(read_file(path) == a + b + c);
-  // A changed record goes, and all that follow it.
+  // A changed record is removed, with all that follow it.
   const std::string changed = record('4', "one, whole");
   update_event_file(path, {a, changed});
   CHECK(read_file(path) == a + changed);

@@ -307,7 +307,7 @@ TEST_CASE("prune: a run goes when all rules select it") {
   CHECK(selected({{}, 10.0, {}}) == Names{"a/01", "a/02", "a/03", "b/01"});
   CHECK(selected({{}, 9.4, {}}) == Names{"a/01", "a/02", "a/03", "b/01", "b/02"});
   CHECK(selected({1, 10.0, {}}) == Names{"a/01", "a/02", "b/01"});
-  // A damaged run only when it is asked for.
+  // A damaged run only when its state is requested.
   CHECK(selected({0, {}, {}}).size() == 6);
   CHECK(selected({{}, {}, {RunState::damaged}}) == Names{"b/torn"});
 }

@@ -17,7 +17,7 @@ namespace {
 
 using graph::Value;
 
-/// Memory that nobody has written to yet: NaN in every floating dtype.
+/// Uninitialized memory: NaN in every floating dtype.
 Tensor garbage(const graph::TensorType& type) {
   Tensor tensor(type.dtype, type.shape);
   if (tensor.bytes() > 0) std::memset(tensor.view().data, 0xFF, tensor.bytes());

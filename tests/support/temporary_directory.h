@@ -5,7 +5,7 @@
 
 namespace halfstep::test {
 
-/// A folder that is gone at the end.
+/// A folder that is removed on destruction.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

@@ -73,7 +73,7 @@ TEST_CASE("bad step: it changes the scale and nothing else, whatever the optimiz
     CHECK(record.steps[2].counters.samples_seen == 72);
     CHECK(record.steps[2].counters.samples_trained == 0);
 
-    // Once the scale fits, training goes on, and every weight moves.
+    // Once the scale fits, training continues, and every weight changes.
     while (run.trainer().advance(1) && !run.record().steps.back().applied) {
     }
     REQUIRE(run.record().steps.back().applied);

@@ -132,7 +132,7 @@ TEST_CASE("early stopping: going on needs the state that training ended with") {
   CHECK_THROWS_WITH_AS(Run(tiny.spec(), in_directory(directory.path().string())),
                        doctest::Contains("weights of the best epoch"),
                        UserError);
-  Run same(spec, in_directory(directory.path().string()));  // asked for no more
+  Run same(spec, in_directory(directory.path().string()));  // no further epochs requested
   CHECK(same.trainer().done());
 }
 

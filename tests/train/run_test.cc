@@ -17,7 +17,7 @@ TEST_CASE("run: counters count batches, steps and samples") {
   CHECK(run.trainer().total_steps() == 12);
   CHECK(result.history.size() == 2);
   CHECK(result.history[1].steps == 6);
-  CHECK(result.steps.size() == 11);  // the first step is kept apart
+  CHECK(result.steps.size() == 11);  // the first step is separate
   std::int64_t counted = 0;
   for (const StepSample& step : result.steps) counted += step.counted ? 1 : 0;
   CHECK(counted == 9);  // ten full batches, less the first
@@ -78,7 +78,7 @@ TEST_CASE("run: a request for a checkpoint saves one and goes on") {
   options.requests = [&] { return ++asked == 3 ? Request::checkpoint : Request::none; };
   Run run(TinyRun().spec(), options);
   CHECK(run.finish().status == Status::completed);
-  REQUIRE(run.record().checkpoints.size() == 3);  // asked for, after the first epoch, at the end
+  REQUIRE(run.record().checkpoints.size() == 3);  // on request, after the first epoch, at the end
   CHECK(run.record().checkpoints[0].ends_with("step-000003"));
 }
 

@@ -1,5 +1,5 @@
 // Shapes, slices, gathers, sparse and ragged tensors.
-// The form of the rows is told in foreign_rows.h.
+// foreign_rows.h describes the syntax.
 
 #include "graph/ops/foreign_rows.h"
 

@@ -1,5 +1,5 @@
 // Recurrent cells, CTC.
-// The form of the rows is told in foreign_rows.h.
+// foreign_rows.h describes the syntax.
 
 #include "graph/ops/foreign_rows.h"
 

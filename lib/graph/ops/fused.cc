@@ -1,11 +1,11 @@
 // Matmuls with the epilogues of a BLAS library. Lowering creates them, after all dtypes are
 // decided.
-//   FusedMatMul   c = op(a) op(b), [m, n], summed in float32; then as `epilogue` says
+//   FusedMatMul   c = op(a) op(b), [m, n], summed in float32; then `epilogue`:
 //     epilogue                      args              results       c
 //     bias                          bias              c             c + bias
 //     bias_relu                     bias              c             max(c + bias, 0)
 //     bias_relu_mask                bias              c, mask       the same; where it is positive
-//     relu_gradient                 mask, features    c             c where the mask says, else 0
+//     relu_gradient                 mask, features    c             c where the mask is 1, else 0
 //     relu_gradient_bias_gradient   mask, features    c, sums [n]   the same; its column sums
 //     sums_of_b                                       c, sums [n]   c; the column sums of b
 // `features` is the c that was written together with the mask. A mask is written by one matmul

@@ -28,7 +28,7 @@ struct FusedUpdatePorts {
 };
 FusedUpdatePorts fused_update_ports(const Node& node);
 
-/// The type of the variable behind a handle.
+/// The type of a handle's variable.
 TensorType variable_type(const Graph& graph, Value handle);
 
 }  // namespace halfstep::graph::ops

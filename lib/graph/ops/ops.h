@@ -9,7 +9,7 @@
 
 namespace halfstep::graph {
 
-/// Every op halfstep knows, executable or not.
+/// All ops, executable or not.
 const OpTable& op_table();
 
 namespace ops {
@@ -46,7 +46,7 @@ Value reduce(Builder& b,
 /// `x` with another shape of as many elements; `x` itself when it has that shape.
 Value reshape(Builder& b, Value x, const Shape& shape);
 
-/// The gradient of a broadcast: `dy` summed over the axes along which `shape` was stretched, then
+/// The gradient of a broadcast: `dy` summed over the axes along which `shape` was broadcast, then
 /// reshaped to `shape`. TensorFlow's own gradients do the same with Sum and Reshape.
 Value unbroadcast(Builder& b, Value dy, const Shape& shape);
 

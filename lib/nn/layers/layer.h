@@ -22,7 +22,7 @@ struct Assignment {
   graph::Value value;
 };
 
-/// A trainable weight as the optimizer sees it.
+/// A trainable weight, the input of an optimizer.
 struct Weight {
   std::string name;
   graph::Value handle;

@@ -126,7 +126,7 @@ def tell(line):
 
 
 def fastest(mode, variants, trial=0.3):
-    """The fastest of {variant: function that makes a step}, by two short trials in turns.
+    """The fastest of {variant: function that makes a step}, by two short interleaved trials.
 
     A variant that this build cannot run is left out. Tells how they compare; returns the step of the
     fastest one, None when none runs.

@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t k_mebibyte = std::uint64_t{1} << 20U;
 /// By which one input may raise the peak memory of the process.
 constexpr std::uint64_t k_most_memory = 256 * k_mebibyte;
-/// Address space: far above it, so that a size believed blindly fails where it is asked for.
+/// Address space: far above it, so that the allocation of an unchecked size fails at once.
 constexpr std::uint64_t k_address_space = 4096 * k_mebibyte;
 constexpr std::size_t k_largest_pool = 64;
 constexpr std::size_t k_largest_input = 256 * 1024;
@@ -94,7 +94,7 @@ Options options(const std::vector<std::string>& words) {
   return o;
 }
 
-/// The input under way in a file, which is there still when the process dies of it.
+/// The current input in a file, which remains when the process crashes on it.
 class CurrentInput {
  public:
   explicit CurrentInput(const Target& target)

@@ -139,7 +139,7 @@ inline void multiply_4x1(Bytes a0, Bytes a1, Bytes a2, Bytes a3, const std::int6
   _tile_dpbf16ps(3, 5, 6);
 }
 
-/// 64 positions by 16 outputs: 4 tiles of a by one of b, whose low plane is `low_b` bytes behind
+/// 64 positions by 16 outputs: 4 tiles of a by one of b, whose low plane is `low_b` bytes after
 /// the high one.
 template <int products>
 inline void accumulate_4x1(Bytes a0,

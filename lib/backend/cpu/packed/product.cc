@@ -87,7 +87,7 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   }
   down_ *= divide_up(divide_up(a_.panels(), down_), tile_panels_);
   // At least six tiles a part, so that a slower thread can leave tiles to the others, as long as a
-  // tile has 2^24 multiplications: to start one costs little beside that.
+  // tile has 2^24 multiplications: the cost to start one is then negligible.
   constexpr std::int64_t k_tiles_of_part = 6;
   constexpr std::int64_t k_long = 1 << 24;  // multiplications
   const std::int64_t least = parts_ == 1 ? 1 : std::min(k_tiles_of_part * parts_, work / k_long);
