@@ -6,7 +6,7 @@ namespace {
 using graph::Node;
 using graph::Phase;
 
-/// A weight's gradient after unscaling, named by append_training.
+/// A weight's gradient after unscaling, named by lib/nn/training.cc.
 bool is_weight_gradient(const Node& node) {
   return node.origin.phase == Phase::unscale && node.name.starts_with("unscale/") &&
          node.name.ends_with("/gradient");

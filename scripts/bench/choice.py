@@ -26,7 +26,7 @@ ALLOWED = 1.10
 
 
 def read(path):
-    """{(kind, dtype, products): {shape: {kernel: seconds}}}; a kernel that measures any number of
+    """`{(kind, dtype, products): {shape: {kernel: seconds}}}`; a kernel that measures any number of
     partial products is listed under each."""
     rows = []
     for line in path.read_text().splitlines():

@@ -8,7 +8,7 @@
 namespace halfstep::backend::cuda::emulated {
 namespace {
 
-// The alignment and workspace that the real vendor uses with cuDNN (real/conv_graph.cc).
+// The alignment and workspace that the real vendor uses with cuDNN (real/conv_plans.cc).
 constexpr std::size_t k_operand_alignment = 16;
 constexpr std::size_t k_workspace = 4096;
 
