@@ -109,8 +109,7 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
           "CONFIG,-c,--config", o.configs, "YAML config; after -c any number, a later one wins")
       ->allow_extra_args(false);
   add_setting_flag(command, o, "--set", Override::Kind::set, "PATH=VALUE, VALUE is YAML");
-  add_setting_flag(
-      command, o, "--set-str", Override::Kind::set_text, "PATH=TEXT, taken as it stands");
+  add_setting_flag(command, o, "--set-str", Override::Kind::set_text, "PATH=TEXT, taken literally");
   add_setting_flag(command, o, "--unset", Override::Kind::unset, "PATH to remove");
   command.add_option(
       "--policy", o.policy, "float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
@@ -123,7 +122,7 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_option("--color", o.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("-v,--verbose", o.verbosity, "say more");
-  command.add_flag("-q,--quiet", o.quiet, "say only what is wrong");
+  command.add_flag("-q,--quiet", o.quiet, "print only warnings and errors");
   command.add_option("--log-file", o.log_file, "messages go there too");
   if (flags.json) {
     command.add_flag("--json", o.json, "print the report on stdout and nothing else");
@@ -143,8 +142,9 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   }
   if (flags.strict) command.add_flag("--strict", o.strict, "a warning is an error");
   if (flags.numerics) {
-    command.add_option(
-        "--numerics", o.numerics, "none, sample or full: what 16 bits lose, into numerics.jsonl");
+    command.add_option("--numerics",
+                       o.numerics,
+                       "none, sample or full: statistics of 16-bit values, into numerics.jsonl");
   }
   if (!flags.training) return;
   command.add_option("--epochs", o.epochs, "passes over the data");

@@ -113,7 +113,8 @@ std::function<int()> declare_config(CLI::App& command) {
       command.add_subcommand("show", "the config with defaults and overrides, as YAML");
   declare(*show_command, state->show, {.training = true, .numerics = true});
   show_command->add_flag("--origins", state->origins, "where each value comes from");
-  show_command->add_flag("--minimal", state->minimal, "only what differs from the defaults");
+  show_command->add_flag(
+      "--minimal", state->minimal, "only settings that differ from the defaults");
   CLI::App* schema_command =
       command.add_subcommand("schema", "JSON Schema of configs, for editors");
   CLI::App* init_command = command.add_subcommand("init", "a config to start from");

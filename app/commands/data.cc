@@ -129,7 +129,8 @@ std::function<int()> declare_data(CLI::App& command) {
   command.require_subcommand(1);
   const auto info_flags = std::make_shared<Info>();
   const auto synth_flags = std::make_shared<Synth>();
-  CLI::App* info_command = command.add_subcommand("info", "what a data set holds, with checksums");
+  CLI::App* info_command =
+      command.add_subcommand("info", "show the contents of a data set, with checksums");
   info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
   info_command->add_option("--format", info_flags->format, "idx, npz, cifar10 or cifar100");
   info_command

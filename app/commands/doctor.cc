@@ -235,7 +235,8 @@ std::function<int()> declare_doctor(CLI::App& command) {
 
 }  // namespace
 
-const Command k_doctor{
-    "doctor", "run a product in each dtype and say what this machine can do", declare_doctor};
+const Command k_doctor{"doctor",
+                       "run a matmul in each dtype and report the capabilities of this machine",
+                       declare_doctor};
 
 }  // namespace halfstep::app

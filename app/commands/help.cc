@@ -138,7 +138,6 @@ std::function<int()> declare_help(CLI::App& command) {
 
 }  // namespace
 
-const Command k_help{
-    "help", "what a layer, loss, ... or key of a config is and takes", declare_help};
+const Command k_help{"help", "explain a layer, loss, ... or key of a config", declare_help};
 
 }  // namespace halfstep::app

@@ -110,7 +110,8 @@ std::function<int()> declare_report(CLI::App& command) {
   validate_command->add_option("FILE", state->paths, "reports or run directories")->required();
   CLI::App* show_command = command.add_subcommand("show", "a report as text");
   show_command->add_option("FILE", state->path, "a report or a run directory")->required();
-  CLI::App* diff_command = command.add_subcommand("diff", "in what two training runs differ");
+  CLI::App* diff_command =
+      command.add_subcommand("diff", "show the differences between two training runs");
   diff_command->add_option("A", state->a, "a report or a run directory")->required();
   diff_command->add_option("B", state->b, "a report or a run directory")->required();
   diff_command->add_flag("--json", state->json, "print JSON");

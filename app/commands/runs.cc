@@ -185,7 +185,7 @@ std::function<int()> declare_runs(CLI::App& command) {
     chooser->add_option("--policy", state->policies, "runs of this precision policy")
         ->allow_extra_args(false);
   }
-  CLI::App* show_command = add(command, *state, "show", "what a run came to, as text");
+  CLI::App* show_command = add(command, *state, "show", "show the result of a run, as text");
   show_command
       ->add_option("RUN", state->run, "name in the folder, its last part, or a folder's newest")
       ->required();

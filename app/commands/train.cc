@@ -31,8 +31,9 @@ std::function<int()> declare_train(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option(
       "--init-from", state->train.init_from, "a checkpoint whose weights to start from");
-  command.add_flag(
-      "--dry-run", state->train.dry_run, "check everything, do one step, say what memory it takes");
+  command.add_flag("--dry-run",
+                   state->train.dry_run,
+                   "check everything, run one step, report the memory it needs");
   return [state] { return run_training(state->run, state->train); };
 }
 

@@ -84,7 +84,7 @@ int tune(const TuneFlags& state) {
             "the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % of "
             "the processor's rate or more; nothing was written",
             100 * disturbed),
-        "end other programs and repeat, or keep what was measured with --force");
+        "end other programs and repeat, or keep the measurements with --force");
   }
   const backend::CostModel model(
       fmt::format(
@@ -123,7 +123,7 @@ std::function<int()> declare_tune(CLI::App& command) {
   command.add_option("--rounds", state->rounds, "turns of each kernel; the best counts")
       ->check(CLI::Range(1, 1000));
   command.add_flag("--force", state->force, "keep measurements of a machine that was not quiet");
-  command.add_flag("--json", state->json, "print what was done as JSON");
+  command.add_flag("--json", state->json, "print the measurements as JSON");
   command.add_flag("-q,--quiet", state->quiet, "no progress");
   return [state] { return tune(*state); };
 }

@@ -147,7 +147,7 @@ Topic layers() {
 Topic losses() {
   Topic topic{.name = "losses",
               .title = "Losses",
-              .doc = "what training makes small, and the labels it takes",
+              .doc = "the value that training minimizes, and the labels it takes",
               .text =
                   "`loss` is the name of a loss, or a map with its `type` and arguments. A loss "
                   "is one number per sample, averaged over the batch; penalties of "
@@ -235,7 +235,7 @@ Topic schedules() {
 Topic metrics() {
   Topic topic{.name = "metrics",
               .title = "Metrics",
-              .doc = "what is measured beside the loss",
+              .doc = "quantities measured in addition to the loss",
               .text =
                   "`metrics` is a name or a list of names; the loss is always measured. Each is "
                   "measured on the training batches of an epoch and, with `val_` before its "

@@ -89,8 +89,8 @@ void LossScaleSpec::fields(Fields& f) {
   f.choice("on_overflow",
            on_overflow,
            k_on_overflow,
-           {.doc = "What happens to a batch whose gradients are not finite: skip leaves out its "
-                   "update, retry tries it again with the lower scale."});
+           {.doc = "Handling of a batch whose gradients are not finite: skip leaves out its "
+                   "update, retry repeats it with the lower scale."});
   f.field(
       "max_consecutive_skips",
       max_consecutive_skips,
@@ -189,19 +189,19 @@ void PrecisionSpec::fields(Fields& f) {
       "accumulate",
       accumulate,
       k_accumulate,
-      {.doc = "Dtype in which float16 products are summed. No device sums in float16 yet: asking "
-              "for it ends the run with exit code 6, or with `fallback: warn` in float32."});
+      {.doc = "Accumulation dtype of float16 matmuls. No device accumulates in float16 yet: the "
+              "run then ends with exit code 6, or with `fallback: warn` accumulates in float32."});
   f.choice("fallback",
            fallback,
            k_fallbacks,
-           {.doc = "What happens when the device cannot do what is asked: stop with exit code 6, "
-                   "or go on in the next best way with a warning."});
-  f.choice(
-      "grad_dtype",
-      grad_dtype,
-      k_grad_dtypes,
-      {.doc = "What a weight's gradient is rounded to before the optimizer takes it in float32: "
-              "the layer's compute dtype, as in Keras, or nothing less than float32."});
+           {.doc = "Handling of a setting that the device does not support: stop with exit code 6, "
+                   "or continue with the nearest supported setting and a warning."});
+  f.choice("grad_dtype",
+           grad_dtype,
+           k_grad_dtypes,
+           {.doc = "Dtype to which a weight's gradient is rounded before the optimizer reads it in "
+                   "float32: "
+                   "the layer's compute dtype, as in Keras, or nothing less than float32."});
   f.choice("float16_gemm",
            float16_gemm,
            k_float16_gemms,

@@ -91,13 +91,12 @@ void RunSpec::fields(Fields& f) {
                     "`nodes` and `outputs`.",
              .required = true});
   f.section("precision", precision, {.doc = "Dtypes, the automatic rewrite, and the loss scale."});
-  f.field(
-      "loss",
-      loss,
-      {},
-      {.doc =
-           "What training makes small: the name of a loss, or a map with `type` and its arguments.",
-       .required = true});
+  f.field("loss",
+          loss,
+          {},
+          {.doc = "The value that training minimizes: the name of a loss, or a map with `type` and "
+                  "its arguments.",
+           .required = true});
   f.field(
       "optimizer",
       optimizer,
@@ -109,14 +108,12 @@ void RunSpec::fields(Fields& f) {
           metrics,
           {.doc = "Metrics measured beside the loss on every split; the default for "
                   "mean_squared_error is mean_absolute_error."});
-  f.section("training",
-            training,
-            {.doc = "How long training goes on, in which batches, and what it keeps."});
-  f.section("report", report, {.doc = "What is written about the run."});
+  f.section("training", training, {.doc = "Length of training, batches, and checkpoints."});
+  f.section("report", report, {.doc = "Reports of the run."});
   f.section("device",
             device,
             {.doc = "Where the run computes.", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
-  f.section("slurm", slurm, {.doc = "What happens when Slurm ends a job."});
+  f.section("slurm", slurm, {.doc = "Handling of a job that Slurm ends."});
 }
 
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {

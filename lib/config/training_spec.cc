@@ -142,8 +142,8 @@ void NumericsSpec::fields(Fields& f) {
       "mode",
       mode,
       k_numerics_modes,
-      {.doc = "Which steps get statistics of what 16 bits lose: none, a sample of them (every), or "
-              "all (full). They go to numerics.jsonl and cost an extra pass over the batch."});
+      {.doc = "Steps with statistics of 16-bit values: none, a sample of them (every), or all "
+              "(full). They are written to numerics.jsonl and cost an extra pass over the batch."});
   f.field("every", every, {.doc = "Steps from one sampled step to the next. [steps]", .min = 1});
 }
 

@@ -34,7 +34,7 @@ constexpr std::array k_signatures{
     Signature{"\x80\x04"sv, "a Python pickle", k_save_as_npz},
     Signature{"\x80\x02"sv, "a Python pickle", k_save_as_npz},
     Signature{"%PDF"sv, "a PDF document", ""},
-    Signature{"\x1F\x8B"sv, "a gzip file", "gunzip shows what is in it"},
+    Signature{"\x1F\x8B"sv, "a gzip file", "gunzip shows its contents"},
     Signature{"\0\0\x08"sv, "an IDX file", "format: idx reads a folder of IDX files"},
 };
 

@@ -11,7 +11,7 @@ void verify_node(const Graph& graph, int id, std::string_view after) {
             after,
             node.name);
     require(input.node < id || node.op == "Merge",
-            "after {}: {} reads {}, which stands after it",
+            "after {}: {} reads {}, which comes after it",
             after,
             node.name,
             graph.node(input.node).name);

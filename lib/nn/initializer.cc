@@ -167,11 +167,12 @@ struct Parameters {
     }
     if (row.open && row.rule == Rule::scaled) {
       f.field("scale", row.scale, {.doc = "Factor of the variance. [factor]", .above = 0.0});
-      f.choice("mode",
-               row.mode,
-               k_modes,
-               {.doc = "What the variance is divided by: the inputs that one unit sees, the "
-                       "outputs, or their average."});
+      f.choice(
+          "mode",
+          row.mode,
+          k_modes,
+          {.doc =
+               "Divisor of the variance: the inputs of one unit, the outputs, or their average."});
       f.choice("distribution",
                row.distribution,
                k_distributions,

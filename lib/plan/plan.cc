@@ -132,7 +132,7 @@ void Plan::run() {
 }
 
 void Plan::enqueue() {
-  require(impl_->refreshes.empty(), "what is kept beside variables cannot be recorded");
+  require(impl_->refreshes.empty(), "copies derived from variables cannot be captured");
   impl_->launch_all();
 }
 

@@ -23,7 +23,7 @@ std::string unpainted_reason(const Node& node,
   if (facts.ref_read) return "it reads a ref variable, which must stay as it is";
   if (!facts.supported) return fmt::format("`{}` has no {} kernel", node.op, name(target));
   if (*facts.list == List::clear) return "no converted op reaches it through clear ops";
-  if (!other.empty()) return fmt::format("what it reads is denied: {}", other);
+  if (!other.empty()) return fmt::format("its input is denied: {}", other);
   if (infer_follows) return "no converted op stands right before it";
   if (facts.after_allow) return "a converted op stands before it, but none after it";
   return "it does not lie between two allow ops";

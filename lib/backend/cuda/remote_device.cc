@@ -131,7 +131,7 @@ Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {
 void RemoteDevice::synchronize() { check(table_, table_.synchronize(device_), "the step"); }
 
 std::unique_ptr<Recording> RemoteDevice::record(const std::function<void()>& enqueue) {
-  check(table_, table_.begin_recording(device_), "begin of the recording");
+  check(table_, table_.begin_recording(device_), "begin of the capture");
   boundary::Recording* recording = nullptr;
   try {
     enqueue();
@@ -139,7 +139,7 @@ std::unique_ptr<Recording> RemoteDevice::record(const std::function<void()>& enq
     if (table_.end_recording(device_, &recording) == Status::ok) table_.forget(recording);
     throw;
   }
-  check(table_, table_.end_recording(device_, &recording), "end of the recording");
+  check(table_, table_.end_recording(device_, &recording), "end of the capture");
   return std::make_unique<RemoteRecording>(library_, recording);
 }
 

@@ -53,7 +53,7 @@ std::vector<Shape> infer_log(const InferContext& c) {
 std::vector<Shape> infer_keep(const InferContext& c) {
   expect(handle(c, 0).get<Shape>("shape") == c.input(2).shape,
          c,
-         "the copy must be as large as what is kept");
+         "the copy must be as large as the state");
   expect(c.input(3).shape.elements() == 1, c, "one flag is wanted");
   return {};
 }

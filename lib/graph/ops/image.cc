@@ -44,7 +44,7 @@ std::vector<Shape> infer_translation(const InferContext& c) {
   const Attrs& attrs = c.node.attrs;
   if (attrs.get<double>("height_low") > attrs.get<double>("height_high") ||
       attrs.get<double>("width_low") > attrs.get<double>("width_high")) {
-    throw ShapeError("the low end of a translation lies above the high end");
+    throw ShapeError("the low end of a translation is above the high end");
   }
   return {checked_images(c)};
 }

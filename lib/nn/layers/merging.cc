@@ -52,9 +52,10 @@ constexpr LayerTraits k_several{.min_inputs = 2,
                                 .shapes =
                                     "x of one shape, or with extents of 1 that are "
                                     "stretched; y the common shape"};
-constexpr LayerTraits k_joined{.min_inputs = 2,
-                               .max_inputs = k_any_number,
-                               .shapes = "x alike but for one axis; y has the sum of that axis"};
+constexpr LayerTraits k_joined{
+    .min_inputs = 2,
+    .max_inputs = k_any_number,
+    .shapes = "x equal except along one axis; y has the sum of that axis"};
 
 }  // namespace
 

@@ -115,7 +115,7 @@ struct RandomTranslation : RandomImage {
     f.choice("fill_mode",
              fill_mode,
              k_fill_modes,
-             {.doc = "What comes in over the edge: fill_value, the nearest pixel, the mirrored "
+             {.doc = "Values beyond the edge: fill_value, the nearest pixel, the mirrored "
                      "image, or the image's other side."});
     f.choice("interpolation",
              interpolation,

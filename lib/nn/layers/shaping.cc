@@ -30,12 +30,11 @@ struct Reshape {
   std::vector<std::int64_t> target_shape;
 
   void fields(config::Fields& f) {
-    f.field(
-        "target_shape",
-        target_shape,
-        {.doc = "Extents of a sample, without the batch; one may be -1, which takes what is left.",
-         .required = true,
-         .min = -1});
+    f.field("target_shape",
+            target_shape,
+            {.doc = "Extents of a sample, without the batch; one may be -1 and is inferred.",
+             .required = true,
+             .min = -1});
   }
 
   void check(Diagnostics& diagnostics, const Where& where) const {

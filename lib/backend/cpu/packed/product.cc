@@ -44,7 +44,7 @@ Product::Product(const Unit& unit,
       a_(a),
       b_(b),
       tile_panels_(unit.panels[a.parts - 1]) {
-  require(sweep_ != nullptr, "{} has no sweep of {} products", unit.name, products);
+  require(sweep_ != nullptr, "{} has no microkernel of {} partial products", unit.name, products);
   require(a.parts == (products == 1 ? 1 : 2), "{} products of {} parts", products, a.parts);
   require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
   choose_cut(threads, tiles);

@@ -58,7 +58,7 @@ Accepts accepts_reduce(const NodeView& node, const Capabilities&) {
   if (node.node.op == "BiasAddGrad" && node.attrs().get<std::string>("data_format") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
-  if (!extents(node)) return Accepts::no("the reduced axes do not lie next to each other");
+  if (!extents(node)) return Accepts::no("the reduced axes are not adjacent");
   return Accepts::yes();
 }
 

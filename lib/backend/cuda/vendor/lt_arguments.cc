@@ -52,7 +52,7 @@ LtMatrix stored(
 LtArguments lt_arguments(const MatmulKey& key) {
   const std::string what = to_string(key);
   require(key.m > 0 && key.n > 0 && key.k > 0 && key.batch > 0, "{}: empty", what);
-  require(dtypes_exist(key.in, key.out), "{}: no such product", what);
+  require(dtypes_exist(key.in, key.out), "{}: no such matmul", what);
   require(key.batch == 1 || key.epilogue == Epilogue::none, "{}: batch with epilogue", what);
 
   const EpilogueRow& row = k_epilogues[static_cast<std::size_t>(key.epilogue)];

@@ -24,7 +24,7 @@ std::string_view name(Epilogue epilogue) { return k_epilogues[static_cast<std::s
 
 Epilogue epilogue_named(std::string_view name) {
   const auto* found = std::find(k_epilogues.begin(), k_epilogues.end(), name);
-  require(found != k_epilogues.end(), "no product ends with '{}'", name);
+  require(found != k_epilogues.end(), "no epilogue is named '{}'", name);
   return static_cast<Epilogue>(found - k_epilogues.begin());
 }
 
