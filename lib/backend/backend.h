@@ -22,6 +22,7 @@ struct Backend {
   std::shared_ptr<Device> device = nullptr;  ///< prepares and runs launches; nullptr: the host
   DeviceFacts facts = {};                    ///< of `device`
 
+  /// The launch of `row`, a kernel of this backend that accepted `node`.
   Prepared prepare(const Kernel& row, const NodeView& node) const {
     return device ? device->prepare(row, node) : row.prepare(node, capabilities);
   }

@@ -40,6 +40,8 @@ class Arena {
   explicit Arena(std::shared_ptr<backend::Memory> memory = backend::host_memory())
       : memory_(std::move(memory)) {}
 
+  /// Grows to `bytes`; addresses change then, and plans must be bound again. Errors:
+  /// UserError(memory).
   void reserve(std::size_t bytes);
   std::byte* data() const { return buffer_.data(); }
   std::size_t bytes() const { return buffer_.bytes(); }

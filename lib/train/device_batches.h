@@ -28,6 +28,7 @@ class DeviceRows {
 
 class DeviceBatches final : public BatchSource {
  public:
+  /// Uploads all samples; blocking. Errors: UserError(memory).
   DeviceBatches(const backend::Backend& backend,
                 const data::SplitView& rows,
                 const data::BatchOptions& batches);
@@ -48,6 +49,7 @@ class DeviceBatches final : public BatchSource {
   void advance(plan::Plan& plan);
 
  private:
+  /// Uploads the permutation and the ordinals of an epoch.
   void upload_epoch(std::int64_t epoch);
   TensorView epoch_order() const;
 

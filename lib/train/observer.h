@@ -27,6 +27,7 @@ struct StepInfo {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
+  /// Called after the event, on the thread that trains; the arguments are valid during the call.
   virtual void on_step(const StepInfo&) {}
   virtual void on_scale(const ScaleEvent&) {}
   virtual void on_skip(const SkippedStep&) {}

@@ -45,6 +45,8 @@ class RunAhead {
  private:
   RunAhead(Session& session, DeviceBatches& batches, plan::Plan& plan);
 
+  /// The launches of a step: the next batch, the plan, its outcome to the log. record() captures
+  /// them.
   void enqueue();
   void enqueue_outcome();
   void record();

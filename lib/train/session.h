@@ -59,6 +59,7 @@ class Session {
   /// The graph of the session's purpose and the result of the precision passes.
   const Prepared& prepared() const { return prepared_; }
 
+  /// The batch size of evaluations: validation_batch_size, by default batch_size.
   std::int64_t evaluation_batch() const;
   /// XXH3-128 over dtype, shape and bytes of the training samples and their labels.
   std::string training_data_hash() const;

@@ -16,6 +16,7 @@ struct ExponentCounts {
   int lo = 0;                        ///< exponent of counts[0]
   std::vector<std::int64_t> counts;  ///< without empty bins at either end
 
+  /// Adds the counts of another tensor or step.
   void add(const ExponentCounts& other);
   std::int64_t total() const;
   /// Values below 2^exponent.

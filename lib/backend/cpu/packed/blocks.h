@@ -28,6 +28,7 @@ struct PackSteps {
   PackStep float16[2];
   PackStep float32[2];
 
+  /// The two functions for x of this dtype, indexed by Run.
   const PackStep* from(DType dtype) const {
     return dtype == DType::bfloat16 ? bfloat16 : dtype == DType::float16 ? float16 : float32;
   }
@@ -77,6 +78,7 @@ inline constexpr std::int64_t k_past_bytes = std::int64_t{4} << 20;
 /// The best table that `isa` can run.
 const Blocks& blocks(Isa isa);
 
+/// Bit-identical to each other; avx512_bf16_blocks() splits float16 by VCVTNE2PS2BF16.
 const Blocks& portable_blocks();
 const Blocks& avx512_blocks();
 const Blocks& avx512_bf16_blocks();

@@ -21,6 +21,8 @@ Accepts accepts_conv(const NodeView& node);
 /// nothing by definition; multiplied by the zeros of the padding, its infinities would become NaN.
 bool reads_input(const graph::ops::WindowAxis& axis, std::int64_t k);
 
+/// y = conv(x, filter) [+ bias], dx from (filter, dy), and dw from (x, dy). Launches block; all
+/// threads of the pool take part.
 Prepared prepare_conv_forward(const NodeView& node, const ConvMicroKernels& kernels, int threads);
 Prepared prepare_conv_backward_data(const NodeView& node,
                                     const ConvMicroKernels& kernels,

@@ -11,6 +11,8 @@ namespace halfstep::backend::cpu::packed {
 /// Conv2D, Conv2DBias and Conv2DBackpropFilter without groups.
 Accepts accepts_direct(const NodeView& node);
 
+/// y = conv(x, filter) [+ bias], and dw from (x, dy), accumulated per part of the batch, with the
+/// parts added in order.
 Prepared prepare_direct_forward(const NodeView& node,
                                 const DirectMicroKernels& kernels,
                                 const Capabilities& capabilities);

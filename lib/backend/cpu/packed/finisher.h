@@ -15,8 +15,10 @@ namespace halfstep::backend::cpu::packed {
 
 class Finisher {
  public:
+  /// Reads m, n, T, bias, activation, mask and `forms` of a PackedMatMul.
   Finisher(const NodeView& node, const Blocks& blocks);
 
+  /// For a padded copy of the bias and for the column sums of each row panel.
   std::size_t workspace_bytes() const;
 
   /// The epilogue with the addresses of one launch.

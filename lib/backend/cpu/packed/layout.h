@@ -29,6 +29,8 @@ struct Layout {
   std::int64_t depth = 0;  ///< reduction elements
   std::int64_t parts = 1;  ///< bfloat16 parts per value
 
+  /// Panels of 32 rows (or columns), k blocks of 32 reduction elements, and bytes of a k block and
+  /// of the operand.
   std::int64_t panels() const { return graph::ops::packed_padded(rows) / k_block; }
   std::int64_t steps() const { return graph::ops::packed_padded(depth) / k_block; }
   std::int64_t step_bytes() const { return k_part_bytes * parts; }

@@ -29,6 +29,7 @@ class Product {
           int threads,
           Tiles tiles);
 
+  /// For the accumulators of all parts and two blocks of scratch each.
   std::size_t workspace_bytes() const;
 
   /// The position of a block of complete accumulators.
@@ -69,6 +70,7 @@ class Product {
     std::int64_t index;
   };
 
+  /// Chooses parts and tiles for the number of threads.
   void choose_cut(std::int64_t threads, Tiles tiles);
   std::int64_t tiles() const { return down_ * across_; }
   /// Tile t in the order in which tiles are started.

@@ -39,6 +39,7 @@ struct Source {
   std::int64_t size = sizeof(float);
 
   Source() = default;
+  /// `dtype`: float32, float16 or bfloat16.
   Source(const Loops& loops, DType dtype)
       : loop(widen_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 
@@ -58,6 +59,7 @@ struct Sink {
   std::int64_t size = sizeof(float);
 
   Sink() = default;
+  /// `dtype`: float32, float16 or bfloat16.
   Sink(const Loops& loops, DType dtype)
       : loop(narrow_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 

@@ -15,6 +15,7 @@ class Operand {
   static constexpr std::int64_t k_room = 2 * k_run;
 
   Operand() = default;
+  /// An input of this dtype and shape, broadcast to the shape `output`.
   Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
 
   /// Prepares `room` for reading `data` in runs of at most `longest`.

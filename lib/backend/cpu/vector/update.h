@@ -23,8 +23,10 @@ struct UpdateRule {
   const UpdateRow* row;
   Update loop;
 
+  /// `op` must be in the table, such as "ResourceApplyAdam".
   UpdateRule(const Loops& loops, std::string_view op, const graph::Attrs& attrs);
 
+  /// The number of handles (variable and slots), and the input index of the gradient.
   std::size_t resources() const { return static_cast<std::size_t>(row->resources); }
   std::size_t gradient() const { return static_cast<std::size_t>(row->gradient); }
   /// The scalars among the first `inputs` inputs, of the dtype that `source` reads.
