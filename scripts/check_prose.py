@@ -22,8 +22,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-CPP = {".h", ".cc", ".cu", ".inc"}
-HASH = {".sh", ".py", ".cmake"}
+CPP = {".h", ".cc", ".cu", ".inc", ".js", ".css"}
+HASH = {".sh", ".py", ".cmake", ".yaml"}
 
 # Pages written by a program from the tables of the code; its texts are checked by its own tests.
 GENERATED = re.compile(r"generated|written by", re.I)

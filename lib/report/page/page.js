@@ -49,7 +49,7 @@
     return axis;
   }
 
-  /** What all charts have in common. */
+  /** Options shared by all charts. */
   function common() {
     return {
       animation: false,
