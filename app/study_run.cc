@@ -109,11 +109,10 @@ void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value,
   }
 }
 
-int finish_study(const RunOptions& options,
-                 std::optional<report::RunDirectory>& directory,
-                 const report::Json& report,
-                 const std::string& table) {
-  if (directory) directory->write_report(report);
+int print_study(const RunOptions& options,
+                const std::optional<report::RunDirectory>& directory,
+                const report::Json& report,
+                const std::string& table) {
   clear_progress();
   if (options.json) {
     fmt::print("{}", report::dump(report));

@@ -69,10 +69,20 @@ struct Range {
 /// Reports a problem with a flag's number unless it is in the range.
 void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range);
 
-/// Prints the JSON or the text and writes report.json if there is a directory.
+/// Prints the JSON or the text; returns the exit code.
+int print_study(const RunOptions& options,
+                const std::optional<report::RunDirectory>& directory,
+                const report::Json& report,
+                const std::string& table);
+
+/// The same after writing report.json where there is a directory.
+template <class Report>
 int finish_study(const RunOptions& options,
                  std::optional<report::RunDirectory>& directory,
-                 const report::Json& report,
-                 const std::string& table);
+                 const Report& report,
+                 const std::string& table) {
+  if (directory) directory->write_report(report);
+  return print_study(options, directory, report::to_json(report), table);
+}
 
 }  // namespace halfstep::app

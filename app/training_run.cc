@@ -14,10 +14,8 @@
 #include "core/system.h"
 #include "environment.h"
 #include "open_device.h"
-#include "report/numerics_block.h"
 #include "report/run_data.h"
 #include "report/run_files.h"
-#include "report/validate.h"
 #include "slurm.h"
 #include "terminal.h"
 #include "warnings.h"
@@ -62,7 +60,8 @@ class RunObserver final : public train::TrainObserver {
     for (const train::TensorNumerics& tensor : sample.tensors) {
       report::Json line{{"ordinal", sample.ordinal},
                         {"loss_scale", report::number(sample.loss_scale)}};
-      line.update(report::tensor_numerics(tensor));
+      line.update(to_json(tensor));
+      line.erase("steps");
       directory_.numerics(line);
     }
   }
@@ -90,34 +89,33 @@ class RunObserver final : public train::TrainObserver {
   bool epoch_ended_ = false;
 };
 
-/// The run's report; null when there is none, or the file is no report.
-report::Json own_report(const report::RunDirectory& directory) {
+/// The run's report; nothing when there is none, or something else has its name.
+std::optional<report::TrainReport> own_report(const report::RunDirectory& directory) {
   try {
-    const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
-    return report.at("kind") == "train" ? report : report::Json(nullptr);
+    report::Document document = report::read_valid_report(directory.file(report::k_report_file));
+    if (auto* found = std::get_if<report::TrainReport>(&document.report)) return std::move(*found);
   } catch (const UserError&) {
-    return nullptr;
+    // As good as none.
   }
+  return std::nullopt;
 }
 
 std::int64_t restart_count(const report::RunDirectory& directory) {
-  const report::Json report = own_report(directory);
-  if (!report.is_null()) return report.at("run").at("restart_count").get<std::int64_t>() + 1;
+  if (const auto report = own_report(directory)) return report->run.restart_count + 1;
   std::error_code error;
   return fs::exists(directory.file(report::k_report_file), error) ? 1 : 0;
 }
 
-void print_summary(const report::Json& report, const std::string& report_path) {
-  const auto text = [](const report::Json& value) {
-    return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : std::string("-");
+void print_summary(const report::TrainReport& report, const std::string& report_path) {
+  const auto text = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.4g}", *value) : std::string("-");
   };
-  const report::Json& time = report.at("step_time");
   std::string line = fmt::format("{:<16} {:>8} steps  {:>8} ms/step (median)",
-                                 report.at("precision").at("requested").get<std::string>(),
-                                 report.at("steps").at("applied").get<std::int64_t>(),
-                                 text(time.at("median")));
-  if (!report.at("test").is_null()) {
-    for (const auto& [name, value] : report.at("test").items()) {
+                                 report.precision.requested,
+                                 report.steps.applied,
+                                 text(report.step_time.median));
+  if (report.test) {
+    for (const auto& [name, value] : *report.test) {
       line += fmt::format("  test_{} {}", name, text(value));
     }
   }
@@ -128,8 +126,8 @@ void print_summary(const report::Json& report, const std::string& report_path) {
 /// The status in the run's report; "" when there is none that can be read. The report of a run
 /// killed between its last checkpoint and its report still says "running".
 std::string reported_status(const report::RunDirectory& directory) {
-  const report::Json report = own_report(directory);
-  return report.is_null() ? "" : report.at("status").get<std::string>();
+  const auto report = own_report(directory);
+  return report ? report->status : "";
 }
 
 /// Whether a run with this status is complete.
@@ -139,14 +137,15 @@ bool is_final(const std::string& status) {
 
 /// A resume of a completed run prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
-  const std::string text = read_file(directory.file(report::k_report_file));
-  const report::Json report = report::read_valid_report(directory.file(report::k_report_file));
+  const std::string path = directory.file(report::k_report_file);
+  const report::Document document = report::read_valid_report(path);
+  const auto& report = std::get<report::TrainReport>(document.report);
   if (json) {
-    fmt::print("{}", text);
+    fmt::print("{}", read_file(path));
   } else {
-    print_summary(report, directory.file(report::k_report_file));
+    print_summary(report, path);
   }
-  return report.at("exit_code").get<int>();
+  return static_cast<int>(report.exit_code.value_or(0));
 }
 
 int signal_of(config::SlurmSignal word) {
@@ -182,11 +181,7 @@ int dry_run(train::Session& session, bool json) {
                             ? static_cast<int>(ErrorKind::numerics)
                             : 0;
   if (json) {
-    const report::Json report{{"schema_version", 1},
-                              {"kind", "dry_run"},
-                              {"exit_code", exit_code},
-                              {"memory", report::memory_block(memory)}};
-    fmt::print("{}", report::dump(report));
+    fmt::print("{}", report::dump(to_json(report::DryRunReport{exit_code, memory})));
     return exit_code;
   }
   const auto mebibytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
@@ -275,23 +270,23 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   }
   const train::TrainResult result = trainer.finish();
   clear_progress();
-  const report::Json report = report::train_report(session, result, run, false);
+  const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
   if (!result.message.empty()) {
     log(result.status == train::Status::diverged ? LogLevel::error : LogLevel::info,
         result.message);
   }
-  if (report.at("exit_code") == static_cast<int>(ErrorKind::target)) {
+  if (report.exit_code == static_cast<int>(ErrorKind::target)) {
     log(LogLevel::error,
         fmt::format("the target {} was not reached", spec.training.target.value_or("")));
   }
   if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
   if (options.json) {
-    fmt::print("{}", report::dump(report));
+    fmt::print("{}", report::dump(to_json(report)));
   } else {
     print_summary(report, directory.file(report::k_report_file));
   }
-  return report.at("exit_code").get<int>();
+  return static_cast<int>(report.exit_code.value_or(0));
 }
 
 }  // namespace halfstep::app

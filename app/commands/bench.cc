@@ -71,7 +71,7 @@ int bench(const BenchFlags& state) {
   const data::Dataset dataset = bench_data(loaded, state.synthetic);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
-  const report::Json context = report::context(device);
+  const report::Context context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
@@ -81,7 +81,7 @@ int bench(const BenchFlags& state) {
   const train::InterruptGuard signals;
   const train::BenchResult result = study::bench(options, dataset, device, display);
   if (!result.message.empty()) log_info("{}", result.message);
-  const report::Json report = report::bench_report(
+  const report::BenchReport report = report::bench_report(
       result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::bench_table(report));
 }

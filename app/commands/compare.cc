@@ -101,7 +101,7 @@ int compare_policies(const CompareFlags& state) {
   check_gates(options, metrics);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
-  const report::Json context = report::context(device);
+  const report::Context context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
@@ -110,7 +110,7 @@ int compare_policies(const CompareFlags& state) {
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   const train::Comparison result = study::compare(options, dataset, device, display);
-  const report::Json report = report::compare_report(
+  const report::CompareReport report = report::compare_report(
       result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::compare_table(report));
 }
@@ -200,8 +200,8 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
     result.gates.push_back(study::evaluate_gate(gate, result));
   }
   const report::RunInfo run = study_info(state.run, {}, std::nullopt);
-  const report::Json report = report::compare_report(
-      result, {}, run, report::context(backend::cpu_backend(available_processors())), nullptr);
+  const report::CompareReport report = report::compare_report(
+      result, {}, run, report::context(backend::cpu_backend(available_processors())), std::nullopt);
   std::optional<report::RunDirectory> none;
   return finish_study(state.run, none, report, report::compare_table(report));
 }

@@ -11,15 +11,15 @@
 #include "data/idx.h"
 #include "data/synthetic_digits.h"
 #include "environment.h"
-#include "report/json.h"
+#include "report/small_reports.h"
 
 namespace halfstep::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-report::Json histogram(const data::Split& split, std::int64_t classes) {
-  if (split.samples() == 0 || split.labels.dtype() != DType::int32) return nullptr;
+std::optional<std::vector<std::int64_t>> histogram(const data::Split& split, std::int64_t classes) {
+  if (split.samples() == 0 || split.labels.dtype() != DType::int32) return std::nullopt;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes), 0);
   for (std::int32_t label : split.labels.span<std::int32_t>())
     ++counts[static_cast<std::size_t>(label)];
@@ -50,30 +50,26 @@ int info(const Info& flags) {
   if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
   options.search_paths = data_search_paths("");
   const data::Dataset set = data::load_dataset(options);
-  report::Json files = report::Json::array();
-  for (const data::SourceFile& file : set.files) {
-    files.push_back({{"path", report::utf8(file.path)}, {"sha256", file.sha256}});
-  }
-  report::Json report{
-      {"schema_version", 1},
-      {"kind", "data"},
-      {"name", set.name},
-      {"source", report::utf8(set.source)},
-      {"origin", set.origin.empty() ? report::Json(nullptr) : report::Json(set.origin)},
-      {"licence", set.licence.empty() ? report::Json(nullptr) : report::Json(set.licence)},
-      {"classes", set.classes},
-      {"class_names", set.class_names},
-      {"sample_shape", std::vector<std::int64_t>(set.sample_shape.begin(), set.sample_shape.end())},
-      {"dtype", name(set.train.images.dtype())},
-      {"layout", set.layout ? report::Json(data::name(*set.layout)) : report::Json(nullptr)},
-      {"train_samples", set.train.samples()},
-      {"test_samples", set.test.samples()},
-      {"train_per_class", histogram(set.train, set.classes)},
-      {"test_per_class", histogram(set.test, set.classes)},
-      {"content_hash", data::content_hash(set)},
-      {"files", std::move(files)}};
   if (flags.json) {
-    fmt::print("{}", report::dump(report));
+    report::DataReport report;
+    report.name = set.name;
+    report.source = set.source;
+    report.origin = set.origin;
+    report.licence = set.licence;
+    report.classes = set.classes;
+    report.class_names = set.class_names;
+    report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
+    report.dtype = name(set.train.images.dtype());
+    if (set.layout) report.layout = data::name(*set.layout);
+    report.train_samples = set.train.samples();
+    report.test_samples = set.test.samples();
+    report.train_per_class = histogram(set.train, set.classes);
+    report.test_per_class = histogram(set.test, set.classes);
+    report.content_hash = data::content_hash(set);
+    for (const data::SourceFile& file : set.files) {
+      report.files.push_back({file.path, file.sha256});
+    }
+    fmt::print("{}", report::dump(to_json(report)));
     return 0;
   }
   fmt::print("{}: {} training and {} test images of {} {}, {} classes\nfrom {}\n",

@@ -14,6 +14,7 @@
 #include "open_device.h"
 #include "plan/plan.h"
 #include "report/context.h"
+#include "report/machine_reports.h"
 
 namespace halfstep::app {
 namespace {
@@ -78,7 +79,7 @@ std::string caveat(const Probe& probe, const backend::Backend& device) {
 struct Findings {
   bool all_ok = true;
   std::string page;
-  report::Json probes = report::Json::array();
+  std::vector<report::DtypeProbe> probes;
 
   template <class... Args>
   void say(fmt::format_string<Args...> text, Args&&... args) {
@@ -96,12 +97,7 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
               result.ok ? "ok" : "FAILED",
               result.kernel,
               note.empty() ? "" : "; " + note);
-    found.probes.push_back(
-        {{"device", device.name},
-         {"dtype", name(dtype)},
-         {"ok", result.ok},
-         {"kernel", result.kernel},
-         {"caveat", note.empty() ? report::Json(nullptr) : report::Json(report::utf8(note))}});
+    found.probes.push_back({device.name, std::string(name(dtype)), result.ok, result.kernel, note});
   }
 }
 
@@ -150,37 +146,26 @@ void say_cuda(const cuda::Survey& cuda, Findings& found) {
   }
 }
 
-report::Json cuda_block(const cuda::Survey& cuda) {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? report::Json(nullptr) : report::Json(report::utf8(text));
-  };
-  report::Json devices = report::Json::array();
+report::CudaBlock cuda_block(const cuda::Survey& cuda) {
+  report::CudaBlock block{cuda.absence ? cuda.absence->reason : "",
+                          cuda.absence ? cuda.absence->remedy : "",
+                          cuda.plugin,
+                          cuda.flavour,
+                          cuda.driver,
+                          cuda.runtime,
+                          cuda.cublas,
+                          cuda.cudnn,
+                          cuda.nccl,
+                          {}};
   for (const cuda::DeviceRow& row : cuda.devices) {
-    devices.push_back(
-        {{"name", report::utf8(row.name)},
-         {"compute_capability",
-          fmt::format("{}.{}", row.compute_capability / 10, row.compute_capability % 10)},
-         {"memory_bytes", row.memory_bytes},
-         {"multiprocessors", row.multiprocessors},
-         {"tf32", row.compute_capability >= k_tf32_capability}});
+    block.devices.push_back(
+        {row.name,
+         fmt::format("{}.{}", row.compute_capability / 10, row.compute_capability % 10),
+         row.memory_bytes,
+         row.multiprocessors,
+         row.compute_capability >= k_tf32_capability});
   }
-  return {{"absence", or_null(cuda.absence ? cuda.absence->reason : "")},
-          {"remedy", or_null(cuda.absence ? cuda.absence->remedy : "")},
-          {"plugin", or_null(cuda.plugin)},
-          {"flavour", or_null(cuda.flavour)},
-          {"driver", or_null(cuda.driver)},
-          {"runtime", or_null(cuda.runtime)},
-          {"cublas", or_null(cuda.cublas)},
-          {"cudnn", or_null(cuda.cudnn)},
-          {"nccl", or_null(cuda.nccl)},
-          {"devices", std::move(devices)}};
-}
-
-report::Json onednn_block(const backend::OneDnnThreads& threads) {
-  return {{"version", backend::onednn_version()},
-          {"runtime", threads.runtime},
-          {"threads", threads.count ? report::Json(*threads.count) : report::Json(nullptr)},
-          {"reason", report::utf8(threads.reason)}};
+  return block;
 }
 
 int doctor(bool json) {
@@ -213,14 +198,13 @@ int doctor(bool json) {
             onednn.reason,
             static_cast<double>(memory) / (1 << 30));
   if (json) {
-    const report::Json report{{"schema_version", 1},
-                              {"kind", "doctor"},
-                              {"context", report::context(cpu)},
-                              {"available_memory_bytes", memory},
-                              {"probes", std::move(found.probes)},
-                              {"onednn", onednn_block(onednn)},
-                              {"cuda", cuda_block(gpus)}};
-    fmt::print("{}", report::dump(report));
+    const report::DoctorReport report{
+        report::context(cpu),
+        memory,
+        found.probes,
+        {backend::onednn_version(), onednn.runtime, onednn.count, onednn.reason},
+        cuda_block(gpus)};
+    fmt::print("{}", report::dump(to_json(report)));
   } else {
     fmt::print("{}", found.page);
   }

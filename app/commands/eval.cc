@@ -11,8 +11,9 @@
 #include "core/system.h"
 #include "data/npz.h"
 #include "open_device.h"
+#include "report/context.h"
 #include "report/precision_block.h"
-#include "report/train_report.h"
+#include "report/small_reports.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "used_run.h"
@@ -49,31 +50,25 @@ void write_predictions(const std::string& path,
   data::write_npz(path, arrays);
 }
 
-report::Json eval_report(train::Session& session,
-                         const EvalFlags& state,
-                         const UsedRun& used,
-                         const train::Evaluation& result,
-                         std::int64_t samples) {
-  report::Json report{
-      {"schema_version", 1},
-      {"kind", "eval"},
-      {"status", "completed"},
-      {"exit_code", 0},
-      {"checkpoint", report::utf8(used.checkpoint)},
-      {"split", state.split},
-      {"context", report::context(session.backend())},
-      {"config", report::config_block(session.spec(), used.config.overrides)},
-      {"precision",
-       report::precision_block(
-           session,
-           session.plan(nn::Purpose::evaluate, std::min(session.evaluation_batch(), samples)))},
-      {"weights_hash", session.state().weights_hash()},
-      {"samples", samples},
-      {"seconds", report::number(result.seconds)},
-      {"metrics", report::metrics_block(result.metrics)},
-      {"classes", report::confusion_block(result.confusion, session.dataset().class_names)},
-      {"warnings", report::warnings(session.warnings())}};
-  report::name_nonfinite(report);
+report::EvalReport eval_report(train::Session& session,
+                               const EvalFlags& state,
+                               const UsedRun& used,
+                               const train::Evaluation& result,
+                               std::int64_t samples) {
+  report::EvalReport report;
+  report.checkpoint = used.checkpoint;
+  report.split = state.split;
+  report.context = report::context(session.backend());
+  report.config = report::config_block(session.spec(), used.config.overrides);
+  report.precision = report::precision_block(
+      session, session.plan(nn::Purpose::evaluate, std::min(session.evaluation_batch(), samples)));
+  report.weights_hash = session.state().weights_hash();
+  report.samples = samples;
+  report.seconds = result.seconds;
+  report.metrics = report::metrics_block(result.metrics);
+  report.classes = report::classes_block(result.confusion, session.dataset().class_names);
+  report.warnings = report::remarks(session.warnings());
+  report.nonfinite = tidy(field_ref(report));
   return report;
 }
 
@@ -111,12 +106,12 @@ int evaluate(const EvalFlags& state) {
   const data::SplitView& chosen = rows(session, state.split);
   const train::Evaluation result = train::evaluate(session, chosen);
   if (!state.predictions.empty()) write_predictions(state.predictions, result, chosen.labels);
-  const report::Json report = eval_report(session, state, used, result, chosen.samples());
+  const report::EvalReport report = eval_report(session, state, used, result, chosen.samples());
   if (!state.run.run_dir.empty()) {
-    write_file_atomically(state.run.run_dir + "/eval.json", report::dump(report));
+    write_file_atomically(state.run.run_dir + "/eval.json", report::dump(to_json(report)));
   }
   if (state.run.json) {
-    fmt::print("{}", report::dump(report));
+    fmt::print("{}", report::dump(to_json(report)));
   } else {
     print_table(result, dataset.class_names);
   }

@@ -12,7 +12,6 @@
 #include "explain_graph_file.h"
 #include "explain_passes.h"
 #include "open_device.h"
-#include "report/explain_diff.h"
 #include "report/explain_dot.h"
 #include "report/explain_report.h"
 #include "report/explain_table.h"
@@ -94,7 +93,7 @@ int explain_config(const ExplainFlags& state) {
     };
     const report::Explanation a = explain_variant(left);
     const report::Explanation b = explain_variant(right);
-    const report::Json difference = report::diff_json(a, b, left, right);
+    const report::Json difference = to_json(report::explain_diff(a, b, left, right));
     keep(state, difference);
     fmt::print("{}", json ? report::dump(difference) : report::diff_table(a, b, left, right));
     return 0;

@@ -43,16 +43,14 @@ std::string help_of(const HelpFlags& state, const CLI::App& command) {
 
 int list_topics(const HelpFlags& state, const std::vector<Topic>& topics) {
   if (state.json) {
-    report::Json report = entries_as_json("", "", {});
+    report::ReferenceReport report;
     for (const Topic& topic : topics) {
-      report["entries"].push_back({{"kind", "topic"},
-                                   {"name", topic.name},
-                                   {"doc", topic.doc},
-                                   {"facts", report::Json::array()},
-                                   {"arguments", report::Json::array()},
-                                   {"common_arguments", report::Json::array()}});
+      report::ReferenceEntry& entry = report.entries.emplace_back();
+      entry.kind = "topic";
+      entry.name = topic.name;
+      entry.doc = topic.doc;
     }
-    fmt::print("{}", report::dump(report));
+    fmt::print("{}", report::dump(to_json(report)));
     return 0;
   }
   fmt::print("Topics:\n");
@@ -79,7 +77,7 @@ int list_topics(const HelpFlags& state, const std::vector<Topic>& topics) {
 
 void print_entries(const HelpFlags& state, const std::vector<Entry>& entries) {
   if (state.json) {
-    fmt::print("{}", report::dump(entries_as_json(state.words[0], "", entries)));
+    fmt::print("{}", report::dump(to_json(reference_report(state.words[0], "", entries))));
     return;
   }
   bool first = true;
@@ -100,7 +98,8 @@ int help(const HelpFlags& state) {
     for (const Topic& topic : topics) {
       if (topic.name != word) continue;
       if (state.json) {
-        fmt::print("{}", report::dump(entries_as_json(topic.name, topic.text, topic.entries)));
+        fmt::print("{}",
+                   report::dump(to_json(reference_report(topic.name, topic.text, topic.entries))));
       } else if (state.markdown) {
         fmt::print("{}", topic_as_markdown(topic));
       } else {

@@ -11,6 +11,7 @@
 #include "data/safetensors.h"
 #include "open_device.h"
 #include "report/precision_block.h"
+#include "report/small_reports.h"
 #include "study/random_data.h"
 #include "train/checkpoint.h"
 #include "used_run.h"
@@ -65,9 +66,7 @@ int summary(const RunOptions& options) {
   const data::Dataset dataset = shapes_of(used);
   train::Session session(loaded.spec, dataset, device);
   std::map<std::string, LayerRow> rows = layer_rows(session);
-  report::Json layers = report::Json::array();
-  std::int64_t trainable = 0, fixed = 0;
-  double flops = 0;
+  report::ModelReport report;
   if (!options.json) {
     fmt::print("{:<20} {:<24} {:<22} {:<16} {:>11} {:>9} {:>10}\n",
                "layer",
@@ -80,9 +79,9 @@ int summary(const RunOptions& options) {
   }
   for (const nn::ModelNode& node : session.blueprint().model.nodes) {
     const LayerRow& row = rows[node.name];
-    trainable += row.trainable;
-    fixed += row.fixed;
-    flops += row.flops;
+    report.trainable_parameters += row.trainable;
+    report.fixed_parameters += row.fixed;
+    report.forward_flops += row.flops;
     if (!options.json) {
       fmt::print("{:<20} {:<24} {:<22} {:<16} {:>11} {:>9} {:>10.2f}\n",
                  printable(node.name),
@@ -93,35 +92,29 @@ int summary(const RunOptions& options) {
                  row.fixed,
                  row.flops / 1e6);
     }
-    layers.push_back({{"name", report::utf8(node.name)},
-                      {"type", node.type},
-                      {"output", row.output},
-                      {"output_dtype", row.dtype},
-                      {"policy", node.precision.policy.name},
-                      {"trainable_parameters", row.trainable},
-                      {"fixed_parameters", row.fixed},
-                      {"forward_flops", report::number(row.flops)}});
+    report.layers.push_back({node.name,
+                             node.type,
+                             row.output,
+                             row.dtype,
+                             std::string(node.precision.policy.name),
+                             row.trainable,
+                             row.fixed,
+                             row.flops});
   }
   const train::MemoryUse memory = session.memory();
   if (options.json) {
-    const report::Json report{{"schema_version", 1},
-                              {"kind", "model"},
-                              {"batch_size", loaded.spec.training.batch_size},
-                              {"layers", std::move(layers)},
-                              {"trainable_parameters", trainable},
-                              {"fixed_parameters", fixed},
-                              {"forward_flops", report::number(flops)},
-                              {"planned_state_bytes", memory.state_bytes},
-                              {"planned_arena_bytes", memory.arena_bytes}};
-    fmt::print("{}", report::dump(report));
+    report.batch_size = loaded.spec.training.batch_size;
+    report.planned_state_bytes = memory.state_bytes;
+    report.planned_arena_bytes = memory.arena_bytes;
+    fmt::print("{}", report::dump(to_json(report)));
     return 0;
   }
   fmt::print(
       "\n{} trainable and {} fixed parameters, {:.2f} MFLOP forward at batch {}\n"
       "variables {:.1f} MiB, step arena {:.1f} MiB\n",
-      trainable,
-      fixed,
-      flops / 1e6,
+      report.trainable_parameters,
+      report.fixed_parameters,
+      report.forward_flops / 1e6,
       loaded.spec.training.batch_size,
       static_cast<double>(memory.state_bytes) / (1 << 20),
       static_cast<double>(memory.arena_bytes) / (1 << 20));
@@ -171,13 +164,8 @@ int export_model(const Export& flags) {
     data::write_safetensors(flags.to, tensors, {{"format", "halfstep"}});
   }
   if (flags.run.json) {
-    fmt::print("{}",
-               report::dump({{"schema_version", 1},
-                             {"kind", "model_export"},
-                             {"file", report::utf8(flags.to)},
-                             {"checkpoint", report::utf8(used.checkpoint)},
-                             {"tensors", tensors.size()},
-                             {"dtype", flags.dtype}}));
+    const report::ModelExportReport report{flags.to, used.checkpoint, tensors.size(), flags.dtype};
+    fmt::print("{}", report::dump(to_json(report)));
   } else {
     fmt::print("{}: {} tensors, {}\n", flags.to, tensors.size(), flags.dtype);
   }

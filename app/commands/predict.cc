@@ -20,7 +20,7 @@
 #include "data/npy.h"
 #include "data/npz.h"
 #include "open_device.h"
-#include "report/json.h"
+#include "report/small_reports.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "used_run.h"
@@ -210,32 +210,29 @@ std::vector<double> probabilities(std::span<const float> row, const nn::Loss& lo
   return p;
 }
 
-report::Json numbers(const std::vector<double>& values) {
-  report::Json list = report::Json::array();
-  for (const double value : values) list.push_back(report::number(value));
-  return list;
-}
-
-/// One line of output, as text and as JSON.
+/// One line of output, as text and for the report.
 struct Line {
   std::string text;
-  report::Json json;
+  report::PredictedImage image = {};
 };
 
 Line describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
   const auto best = static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
   const std::string name = best < names.size() ? names[best] : "";
-  return {fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best]),
-          {{"class", best},
-           {"name", name.empty() ? report::Json(nullptr) : report::Json(report::utf8(name))},
-           {"probability", report::number(p[best])},
-           {"probabilities", numbers(p)}}};
+  Line line{fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
+  line.image.label = static_cast<std::int64_t>(best);
+  line.image.name.emplace();
+  if (!name.empty()) line.image.name = std::optional(name);
+  line.image.probability = std::optional(p[best]);
+  line.image.probabilities = report::Column(p.begin(), p.end());
+  return line;
 }
 
 Line describe_values(std::span<const float> row) {
-  std::string text = row.size() == 1 ? "value" : "values";
-  for (const float value : row) text += fmt::format(" {:.6g}", value);
-  return {text, {{"values", numbers({row.begin(), row.end()})}}};
+  Line line{row.size() == 1 ? "value" : "values"};
+  for (const float value : row) line.text += fmt::format(" {:.6g}", value);
+  line.image.values = report::Column(row.begin(), row.end());
+  return line;
 }
 
 int predict(const PredictFlags& state) {
@@ -264,7 +261,7 @@ int predict(const PredictFlags& state) {
   const nn::Loss& loss = *session.blueprint().loss;
   const auto width = static_cast<std::size_t>(outputs.elements() / samples);
   const bool several = asked.files.front() != asked.files.back();
-  report::Json list = report::Json::array();
+  report::PredictReport report;
   for (std::size_t i = 0; i < asked.files.size(); ++i) {
     const std::span<const float> row(outputs.as<float>() + i * width, width);
     Line line = spec.regression()
@@ -275,15 +272,13 @@ int predict(const PredictFlags& state) {
       fmt::print("{:>6}  {}{}\n", i, line.text, file);
       continue;
     }
-    report::Json entry{{"index", i}, {"file", report::utf8(asked.files[i])}};
-    entry.update(line.json);
-    list.push_back(std::move(entry));
+    line.image.index = static_cast<std::int64_t>(i);
+    line.image.file = asked.files[i];
+    report.predictions.push_back(std::move(line.image));
   }
   if (state.run.json) {
-    report::Json report{
-        {"schema_version", 1}, {"kind", "predict"}, {"predictions", std::move(list)}};
-    report::name_nonfinite(report);
-    fmt::print("{}", report::dump(report));
+    report.nonfinite = tidy(field_ref(report));
+    fmt::print("{}", report::dump(to_json(report)));
   }
   return 0;
 }

@@ -10,11 +10,10 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/printable.h"
+#include "report/any_report.h"
 #include "report/diff.h"
 #include "report/export/exporter.h"
-#include "report/schema.h"
 #include "report/show.h"
-#include "report/validate.h"
 #include "terminal.h"
 
 namespace halfstep::app {
@@ -63,25 +62,26 @@ int validate(const std::vector<std::string>& paths) {
 }
 
 int show(const std::string& path) {
-  fmt::print("{}", report::show(report::read_valid_report(path)));
+  fmt::print("{}", report::show(report::read_valid_report(path).report));
   return 0;
 }
 
+const report::TrainReport& training(const report::AnyReport& report, const std::string& path) {
+  if (const auto* found = std::get_if<report::TrainReport>(&report)) return *found;
+  throw UserError(ErrorKind::data, {path, 0, 0, "kind"}, "is no report of a training run");
+}
+
 int diff(const std::string& a, const std::string& b, bool json) {
-  const report::Json first = report::read_valid_report(a), second = report::read_valid_report(b);
-  for (const auto& [document, path] : {std::pair(&first, &a), std::pair(&second, &b)}) {
-    if (document->at("kind") != "train") {
-      throw UserError(ErrorKind::data, {*path, 0, 0, "kind"}, "is no report of a training run");
-    }
-  }
-  const report::Json found = report::diff(first, second);
-  fmt::print("{}", json ? report::dump(found) : report::show_diff(found, a, b));
+  const report::AnyReport first = report::read_valid_report(a).report;
+  const report::AnyReport second = report::read_valid_report(b).report;
+  const report::DiffReport found = report::diff(training(first, a), training(second, b));
+  fmt::print("{}", json ? report::dump(to_json(found)) : report::show_diff(found, a, b));
   return 0;
 }
 
 int export_as(const std::string& path, const std::string& format, const std::string& output) {
   const report::Exporter& exporter = report::find_exporter(format, "--format");
-  const report::Json document = report::read_valid_report(path);
+  const report::Document document = report::read_valid_report(path);
   const std::string bytes = report::export_report(document, exporter, "--format");
   if (!output.empty() && output != "-") {
     write_file_atomically(output, bytes);

@@ -19,7 +19,6 @@
 #include "report/run_files.h"
 #include "report/run_list.h"
 #include "report/show.h"
-#include "report/validate.h"
 
 namespace halfstep::app {
 namespace {
@@ -63,7 +62,7 @@ int list(const RunsFlags& state) {
   std::vector<report::RunEntry> runs = chosen_runs(state, index);
   report::sort_runs(runs, state.sort);
   if (state.json) {
-    fmt::print("{}", report::dump(report::runs_report(index, runs)));
+    fmt::print("{}", report::dump(to_json(report::runs_report(index, runs))));
   } else if (runs.empty()) {
     fmt::print("no runs in {}\n", printable(index.folder));
   } else {
@@ -86,7 +85,7 @@ int best(RunsFlags state) {
   }
   const report::BestRun found = report::best_run(runs, state.metric);
   if (state.json) {
-    fmt::print("{}", report::dump(report::best_run_report(index, found)));
+    fmt::print("{}", report::dump(to_json(report::best_run_report(index, found))));
     return 0;
   }
   fmt::print("{}\n{}: the {} {} of {} run{}\n",
@@ -104,34 +103,34 @@ int show(const RunsFlags& state) {
   const report::RunEntry& run = report::resolve_run(index, state.run);
   // A run in its first epoch has no report yet; its other files are shown.
   if (run.status.empty()) {
-    fmt::print(
-        "{}",
-        state.json ? report::dump(report::runs_report(index, {run})) : report::runs_table({run}));
+    fmt::print("{}",
+               state.json ? report::dump(to_json(report::runs_report(index, {run})))
+                          : report::runs_table({run}));
     return 0;
   }
-  const report::Json document = report::read_valid_report(run.path);
-  fmt::print("{}", state.json ? report::dump(document) : report::show(document));
+  const report::Document document = report::read_valid_report(run.path);
+  fmt::print("{}", state.json ? report::dump(document.json) : report::show(document.report));
   return 0;
 }
 
-/// The report of a training run. Errors: UserError(data) for another kind of run.
-report::Json training_report(const report::RunEntry& run) {
+/// The report of a training run. Errors: UserError(data) for another.
+report::TrainReport training_report(const report::RunEntry& run) {
   if (run.kind != "train" || run.status.empty()) {
     throw UserError(ErrorKind::data,
                     {run.path, 0, 0, ""},
                     run.kind == "train" ? "has no report yet" : "is no training run");
   }
-  return report::read_valid_report(run.path);
+  return std::get<report::TrainReport>(report::read_valid_report(run.path).report);
 }
 
 int diff(const RunsFlags& state) {
   const report::RunIndex index = report::find_runs(state.folder);
   const report::RunEntry& a = report::resolve_run(index, state.a);
   const report::RunEntry& b = report::resolve_run(index, state.b);
-  report::Json found = report::diff(training_report(a), training_report(b));
-  found["config"] = report::setting_rows(a.path, b.path);
+  report::DiffReport found = report::diff(training_report(a), training_report(b));
+  found.config = report::setting_rows(a.path, b.path);
   if (state.json) {
-    fmt::print("{}", report::dump(found));
+    fmt::print("{}", report::dump(to_json(found)));
   } else {
     fmt::print("{}\n{}", report::show_diff(found, a.name, b.name), report::side_by_side(a, b));
   }
@@ -149,7 +148,7 @@ int prune(const RunsFlags& state) {
   report::PrunePlan plan = report::plan_prune(index, rules, utc_now());
   if (state.yes) report::prune(plan);
   fmt::print("{}",
-             state.json ? report::dump(report::prune_report(plan, state.yes))
+             state.json ? report::dump(to_json(report::prune_report(plan, state.yes)))
                         : report::prune_text(plan, state.yes));
   return 0;
 }

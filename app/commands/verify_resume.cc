@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "open_device.h"
-#include "report/json.h"
+#include "report/machine_reports.h"
 #include "run_options.h"
 
 namespace halfstep::app {
@@ -44,18 +44,6 @@ class ScratchFolder {
   std::string path_;
 };
 
-report::Json to_json(const train::ResumeCheck& check, int exit_code) {
-  return {{"schema_version", 1},
-          {"kind", "verify_resume"},
-          {"exit_code", exit_code},
-          {"at_step", check.at_step},
-          {"steps", check.steps},
-          {"equal", check.equal()},
-          {"whole_hash", check.whole_hash},
-          {"resumed_hash", check.resumed_hash},
-          {"differing", check.differing}};
-}
-
 int verify(const VerifyResumeFlags& state) {
   apply_logging(state.run);
   if (state.at_step < 1) {
@@ -71,7 +59,14 @@ int verify(const VerifyResumeFlags& state) {
       train::verify_resume(loaded.spec, dataset, device, state.at_step, folder.path());
   const int exit_code = check.equal() ? 0 : 1;
   if (state.run.json) {
-    fmt::print("{}", report::dump(to_json(check, exit_code)));
+    const report::VerifyResumeReport report{exit_code,
+                                            check.at_step,
+                                            check.steps,
+                                            check.equal(),
+                                            check.whole_hash,
+                                            check.resumed_hash,
+                                            check.differing};
+    fmt::print("{}", report::dump(to_json(report)));
   } else if (check.equal()) {
     fmt::print(
         "left after step {} and resumed, the run is after step {} what the whole run is, "

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/entry.h"
-#include "report/json.h"
+#include "report/machine_reports.h"
 
 namespace halfstep::app {
 
@@ -18,9 +18,9 @@ std::string entry_as_text(const Entry& entry);
 std::string topic_as_markdown(const Topic& topic);
 std::string entry_as_markdown(const Entry& entry);
 
-/// `schema_version`, `kind: reference`, `topic`, `text` (an introduction, or null), `entries`.
-report::Json entries_as_json(std::string_view topic,
-                             const std::string& text,
-                             const std::vector<Entry>& entries);
+/// `text`: an introduction, or "".
+report::ReferenceReport reference_report(std::string_view topic,
+                                         const std::string& text,
+                                         const std::vector<Entry>& entries);
 
 }  // namespace halfstep::app

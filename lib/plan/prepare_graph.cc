@@ -157,4 +157,28 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
   return prepared;
 }
 
+void RewriteDecision::fields(Fields& f) {
+  f("node", node, "node of the graph");
+  f("op", op, "its op");
+  f("attr", attr, "its type attribute");
+  f.text_or_null("list", list, "allow, infer, deny or clear; null on none");
+  f("paint", paint, "allow, deny or none");
+  f("step", step, "of the pass that decided");
+  f("reason", reason, "in words");
+  f.text_or_null("cause", cause, "node that decided or stands in the way");
+}
+
+void RewriteSummary::fields(Fields& f) {
+  f("mode", mode, "none, cuda, bf16, cpu or fp16_cpu");
+  f.text_or_null("target", target, "it converts to; null without a rewrite");
+  f("nodes_total", nodes_total, "nodes of the graph");
+  f("nodes_converted", nodes_converted, "nodes that changed dtype");
+  f("casts_inserted", casts_inserted, "casts the rewrite added");
+  f("list_edits", list_edits, "edits of the op lists: allow +Softmax");
+  f("decisions",
+    decisions,
+    {.doc = "why each op was or was not converted",
+     .each = "one op the automatic rewrite looked at"});
+}
+
 }  // namespace halfstep::plan

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/run_spec.h"
+#include "core/fields.h"
 #include "graph/graph.h"
 #include "precision/rewrite.h"
 
@@ -19,7 +20,9 @@ struct RewriteDecision {
   std::string paint;  ///< allow, deny, none
   std::string step;
   std::string reason;
-  std::string cause;  ///< the node that decided or prevents it, "" without one
+  std::string cause;  ///< the node that decided or stands in the way, "" without one
+
+  void fields(Fields& f);
 };
 
 /// The result of the automatic rewrite.
@@ -34,6 +37,8 @@ struct RewriteSummary {
   std::int64_t casts_inserted = 0;
   std::vector<std::string> list_edits;  ///< "allow +Softmax"
   std::vector<RewriteDecision> decisions;
+
+  void fields(Fields& f);  ///< of a report: without status, message and infer_follows
 };
 
 /// A step graph after the precision passes of a config.

@@ -8,29 +8,104 @@
 
 namespace halfstep::report {
 
+/// Launches of a profile that have a word in common.
+struct TimeShare {
+  std::string name;  ///< "-" for launches without one
+  std::int64_t launches = 0;
+  double ms = 0, share = 0;  ///< share: of all launches
+  std::optional<double> achieved_tflops, achieved_gbs;
+
+  /// `word`: the member that holds the name.
+  void describe(Fields& f, std::string_view word);
+};
+struct TypeShare : TimeShare {
+  void fields(Fields& f) { describe(f, "type"); }
+};
+struct LayerShare : TimeShare {
+  void fields(Fields& f) { describe(f, "layer"); }
+};
+struct PhaseShare : TimeShare {
+  void fields(Fields& f) { describe(f, "phase"); }
+};
+
+struct ProfiledOp {
+  std::string name, type, layer, phase, kernel;
+  double ms = 0, share = 0;
+  std::optional<double> achieved_tflops, achieved_gbs;
+  void fields(Fields& f);
+};
+
+struct Profile {
+  std::string scope;
+  std::int64_t steps = 0;
+  double total_ms = 0;
+  std::vector<TypeShare> by_type;
+  std::vector<LayerShare> by_layer;
+  std::vector<PhaseShare> by_phase;
+  std::vector<ProfiledOp> ops;
+  void fields(Fields& f);
+};
+
+/// What was measured of one policy.
+struct Measured {
+  StepTime step_time;
+  std::vector<StepTime> repeats;
+  std::optional<MeanEstimate> repeat_median;
+  Throughput throughput;
+  train::MemoryUse memory;
+  std::int64_t skipped_steps = 0;
+  void fields(Fields& f);
+};
+
+/// One policy. The ops and the profile of the first stand at the top of the report alone.
+struct BenchPolicy {
+  std::string policy;
+  std::optional<RatioEstimate> speedup;
+  std::optional<PrecisionSummary> precision;
+  Measured measured;
+  std::optional<std::optional<Profile>> profile;
+  void fields(Fields& f);
+};
+
+struct BenchRequest {
+  std::int64_t seed = 0;
+  std::string data;
+  std::int64_t batch_size = 0, warmup = 0, steps = 0, repeats = 0;
+  std::string policy;
+  void fields(Fields& f);
+};
+
+struct BenchReport {
+  static constexpr std::string_view k_kind = "bench", k_doc = "a benchmark";
+  std::string status;
+  std::int64_t exit_code = 0;
+  std::string message;
+  StudyRun run;
+  Context context;
+  ConfigBlock config;
+  BenchRequest bench;
+  std::optional<Precision> precision;
+  Measured measured;
+  std::optional<Profile> profile;
+  std::vector<BenchPolicy> policies;
+  std::vector<std::string> notes;
+  std::vector<Remark> warnings;
+  NonfiniteMap nonfinite;
+  void fields(Fields& f);
+
+  /// The profile and the ops of policy `index`; null where there are none.
+  const Profile* profile_of(std::size_t index) const;
+  const std::vector<OpRow>* ops_of(std::size_t index) const;
+};
+
 /// 4 when a run diverged; 130 or 143 when asked to leave.
 int exit_code(const train::BenchResult& result);
 
 /// The blocks of a train report that apply, of the first policy, and all policies in `policies`.
-Json bench_report(const train::BenchResult& result,
-                  const FactsByPolicy& facts,
-                  const RunInfo& run,
-                  Json context,
-                  Json config);
-
-/// Launches of a profile that have a word in common, the slowest group first.
-struct TimeShare {
-  std::string name;  ///< "-" for launches without one
-  std::int64_t launches = 0;
-  double milliseconds = 0;
-  double share = 0;  ///< of all launches
-  double flops = 0;
-  double bytes = 0;
-};
-
-/// Groups by one of OpTime's words.
-std::vector<TimeShare> time_shares(const std::vector<train::OpTime>& profile,
-                                   std::string train::OpTime::*word,
-                                   const std::map<std::string, double>& op_flops);
+BenchReport bench_report(const train::BenchResult& result,
+                         const FactsByPolicy& facts,
+                         const RunInfo& run,
+                         const Context& context,
+                         ConfigBlock config);
 
 }  // namespace halfstep::report

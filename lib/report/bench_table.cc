@@ -2,106 +2,101 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 
-#include "report/columns.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
+using Number = std::optional<double>;
 
-std::string ms(const Json& value) {
-  return value.is_number() ? milliseconds(value.get<double>()) : "-";
+std::string ms(const Number& value) {
+  return value && std::isfinite(*value) ? milliseconds(*value) : "-";
 }
 
 /// 10^12 operations a second, as GFLOP/s.
-std::string gigaflops(const Json& tera) {
-  return tera.is_number() && tera > 0 ? fmt::format("{:.1f}", tera.get<double>() * 1e3) : "-";
+std::string gigaflops(const Number& tera) {
+  return tera && *tera > 0 ? fmt::format("{:.1f}", *tera * 1e3) : "-";
 }
 
-std::string speedup_cell(const Json& policy, bool first) {
-  const Json& speedup = policy.at("speedup");
-  if (speedup.is_null() || !speedup.at("ratio_of_medians").is_number()) return first ? "1" : "-";
-  std::string text = fmt::format("{:.2f}", speedup.at("ratio_of_medians").get<double>());
-  const Json& interval = speedup.at("ci95");
-  if (interval.is_array() && interval[0].is_number() && interval[1].is_number()) {
-    text += fmt::format(" [{:.2f}, {:.2f}]", interval[0].get<double>(), interval[1].get<double>());
+std::string with_digits(const Number& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+std::string speedup_cell(const BenchPolicy& policy, bool first) {
+  const auto& speedup = policy.speedup;
+  if (!speedup || !std::isfinite(speedup->value)) return first ? "1" : "-";
+  std::string text = fmt::format("{:.2f}", speedup->value);
+  if (speedup->ci95 && std::isfinite(speedup->ci95->low) && std::isfinite(speedup->ci95->high)) {
+    text += fmt::format(" [{:.2f}, {:.2f}]", speedup->ci95->low, speedup->ci95->high);
   }
   return text;
 }
 
-std::string shares_table(const Json& shares, const char* key, const char* word) {
+template <class Share>
+std::string shares_table(const std::vector<Share>& shares, const char* word) {
   constexpr std::size_t k_rows = 12;
   Rows rows{{word, "launches", "ms/step", "share", "GFLOP/s", "GB/s"}};
-  for (const Json& share : shares) {
+  for (const Share& share : shares) {
     if (rows.size() > k_rows) break;
-    rows.push_back({share.at(key).get<std::string>(),
-                    share.at("launches").dump(),
-                    ms(share.at("ms")),
-                    fmt::format("{:.1f} %", share.at("share").get<double>() * 100),
-                    gigaflops(share.at("achieved_tflops")),
-                    share.at("achieved_gbs").is_number()
-                        ? fmt::format("{:.1f}", share.at("achieved_gbs").get<double>())
-                        : "-"});
+    rows.push_back({share.name,
+                    fmt::format("{}", share.launches),
+                    ms(share.ms),
+                    fmt::format("{:.1f} %", share.share * 100),
+                    gigaflops(share.achieved_tflops),
+                    with_digits(share.achieved_gbs, 1)});
   }
   std::string text = columns(rows, {1, 2, 3, 4, 5});
   if (shares.size() > k_rows) text += fmt::format("and {} more\n", shares.size() - k_rows);
   return text;
 }
 
-std::string profile_text(const std::string& policy, const Json& profile) {
-  if (profile.is_null()) return "";
+std::string profile_text(const std::string& policy, const Profile* profile) {
+  if (profile == nullptr) return "";
   return fmt::format("\n{}: every launch timed, {} steps, {} ms/step in launches\n{}\n{}",
                      policy,
-                     profile.at("steps").dump(),
-                     ms(profile.at("total_ms")),
-                     shares_table(profile.at("by_type"), "type", "op"),
-                     shares_table(profile.at("by_layer"), "layer", "layer"));
+                     profile->steps,
+                     ms(profile->total_ms),
+                     shares_table(profile->by_type, "op"),
+                     shares_table(profile->by_layer, "layer"));
 }
 
 }  // namespace
 
-Rows bench_rows(const Json& report) {
-  const Json& policies = report.at("policies");
+Rows bench_rows(const BenchReport& report) {
+  const std::vector<BenchPolicy>& policies = report.policies;
   const bool several = policies.size() > 1;
   Rows rows{
       {"policy", "ms/step (median, 95 % CI)", "p05", "p95", "first step", "img/s", "GFLOP/s"}};
   if (several) {
-    rows[0].push_back(
-        fmt::format("speed-up vs {} (95 % CI)", policies[0].at("policy").get<std::string>()));
+    rows[0].push_back(fmt::format("speed-up vs {} (95 % CI)", policies[0].policy));
   }
   for (std::size_t i = 0; i < policies.size(); ++i) {
-    const Json& policy = policies[i];
-    const Json& time = policy.at("step_time");
-    const Json& interval = time.at("median_ci95");
-    const Json& rate = policy.at("throughput");
-    const bool counted = time.at("n") > 0;
+    const StepTime& time = policies[i].measured.step_time;
+    const Throughput& rate = policies[i].measured.throughput;
+    const auto& interval = time.median_ci95;
     rows.push_back(
-        {policy.at("policy").get<std::string>(),
-         interval.is_null()
-             ? ms(time.at("median"))
-             : fmt::format("{} [{}, {}]", ms(time.at("median")), ms(interval[0]), ms(interval[1])),
-         ms(time.at("p05")),
-         ms(time.at("p95")),
-         counted ? ms(time.at("first_step")) : "-",
-         rate.at("total_ips").is_number()
-             ? fmt::format("{:.0f}", rate.at("total_ips").get<double>())
-             : "-",
-         gigaflops(rate.at("achieved_tflops"))});
-    if (several) rows.back().push_back(speedup_cell(policy, i == 0));
+        {policies[i].policy,
+         !interval
+             ? ms(time.median)
+             : fmt::format("{} [{}, {}]", ms(time.median), ms(interval->low), ms(interval->high)),
+         ms(time.p05),
+         ms(time.p95),
+         time.n > 0 ? ms(time.first_step) : "-",
+         with_digits(rate.total_ips, 0),
+         gigaflops(rate.achieved_tflops)});
+    if (several) rows.back().push_back(speedup_cell(policies[i], i == 0));
   }
   return rows;
 }
 
-std::string bench_table(const Json& report) {
+std::string bench_table(const BenchReport& report) {
   std::string text = columns(bench_rows(report));
-  const Json& policies = report.at("policies");
-  for (std::size_t i = 0; i < policies.size(); ++i) {
-    // The first policy's profile stands at the top of the report alone.
-    text += profile_text(policies[i].at("policy"), (i == 0 ? report : policies[i]).at("profile"));
+  for (std::size_t i = 0; i < report.policies.size(); ++i) {
+    text += profile_text(report.policies[i].policy, report.profile_of(i));
   }
-  for (const Json& note : report.at("notes")) text += "note: " + note.get<std::string>() + "\n";
+  for (const std::string& note : report.notes) text += "note: " + note + "\n";
   return text;
 }
 

@@ -1,17 +1,16 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "report/json.h"
+#include "report/bench_report.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 
-/// The benchmark for people, from its report: a row per policy, the profile by op and by layer,
-/// notes.
-std::string bench_table(const Json& report);
+/// The benchmark for people: a row per policy, the profile by op and by layer, notes.
+std::string bench_table(const BenchReport& report);
 
 /// The cells of the first table, headings first.
-std::vector<std::vector<std::string>> bench_rows(const Json& report);
+Rows bench_rows(const BenchReport& report);
 
 }  // namespace halfstep::report

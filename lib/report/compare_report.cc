@@ -1,10 +1,9 @@
 #include "report/compare_report.h"
 
 #include <algorithm>
+#include <array>
 
-#include "core/system.h"
 #include "report/precision_block.h"
-#include "report/step_history_block.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -14,161 +13,281 @@ using train::ComparedPolicy;
 using train::Comparison;
 using train::Status;
 
-Json disagreement_block(const std::optional<train::Disagreement>& d) {
-  if (!d) return nullptr;
-  return {{"b", d->b}, {"c", d->c}, {"p", number(d->p)}};
+constexpr std::array<std::string_view, 4> k_study_statuses{
+    "completed", "interrupted", "preempted", "diverged"};
+constexpr std::array<std::string_view, 2> k_splits{"test", "validation"};
+constexpr std::string_view k_mcnemar = "McNemar's test of predictions; null without them";
+
+/// A block of a report that is a value of the trainer's with fields.
+template <class Block, class Value>
+std::optional<Block> block_of(const std::optional<Value>& value) {
+  if (!value) return std::nullopt;
+  Block block;
+  static_cast<Value&>(block) = *value;
+  return block;
 }
 
-Json final_metrics(const train::ComparedRun& run, bool validation) {
-  if (run.history.empty()) return nullptr;
-  const train::EpochRecord& last = run.history.back();
-  const train::Metrics& metrics = validation ? last.validation : last.train;
-  return metrics.empty() ? Json(nullptr) : metrics_block(metrics);
+std::optional<MetricsBlock> metrics_or_nothing(const train::Metrics& metrics) {
+  return metrics.empty() ? std::nullopt : std::optional(metrics_block(metrics));
 }
 
-Json run_entry(const train::ComparedRun& run) {
-  Json epochs = Json::array();
-  for (const train::EpochRecord& e : run.history) epochs.push_back(number(e.train_seconds));
+ComparedRunBlock run_block(const train::ComparedRun& run) {
+  const train::EpochRecord none{};
+  const train::EpochRecord& last = run.history.empty() ? none : run.history.back();
   std::vector<std::string> metrics;
-  for (const auto& [metric, value] :
-       run.history.empty() ? train::Metrics{} : run.history[0].train) {
+  for (const auto& [metric, value] : run.history.empty() ? none.train : run.history[0].train) {
     if (metric != "loss") metrics.push_back(metric);
   }
-  return {{"policy", utf8(run.policy)},
-          {"seed", run.seed},
-          {"status", name(run.status)},
-          {"message", utf8(run.message)},
-          {"source", run.source.empty() ? Json(nullptr) : Json(utf8(run.source))},
-          {"config_sha256", run.config_sha256.empty() ? Json(nullptr) : Json(run.config_sha256)},
-          {"steps",
-           {{"attempted", run.counters.attempted},
-            {"applied", run.counters.applied},
-            {"ordinal", run.counters.ordinal}}},
-          {"skipped_steps", run.counters.skipped},
-          {"retried_steps", run.counters.retried},
-          {"train", final_metrics(run, false)},
-          {"val", final_metrics(run, true)},
-          {"test", run.test.empty() ? Json(nullptr) : metrics_block(run.test)},
-          {"history", history_block(run.history, metrics)},
-          {"step_history", step_history_block(run.step_history)},
-          {"step_time", step_time_block(run.step_time)},
-          {"epoch_seconds", std::move(epochs)},
-          {"train_seconds", number(run.train_seconds)},
-          {"wall_seconds", number(run.wall_seconds)},
-          {"time_to_accuracy", time_to_accuracy_block(run.time_to_accuracy)},
-          {"final_loss_scale", number(run.final_scale)},
-          {"init_hash", run.init_hash},
-          {"batch_order_hash", run.batch_order_hash},
-          {"final_hash", run.final_hash}};
+  ComparedRunBlock block;
+  block.policy = run.policy;
+  block.seed = run.seed;
+  block.status = name(run.status);
+  block.message = run.message;
+  block.source = run.source;
+  block.config_sha256 = run.config_sha256;
+  block.steps = steps_block(run.counters);
+  block.skipped_steps = run.counters.skipped;
+  block.retried_steps = run.counters.retried;
+  block.train = metrics_or_nothing(last.train);
+  block.val = metrics_or_nothing(last.validation);
+  block.test = metrics_or_nothing(run.test);
+  block.history = history_block(run.history, metrics);
+  block.step_history = step_columns(run.step_history);
+  block.step_time = step_time_block(run.step_time);
+  for (const train::EpochRecord& e : run.history) block.epoch_seconds.emplace_back(e.train_seconds);
+  block.train_seconds = run.train_seconds;
+  block.wall_seconds = run.wall_seconds;
+  block.time_to_accuracy = run.time_to_accuracy;
+  block.final_loss_scale = run.final_scale;
+  block.init_hash = run.init_hash;
+  block.batch_order_hash = run.batch_order_hash;
+  block.final_hash = run.final_hash;
+  return block;
 }
 
-Json pair_entry(const train::ComparedPair& pair, const std::string& baseline) {
-  return {{"seed", pair.seed},
-          {"policy", utf8(pair.policy)},
-          {"baseline", utf8(baseline)},
-          {"init_hash_equal", pair.init_hash_equal},
-          {"batch_order_equal", pair.batch_order_equal},
-          {"accuracy_delta", number(pair.metric_delta)},
-          {"mcnemar", disagreement_block(pair.disagreement)}};
+PairBlock pair_block(const train::ComparedPair& pair, const std::string& baseline) {
+  return {pair.seed,
+          pair.policy,
+          baseline,
+          pair.init_hash_equal,
+          pair.batch_order_equal,
+          pair.metric_delta,
+          block_of<McNemar>(pair.disagreement)};
 }
 
-Json curve_block(const std::optional<train::CurveDifference>& c) {
-  if (!c) return nullptr;
-  return {{"n", c->n},
-          {"steps", c->steps},
-          {"mean_absolute", number(c->mean_absolute)},
-          {"largest", number(c->largest)},
-          {"last_tenth", number(c->last)}};
-}
-
-Json target_block(const std::optional<train::TargetTime>& t) {
-  if (!t) return nullptr;
-  return {{"runs", t->runs},
-          {"reached", t->reached},
-          {"train_seconds", number(t->train_seconds)},
-          {"steps", number(t->steps)}};
-}
-
-Json metric_entries(const ComparedPolicy& policy) {
-  Json entries = Json::object();
+std::map<std::string, MetricEstimate> metric_blocks(const ComparedPolicy& policy) {
+  std::map<std::string, MetricEstimate> blocks;
   for (const auto& [name, metric] : policy.metrics) {
-    entries[name] = estimate_block(metric.mean, "mean");
-    entries[name]["delta"] = estimate_block(metric.delta, "mean");
+    MetricEstimate& block = blocks[name];
+    static_cast<train::Estimate&>(block) = metric.mean;
+    block.delta = block_of<MeanEstimate>(metric.delta);
   }
-  return entries;
+  return blocks;
 }
 
-Json policy_entry(const ComparedPolicy& policy,
-                  const Comparison& comparison,
-                  const FactsByPolicy& facts) {
-  const auto metric = policy.metrics.find(comparison.metric);
-  const bool judged = metric != policy.metrics.end();
-  const auto named = [&](Json block) {
-    if (!block.is_null()) block["metric"] = comparison.metric;
-    return block;
-  };
-  Json mcnemar = disagreement_block(policy.disagreement);
-  if (!mcnemar.is_null()) mcnemar["split"] = comparison.agreement_split;
-  Json tost = nullptr;
-  if (policy.equivalence) {
-    tost = {{"margin", number(policy.equivalence->margin)},
-            {"p", number(policy.equivalence->p)},
-            {"equivalent", policy.equivalence->equivalent}};
-  }
-  Json time = nullptr;
+PolicyBlock policy_block(const ComparedPolicy& policy,
+                         const Comparison& comparison,
+                         const FactsByPolicy& facts) {
+  PolicyBlock block;
+  block.policy = policy.policy;
+  block.baseline = policy.policy == comparison.baseline;
+  block.runs = policy.runs;
+  block.diverged = policy.diverged;
+  block.skipped_steps = policy.skipped_steps;
   if (policy.step_time) {
-    const Json all = estimate_block(policy.step_time, "median");
-    time = {
-        {"unit", "ms"}, {"n", all["n"]}, {"median", all["median"]}, {"median_ci95", all["ci95"]}};
+    block.step_time =
+        PolicyTime{policy.step_time->n, policy.step_time->value, policy.step_time->ci95};
   }
-  const auto known = facts.find(policy.policy);
-  return {{"policy", utf8(policy.policy)},
-          {"baseline", policy.policy == comparison.baseline},
-          {"runs", policy.runs},
-          {"diverged", policy.diverged},
-          {"skipped_steps", policy.skipped_steps},
-          {"step_time", std::move(time)},
-          {"speedup", estimate_block(policy.speedup, "ratio_of_medians")},
-          {"accuracy", named(judged ? estimate_block(metric->second.mean, "mean") : Json(nullptr))},
-          {"accuracy_delta",
-           named(judged ? estimate_block(metric->second.delta, "mean") : Json(nullptr))},
-          {"mcnemar", std::move(mcnemar)},
-          {"tost", std::move(tost)},
-          {"metrics", metric_entries(policy)},
-          {"loss_curve", curve_block(policy.curve)},
-          {"time_to_accuracy", target_block(policy.target)},
-          {"flops_per_step",
-           known == facts.end() ? Json(nullptr) : number(known->second.flops_per_step)},
-          {"precision", known == facts.end() ? Json(nullptr) : known->second.precision}};
+  block.speedup = block_of<RatioEstimate>(policy.speedup);
+  if (const auto metric = policy.metrics.find(comparison.metric); metric != policy.metrics.end()) {
+    block.accuracy = block_of<JudgedEstimate>(std::optional(metric->second.mean));
+    block.accuracy_delta = block_of<JudgedEstimate>(metric->second.delta);
+  }
+  for (auto* judged : {&block.accuracy, &block.accuracy_delta}) {
+    if (*judged) (*judged)->metric = comparison.metric;
+  }
+  block.mcnemar = block_of<SplitMcNemar>(policy.disagreement);
+  if (block.mcnemar) block.mcnemar->split = comparison.agreement_split;
+  block.tost = block_of<Tost>(policy.equivalence);
+  block.metrics = metric_blocks(policy);
+  block.loss_curve = block_of<LossCurve>(policy.curve);
+  block.time_to_accuracy = block_of<PolicyTarget>(policy.target);
+  if (const auto known = facts.find(policy.policy); known != facts.end()) {
+    block.flops_per_step = known->second.flops_per_step;
+    block.precision = known->second.precision;
+  }
+  return block;
 }
 
-Json gate_entry(const train::GateResult& gate) {
-  const auto known = [](const std::optional<bool>& b) { return b ? Json(*b) : Json(nullptr); };
-  Json terms = Json::array();
-  for (const train::GateTerm& term : gate.terms) {
-    terms.push_back(
-        {{"term", utf8(term.text)}, {"value", number(term.value)}, {"holds", known(term.holds)}});
-  }
-  return {{"expression", utf8(gate.expression)},
-          {"holds", known(gate.holds)},
-          {"failed", gate.failed()},
-          {"terms", std::move(terms)}};
-}
-
-template <class T, class F>
-Json list(const std::vector<T>& values, F entry) {
-  Json entries = Json::array();
-  for (const T& value : values) entries.push_back(entry(value));
-  return entries;
+GateBlock gate_block(const train::GateResult& gate) {
+  GateBlock block{gate.expression, gate.holds, gate.failed(), {}};
+  for (const train::GateTerm& term : gate.terms) block.terms.push_back({term});
+  return block;
 }
 
 }  // namespace
 
+std::span<const std::string_view> study_statuses() { return k_study_statuses; }
+
+void McNemar::fields(Fields& f) {
+  f("b", b, "examples only the baseline gets right");
+  f("c", c, "examples only the policy gets right");
+  f.fraction("p", p, "exact, two-sided");
+}
+
+void SplitMcNemar::fields(Fields& f) {
+  McNemar::fields(f);
+  f.word("split", split, k_splits, "predicted");
+}
+
+void PolicyTime::fields(Fields& f) {
+  f.constant("unit", "ms", "of the times");
+  f("n", n, {.doc = "steps counted, of all runs", .min = 1});
+  f("median", median, "ms");
+  f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
+}
+
+void JudgedEstimate::fields(Fields& f) {
+  MeanEstimate::fields(f);
+  f("metric", metric, "by its name with the split");
+}
+
+void Tost::fields(Fields& f) {
+  f("margin", margin, "largest difference that does not matter");
+  f.fraction("p", p, "of the two one-sided tests, the larger");
+  f("equivalent", equivalent, "whether p is below 0.05");
+}
+
+void MetricEstimate::fields(Fields& f) {
+  MeanEstimate::fields(f);
+  f("delta", delta, "minus the baseline's, by seed");
+}
+
+void LossCurve::fields(Fields& f) {
+  f("n", n, {.doc = "seeds", .min = 1});
+  f("steps", steps, {.doc = "compared in each seed", .min = 1});
+  f.measure("mean_absolute", mean_absolute, "difference of two losses, over the steps");
+  f.measure("largest", largest, "difference of any seed");
+  f.measure("last_tenth", last, "signed mean over the last tenth of the steps");
+}
+
+void PolicyTarget::fields(Fields& f) {
+  f("runs", runs, "finished");
+  f("reached", reached, "of them reached the target");
+  f("train_seconds", train_seconds, "s in training steps until then, mean");
+  f("steps", steps, "applied until then, mean");
+}
+
+void PolicyBlock::fields(Fields& f) {
+  f("policy", policy, "as the comparison calls it");
+  f("baseline", baseline, "whether the others are compared with it");
+  f("runs", runs, "finished");
+  f("diverged", diverged, "of them");
+  f("skipped_steps", skipped_steps, "of all runs");
+  f("step_time", step_time, "steady steps of all seeds; null when none were counted");
+  f("speedup", speedup, "over the baseline, paired by blocks of turns");
+  f("accuracy", accuracy, "the metric that policies are judged by");
+  f("accuracy_delta", accuracy_delta, "minus the baseline's, by seed");
+  f("mcnemar", mcnemar, k_mcnemar);
+  f("tost", tost, "equivalence within the margin; null with one seed");
+  f("metrics",
+    metrics,
+    {.doc = "every metric by its name with the split", .each = "one metric over the seeds"});
+  f("loss_curve", loss_curve, "training loss against the baseline's, step by step");
+  f("time_to_accuracy", time_to_accuracy, "until the target; null without one");
+  f("flops_per_step", flops_per_step, "of matrix products and convolutions");
+  f("precision", precision, "requested and effective precision");
+}
+
+void PairBlock::fields(Fields& f) {
+  f("seed", seed, "of both runs");
+  f("policy", policy, "compared");
+  f("baseline", baseline, "compared with");
+  f("init_hash_equal", init_hash_equal, "whether both start from the same weights");
+  f("batch_order_equal", batch_order_equal, "whether both saw the same batches");
+  f("accuracy_delta", accuracy_delta, "policy minus baseline; null when either diverged");
+  f("mcnemar", mcnemar, k_mcnemar);
+}
+
+void ComparedRunBlock::fields(Fields& f) {
+  f("policy", policy, "as the comparison calls it");
+  f("seed", seed, "of weights, order and dropout");
+  f.word("status", status, train::names_of(Status()), "how it ended");
+  f("message", message, "why it ended; empty when completed");
+  f.text_or_null("source", source, "report it was read from; null for a run of this process");
+  f.text_or_null("config_sha256", config_sha256, "of the config of a run that was read");
+  f("steps", steps, "steps");
+  f("skipped_steps", skipped_steps, "batches whose update was left out");
+  f("retried_steps", retried_steps, "attempts repeated with a lower scale");
+  describe_metrics(f, "train", train, "of the last epoch while training");
+  describe_metrics(f, "val", val, "on the validation split after the last epoch");
+  describe_metrics(f, "test", test, "on the test split at the end");
+  f("history", history, "one value per epoch in every column");
+  f("step_history",
+    step_history,
+    {.doc = "the run by step, one value for each interval in every column", .left_out = true});
+  f("step_time", step_time, "times of steady steps");
+  f("epoch_seconds", epoch_seconds, "s in training steps, by epoch");
+  f("train_seconds", train_seconds, "s in training steps");
+  f("wall_seconds", wall_seconds, "s");
+  f("time_to_accuracy", time_to_accuracy, "when the target was reached; null without a target");
+  f("final_loss_scale", final_loss_scale, "null without scaling");
+  f("init_hash", init_hash, "of the first weights");
+  f("batch_order_hash", batch_order_hash, "of the batches drawn");
+  f("final_hash", final_hash, "of the last weights");
+}
+
+void GateTermBlock::fields(Fields& f) {
+  f("term", text, "as written");
+  f("value", value, "of its quantity; null when not known");
+  f("holds", holds, "null when not known");
+}
+
+void GateBlock::fields(Fields& f) {
+  f("expression", expression, "as given to --fail-if");
+  f("holds", holds, "null where a value is not known");
+  f("failed", failed, "true unless it is known not to hold");
+  f("terms", terms, {.doc = "in order", .each = "one comparison"});
+}
+
+void DifferenceBlock::fields(Fields& f) {
+  f("path", path, "of a setting");
+  f("values", values, "by run");
+}
+
+void CompareReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f.word("status", status, k_study_statuses, "how the comparison ended");
+  f("exit_code", exit_code, "of the process");
+  f("message", message, "empty");
+  f("run", run, "the study");
+  f("context", context, "where and by what the report was made");
+  f("config", config, "what was asked for");
+  f("paired", paired, "false for finished runs put side by side");
+  f("baseline", baseline, "the policy or run that the others are compared with");
+  f("metric", metric, "by which policies are judged, with its split");
+  f("margin", margin, "largest difference that does not matter, as a fraction");
+  f("seeds", seeds, "asked for; empty for finished runs");
+  f("policies",
+    policies,
+    {.doc = "in the order asked for", .each = "one policy against the baseline"});
+  f("pairs",
+    pairs,
+    {.doc = "of finished seeds", .each = "one seed under the baseline and under another policy"});
+  f("runs", runs, {.doc = "finished", .each = "one policy trained with one seed"});
+  f("gates", gates, {.doc = "in the order given", .each = "one --fail-if"});
+  f("differences",
+    differences,
+    {.doc = "settings in which finished runs differ", .each = "one setting"});
+  f("notes", notes, "what to know before believing the numbers");
+  describe_warnings(f, warnings);
+  describe_nonfinite(f, nonfinite);
+}
+
 PolicyFacts policy_facts(train::Session& session) {
   PolicyFacts facts;
   facts.precision = precision_block(session);
-  for (const OpRow& row :
-       op_rows(session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
+  for (const OpRow& row : facts.precision.ops) {
     facts.flops_per_step += row.flops;
     facts.op_flops[row.name] = row.flops;
   }
@@ -189,72 +308,50 @@ int exit_code(const Comparison& comparison) {
              : 0;
 }
 
-Json estimate_block(const std::optional<train::Estimate>& estimate, const char* value) {
-  if (!estimate) return nullptr;
-  Json block{{value, number(estimate->value)}};
-  block["ci95"] = estimate->ci95
-                      ? Json::array({number(estimate->ci95->low), number(estimate->ci95->high)})
-                      : Json(nullptr);
-  block["n"] = estimate->n;
-  return block;
-}
-
-Json merged_warnings(const FactsByPolicy& facts) {
-  Json merged = Json::array();
+std::vector<Remark> merged_warnings(const FactsByPolicy& facts) {
+  std::vector<Remark> merged;
   for (const auto& [policy, known] : facts) {
-    for (Json& warning : warnings(known.warnings)) {
-      if (std::find(merged.begin(), merged.end(), warning) == merged.end()) {
-        merged.push_back(std::move(warning));
+    for (Remark& remark : remarks(known.warnings)) {
+      if (std::find(merged.begin(), merged.end(), remark) == merged.end()) {
+        merged.push_back(std::move(remark));
       }
     }
   }
   return merged;
 }
 
-Json study_run_block(const RunInfo& run) {
-  return {{"id", utf8(run.id)},
-          {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
-          {"command", command_block(run)},
-          {"started_at", run.started_at},
-          {"ended_at", utc_now()}};
-}
-
-Json compare_report(const Comparison& comparison,
-                    const FactsByPolicy& facts,
-                    const RunInfo& run,
-                    Json context,
-                    Json config) {
-  Json report{
-      {"schema_version", 1},
-      {"kind", "compare"},
-      {"status", name(comparison.status)},
-      {"exit_code", exit_code(comparison)},
-      {"message", ""},
-      {"run", study_run_block(run)},
-      {"context", std::move(context)},
-      {"config", std::move(config)},
-      {"paired", comparison.paired},
-      {"baseline", utf8(comparison.baseline)},
-      {"metric", comparison.metric},
-      {"margin", number(comparison.margin)},
-      {"seeds", comparison.seeds},
-      {"policies",
-       list(comparison.policies,
-            [&](const ComparedPolicy& p) { return policy_entry(p, comparison, facts); })},
-      {"pairs",
-       list(comparison.pairs,
-            [&](const train::ComparedPair& p) { return pair_entry(p, comparison.baseline); })},
-      {"runs", list(comparison.runs, run_entry)},
-      {"gates", list(comparison.gates, gate_entry)},
-      {"differences",
-       list(comparison.differences,
-            [](const train::ConfigDifference& d) {
-              return Json{{"path", utf8(d.path)},
-                          {"values", list(d.values, [](const std::string& v) { return utf8(v); })}};
-            })},
-      {"notes", list(comparison.notes, [](const std::string& note) { return utf8(note); })},
-      {"warnings", merged_warnings(facts)}};
-  name_nonfinite(report);
+CompareReport compare_report(const Comparison& comparison,
+                             const FactsByPolicy& facts,
+                             const RunInfo& run,
+                             const Context& context,
+                             std::optional<ConfigBlock> config) {
+  CompareReport report;
+  report.status = name(comparison.status);
+  report.exit_code = exit_code(comparison);
+  report.run = study_run(run);
+  report.context = context;
+  report.config = std::move(config);
+  report.paired = comparison.paired;
+  report.baseline = comparison.baseline;
+  report.metric = comparison.metric;
+  report.margin = comparison.margin;
+  report.seeds = comparison.seeds;
+  for (const ComparedPolicy& policy : comparison.policies) {
+    report.policies.push_back(policy_block(policy, comparison, facts));
+  }
+  for (const train::ComparedPair& pair : comparison.pairs) {
+    report.pairs.push_back(pair_block(pair, comparison.baseline));
+  }
+  for (const train::ComparedRun& compared : comparison.runs) {
+    report.runs.push_back(run_block(compared));
+  }
+  for (const train::GateResult& gate : comparison.gates) report.gates.push_back(gate_block(gate));
+  for (const train::ConfigDifference& d : comparison.differences) {
+    report.differences.push_back({d});
+  }
+  report.notes = comparison.notes;
+  report.warnings = merged_warnings(facts);
+  report.nonfinite = tidy(field_ref(report));
   return report;
 }
 

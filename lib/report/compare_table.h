@@ -3,27 +3,28 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
+#include "report/compare_report.h"
+#include "report/text.h"
 #include "train/comparison.h"
 
 namespace halfstep::report {
 
 /// The comparison for people, from its report: what is compared, a row per policy, advice, gates,
 /// differing config values, notes.
-std::string compare_table(const Json& report);
+std::string compare_table(const CompareReport& report);
 
 /// What the table says in words, a line each: splits, seeds, the meaning of its columns.
-std::vector<std::string> compare_legend(const Json& report);
+std::vector<std::string> compare_legend(const CompareReport& report);
 /// The table's cells, headings first.
-std::vector<std::vector<std::string>> compare_rows(const Json& report);
+Rows compare_rows(const CompareReport& report);
 /// Cells of the settings in which finished runs differ; empty when there are none.
-std::vector<std::vector<std::string>> setting_rows(const Json& report);
+Rows setting_rows(const CompareReport& report);
 /// Which policy to use on this machine, and the measurements that say so: the fastest of those that
 /// are shown (95 %) to be faster than the baseline and not shown to be worse, else the baseline. ""
 /// for finished runs and without intervals.
-std::string compare_advice(const Json& report);
+std::string compare_advice(const CompareReport& report);
 /// What became of a gate: "false (+0.12pp)".
-std::string gate_outcome(const Json& gate);
+std::string gate_outcome(const GateBlock& gate);
 
 /// One line about a finished run.
 std::string run_line(const train::ComparedRun& run, const std::string& metric);

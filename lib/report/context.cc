@@ -34,29 +34,25 @@ Json scalar(const config::Node& node) {
   return utf8(text);
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(utf8(text)); }
-
 /// The one that computes, if it is not the CPU.
-Json gpus(const backend::Backend& backend) {
-  Json list = Json::array();
-  if (!backend.device) return list;
+std::vector<Gpu> gpus(const backend::Backend& backend) {
+  if (!backend.device) return {};
   const int capability = backend.capabilities.compute_capability;
-  list.push_back({{"index", backend.facts.index},
-                  {"name", utf8(backend.facts.name)},
-                  {"flavour", backend.facts.flavour},
-                  {"compute_capability", fmt::format("{}.{}", capability / 10, capability % 10)},
-                  {"multiprocessors", backend.facts.multiprocessors},
-                  {"memory_bytes", backend.facts.memory_bytes},
-                  {"driver", or_null(backend.facts.driver)},
-                  {"cublas", or_null(backend.facts.cublas)}});
-  return list;
+  return {{backend.facts.index,
+           backend.facts.name,
+           backend.facts.flavour,
+           fmt::format("{}.{}", capability / 10, capability % 10),
+           backend.facts.multiprocessors,
+           backend.facts.memory_bytes,
+           backend.facts.driver,
+           backend.facts.cublas}};
 }
 
-/// The measurements that chose the CPU's kernels; null where nothing was measured for them.
-Json kernel_costs(const backend::Backend& backend) {
+/// The measurements that chose the CPU's kernels; nothing where nothing was measured for them.
+std::optional<KernelCosts> kernel_costs(const backend::Backend& backend) {
   const backend::CostModel& costs = backend::cost_model(backend.capabilities);
-  if (backend.device || costs.samples().empty()) return nullptr;
-  return {{"origin", utf8(costs.origin())}, {"xxh3_128", Hasher().add(costs.text()).hex()}};
+  if (backend.device || costs.samples().empty()) return std::nullopt;
+  return KernelCosts{std::string(costs.origin()), Hasher().add(costs.text()).hex()};
 }
 
 }  // namespace
@@ -80,57 +76,43 @@ Json to_json(const config::Node& node) {
   return map;
 }
 
-Json context(const backend::Backend& backend) {
+Context context(const backend::Backend& backend) {
   const BuildInfo build = build_info();
-  Json load = Json::array();
-  for (double average : load_average()) load.push_back(number(average));
-  return {{"date", utc_now()},
-          {"host_name", utf8(host_name())},
-          {"executable", utf8(executable_path())},
-          {"num_cpus", available_processors()},
-          {"threads", thread_count()},
-          {"cpu_scaling_enabled", nullptr},
-          {"load_avg", std::move(load)},
-          {"library_version", build.version},
-          {"library_build_type", build.build_type},
-          {"compiler", build.compiler},
-          {"git_commit", build.git_commit.empty() ? Json(nullptr) : Json(build.git_commit)},
-          {"git_dirty", build.git_dirty},
-          {"device", backend.name},
-          {"cpu",
-           {{"model", utf8(cpu_model())},
-            {"isa", backend::isa_names(backend.capabilities)},
-            {"kernel_costs", kernel_costs(backend)}}},
-          {"gpu", gpus(backend)},
-          {"versions",
-           {{"onednn", backend::onednn_version()},
-            {"cuda", or_null(backend.facts.runtime)},
-            {"cudnn", or_null(backend.facts.cudnn)},
-            {"nccl", nullptr},
-            {"mpi", nullptr}}}};
+  Context block;
+  block.date = utc_now();
+  block.host_name = host_name();
+  block.executable = executable_path();
+  block.num_cpus = available_processors();
+  block.threads = thread_count();
+  for (const double average : load_average()) block.load_avg.push_back(average);
+  block.library_version = build.version;
+  block.library_build_type = build.build_type;
+  block.compiler = build.compiler;
+  block.git_commit = build.git_commit;
+  block.git_dirty = build.git_dirty;
+  block.device = backend.name;
+  block.cpu.model = cpu_model();
+  for (const auto& isa : backend::isa_names(backend.capabilities)) block.cpu.isa.emplace_back(isa);
+  block.cpu.kernel_costs = kernel_costs(backend);
+  block.gpu = gpus(backend);
+  block.versions = {
+      std::string(backend::onednn_version()), backend.facts.runtime, backend.facts.cudnn, "", ""};
+  tidy(field_ref(block));
+  return block;
 }
 
-Json command_block(const RunInfo& run) {
-  Json words = Json::array();
-  for (const std::string& word : run.command) words.push_back(utf8(word));
-  return words;
+ConfigBlock config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides) {
+  return {config::config_hash(spec), to_json(config::to_node(spec)), overrides};
 }
 
-Json config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides) {
-  Json written = Json::array();
-  for (const std::string& text : overrides) written.push_back(utf8(text));
-  return {{"sha256", config::config_hash(spec)},
-          {"resolved", to_json(config::to_node(spec))},
-          {"overrides", std::move(written)}};
-}
-
-Json warnings(const std::vector<config::Warning>& warnings) {
-  Json list = Json::array();
-  for (const config::Warning& w : warnings) {
-    list.push_back(
-        {{"code", w.code}, {"where", utf8(to_string(w.where))}, {"message", utf8(w.message)}});
-  }
+std::vector<Remark> remarks(const std::vector<config::Warning>& warnings) {
+  std::vector<Remark> list;
+  for (const config::Warning& w : warnings) list.push_back({w.code, to_string(w.where), w.message});
   return list;
+}
+
+StudyRun study_run(const RunInfo& run) {
+  return {run.id, run.directory, run.command, run.started_at, utc_now()};
 }
 
 }  // namespace halfstep::report

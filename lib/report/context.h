@@ -8,14 +8,17 @@
 
 #include "backend/backend.h"
 #include "config/run_spec.h"
-#include "report/json.h"
+#include "report/study_blocks.h"
 
 namespace halfstep::report {
+
+/// job_id, partition, ... of a Slurm job.
+using SlurmFields = std::vector<std::pair<std::string, std::string>>;
 
 /// A Slurm job, as its environment describes it.
 struct SlurmJob {
   std::string id;
-  std::vector<std::pair<std::string, std::string>> fields;  ///< job_id, partition, ...
+  SlurmFields fields;
 };
 
 /// What the program knows of its own call.
@@ -31,18 +34,18 @@ struct RunInfo {
 };
 
 /// Host, processor, versions, build: the `context` of a report and the whole of env.json.
-Json context(const backend::Backend& backend);
-
-/// The words of the command that made the report.
-Json command_block(const RunInfo& run);
+Context context(const backend::Backend& backend);
 
 /// `config`: hash and resolved values.
-Json config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides);
+ConfigBlock config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides);
 
 /// A Node as JSON; scalars become numbers and booleans where they read as such and stand unquoted.
 Json to_json(const config::Node& node);
 
 /// Warnings with code, config path and message.
-Json warnings(const std::vector<config::Warning>& warnings);
+std::vector<Remark> remarks(const std::vector<config::Warning>& warnings);
+
+/// `run` of a comparison or benchmark that ends now.
+StudyRun study_run(const RunInfo& run);
 
 }  // namespace halfstep::report

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/printable.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
@@ -12,15 +13,11 @@ namespace {
 /// What a side lacks.
 constexpr std::string_view k_absent = "(absent)";
 
-Json row(const std::string& path, const Json& a, const Json& b) {
-  return {{"path", path}, {"a", a}, {"b", b}};
-}
-
 /// Appends a row for every leaf in which two values differ.
-void compare(const Json& a, const Json& b, const std::string& path, Json& rows) {
+void compare(const Json& a, const Json& b, const std::string& path, std::vector<Difference>& rows) {
   if (a == b) return;
   if (!a.is_object() || !b.is_object()) {
-    rows.push_back(row(path, a, b));
+    rows.push_back({path, a, b});
     return;
   }
   const auto at = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
@@ -28,57 +25,60 @@ void compare(const Json& a, const Json& b, const std::string& path, Json& rows) 
     if (b.contains(key)) {
       compare(value, b.at(key), at(key), rows);
     } else {
-      rows.push_back(row(at(key), value, k_absent));
+      rows.push_back({at(key), value, k_absent});
     }
   }
   for (const auto& [key, value] : b.items()) {
-    if (!a.contains(key)) rows.push_back(row(at(key), k_absent, value));
+    if (!a.contains(key)) rows.push_back({at(key), k_absent, value});
   }
 }
 
+std::vector<Difference> differences(const Json& a, const Json& b) {
+  std::vector<Difference> rows;
+  compare(a, b, "", rows);
+  return rows;
+}
+
 /// The members of a block that are words and numbers.
-Json scalars(const Json& block) {
+template <class Block>
+Json scalars(const Block& block) {
   Json kept = Json::object();
-  for (const auto& [key, value] : block.items()) {
-    if (!value.is_structured()) kept[key] = value;
-  }
+  each_field(block, [&](const std::string& name, FieldRef field) {
+    Json value = write_json(field);
+    if (!value.is_structured()) kept[name] = std::move(value);
+  });
   return kept;
 }
 
 /// The last value of every column of the history, and the test metrics.
-Json last_metrics(const Json& report) {
+Json last_metrics(const TrainReport& report) {
   Json metrics = Json::object();
-  for (const auto& [name, column] : report.at("history").items()) {
+  for (const auto& [name, values] : columns_of(report.history)) {
     const bool clock = name == "train_seconds" || name == "eval_seconds" || name == "partial";
-    if (!clock && !column.empty()) metrics["history." + name] = column.back();
+    const std::size_t size = values.ops->size(values.value);
+    if (clock || size == 0) continue;
+    metrics["history." + name] = write_json(values.ops->at(values.value, size - 1));
   }
-  if (!report.at("test").is_null()) {
-    for (const auto& [name, value] : report.at("test").items()) metrics["test." + name] = value;
-  }
+  if (!report.test) return metrics;
+  for (const auto& [name, value] : *report.test) metrics["test." + name] = number(value);
   return metrics;
 }
 
-Json precision_of(const Json& report) {
-  Json precision = scalars(report.at("precision"));
-  precision["rewrite"] = scalars(report.at("precision").at("rewrite"));
+Json precision_of(const TrainReport& report) {
+  Json precision = scalars(report.precision);
+  precision["rewrite"] = scalars(report.precision.rewrite);
   return precision;
 }
 
-Json outcome_of(const Json& report) {
-  return {{"status", report.at("status")},
-          {"exit_code", report.at("exit_code")},
-          {"steps", report.at("steps")},
-          {"loss_scale", scalars(report.at("loss_scale"))},
-          {"reproducibility", report.at("reproducibility")},
-          {"device", report.at("context").at("device")},
-          {"threads", report.at("context").at("threads")},
-          {"host_name", report.at("context").at("host_name")}};
-}
-
-Json differences(const Json& a, const Json& b) {
-  Json rows = Json::array();
-  compare(a, b, "", rows);
-  return rows;
+Json outcome_of(const TrainReport& report) {
+  return {{"status", report.status},
+          {"exit_code", report.exit_code ? Json(*report.exit_code) : Json(nullptr)},
+          {"steps", to_json(report.steps)},
+          {"loss_scale", scalars(report.loss_scale)},
+          {"reproducibility", to_json(report.reproducibility)},
+          {"device", report.context.device},
+          {"threads", report.context.threads},
+          {"host_name", report.context.host_name}};
 }
 
 std::string plain_text(const Json& value) {
@@ -87,56 +87,51 @@ std::string plain_text(const Json& value) {
 
 }  // namespace
 
-Json diff(const Json& a, const Json& b) {
-  Json metrics = differences(last_metrics(a), last_metrics(b));
-  for (Json& row : metrics) {
-    const bool numbers = row.at("a").is_number() && row.at("b").is_number();
-    row["delta"] =
-        numbers ? number(row.at("b").get<double>() - row.at("a").get<double>()) : Json(nullptr);
+DiffReport diff(const TrainReport& a, const TrainReport& b) {
+  DiffReport report;
+  report.config = differences(a.config.resolved, b.config.resolved);
+  report.precision = differences(precision_of(a), precision_of(b));
+  report.outcome = differences(outcome_of(a), outcome_of(b));
+  for (Difference& row : differences(last_metrics(a), last_metrics(b))) {
+    MetricDifference metric{std::move(row), {}};
+    if (metric.a.is_number() && metric.b.is_number()) {
+      metric.delta = metric.b.get<double>() - metric.a.get<double>();
+    }
+    report.metrics.push_back(std::move(metric));
   }
-  const Json& time_a = a.at("step_time").at("median");
-  const Json& time_b = b.at("step_time").at("median");
-  const bool timed = time_a.is_number() && time_b.is_number() && time_b > 0;
-  return {
-      {"schema_version", 1},
-      {"kind", "diff"},
-      {"config", differences(a.at("config").at("resolved"), b.at("config").at("resolved"))},
-      {"precision", differences(precision_of(a), precision_of(b))},
-      {"outcome", differences(outcome_of(a), outcome_of(b))},
-      {"metrics", std::move(metrics)},
-      {"step_time",
-       {{"unit", "ms"},
-        {"a", time_a},
-        {"b", time_b},
-        {"ratio", timed ? number(time_a.get<double>() / time_b.get<double>()) : Json(nullptr)}}}};
+  const std::optional<double> time_a = a.step_time.median, time_b = b.step_time.median;
+  report.step_time = {time_a, time_b, std::nullopt};
+  if (time_a && time_b && *time_b > 0) report.step_time.ratio = *time_a / *time_b;
+  return report;
 }
 
-std::string show_diff(const Json& diff, const std::string& a, const std::string& b) {
+std::string show_diff(const DiffReport& diff, const std::string& a, const std::string& b) {
   std::string text = fmt::format("a: {}\nb: {}\n", printable(a), printable(b));
-  bool any = false;
-  for (const char* block : {"config", "precision", "outcome", "metrics"}) {
-    const Json& rows = diff.at(block);
-    if (rows.empty()) continue;
-    any = true;
-    text += fmt::format("\n{}\n", block);
-    for (const Json& row : rows) {
-      text += printable(fmt::format("  {:<36} {} -> {}",
-                                    plain_text(row.at("path")),
-                                    plain_text(row.at("a")),
-                                    plain_text(row.at("b"))));
-      if (row.contains("delta") && !row.at("delta").is_null()) {
-        text += fmt::format("  ({:+.4g})", row.at("delta").get<double>());
+  const std::size_t empty = text.size();
+  const auto list = [&](std::string_view heading, const auto& rows) {
+    if (!rows.empty()) text += fmt::format("\n{}\n", heading);
+    for (const auto& row : rows) {
+      text += printable(
+          fmt::format("  {:<36} {} -> {}", row.path, plain_text(row.a), plain_text(row.b)));
+      if constexpr (requires { row.delta; }) {
+        if (row.delta) text += fmt::format("  ({:+.4g})", *row.delta);
       }
       text += "\n";
     }
+  };
+  list("config", diff.config);
+  list("precision", diff.precision);
+  list("outcome", diff.outcome);
+  list("metrics", diff.metrics);
+  if (text.size() == empty) {
+    text += "\nno differences in config, precision, outcome and metrics\n";
   }
-  if (!any) text += "\nno differences in config, precision, outcome and metrics\n";
-  const Json& time = diff.at("step_time");
-  if (!time.at("ratio").is_null()) {
+  const StepTimeRatio& time = diff.step_time;
+  if (time.ratio) {
     text += fmt::format("\nstep time  {:.4g} ms -> {:.4g} ms, b is {:.3f} times as fast\n",
-                        time.at("a").get<double>(),
-                        time.at("b").get<double>(),
-                        time.at("ratio").get<double>());
+                        *time.a,
+                        *time.b,
+                        *time.ratio);
   }
   return text;
 }

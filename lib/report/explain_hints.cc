@@ -21,13 +21,13 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-struct Context {
+struct HintContext {
   train::Session& session;
   const Graph& graph;
   const Explanation& e;
   DType half;  ///< what products are computed in
   std::optional<MatrixUnit> unit;
-  std::vector<Hint>& found;
+  std::vector<Remark>& found;
 
   void add(std::string code, std::string where, std::string message) const {
     found.push_back({std::move(code), std::move(where), std::move(message)});
@@ -50,7 +50,7 @@ std::vector<Extent> extents(const Graph& graph, const Node& node) {
   return {};
 }
 
-void padding_hints(const Context& c) {
+void padding_hints(const HintContext& c) {
   if (!c.unit) return;
   for (const ExplainedOp& op : c.e.ops) {
     const Node& node = c.graph.node(c.graph.find(op.row.name));
@@ -79,7 +79,7 @@ void padding_hints(const Context& c) {
   }
 }
 
-void unit_hint(const Context& c) {
+void unit_hint(const HintContext& c) {
   if (c.unit) return;
   c.add("W206",
         "",
@@ -89,7 +89,7 @@ void unit_hint(const Context& c) {
                     name(c.half)));
 }
 
-void size_hint(const Context& c) {
+void size_hint(const HintContext& c) {
   constexpr double k_small = 5e7;
   if (c.e.flops >= k_small) return;
   c.add("W204",
@@ -99,7 +99,7 @@ void size_hint(const Context& c) {
                     c.e.flops / 1e6));
 }
 
-void cast_hint(const Context& c) {
+void cast_hint(const HintContext& c) {
   constexpr double k_much = 0.25;
   if (c.e.bytes == 0 || c.e.cast_bytes < k_much * c.e.bytes) return;
   const auto largest = std::max_element(
@@ -128,7 +128,7 @@ std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
   return reals->front();
 }
 
-void epsilon_hints(const Context& c) {
+void epsilon_hints(const HintContext& c) {
   constexpr double k_smallest_subnormal = 0x1p-24;
   for (const ExplainedOp& op : c.e.ops) {
     if (op.row.compute_dtype != "float16") continue;
@@ -153,7 +153,7 @@ std::string edit_flags(const std::string& op) {
 }
 
 /// How many ops more are converted when `op` may be: the rewrite itself says it.
-std::int64_t gained(const Context& c, const Graph& given, const std::string& op) {
+std::int64_t gained(const HintContext& c, const Graph& given, const std::string& op) {
   config::RunSpec spec = c.session.spec();
   spec.precision.lists.deny.remove.push_back(op);
   spec.precision.lists.infer.add.push_back(op);
@@ -161,12 +161,12 @@ std::int64_t gained(const Context& c, const Graph& given, const std::string& op)
   return tried.rewrite.nodes_converted - c.e.rewrite.nodes_converted;
 }
 
-void deny_hints(const Context& c) {
+void deny_hints(const HintContext& c) {
   // The loss belongs in float32.
   static constexpr std::array<std::string_view, 2> k_losses{"SoftmaxCrossEntropyWithLogits",
                                                             "SparseSoftmaxCrossEntropyWithLogits"};
   std::map<std::string, std::string> denied;  // op -> the first of its nodes
-  for (const train::RewriteDecision& d : c.e.rewrite.decisions) {
+  for (const plan::RewriteDecision& d : c.e.rewrite.decisions) {
     const bool loss = std::find(k_losses.begin(), k_losses.end(), d.op) != k_losses.end();
     if (d.list == "deny" && !loss) denied.emplace(d.op, d.node);
   }
@@ -188,8 +188,8 @@ void deny_hints(const Context& c) {
   }
 }
 
-void rewrite_hints(const Context& c) {
-  const train::RewriteSummary& rewrite = c.e.rewrite;
+void rewrite_hints(const HintContext& c) {
+  const plan::RewriteSummary& rewrite = c.e.rewrite;
   if (rewrite.target.empty()) return;
   if (rewrite.nodes_converted == 0) {
     c.add("W210",
@@ -219,16 +219,16 @@ std::optional<DType> half_of(const Explanation& e) {
 
 }  // namespace
 
-std::vector<Hint> hints(train::Session& session, const Explanation& e) {
-  std::vector<Hint> found;
+std::vector<Remark> hints(train::Session& session, const Explanation& e) {
+  std::vector<Remark> found;
   const std::optional<DType> half = half_of(e);
   const DType meant = half.value_or(dtype_named(e.rewrite.target).value_or(DType::float16));
-  const Context context{session,
-                        session.prepared().graph,
-                        e,
-                        meant,
-                        half ? matrix_unit(e.arch, *half) : std::nullopt,
-                        found};
+  const HintContext context{session,
+                            session.prepared().graph,
+                            e,
+                            meant,
+                            half ? matrix_unit(e.arch, *half) : std::nullopt,
+                            found};
   rewrite_hints(context);
   if (half) {
     unit_hint(context);

@@ -12,6 +12,6 @@ namespace halfstep::report {
 /// dtype; W207 casts that move much; W208 epsilon lost in float16; W209 a GPU that TensorFlow would
 /// not rewrite for; W210 a rewrite that found nothing to do. Then the session's own warnings.
 /// `explanation` is complete but for its hints.
-std::vector<Hint> hints(train::Session& session, const Explanation& explanation);
+std::vector<Remark> hints(train::Session& session, const Explanation& explanation);
 
 }  // namespace halfstep::report

@@ -31,10 +31,10 @@ bool is_source(const Node& node) {
 }
 
 /// The decision about each node: that of its attribute T, of a cast's target, else its first.
-std::map<std::string, const train::RewriteDecision*> by_node(const train::RewriteSummary& rewrite) {
-  std::map<std::string, const train::RewriteDecision*> main;
-  for (const train::RewriteDecision& d : rewrite.decisions) {
-    const train::RewriteDecision*& best = main[d.node];
+std::map<std::string, const plan::RewriteDecision*> by_node(const plan::RewriteSummary& rewrite) {
+  std::map<std::string, const plan::RewriteDecision*> main;
+  for (const plan::RewriteDecision& d : rewrite.decisions) {
+    const plan::RewriteDecision*& best = main[d.node];
     if (best == nullptr || d.attr == "T" || d.attr == "DstT") best = &d;
   }
   return main;
@@ -140,7 +140,7 @@ class Explainer {
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    op.row.run_by(launches_.at(name), processor_);
+    run_by(op.row, launches_.at(name), processor_);
     if (into != id) op.fused_into = name;
   }
 
@@ -149,7 +149,7 @@ class Explainer {
     const auto workload = backend::workload_of({graph_, node});
     if (!workload) return;
     for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
-      if (could_run(p.kernel, node)) op.predicted.emplace_back(p.kernel, p.seconds);
+      if (could_run(p.kernel, node)) op.predicted.push_back({std::string(p.kernel), p.seconds});
     }
   }
 
@@ -195,7 +195,7 @@ class Explainer {
   Processor processor_;
   Graph graph_;
   const backend::Backend& backend_;
-  std::map<std::string, const train::RewriteDecision*> decisions_;
+  std::map<std::string, const plan::RewriteDecision*> decisions_;
   std::vector<int> op_of_;
   KernelNames launches_;  ///< kernels by name of node
   std::vector<std::vector<int>> readers_;
@@ -244,46 +244,78 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   return e;
 }
 
-Json to_json(const Explanation& e) {
-  std::vector<OpRow> rows;
-  for (const ExplainedOp& op : e.ops) rows.push_back(op.row);
-  Json ops = ops_block(rows);
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(utf8(text));
-  };
-  for (std::size_t i = 0; i < e.ops.size(); ++i) {
-    const ExplainedOp& op = e.ops[i];
-    ops[i]["kernel"] = or_null(op.row.kernel);
-    ops[i]["fused_into"] = or_null(op.fused_into);
-    ops[i]["list"] = or_null(op.list);
-    ops[i]["step"] = op.step;
-    ops[i]["cause"] = or_null(op.cause);
-    ops[i]["bytes"] = number(op.bytes);
-    ops[i]["cast_bytes"] = number(op.cast_bytes);
-    Json& predicted = ops[i]["predicted"] = Json::array();
-    for (const auto& [kernel, seconds] : op.predicted) {
-      predicted.push_back({{"kernel", utf8(kernel)}, {"seconds", number(seconds)}});
-    }
+void Prediction::fields(Fields& f) {
+  f("kernel", kernel, "that could run it");
+  f("seconds", seconds, "of one thread for 512 samples");
+}
+
+void ExplainedOp::fields(Fields& f) {
+  row.describe(f, true);
+  f.text_or_null("fused_into", fused_into, "op whose launch computes this one too");
+  f.text_or_null("list", list, "of the rewrite that names the op");
+  f("step", step, "of the rewrite that decided; policy without one");
+  f.text_or_null("cause", cause, "op that decided or stands in the way");
+  f("bytes", bytes, "of its floating outputs");
+  f("cast_bytes", cast_bytes, "read and written, when it casts between floating dtypes");
+  f("predicted",
+    predicted,
+    {.doc = "by the cost model of the CPU, the fastest first; empty for other ops and devices",
+     .each = "one prediction"});
+}
+
+void Explanation::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("policy", policy, "or the rewrite and its target");
+  f("device", device, "backend that would compute");
+  f("arch", arch, "instruction set or GPU, maybe pretended");
+  f("batch_size", batch, {.doc = "samples per step", .min = 1});
+  f("ops",
+    ops,
+    {.doc = "every op that the precision passes decided about, in order",
+     .each = "one launch of a step"});
+  f("rewrite", rewrite, "what the automatic rewrite did");
+  f("casts_executed", casts, "casts between floating dtypes in a step");
+  f("cast_bytes", cast_bytes, "bytes read and written by them in a step");
+  f("flops_per_step", flops, "of products and convolutions");
+  f.fraction("half_flops_share", half_flops_share, "of products and convolutions");
+  f.fraction("half_bytes_share", half_bytes_share, "of all outputs");
+  f("hints", hints, {.doc = "what could be changed", .each = "one hint"});
+}
+
+void ExplainedDifference::fields(Fields& f) {
+  f("name", name, "node of the step graph");
+  f("type", type, "op");
+  f("compute_dtype", compute_dtype, "on each side");
+  f("out_dtype", out_dtype, "on each side");
+  f("kernel", kernel, "on each side");
+  f("reason", reason, "on each side");
+}
+
+void ExplainDiff::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("policies", policies, "names of the two sides");
+  f("ops", ops, {.doc = "whose dtypes differ", .each = "one op"});
+}
+
+ExplainDiff explain_diff(const Explanation& a,
+                         const Explanation& b,
+                         const std::string& name_a,
+                         const std::string& name_b) {
+  ExplainDiff diff{{name_a, name_b}, {}};
+  for (const ExplainedOp& right : b.ops) {
+    const ExplainedOp* left = a.find(right.row.name);
+    if (right.cast || left == nullptr) continue;
+    const OpRow& x = left->row;
+    const OpRow& y = right.row;
+    if (x.compute_dtype == y.compute_dtype && x.out_dtype == y.out_dtype) continue;
+    diff.ops.push_back({y.name,
+                        y.type,
+                        {x.compute_dtype, y.compute_dtype},
+                        {x.out_dtype, y.out_dtype},
+                        {x.kernel, y.kernel},
+                        {x.reason, y.reason}});
   }
-  Json hints = Json::array();
-  for (const Hint& hint : e.hints) {
-    hints.push_back(
-        {{"code", hint.code}, {"where", utf8(hint.where)}, {"message", utf8(hint.message)}});
-  }
-  return {{"schema_version", 1},
-          {"kind", "explain"},
-          {"policy", e.policy},
-          {"device", e.device},
-          {"arch", e.arch},
-          {"batch_size", e.batch},
-          {"ops", std::move(ops)},
-          {"rewrite", rewrite_block(e.rewrite)},
-          {"casts_executed", e.casts},
-          {"cast_bytes", number(e.cast_bytes)},
-          {"flops_per_step", number(e.flops)},
-          {"half_flops_share", number(e.half_flops_share)},
-          {"half_bytes_share", number(e.half_bytes_share)},
-          {"hints", std::move(hints)}};
+  return diff;
 }
 
 std::string megabytes(double bytes) {

@@ -2,18 +2,19 @@
 // `explain` of a config: every op of the training step with its dtypes, the reason for them, the
 // casts, and hints. Ops are those the precision passes decided about, before fusion.
 
+#include <array>
 #include <string>
 #include <vector>
 
-#include "report/json.h"
 #include "report/precision_block.h"
 
 namespace halfstep::report {
 
-struct Hint {
-  std::string code;   ///< "W203"
-  std::string where;  ///< layer or place in the config, "" without one
-  std::string message;
+/// What the cost model predicts for one kernel.
+struct Prediction {
+  std::string kernel;
+  double seconds = 0;  ///< of one thread for backend::k_nominal_batch samples
+  void fields(Fields& f);
 };
 
 struct ExplainedOp {
@@ -28,25 +29,30 @@ struct ExplainedOp {
   double half_bytes = 0;   ///< of 16-bit outputs
   std::vector<int> reads;  ///< indices of the ops whose values it reads
   /// Of a 16-bit product or convolution on a CPU: what the cost model predicts for each kernel,
-  /// the fastest first, in seconds of one thread for backend::k_nominal_batch samples.
-  std::vector<std::pair<std::string, double>> predicted = {};
+  /// the fastest first.
+  std::vector<Prediction> predicted = {};
+
+  void fields(Fields& f);
 };
 
+/// The report of kind `explain`, with what tables and graphs show besides.
 struct Explanation {
+  static constexpr std::string_view k_kind = "explain", k_doc = "which dtype each op gets, and why";
   std::string policy;  ///< or "rewrite to bfloat16"
   std::string device;  ///< "cpu"
   std::string arch;    ///< "avx512_bf16", "sm_70": what is there or pretended
   std::int64_t batch = 0;
   std::vector<ExplainedOp> ops;
-  train::RewriteSummary rewrite;
+  plan::RewriteSummary rewrite;
   std::int64_t casts = 0;
   double cast_bytes = 0;        ///< read and written by casts in a step
   double flops = 0;             ///< of products and convolutions, a step
   double bytes = 0;             ///< written by all ops, a step
   double half_flops_share = 0;  ///< of `flops`
   double half_bytes_share = 0;  ///< of `bytes`
-  std::vector<Hint> hints;
+  std::vector<Remark> hints;
 
+  void fields(Fields& f);
   const ExplainedOp* find(std::string_view name) const;
 };
 
@@ -54,8 +60,24 @@ struct Explanation {
 /// session's own backend.
 Explanation explain(train::Session& session, const std::string& gpu = "");
 
-/// The report of kind `explain`.
-Json to_json(const Explanation& explanation);
+/// `explain --diff`: an op whose dtypes differ on the two sides.
+struct ExplainedDifference {
+  std::string name, type;
+  std::array<std::string, 2> compute_dtype, out_dtype, kernel, reason;
+  void fields(Fields& f);
+};
+
+struct ExplainDiff {
+  static constexpr std::string_view k_kind = "explain_diff",
+                                    k_doc = "ops that two policies treat differently";
+  std::array<std::string, 2> policies;
+  std::vector<ExplainedDifference> ops;
+  void fields(Fields& f);
+};
+ExplainDiff explain_diff(const Explanation& a,
+                         const Explanation& b,
+                         const std::string& name_a,
+                         const std::string& name_b);
 
 /// "16.8 MB", "36.9 kB", of bytes.
 std::string megabytes(double bytes);

@@ -35,7 +35,7 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-struct Column {
+struct PageColumn {
   std::string_view title;
   std::size_t width;
 };
@@ -43,9 +43,9 @@ struct Column {
 /// A table whose cells wrap within the widths of their columns.
 class Page {
  public:
-  explicit Page(std::vector<Column> columns) : columns_(std::move(columns)) {
+  explicit Page(std::vector<PageColumn> columns) : columns_(std::move(columns)) {
     std::vector<std::string> titles;
-    for (const Column& column : columns_) titles.emplace_back(column.title);
+    for (const PageColumn& column : columns_) titles.emplace_back(column.title);
     row(titles);
   }
 
@@ -71,7 +71,7 @@ class Page {
   const std::string& text() const { return text_; }
 
  private:
-  std::vector<Column> columns_;
+  std::vector<PageColumn> columns_;
   std::string text_;
 };
 
@@ -138,7 +138,7 @@ std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*
 }
 
 /// What a reader must know to read the table.
-std::string legend(const train::RewriteSummary& rewrite) {
+std::string legend(const plan::RewriteSummary& rewrite) {
   std::string text =
       "in, comp, acc, out: dtypes read, computed in, summed in, written (f16 = float16, ...)\n";
   if (rewrite.target.empty()) return text;
@@ -244,7 +244,7 @@ std::string heading(const Explanation& e) {
 
 std::string to_table(const Explanation& e, bool verbose) {
   const bool rewrite = !e.rewrite.target.empty();
-  std::vector<Column> columns{{"op", 21}};
+  std::vector<PageColumn> columns{{"op", 21}};
   if (rewrite) columns.push_back({"list", 5});
   for (const std::string_view word : {"in", "comp", "acc", "out"}) columns.push_back({word, 4});
   columns.push_back({"why", rewrite ? std::size_t{27} : std::size_t{33}});
@@ -269,7 +269,7 @@ std::string to_table(const Explanation& e, bool verbose) {
   if (!verbose) text += fact("backward", other_phases(e));
   text += sums(e);
   text += predictions(e, verbose);
-  for (const Hint& hint : e.hints) {
+  for (const Remark& hint : e.hints) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
   }

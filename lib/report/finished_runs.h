@@ -22,10 +22,6 @@ bool names_run(const std::string& path);
 /// Errors: UserError(data) for files that are no valid reports of finished training runs.
 std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& paths);
 
-/// What the `precision` block of a report says was asked for: "rewrite:bfloat16" for a rewritten
-/// run, the policy otherwise.
-std::string policy_name(const Json& precision);
-
 /// The config values that are not the same in all runs.
 std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs);
 

@@ -1,31 +1,51 @@
 #pragma once
-// Numbers and words as reports write them.
+// Numbers, words and files of JSON as reports write them.
 
-#include <nlohmann/json.hpp>
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "core/json_fields.h"
 
 namespace halfstep::report {
 
-using Json = nlohmann::ordered_json;
+using halfstep::Json;
+using halfstep::shown;
+using halfstep::to_json;
+using halfstep::utf8;
+using halfstep::Violation;
 
 /// The value itself, or null. dump() writes the shortest decimal that reads back as the same
 /// double, so a float32 shows its whole value: 0.1f is 0.10000000149011612.
 Json number(const std::optional<double>& value);
 
-/// A value short enough for a message.
-std::string shown(const Json& value);
-
-/// The text with bytes that are not UTF-8 replaced.
-std::string utf8(std::string_view text);
-
-/// JSON has no NaN and no infinity: every such number becomes null, and `nonfinite` of the report
+/// JSON has no NaN and no infinity: every such number becomes null, and `nonfinite` of the document
 /// maps its path ("history.loss[2]") to "nan", "inf" or "-inf".
-void name_nonfinite(Json& report);
+void name_nonfinite(Json& document);
 
-/// Indented text with a newline at the end; every number on a line of its own only where short
-/// lists would not do.
+/// Indented text with a newline at the end.
 std::string dump(const Json& report);
+
+/// A file to which objects are appended, one a line. Nothing is there until the first.
+class JsonLines {
+ public:
+  JsonLines() = default;
+  explicit JsonLines(std::string path) : path_(std::move(path)) {}
+
+  /// Appends `line` and hands it to the system. Numbers that are not finite become null and are
+  /// named in its `nonfinite`. Does nothing without a path.
+  /// Errors: UserError(data) when it cannot be written.
+  void append(const Json& line);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
 
 }  // namespace halfstep::report

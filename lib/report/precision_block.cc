@@ -58,39 +58,24 @@ std::string main_dtype(const Types& types) {
   return types.empty() ? "" : std::string(halfstep::name(types.front().dtype));
 }
 
-Json decisions(const train::RewriteSummary& summary) {
-  Json list = Json::array();
-  for (const train::RewriteDecision& d : summary.decisions) {
-    list.push_back({{"node", utf8(d.node)},
-                    {"op", d.op},
-                    {"attr", d.attr},
-                    {"list", d.list.empty() ? Json(nullptr) : Json(d.list)},
-                    {"paint", d.paint},
-                    {"step", d.step},
-                    {"reason", utf8(d.reason)},
-                    {"cause", d.cause.empty() ? Json(nullptr) : Json(utf8(d.cause))}});
-  }
-  return list;
-}
-
-/// What a weight's gradient is rounded to before it is unscaled; null where a rewrite decides.
-Json gradient_dtype(const config::PrecisionSpec& spec,
-                    const precision::Policy& policy,
-                    bool rewrite) {
-  if (rewrite) return nullptr;
+/// What a weight's gradient is rounded to before it is unscaled; "" where a rewrite decides.
+std::string gradient_dtype(const config::PrecisionSpec& spec,
+                           const precision::Policy& policy,
+                           bool rewrite) {
+  if (rewrite) return "";
   const bool wide = spec.grad_dtype == config::GradDtype::float32;
-  return halfstep::name(wide ? DType::float32 : policy.compute);
+  return std::string(halfstep::name(wide ? DType::float32 : policy.compute));
 }
 
 /// How float16 products are computed: as asked where matrix units work on parts of them, else in
-/// float32, where they are exact. Null without float16 products.
-Json float16_gemm(const config::PrecisionSpec& spec,
-                  const plan::Plan& plan,
-                  const std::vector<OpRow>& rows) {
+/// float32, where they are exact. Nothing without float16 products.
+std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
+                                        const plan::Plan& plan,
+                                        const std::vector<OpRow>& rows) {
   const bool any = std::any_of(rows.begin(), rows.end(), [](const OpRow& row) {
     return row.compute_dtype == "float16" && row.flops > 0;
   });
-  if (!any) return nullptr;
+  if (!any) return std::nullopt;
   const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
   const std::span<const plan::KernelChoice> launches = plan.kernels();
   const bool packs = std::any_of(launches.begin(), launches.end(), [&](const auto& launch) {
@@ -98,17 +83,17 @@ Json float16_gemm(const config::PrecisionSpec& spec,
     return node.op == "PackedMatMul" ||
            (node.attrs.find("float16_products") != nullptr && launch.kernel.ends_with("by halves"));
   });
-  return {{"requested", exact ? "exact" : "x3"}, {"effective", exact || !packs ? "exact" : "x3"}};
+  return Float16Gemm{exact ? "exact" : "x3", exact || !packs ? "exact" : "x3"};
 }
 
-/// The narrowest dtype in which products and convolutions are summed; null without any.
-Json product_sums(const std::vector<OpRow>& rows) {
+/// The narrowest dtype in which products and convolutions are summed; "" without any.
+std::string product_sums(const std::vector<OpRow>& rows) {
   std::optional<DType> narrowest;
   for (const OpRow& row : rows) {
     const auto dtype = row.flops > 0 ? dtype_named(row.accumulate_dtype) : std::nullopt;
     if (dtype && (!narrowest || size_bytes(*dtype) < size_bytes(*narrowest))) narrowest = dtype;
   }
-  return narrowest ? Json(halfstep::name(*narrowest)) : Json(nullptr);
+  return narrowest ? std::string(halfstep::name(*narrowest)) : "";
 }
 
 bool any_half(const std::vector<OpRow>& rows) {
@@ -122,10 +107,10 @@ bool any_half(const std::vector<OpRow>& rows) {
 
 bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
 
-void OpRow::run_by(std::string used, const Processor& processor) {
-  kernel = std::move(used);
-  accumulate_dtype = report::accumulate_dtype(kernel, type, compute_dtype);
-  tensor_core = uses_tensor_cores(kernel, compute_dtype, processor);
+void run_by(OpRow& row, std::string kernel, const Processor& processor) {
+  row.kernel = std::move(kernel);
+  row.accumulate_dtype = accumulate_dtype(row.kernel, row.type, row.compute_dtype);
+  row.tensor_core = uses_tensor_cores(row.kernel, row.compute_dtype, processor);
 }
 
 OpRow op_row(const Graph& graph, const Node& node) {
@@ -152,7 +137,7 @@ std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
     rows.push_back(op_row(plan.graph(), plan.graph().node(choice.node)));
-    rows.back().run_by(choice.kernel, processor);
+    run_by(rows.back(), choice.kernel, processor);
   }
   return rows;
 }
@@ -165,61 +150,28 @@ double flops(const plan::Plan& plan) {
   return sum;
 }
 
-Json ops_block(const std::vector<OpRow>& rows) {
-  Json ops = Json::array();
-  for (const OpRow& row : rows) {
-    ops.push_back({{"name", utf8(row.name)},
-                   {"type", row.type},
-                   {"layer", utf8(row.layer)},
-                   {"phase", row.phase},
-                   {"in_dtype", row.in_dtype},
-                   {"compute_dtype", row.compute_dtype},
-                   {"accumulate_dtype",
-                    row.accumulate_dtype.empty() ? Json(nullptr) : Json(row.accumulate_dtype)},
-                   {"out_dtype", row.out_dtype},
-                   {"reason", utf8(row.reason)},
-                   {"kernel", row.kernel},
-                   {"flops", number(row.flops)},
-                   {"tensor_core", row.tensor_core ? Json(*row.tensor_core) : Json(nullptr)}});
-  }
-  return ops;
-}
-
-Json rewrite_block(const train::RewriteSummary& rewrite) {
-  return {{"mode", rewrite.mode},
-          {"target", rewrite.target.empty() ? Json(nullptr) : Json(rewrite.target)},
-          {"nodes_total", rewrite.nodes_total},
-          {"nodes_converted", rewrite.nodes_converted},
-          {"casts_inserted", rewrite.casts_inserted},
-          {"list_edits", rewrite.list_edits},
-          {"decisions", decisions(rewrite)}};
-}
-
-Json precision_block(const train::Session& session, const plan::Plan& plan) {
+Precision precision_block(const train::Session& session, const plan::Plan& plan) {
   const config::PrecisionSpec& spec = session.spec().precision;
   const precision::Policy* policy = precision::policy_named(spec.policy);
   const bool rewrite = spec.rewrite == config::Rewrite::automatic;
-  const std::vector<OpRow> rows = op_rows(session, plan);
   const train::Prepared& prepared = session.prepared();
   const bool wants_half = rewrite || is_half(policy->compute);
-  Json block{{"requested", rewrite ? "rewrite" : spec.policy},
-             {"effective",
-              wants_half && !any_half(rows) ? "float32"
-              : rewrite                     ? "rewrite"
-                                            : spec.policy},
-             {"compute_dtype",
-              rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute))},
-             {"variable_dtype", halfstep::name(policy->variable)},
-             {"accumulate_dtype", product_sums(rows)},
-             {"float32_math", spec.float32_math == config::Float32Math::tf32 ? "tf32" : "ieee"},
-             {"grad_dtype", gradient_dtype(spec, *policy, rewrite)},
-             {"float16_gemm", float16_gemm(spec, plan, rows)},
-             {"rewrite", rewrite_block(prepared.rewrite)},
-             {"ops", ops_block(rows)}};
+  Precision block;
+  block.ops = op_rows(session, plan);
+  block.requested = rewrite ? "rewrite" : spec.policy;
+  block.effective = wants_half && !any_half(block.ops) ? "float32" : block.requested;
+  block.compute_dtype =
+      rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute));
+  block.variable_dtype = halfstep::name(policy->variable);
+  block.accumulate_dtype = product_sums(block.ops);
+  block.float32_math = spec.float32_math == config::Float32Math::tf32 ? "tf32" : "ieee";
+  block.grad_dtype = gradient_dtype(spec, *policy, rewrite);
+  block.float16_gemm = float16_gemm(spec, plan, block.ops);
+  block.rewrite = prepared.rewrite;
   return block;
 }
 
-Json precision_block(train::Session& session) {
+Precision precision_block(train::Session& session) {
   return precision_block(session,
                          session.plan(nn::Purpose::train, session.spec().training.batch_size));
 }

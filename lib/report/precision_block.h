@@ -6,30 +6,14 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "report/json.h"
+#include "report/blocks.h"
 #include "report/kernel_facts.h"
 #include "train/session.h"
 
 namespace halfstep::report {
 
-/// What one launch computes in.
-struct OpRow {
-  std::string name;
-  std::string type;
-  std::string layer;
-  std::string phase;
-  std::string in_dtype;
-  std::string compute_dtype;
-  std::string accumulate_dtype;  ///< "" where nothing is summed, or it is not known
-  std::string out_dtype;
-  std::string reason;
-  std::string kernel;
-  std::optional<bool> tensor_core;  ///< nothing where it is not known
-  double flops = 0;
-
-  /// Notes the kernel that is used for the op on a processor, and what follows from it.
-  void run_by(std::string used, const Processor& processor);
-};
+/// Notes the kernel that is used for the op on a processor, and what follows from it.
+void run_by(OpRow& row, std::string kernel, const Processor& processor);
 
 /// "float16", "bfloat16".
 bool is_half_name(std::string_view dtype);
@@ -43,12 +27,9 @@ std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan
 /// Floating-point operations of one run of the plan's matrix products and convolutions.
 double flops(const plan::Plan& plan);
 
-Json ops_block(const std::vector<OpRow>& rows);
-Json rewrite_block(const train::RewriteSummary& rewrite);
-
 /// `plan` is one of the session's; its ops are listed.
-Json precision_block(const train::Session& session, const plan::Plan& plan);
+Precision precision_block(const train::Session& session, const plan::Plan& plan);
 /// The block of a session that trains, with the ops of a full batch.
-Json precision_block(train::Session& session);
+Precision precision_block(train::Session& session);
 
 }  // namespace halfstep::report

@@ -229,24 +229,20 @@ std::string prune_text(const PrunePlan& plan, bool done) {
   return text;
 }
 
-Json prune_report(const PrunePlan& plan, bool done) {
-  Json removed = Json::array(), kept = Json::array(), leftovers = Json::array();
+PruneReport prune_report(const PrunePlan& plan, bool done) {
+  PruneReport report;
+  report.folder = plan.folder;
+  report.dry_run = !done;
   for (const PruneItem& item : plan.items) {
     if (item.refusal.empty()) {
-      removed.push_back({{"run", run_entry_block(item.run)}, {"bytes", item.bytes}});
+      report.removed.push_back({item.run, item.bytes});
     } else {
-      kept.push_back({{"run", run_entry_block(item.run)}, {"reason", utf8(item.refusal)}});
+      report.kept.push_back({item.run, item.refusal});
     }
   }
-  for (const std::string& leftover : plan.leftovers) leftovers.push_back(utf8(leftover));
-  return {{"schema_version", 1},
-          {"kind", "prune"},
-          {"folder", utf8(plan.folder)},
-          {"dry_run", !done},
-          {"removed", std::move(removed)},
-          {"kept", std::move(kept)},
-          {"leftovers", std::move(leftovers)},
-          {"bytes", plan.bytes()}};
+  report.leftovers = plan.leftovers;
+  report.bytes = plan.bytes();
+  return report;
 }
 
 }  // namespace halfstep::report

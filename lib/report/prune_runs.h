@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
-#include "report/run_index.h"
+#include "report/run_reports.h"
 
 namespace halfstep::report {
 
@@ -54,6 +53,6 @@ void prune(PrunePlan& plan);
 
 /// What the plan does, or after prune() has done, as text and as the report of kind `prune`.
 std::string prune_text(const PrunePlan& plan, bool done);
-Json prune_report(const PrunePlan& plan, bool done);
+PruneReport prune_report(const PrunePlan& plan, bool done);
 
 }  // namespace halfstep::report

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "report/any_report.h"
 #include "report/run_files.h"
-#include "report/validate.h"
 
 namespace halfstep::report {
 namespace {
@@ -133,24 +133,6 @@ Json read_report(const std::string& path) {
   } catch (const Json::exception& e) {
     fail_report(file, "is not JSON: " + utf8(without_prefix(e.what())));
   }
-}
-
-Json read_valid_report(const std::string& path) {
-  constexpr std::size_t k_most_named = 5;
-  Json document = read_report(path);
-  const std::vector<Violation> found = validate(document);
-  if (found.empty()) return document;
-  std::vector<Problem> problems;
-  for (const Violation& v : found) {
-    if (problems.size() == k_most_named) break;
-    problems.push_back({{path, 0, 0, v.path}, v.message, ""});
-  }
-  if (found.size() > k_most_named) {
-    problems.push_back({{path, 0, 0, ""},
-                        fmt::format("{} more violations", found.size() - k_most_named),
-                        "halfstep report validate names all"});
-  }
-  throw UserError(ErrorKind::data, std::move(problems));
 }
 
 }  // namespace halfstep::report

@@ -22,11 +22,12 @@ config::RunSpec read_run_spec(const std::string& directory) {
   }
 }
 
-Json setting_rows(const std::string& directory_a, const std::string& directory_b) {
-  Json rows = Json::array();
+std::vector<Difference> setting_rows(const std::string& directory_a,
+                                     const std::string& directory_b) {
+  std::vector<Difference> rows;
   for (const config::Difference& d :
        config::differences(read_run_spec(directory_a), read_run_spec(directory_b))) {
-    rows.push_back({{"path", utf8(d.path)}, {"a", utf8(d.before)}, {"b", utf8(d.after)}});
+    rows.push_back({utf8(d.path), utf8(d.before), utf8(d.after)});
   }
   return rows;
 }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "config/run_spec.h"
-#include "report/json.h"
+#include "report/run_reports.h"
 
 namespace halfstep::report {
 
@@ -12,7 +12,8 @@ namespace halfstep::report {
 config::RunSpec read_run_spec(const std::string& directory);
 
 /// Every setting in which the configs of two runs differ, layer by layer, as the `config` rows of
-/// a report of kind `diff`: [{path, a, b}] with a and b as YAML. Errors: as read_run_spec.
-Json setting_rows(const std::string& directory_a, const std::string& directory_b);
+/// a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.
+std::vector<Difference> setting_rows(const std::string& directory_a,
+                                     const std::string& directory_b);
 
 }  // namespace halfstep::report

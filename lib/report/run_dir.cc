@@ -101,7 +101,7 @@ bool RunDirectory::occupied() const {
 
 void RunDirectory::begin(const config::RunSpec& spec,
                          const RunInfo& run,
-                         const Json& environment,
+                         const Context& environment,
                          bool training) {
   claim_->begun = true;
   std::string command;
@@ -112,30 +112,33 @@ void RunDirectory::begin(const config::RunSpec& spec,
     write_file_atomically(file(config_copy_file(i)), run.configs[i]);
   }
   write_file_atomically(file(k_command_file), command + "\n");
-  write_file_atomically(file(k_environment_file), dump(environment));
+  write_file_atomically(file(k_environment_file), dump(to_json(environment)));
   metrics_ = JsonLines(file(k_metrics_file));
   numerics_ = JsonLines(file(k_numerics_file));
   if (default_place_ && training) link_latest(path());
 }
 
-void RunDirectory::write_report(const Json& report) {
-  write_file_atomically(file(k_report_file), dump(report));
-  const Json status{{"status", report.at("status")},
-                    {"exit_code", report.at("exit_code")},
-                    {"message", report.value("message", "")},
+void RunDirectory::write_report(const Json& json, const AnyReport& report) {
+  write_file_atomically(file(k_report_file), dump(json));
+  const Json status{{"status", json.at("status")},
+                    {"exit_code", json.at("exit_code")},
+                    {"message", json.at("message")},
                     {"updated_at", utc_now()}};
   write_file_atomically(file(k_status_file), dump(status));
-  if (wanted_.tensorboard && k_tensorboard.accepts(report)) {
+  const auto* training = std::get_if<TrainReport>(&report);
+  if (wanted_.tensorboard && training != nullptr) {
     update_event_file(file(fmt::format("{}/{}", k_tensorboard_folder, k_tensorboard.file)),
-                      event_records(report));
+                      event_records(*training));
   }
-  if (report.at("status") == "running") return;
+  if (json.at("status") == "running") return;
   for (const std::string& format : wanted_.formats) {
     const Exporter& exporter = find_exporter(format, "report.formats");
+    if (&exporter == &k_json) continue;
     // Formats are asked for once, for everything that is done with a config; a benchmark has no
     // history that one of them could tell.
-    if (&exporter == &k_json || !exporter.accepts(report)) continue;
-    write_file_atomically(file(exporter.file), exporter.write(report));
+    if (const auto text = exporter.write(report)) {
+      write_file_atomically(file(exporter.file), *text);
+    }
   }
 }
 

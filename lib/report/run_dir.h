@@ -10,8 +10,8 @@
 #include <string>
 
 #include "config/run_spec.h"
+#include "report/any_report.h"
 #include "report/context.h"
-#include "report/json_lines.h"
 #include "train/observer.h"
 
 namespace halfstep::report {
@@ -48,7 +48,7 @@ class RunDirectory {
   /// Errors: UserError(data) when it cannot be written.
   void begin(const config::RunSpec& spec,
              const RunInfo& run,
-             const Json& environment,
+             const Context& environment,
              bool training);
 
   /// Appends one line to metrics.jsonl.
@@ -57,9 +57,14 @@ class RunDirectory {
   void numerics(const Json& line) { numerics_.append(line); }
   /// Writes report.json and status.json, each complete or not at all, and what else the config's
   /// `report` asks for: the event file in tb/ each time, the other formats when the run has ended.
-  void write_report(const Json& report);
+  template <class Report>
+  void write_report(const Report& report) {
+    write_report(to_json(report), AnyReport(report));
+  }
 
  private:
+  void write_report(const Json& json, const AnyReport& report);
+
   struct Claim;
   std::unique_ptr<Claim> claim_;
   bool default_place_ = false;

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "report/finished_runs.h"
-#include "report/history_columns.h"
+#include "report/any_report.h"
 #include "report/run_config.h"
 #include "report/run_files.h"
-#include "report/validate.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::report {
@@ -33,20 +32,12 @@ constexpr std::array k_endings{Ending{"completed", RunState::completed},
                                Ending{"preempted", RunState::interrupted},
                                Ending{"running", RunState::interrupted}};
 
-void add_metrics(RunEntry& run, const std::string& split, const Json& metrics) {
-  if (!metrics.is_object()) return;
-  for (const auto& [name, value] : metrics.items()) {
-    if (value.is_number()) run.metrics[split + name] = value.get<double>();
-  }
-}
-
 /// The last value of each column of metrics.
-void add_history(RunEntry& run, const Json& history) {
-  for (const std::string& column : metric_columns(history)) {
-    const Json& values = history.at(column);
-    if (values.empty() || !values.back().is_number()) continue;
-    run.metrics[column.starts_with("val_") ? column : "train_" + column] =
-        values.back().get<double>();
+void add_history(RunEntry& run, const History& history) {
+  for (const std::string& name : history.metric_names()) {
+    const Column& values = *history.metric(name);
+    if (values.empty() || !values.back()) continue;
+    run.metrics[name.starts_with("val_") ? name : "train_" + name] = *values.back();
   }
 }
 
@@ -61,79 +52,65 @@ std::string main_metric(const RunEntry& run) {
   return run.metrics.empty() ? "" : run.metrics.begin()->first;
 }
 
-std::optional<double> maybe_real(const Json& json) {
-  return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
-}
-
-std::int64_t whole_epochs(const Json& history) {
-  const Json& partial = history.at("partial");
-  return std::count(partial.begin(), partial.end(), Json(false));
-}
-
-void read_training(RunEntry& run, const Json& report) {
-  run.policies = {policy_name(report.at("precision"))};
-  run.epochs = whole_epochs(report.at("history"));
-  add_history(run, report.at("history"));
-  add_metrics(run, "test_", report.at("test"));
-  run.metric = main_metric(run);
-  run.step_time = maybe_real(report.at("step_time").at("median"));
-}
-
-void read_comparison(RunEntry& run, const Json& report) {
-  run.metric = report.at("metric");
-  for (const Json& policy : report.at("policies")) {
-    run.policies.push_back(policy.at("policy"));
-    if (policy.at("baseline") != true) continue;
-    for (const auto& [name, metric] : policy.at("metrics").items()) {
-      if (metric.at("mean").is_number()) run.metrics[name] = metric.at("mean").get<double>();
-    }
-    if (policy.at("step_time").is_object()) {
-      run.step_time = maybe_real(policy.at("step_time").at("median"));
+void read_kind(RunEntry& run, const TrainReport& report) {
+  run.policies = {report.precision.policy_name()};
+  run.epochs = report.history.whole_epochs();
+  add_history(run, report.history);
+  if (report.test) {
+    for (const auto& [name, value] : *report.test) {
+      if (value) run.metrics["test_" + name] = *value;
     }
   }
-  for (const Json& one : report.at("runs")) {
-    run.epochs = std::max(run.epochs.value_or(0), whole_epochs(one.at("history")));
+  run.metric = main_metric(run);
+  run.step_time = report.step_time.median;
+}
+
+void read_kind(RunEntry& run, const CompareReport& report) {
+  run.metric = report.metric;
+  for (const PolicyBlock& policy : report.policies) {
+    run.policies.push_back(policy.policy);
+    if (!policy.baseline) continue;
+    for (const auto& [name, metric] : policy.metrics) {
+      if (std::isfinite(metric.value)) run.metrics[name] = metric.value;
+    }
+    if (policy.step_time) run.step_time = policy.step_time->median;
+  }
+  for (const ComparedRunBlock& one : report.runs) {
+    run.epochs = std::max(run.epochs.value_or(0), one.history.whole_epochs());
   }
   if (!run.metrics.contains(run.metric)) run.metric = main_metric(run);
 }
 
-void read_benchmark(RunEntry& run, const Json& report) {
-  for (const Json& policy : report.at("policies")) run.policies.push_back(policy.at("policy"));
-  run.step_time = maybe_real(report.at("step_time").at("median"));
+void read_kind(RunEntry& run, const BenchReport& report) {
+  for (const BenchPolicy& policy : report.policies) run.policies.push_back(policy.policy);
+  run.step_time = report.measured.step_time.median;
 }
 
-struct Reader {
-  std::string_view kind;
-  void (*read)(RunEntry& run, const Json& report);
-};
-
-constexpr std::array k_readers{Reader{"train", read_training},
-                               Reader{"compare", read_comparison},
-                               Reader{"bench", read_benchmark}};
+constexpr std::array k_run_kinds{TrainReport::k_kind, CompareReport::k_kind, BenchReport::k_kind};
 
 void damage(RunEntry& run, std::string why) {
   run.state = RunState::damaged;
   if (run.note.empty()) run.note = std::move(why);
 }
 
-/// Fills in what the report says. Errors: Json::exception for one of another form.
-void read_report_of(RunEntry& run, const Json& report) {
-  run.kind = report.at("kind");
-  run.status = report.at("status");
-  const auto reader = std::find_if(
-      k_readers.begin(), k_readers.end(), [&](const Reader& r) { return r.kind == run.kind; });
-  if (reader == k_readers.end()) {
-    return damage(run, fmt::format("{} is of kind '{}'", k_report_file, run.kind));
-  }
-  const auto ending = std::find_if(
-      k_endings.begin(), k_endings.end(), [&](const Ending& e) { return e.status == run.status; });
-  if (ending == k_endings.end()) {
-    return damage(run, fmt::format("{} has the status '{}'", k_report_file, run.status));
-  }
-  run.state = ending->state;
-  run.started_at = report.at("run").at("started_at");
-  run.ended_at = report.at("run").at("ended_at");
-  reader->read(run, report);
+/// Fills in what the report says.
+void read_report_of(RunEntry& run, const AnyReport& any) {
+  run.kind = kind_of(any);
+  std::visit(
+      [&](const auto& report) {
+        if constexpr (requires { read_kind(run, report); }) {
+          run.status = report.status;
+          run.state = std::find_if(k_endings.begin(), k_endings.end(), [&](const Ending& e) {
+                        return e.status == run.status;
+                      })->state;
+          run.started_at = report.run.started_at;
+          run.ended_at = report.run.ended_at;
+          read_kind(run, report);
+        } else {
+          damage(run, fmt::format("{} is of kind '{}'", k_report_file, run.kind));
+        }
+      },
+      any);
 }
 
 /// A run without a report: it has not come to the end of its first epoch, or of its study.
@@ -141,11 +118,11 @@ void read_beginning(RunEntry& run, const fs::path& directory) {
   run.state = RunState::interrupted;
   const std::string command = read_file((directory / k_command_file).string());
   std::size_t first = std::string::npos;
-  for (const Reader& reader : k_readers) {
-    const std::size_t at = command.find(fmt::format(" {} ", reader.kind));
+  for (const std::string_view kind : k_run_kinds) {
+    const std::size_t at = command.find(fmt::format(" {} ", kind));
     if (at >= first) continue;
     first = at;
-    run.kind = reader.kind;
+    run.kind = kind;
   }
   if (run.kind == "train") {
     const config::PrecisionSpec precision = read_run_spec(directory.string()).precision;
@@ -158,7 +135,11 @@ void read_beginning(RunEntry& run, const fs::path& directory) {
 
 std::string first_line(const UserError& error) {
   const Problem& problem = error.problems().front();
-  return fmt::format("{}: {}", fs::path(problem.where.file).filename().string(), problem.message);
+  return fmt::format("{}: {}{}{}",
+                     fs::path(problem.where.file).filename().string(),
+                     problem.where.path,
+                     problem.where.path.empty() ? "" : " ",
+                     problem.message);
 }
 
 }  // namespace
@@ -182,7 +163,7 @@ RunEntry read_run_entry(const fs::path& directory, std::string name) {
       // A pipe would wait for a writer.
       damage(run, fmt::format("{} is no regular file", k_report_file));
     } else if (reported) {
-      read_report_of(run, read_report(run.path));
+      read_report_of(run, read_valid_report((directory / k_report_file).string()).report);
     } else if (is_run_directory(directory)) {
       read_beginning(run, directory);
     }

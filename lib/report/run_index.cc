@@ -17,16 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Named {
-  RunState state;
-  std::string_view name;
-};
-
-constexpr std::array k_states{Named{RunState::running, "running"},
-                              Named{RunState::completed, "completed"},
-                              Named{RunState::failed, "failed"},
-                              Named{RunState::interrupted, "interrupted"},
-                              Named{RunState::damaged, "damaged"}};
+constexpr std::array<std::string_view, 5> k_states{
+    "running", "completed", "failed", "interrupted", "damaged"};
 
 /// Folders between the one that is searched and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
@@ -98,26 +90,47 @@ bool newer(const RunEntry* a, const RunEntry* b) {
 
 }  // namespace
 
-std::string_view name(RunState state) {
-  for (const Named& row : k_states) {
-    if (row.state == state) return row.name;
-  }
-  return "";
-}
+std::span<const std::string_view> names_of(RunState) { return k_states; }
+
+std::string_view name(RunState state) { return k_states[static_cast<std::size_t>(state)]; }
 
 RunState run_state_named(std::string_view word, const std::string& flag) {
-  std::vector<std::string> known;
-  for (const Named& row : k_states) {
-    if (row.name == word) return row.state;
-    known.emplace_back(row.name);
-  }
-  fail_index(
-      ErrorKind::config, flag, fmt::format("unknown state '{}'", word), choices(word, known));
+  const auto found = std::find(k_states.begin(), k_states.end(), word);
+  if (found != k_states.end()) return static_cast<RunState>(found - k_states.begin());
+  fail_index(ErrorKind::config,
+             flag,
+             fmt::format("unknown state '{}'", word),
+             choices(word, {k_states.begin(), k_states.end()}));
 }
 
 std::optional<double> RunEntry::value() const {
   const auto it = metrics.find(metric);
   return it == metrics.end() ? std::nullopt : std::optional(it->second);
+}
+
+void RunEntry::fields(Fields& f) {
+  std::optional<double> main_value = value();
+  f("name", name, "path below the folder");
+  f("directory", path, "of the run, from the working directory");
+  f.text_or_null("kind", kind, "train, compare or bench; null where no file says");
+  f("state", state, "how the run stands");
+  f.text_or_null("status", status, "of its report; null without one");
+  f.text_or_null("note", note, "why it is damaged, or what its state rests on");
+  f("policies",
+    policies,
+    {.doc = "several of a comparison or benchmark", .each = "precision as asked for"});
+  f("epochs", epochs, "whole ones done; null for benchmarks");
+  f.text_or_null("metric", metric, "the main metric, by its name with the split");
+  f("value", main_value, "of that metric");
+  f("metrics",
+    metrics,
+    {.doc = "by the name with the split",
+     .each = "after the last epoch; of a comparison the mean of its baseline"});
+  f("step_time_ms",
+    step_time,
+    "ms; median, of a comparison its baseline's, of a benchmark its first policy's");
+  f.text_or_null("started_at", started_at, "UTC");
+  f.text_or_null("ended_at", ended_at, "UTC; when the report was last written");
 }
 
 RunIndex find_runs(const std::string& folder) {

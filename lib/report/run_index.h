@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/fields.h"
+
 namespace halfstep::report {
 
 /// How a run stands. `running`: a process holds its directory. `interrupted`: stopped by a signal,
@@ -15,6 +17,7 @@ namespace halfstep::report {
 /// missing or cannot be read.
 enum class RunState { running, completed, failed, interrupted, damaged };
 
+std::span<const std::string_view> names_of(RunState);
 std::string_view name(RunState state);
 /// The state of that name. Errors: UserError(config) at `flag` with the nearest name.
 RunState run_state_named(std::string_view word, const std::string& flag);
@@ -39,6 +42,7 @@ struct RunEntry {
   std::string ended_at;    ///< UTC, or when its report was last written; "" without a report
 
   std::optional<double> value() const;  ///< of `metric`
+  void fields(Fields& f);
 };
 
 struct RunIndex {

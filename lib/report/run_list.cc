@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "config/training_spec.h"
 #include "core/choices.h"
 #include "core/error.h"
 #include "core/printable.h"
-#include "report/columns.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
@@ -97,10 +98,6 @@ std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
     for (const auto& [name, value] : run.metrics) names.insert(name);
   }
   return {names.begin(), names.end()};
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(utf8(text));
 }
 
 }  // namespace
@@ -198,46 +195,17 @@ std::string runs_table(const std::vector<RunEntry>& runs) {
   return text;
 }
 
-Json run_entry_block(const RunEntry& run) {
-  Json policies = Json::array(), metrics = Json::object();
-  for (const std::string& policy : run.policies) policies.push_back(utf8(policy));
-  for (const auto& [name, value] : run.metrics) metrics[utf8(name)] = number(value);
-  return {{"name", utf8(run.name)},
-          {"directory", utf8(run.path)},
-          {"kind", text_or_null(run.kind)},
-          {"state", name(run.state)},
-          {"status", text_or_null(run.status)},
-          {"note", text_or_null(run.note)},
-          {"policies", std::move(policies)},
-          {"epochs", run.epochs ? Json(*run.epochs) : Json(nullptr)},
-          {"metric", text_or_null(run.metric)},
-          {"value", number(run.value())},
-          {"metrics", std::move(metrics)},
-          {"step_time_ms", number(run.step_time)},
-          {"started_at", text_or_null(run.started_at)},
-          {"ended_at", text_or_null(run.ended_at)}};
+RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs) {
+  return {index.folder, runs, index.foreign};
 }
 
-Json runs_report(const RunIndex& index, const std::vector<RunEntry>& runs) {
-  Json entries = Json::array(), foreign = Json::array();
-  for (const RunEntry& run : runs) entries.push_back(run_entry_block(run));
-  for (const std::string& folder : index.foreign) foreign.push_back(utf8(folder));
-  return {{"schema_version", 1},
-          {"kind", "runs"},
-          {"folder", utf8(index.folder)},
-          {"runs", std::move(entries)},
-          {"foreign", std::move(foreign)}};
-}
-
-Json best_run_report(const RunIndex& index, const BestRun& best) {
-  return {{"schema_version", 1},
-          {"kind", "best_run"},
-          {"folder", utf8(index.folder)},
-          {"metric", utf8(best.metric)},
-          {"direction", best.smaller_is_better ? "smaller" : "larger"},
-          {"value", number(best.run.value())},
-          {"compared", best.compared},
-          {"run", run_entry_block(best.run)}};
+BestRunReport best_run_report(const RunIndex& index, const BestRun& best) {
+  return {index.folder,
+          best.metric,
+          best.smaller_is_better ? "smaller" : "larger",
+          best.run.value().value_or(std::nan("")),
+          best.compared,
+          best.run};
 }
 
 std::string side_by_side(const RunEntry& a, const RunEntry& b) {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
-#include "report/run_index.h"
+#include "report/run_reports.h"
 
 namespace halfstep::report {
 
@@ -49,10 +48,8 @@ BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric);
 std::string runs_table(const std::vector<RunEntry>& runs);
 
 /// The reports of `runs list` and `runs best`.
-Json runs_report(const RunIndex& index, const std::vector<RunEntry>& runs);
-Json best_run_report(const RunIndex& index, const BestRun& best);
-/// One run, as those reports have it.
-Json run_entry_block(const RunEntry& run);
+RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs);
+BestRunReport best_run_report(const RunIndex& index, const BestRun& best);
 
 /// What two runs came to, side by side: state, epochs, metrics, times.
 std::string side_by_side(const RunEntry& a, const RunEntry& b);

@@ -1,9 +1,11 @@
 #include "report/train_report.h"
 
+#include <fmt/format.h>
+
+#include <array>
+
 #include "core/system.h"
-#include "report/numerics_block.h"
 #include "report/precision_block.h"
-#include "report/step_history_block.h"
 
 namespace halfstep::report {
 namespace {
@@ -11,113 +13,63 @@ namespace {
 using train::Status;
 using train::TrainResult;
 
-Json first_nonfinite(const std::optional<train::FirstNonfinite>& first) {
-  if (!first) return nullptr;
-  return {{"tensor", utf8(first->tensor)},
-          {"op", first->op},
-          {"layer", utf8(first->layer)},
-          {"phase", first->phase},
-          {"dtype", first->dtype},
-          {"kind", first->kind},
-          {"count", first->count},
-          {"finite_absmax", number(first->finite_absmax)},
-          {"loss_finite", first->loss_finite}};
-}
+constexpr std::array<std::string_view, 7> k_run_statuses{"running",
+                                                         "completed",
+                                                         "target_reached",
+                                                         "stopped_early",
+                                                         "interrupted",
+                                                         "preempted",
+                                                         "diverged"};
+constexpr std::array<std::string_view, 3> k_scale_modes{"none", "fixed", "dynamic"};
 
-std::string_view mode(const precision::LossScaling& scaling) {
+std::string mode(const precision::LossScaling& scaling) {
   using Mode = precision::LossScaling::Mode;
-  return scaling.mode == Mode::none ? "none" : scaling.mode == Mode::fixed ? "fixed" : "dynamic";
+  const std::size_t index = scaling.mode == Mode::none ? 0 : scaling.mode == Mode::fixed ? 1 : 2;
+  return std::string(k_scale_modes[index]);
 }
 
-Json loss_scale_block(const precision::LossScaling& scaling, const TrainResult& result) {
-  const bool scaled = scaling.mode != precision::LossScaling::Mode::none;
-  Json events = Json::array();
-  for (const train::ScaleEvent& event : result.scale_events) {
-    events.push_back({{"step", event.step},
-                      {"attempt", event.attempt},
-                      {"ordinal", event.ordinal},
-                      {"from", number(event.from)},
-                      {"to", number(event.to)},
-                      {"first_nonfinite", first_nonfinite(event.first_nonfinite)}});
-  }
-  Json skips = Json::array();
-  for (const train::SkippedStep& skip : result.skips) {
-    skips.push_back({{"attempt", skip.attempt},
-                     {"ordinal", skip.ordinal},
-                     {"retried", skip.retried},
-                     {"first_nonfinite", first_nonfinite(skip.first_nonfinite)}});
-  }
-  return {{"mode", mode(scaling)},
-          {"initial", scaled ? number(scaling.initial) : Json(nullptr)},
-          {"final", number(result.final_scale)},
-          {"skipped_steps", result.counters.skipped},
-          {"retried_steps", result.counters.retried},
-          {"events", std::move(events)},
-          {"events_left_out", result.scale_events_left_out},
-          {"skips", std::move(skips)},
-          {"skips_left_out", result.skips_left_out}};
-}
-
-Json slurm_block(const std::optional<SlurmJob>& job) {
-  if (!job) return nullptr;
-  Json block = Json::object();
-  for (const auto& [field, value] : job->fields) block[field] = utf8(value);
+LossScale loss_scale_block(const precision::LossScaling& scaling, const TrainResult& result) {
+  LossScale block;
+  block.mode = mode(scaling);
+  if (scaling.mode != precision::LossScaling::Mode::none) block.initial = scaling.initial;
+  block.final = result.final_scale;
+  block.skipped_steps = result.counters.skipped;
+  block.retried_steps = result.counters.retried;
+  block.events = result.scale_events;
+  block.events_left_out = result.scale_events_left_out;
+  block.skips = result.skips;
+  block.skips_left_out = result.skips_left_out;
   return block;
 }
 
-Json segments(const TrainResult& result) {
-  Json list = Json::array();
-  for (const train::Segment& segment : result.segments) {
-    Json changed = Json::array();
-    for (const std::string& setting : segment.changed) changed.push_back(utf8(setting));
-    list.push_back({{"first_ordinal", segment.first_ordinal},
-                    {"started_at", segment.started_at},
-                    {"host", utf8(segment.host)},
-                    {"device", segment.device},
-                    {"isa", segment.isa},
-                    {"threads", segment.threads},
-                    {"policy", utf8(segment.policy)},
-                    {"config_sha256", segment.config_hash},
-                    {"data_xxh3_128", segment.data_hash},
-                    {"changed", std::move(changed)}});
-  }
-  return list;
+std::optional<Numerics> numerics_block(const config::NumericsSpec& spec,
+                                       const train::NumericsSummary& summary) {
+  if (spec.mode == config::NumericsMode::none) return std::nullopt;
+  const bool full = spec.mode == config::NumericsMode::full;
+  return Numerics{
+      full ? "full" : "sample", full ? 1 : spec.every, summary.sampled_steps, summary.tensors};
 }
 
-Json run_block(const TrainResult& result, const RunInfo& run) {
-  return {{"id", utf8(run.id)},
-          {"directory", run.directory.empty() ? Json(nullptr) : Json(utf8(run.directory))},
-          {"command", command_block(run)},
-          {"started_at", run.started_at},
-          {"ended_at", utc_now()},
-          {"resumed_from",
-           result.resumed_from.empty() ? Json(nullptr) : Json(utf8(result.resumed_from))},
-          {"restart_count", run.restart_count},
-          {"segments", segments(result)},
-          {"rank_count", 1},
-          {"slurm", slurm_block(run.slurm)},
-          {"train_seconds", number(result.train_seconds)},
-          {"wall_seconds", number(result.wall_seconds)}};
+RunBlock run_block(const TrainResult& result, const RunInfo& run) {
+  RunBlock block;
+  block.id = run.id;
+  block.directory = run.directory;
+  block.command = run.command;
+  block.started_at = run.started_at;
+  block.ended_at = utc_now();
+  block.resumed_from = result.resumed_from;
+  block.restart_count = run.restart_count;
+  block.segments = result.segments;
+  if (run.slurm) block.slurm = run.slurm->fields;
+  block.train_seconds = result.train_seconds;
+  block.wall_seconds = result.wall_seconds;
+  return block;
 }
 
 }  // namespace
 
 std::string_view name(Status status) {
-  switch (status) {
-    case Status::completed:
-      return "completed";
-    case Status::target_reached:
-      return "target_reached";
-    case Status::stopped_early:
-      return "stopped_early";
-    case Status::interrupted:
-      return "interrupted";
-    case Status::preempted:
-      return "preempted";
-    case Status::diverged:
-      return "diverged";
-  }
-  return "unknown";
+  return train::names_of(status)[static_cast<std::size_t>(status)];
 }
 
 int exit_code(Status status, bool target_missed) {
@@ -133,199 +85,145 @@ int exit_code(Status status, bool target_missed) {
   }
 }
 
-Json metrics_block(const train::Metrics& metrics) {
-  Json block = Json::object();
-  for (const auto& [name, value] : metrics) block[name] = number(value);
-  return block;
+void RunBlock::fields(Fields& f) {
+  f("id", id, "of this process' run");
+  f.text_or_null("directory", directory, "of the run's files");
+  describe_command(f, command);
+  f("started_at", started_at, "UTC");
+  f("ended_at", ended_at, "UTC; so far while running");
+  f.text_or_null("resumed_from", resumed_from, "checkpoint; null for a fresh run");
+  f("restart_count", restart_count, "times the run was resumed");
+  f("segments",
+    segments,
+    {.doc = "parts of the run, from resume to resume",
+     .each = "what one process did of the run",
+     .may_lack = true});
+  f.constant("rank_count", 1, "processes that trained together: a run is one process");
+  f("slurm",
+    slurm,
+    {.doc = "the Slurm job; null outside of one",
+     .each = "what Slurm says of the job",
+     .key = "job_id",
+     .key_doc = "of the job"});
+  f("train_seconds", train_seconds, "s in training steps, over all restarts");
+  f("wall_seconds", wall_seconds, "s, over all restarts");
 }
 
-Json confusion_block(const train::Confusion& confusion,
-                     const std::vector<std::string>& class_names) {
-  if (confusion.classes == 0) return nullptr;
-  Json classes = Json::array(), matrix = Json::array();
-  for (std::int64_t label = 0; label < confusion.classes; ++label) {
-    Json row = Json::array();
-    std::int64_t count = 0;
-    for (std::int64_t p = 0; p < confusion.classes; ++p) {
-      row.push_back(confusion.at(label, p));
-      count += confusion.at(label, p);
-    }
-    const std::size_t index = static_cast<std::size_t>(label);
-    const auto correct = static_cast<double>(confusion.at(label, label));
-    classes.push_back(
-        {{"class", label},
-         {"name", index < class_names.size() ? Json(utf8(class_names[index])) : Json(nullptr)},
-         {"count", count},
-         {"correct", confusion.at(label, label)},
-         {"accuracy", count > 0 ? number(correct / static_cast<double>(count)) : Json(nullptr)}});
-    matrix.push_back(std::move(row));
-  }
-  return {{"per_class", std::move(classes)}, {"confusion", std::move(matrix)}};
+void Reproducibility::fields(Fields& f) {
+  f("seed", seed, "of weights, order and dropout");
+  f("deterministic", deterministic, "whether results repeat bit by bit");
+  f("init_hash", init_hash, "of the first weights");
+  f("batch_order_hash", batch_order_hash, "of the batches drawn; empty while running");
+  f("final_hash", final_hash, "of the last weights; empty while running");
+  f("state_hash", state_hash, "of all variables; empty while running");
 }
 
-Json history_block(const std::vector<train::EpochRecord>& epochs,
-                   const std::vector<std::string>& metrics) {
-  Json history{{"epoch", Json::array()}, {"partial", Json::array()}};
-  std::vector<std::string> names{"loss"};
-  names.insert(names.end(), metrics.begin(), metrics.end());
-  bool validation = false;
-  for (const train::EpochRecord& e : epochs) validation = validation || !e.validation.empty();
-  const auto column = [](const train::Metrics& values, const std::string& name) {
-    const auto it = values.find(name);
-    return it == values.end() ? Json(nullptr) : number(it->second);
-  };
-  for (const std::string& name : names) {
-    Json values = Json::array();
-    for (const train::EpochRecord& e : epochs) values.push_back(column(e.train, name));
-    history[name] = std::move(values);
-  }
-  for (const std::string& name : names) {
-    if (!validation) break;
-    Json values = Json::array();
-    for (const train::EpochRecord& e : epochs) values.push_back(column(e.validation, name));
-    history["val_" + name] = std::move(values);
-  }
-  for (const char* name :
-       {"learning_rate", "loss_scale", "skipped_steps", "steps", "train_seconds", "eval_seconds"}) {
-    history[name] = Json::array();
-  }
-  for (const train::EpochRecord& e : epochs) {
-    history["epoch"].push_back(e.epoch);
-    history["partial"].push_back(e.partial);
-    history["learning_rate"].push_back(number(e.learning_rate));
-    history["loss_scale"].push_back(number(e.loss_scale));
-    history["skipped_steps"].push_back(e.skipped_steps);
-    history["steps"].push_back(e.steps);
-    history["train_seconds"].push_back(number(e.train_seconds));
-    history["eval_seconds"].push_back(number(e.eval_seconds));
-  }
-  return history;
+void Samples::fields(Fields& f) {
+  f("seen", seen, "in batches drawn");
+  f("trained", trained, "in applied steps");
+  f("retried", retried, "in repeated attempts");
 }
 
-Json time_to_accuracy_block(const std::optional<train::TimeToAccuracy>& t) {
-  if (!t) return nullptr;
-  return {{"metric", t->metric},
-          {"target", number(t->target)},
-          {"reached", t->reached},
-          {"step", t->step},
-          {"epoch", t->epoch},
-          {"train_seconds", number(t->train_seconds)},
-          {"wall_seconds", number(t->wall_seconds)}};
+void LossScale::fields(Fields& f) {
+  f.word("mode", mode, k_scale_modes, "how the scale is chosen");
+  f("initial", initial, "factor; null without scaling");
+  f("final", final, "factor; null without scaling");
+  f("skipped_steps", skipped_steps, "batches whose update was left out");
+  f("retried_steps", retried_steps, "attempts repeated with a lower scale");
+  f("events", events, {.doc = "changes, in order", .each = "one change of the loss scale"});
+  f("events_left_out",
+    events_left_out,
+    {.doc = "changes between the first and the last thousand, not listed", .left_out = true});
+  f("skips",
+    skips,
+    {.doc = "attempts whose update was left out, in order",
+     .each = "one step whose update was left out"});
+  f("skips_left_out",
+    skips_left_out,
+    {.doc = "attempts between the first and the last thousand, not listed", .left_out = true});
 }
 
-Json memory_block(const train::MemoryUse& memory) {
-  return {{"device_peak_allocated_bytes", memory.device_allocated_bytes},
-          {"device_peak_reserved_bytes", memory.device_in_use_bytes},
-          {"host_peak_rss_bytes", memory.peak_rss_bytes},
-          {"planned_state_bytes", memory.state_bytes},
-          {"planned_arena_bytes", memory.arena_bytes},
-          {"data_bytes", memory.data_bytes}};
+void TrainReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f.word("status", status, k_run_statuses, "how the run ended");
+  f("exit_code", exit_code, "of the process; null while running");
+  f("message", message, "why it ended; empty when completed");
+  f("run", run, "the run");
+  f("context", context, "where and by what the report was made");
+  f("config", config, "what was asked for");
+  f("precision", precision, "requested and effective precision");
+  f("reproducibility", reproducibility, "hashes by which runs can be told equal");
+  f("history", history, "one value per epoch in every column");
+  f("step_history",
+    step_history,
+    {.doc = "the run by step, one value for each interval in every column", .left_out = true});
+  f("steps", steps, "steps");
+  f("samples", samples, "samples");
+  f("time_to_accuracy", time_to_accuracy, "when the target was reached; null without a target");
+  f("step_time", step_time, "times of steady steps");
+  f("throughput", throughput, "rates at the median step time");
+  f("memory", memory, "memory, in bytes");
+  f("loss_scale", loss_scale, "loss scaling");
+  f("numerics", numerics, "what rounding to 16 bits loses; null when not sampled");
+  describe_metrics(f, "test", test, "on the test split, once, at the end; null without one");
+  f("test_classes",
+    test_classes,
+    {.doc = "results per class; null without classes", .may_lack = true});
+  describe_warnings(f, warnings);
+  describe_nonfinite(f, nonfinite);
 }
 
-Json step_time_block(const train::StepTimeSummary& s) {
-  Json block{{"unit", "ms"},
-             {"scope", "wall between optimizer steps, excl. eval and checkpoint"},
-             {"warmup_steps", s.warmup_steps},
-             {"n", s.n},
-             {"first_step", number(s.first_step)}};
-  const auto value = [&](double x) { return s.n > 0 ? number(x) : Json(nullptr); };
-  block["median"] = value(s.median);
-  block["mean"] = value(s.mean);
-  block["stddev"] = value(s.stddev);
-  block["mad"] = value(s.mad);
-  block["min"] = value(s.min);
-  block["max"] = value(s.max);
-  block["p05"] = value(s.p05);
-  block["p95"] = value(s.p95);
-  block["p99"] = value(s.p99);
-  block["median_ci95"] =
-      s.n > 0 ? Json{number(s.median_ci95.low), number(s.median_ci95.high)} : Json(nullptr);
-  block["outliers"] = s.outliers;
-  block["histogram"] = s.n == 0 ? Json(nullptr)
-                                : Json{{"from", number(s.histogram.from)},
-                                       {"to", number(s.histogram.to)},
-                                       {"counts", s.histogram.counts},
-                                       {"above", s.histogram.above}};
-  const auto part = [&](double x) { return s.parts ? number(x) : Json(nullptr); };
-  block["breakdown_median"] = {{"data_wait", value(s.data_wait)},
-                               {"forward", part(s.forward)},
-                               {"backward", part(s.backward)},
-                               {"finite_check", part(s.finite_check)},
-                               {"optimizer", part(s.optimizer)}};
-  return block;
-}
-
-Json throughput_block(const train::StepTimeSummary& s, double flops_per_step) {
-  const bool measured = s.n > 0;
-  const double seconds = s.median / 1e3;
-  return {{"unit", "img/s"},
-          {"total_ips", measured ? number(s.total_samples_per_second) : Json(nullptr)},
-          {"compute_ips", measured ? number(s.compute_samples_per_second) : Json(nullptr)},
-          {"flops_per_step", number(flops_per_step)},
-          {"achieved_tflops", measured ? number(flops_per_step / seconds / 1e12) : Json(nullptr)},
-          {"mfu", nullptr},
-          {"peak_tflops", nullptr},
-          {"peak_source", nullptr}};
-}
-
-Json train_report(train::Session& session,
-                  const TrainResult& result,
-                  const RunInfo& run,
-                  bool running) {
+TrainReport train_report(train::Session& session,
+                         const TrainResult& result,
+                         const RunInfo& run,
+                         bool running) {
   const config::RunSpec& spec = session.spec();
   const bool missed =
       spec.training.target && result.time_to_accuracy && !result.time_to_accuracy->reached;
   const train::StepTimeSummary time =
       train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);
-  plan::Plan& plan = session.plan(nn::Purpose::train, spec.training.batch_size);
 
-  std::vector<config::Warning> notes = session.warnings();
-  notes.insert(notes.end(), result.warnings.begin(), result.warnings.end());
+  TrainReport report;
+  report.status = running ? "running" : name(result.status);
+  if (!running) report.exit_code = exit_code(result.status, missed);
+  report.message = result.message;
+  report.run = run_block(result, run);
+  report.context = context(session.backend());
+  report.config = config_block(spec, run.overrides);
+  report.precision = precision_block(session);
+  report.reproducibility = {spec.seed,
+                            spec.training.deterministic,
+                            result.init_hash,
+                            result.batch_order_hash,
+                            result.final_hash,
+                            result.state_hash};
+  report.history = history_block(result.history, spec.metrics);
+  report.step_history = step_columns(result.step_history);
+  report.steps = steps_block(result.counters);
+  report.samples = {result.counters.samples_seen,
+                    result.counters.samples_trained,
+                    result.counters.retried * spec.training.batch_size};
+  report.time_to_accuracy = result.time_to_accuracy;
+  report.step_time = step_time_block(time);
+  report.throughput =
+      throughput_block(time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)));
+  report.memory = result.memory;
+  report.loss_scale = loss_scale_block(session.blueprint().loss_scaling, result);
+  report.numerics = numerics_block(spec.report.numerics, result.numerics);
+  if (result.test) {
+    report.test = metrics_block(result.test->metrics);
+    report.test_classes = classes_block(result.test->confusion, session.dataset().class_names);
+  }
+  report.warnings = remarks(session.warnings());
+  for (Remark& remark : remarks(result.warnings)) report.warnings.push_back(std::move(remark));
   if (!running && time.n < train::k_few_steps) {
-    notes.push_back(
+    report.warnings.push_back(
         {"W301",
-         {"", 0, 0, ""},
+         "",
          fmt::format(
              "step time rests on {} steps; fewer than {} say little", time.n, train::k_few_steps)});
   }
-  Json report{{"schema_version", 1},
-              {"kind", "train"},
-              {"status", running ? "running" : name(result.status)},
-              {"exit_code", running ? Json(nullptr) : Json(exit_code(result.status, missed))},
-              {"message", utf8(result.message)},
-              {"run", run_block(result, run)},
-              {"context", context(session.backend())},
-              {"config", config_block(spec, run.overrides)},
-              {"precision", precision_block(session)},
-              {"reproducibility",
-               {{"seed", spec.seed},
-                {"deterministic", spec.training.deterministic},
-                {"init_hash", result.init_hash},
-                {"batch_order_hash", result.batch_order_hash},
-                {"final_hash", result.final_hash},
-                {"state_hash", result.state_hash}}},
-              {"history", history_block(result.history, spec.metrics)},
-              {"step_history", step_history_block(result.step_history)},
-              {"steps",
-               {{"attempted", result.counters.attempted},
-                {"applied", result.counters.applied},
-                {"ordinal", result.counters.ordinal}}},
-              {"samples",
-               {{"seen", result.counters.samples_seen},
-                {"trained", result.counters.samples_trained},
-                {"retried", result.counters.retried * spec.training.batch_size}}},
-              {"time_to_accuracy", time_to_accuracy_block(result.time_to_accuracy)},
-              {"step_time", step_time_block(time)},
-              {"throughput", throughput_block(time, flops(plan))},
-              {"memory", memory_block(result.memory)},
-              {"loss_scale", loss_scale_block(session.blueprint().loss_scaling, result)},
-              {"numerics", numerics_block(spec.report.numerics, result.numerics)},
-              {"test", result.test ? metrics_block(result.test->metrics) : Json(nullptr)},
-              {"test_classes",
-               result.test ? confusion_block(result.test->confusion, session.dataset().class_names)
-                           : Json(nullptr)},
-              {"warnings", warnings(notes)}};
-  name_nonfinite(report);
+  report.nonfinite = tidy(field_ref(report));
   return report;
 }
 

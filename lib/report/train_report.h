@@ -1,8 +1,12 @@
 #pragma once
+// The report of a training run.
 
+#include <utility>
+
+#include "report/blocks.h"
 #include "report/context.h"
+#include "report/history.h"
 #include "train/session.h"
-#include "train/step_time.h"
 
 namespace halfstep::report {
 
@@ -10,22 +14,71 @@ namespace halfstep::report {
 int exit_code(train::Status status, bool target_missed);
 std::string_view name(train::Status status);
 
-/// The whole report of a training run. `running` while it goes on.
-Json train_report(train::Session& session,
-                  const train::TrainResult& result,
-                  const RunInfo& run,
-                  bool running);
+struct RunBlock {
+  std::string id, directory;
+  std::vector<std::string> command;
+  std::string started_at, ended_at, resumed_from;
+  std::int64_t restart_count = 0;
+  std::vector<train::Segment> segments;
+  std::optional<SlurmFields> slurm;
+  double train_seconds = 0, wall_seconds = 0;
+  void fields(Fields& f);
+};
 
-Json step_time_block(const train::StepTimeSummary& summary);
-Json throughput_block(const train::StepTimeSummary& summary, double flops_per_step);
-Json metrics_block(const train::Metrics& metrics);
-/// One array per column: epoch, loss, metrics, val_*, learning rate, loss scale, seconds.
-Json history_block(const std::vector<train::EpochRecord>& epochs,
-                   const std::vector<std::string>& metrics);
-Json time_to_accuracy_block(const std::optional<train::TimeToAccuracy>& time);
-/// Accuracy per class and the confusion matrix; null without classes.
-Json confusion_block(const train::Confusion& confusion,
-                     const std::vector<std::string>& class_names);
-Json memory_block(const train::MemoryUse& memory);
+struct Reproducibility {
+  std::int64_t seed = 0;
+  bool deterministic = false;
+  std::string init_hash, batch_order_hash, final_hash, state_hash;
+  void fields(Fields& f);
+};
+
+struct Samples {
+  std::int64_t seen = 0, trained = 0, retried = 0;
+  void fields(Fields& f);
+};
+
+struct LossScale {
+  std::string mode = "none";
+  std::optional<double> initial, final;
+  std::int64_t skipped_steps = 0, retried_steps = 0;
+  std::vector<train::ScaleEvent> events;
+  std::optional<std::int64_t> events_left_out;  ///< nothing in reports of earlier versions
+  std::vector<train::SkippedStep> skips;
+  std::optional<std::int64_t> skips_left_out;
+  void fields(Fields& f);
+};
+
+struct TrainReport {
+  static constexpr std::string_view k_kind = "train", k_doc = "a training run";
+  std::string status;
+  std::optional<std::int64_t> exit_code;  ///< nothing while running
+  std::string message;
+  RunBlock run;
+  Context context;
+  ConfigBlock config;
+  Precision precision;
+  Reproducibility reproducibility;
+  History history;
+  std::optional<StepColumns> step_history;  ///< nothing in reports of earlier versions
+  Steps steps;
+  Samples samples;
+  std::optional<train::TimeToAccuracy> time_to_accuracy;
+  StepTime step_time;
+  Throughput throughput;
+  train::MemoryUse memory;
+  LossScale loss_scale;
+  std::optional<Numerics> numerics;
+  std::optional<MetricsBlock> test;
+  std::optional<Classes> test_classes;
+  std::vector<Remark> warnings;
+  NonfiniteMap nonfinite;
+  void fields(Fields& f);
+};
+
+/// The whole report of a training run. `running` while it goes on.
+TrainReport train_report(train::Session& session,
+                         const train::TrainResult& result,
+                         const RunInfo& run,
+                         bool running);
 
 }  // namespace halfstep::report

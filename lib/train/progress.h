@@ -22,6 +22,7 @@ struct EpochSums {
   double seconds = 0;
   double learning_rate = 0;  ///< of the last step
 
+  void fields(Fields& f);
   bool operator==(const EpochSums&) const = default;
 };
 
@@ -31,6 +32,7 @@ struct Best {
   std::int64_t epoch = 0;   ///< 0: none yet
   std::int64_t waited = 0;  ///< epochs without improvement since then
 
+  void fields(Fields& f);
   bool operator==(const Best&) const = default;
 };
 
@@ -68,6 +70,7 @@ struct Progress {
   std::vector<Segment>
       segments;  ///< one for each process so far; checkpoints of old versions have none
 
+  void fields(Fields& f);
   bool operator==(const Progress&) const = default;
 };
 

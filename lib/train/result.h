@@ -24,7 +24,7 @@ struct FirstNonfinite {
   std::int64_t count = 0;
   double finite_absmax = 0;  ///< largest finite magnitude in it
   bool loss_finite = true;   ///< whether the unscaled loss was finite
-
+  void fields(Fields& f);
   bool operator==(const FirstNonfinite&) const = default;
 };
 
@@ -36,7 +36,7 @@ struct ScaleEvent {
   double from = 0;
   double to = 0;
   std::optional<FirstNonfinite> first_nonfinite;  ///< of every decrease
-
+  void fields(Fields& f);
   bool operator==(const ScaleEvent&) const = default;
 };
 
@@ -46,7 +46,7 @@ struct SkippedStep {
   std::int64_t ordinal = 0;
   bool retried = false;
   std::optional<FirstNonfinite> first_nonfinite;
-
+  void fields(Fields& f);
   bool operator==(const SkippedStep&) const = default;
 };
 
@@ -62,7 +62,7 @@ struct Segment {
   std::string config_hash;           ///< of the resolved config
   std::string data_hash;             ///< of the training samples and their labels
   std::vector<std::string> changed;  ///< settings unlike those before: "path: before -> after"
-
+  void fields(Fields& f);
   bool operator==(const Segment&) const = default;
 };
 
@@ -74,7 +74,7 @@ struct Counters {
   std::int64_t retried = 0;
   std::int64_t samples_seen = 0;
   std::int64_t samples_trained = 0;
-
+  void fields(Fields& f);
   bool operator==(const Counters&) const = default;
 };
 
@@ -93,7 +93,7 @@ struct EpochRecord {
   std::int64_t steps = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
-
+  void fields(Fields& f);
   bool operator==(const EpochRecord&) const = default;
 };
 
@@ -111,6 +111,7 @@ struct StepSample {
 };
 
 enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };
+std::span<const std::string_view> names_of(Status);
 
 struct TimeToAccuracy {
   std::string metric;
@@ -120,7 +121,7 @@ struct TimeToAccuracy {
   std::int64_t epoch = 0;
   double train_seconds = 0;
   double wall_seconds = 0;
-
+  void fields(Fields& f);
   bool operator==(const TimeToAccuracy&) const = default;
 };
 
@@ -129,8 +130,9 @@ struct MemoryUse {
   std::size_t arena_bytes = 0;  ///< planned: activations, gradients, workspaces
   std::size_t data_bytes = 0;
   std::uint64_t peak_rss_bytes = 0;
-  std::uint64_t device_allocated_bytes = 0;  ///< peak; 0 on the CPU
-  std::uint64_t device_in_use_bytes = 0;     ///< peak, including libraries and other processes
+  std::uint64_t device_allocated_bytes = 0;  ///< at most; 0 on the CPU
+  std::uint64_t device_in_use_bytes = 0;     ///< at most, libraries and other processes included
+  void fields(Fields& f);
 };
 
 /// Per-class results of an evaluation.
@@ -163,8 +165,7 @@ struct TrainResult {
   std::optional<double> final_scale;
   double first_step_seconds = 0;
   std::vector<StepSample> steps;  ///< of this process, without the first step
-  double train_seconds = 0;
-  double wall_seconds = 0;
+  double train_seconds = 0, wall_seconds = 0;
   std::optional<TimeToAccuracy> time_to_accuracy;
   std::optional<Evaluation> test;
   std::string init_hash, batch_order_hash, final_hash;

@@ -51,4 +51,18 @@ std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_ep
       1, std::min(share(steps, k_most), share(steps_per_epoch, k_per_epoch)));
 }
 
+void StepPoint::fields(Fields& f) {
+  f("step", step, "batches drawn up to its end");
+  f("loss_sum", loss_sum, "of the batches whose loss was finite");
+  f("losses", losses, "how many those are");
+  f("skipped", skipped, "batches whose update was left out");
+  f("learning_rate", learning_rate, "of the last batch");
+  f("loss_scale", loss_scale, "after the last batch; null without scaling");
+}
+
+void StepHistory::fields(Fields& f) {
+  f("interval", interval, {.doc = "batches of a point; the last one may have fewer", .min = 1});
+  f("points", points, {.doc = "in order", .most = k_most_points});
+}
+
 }  // namespace halfstep::train

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/fields.h"
+
 namespace halfstep::train {
 
 /// Totals over an interval of batches.
@@ -20,6 +22,10 @@ struct StepPoint {
   /// The mean; nothing where no loss was finite.
   std::optional<double> loss() const;
 
+  /// In the state of a run a point is the list of these: a thousand objects would say the names a
+  /// thousand times.
+  static constexpr bool k_as_list = true;
+  void fields(Fields& f);
   bool operator==(const StepPoint&) const = default;
 };
 
@@ -40,6 +46,7 @@ struct StepHistory {
   /// The same run with at most `most` points.
   StepHistory coarsened(std::size_t most) const;
 
+  void fields(Fields& f);
   bool operator==(const StepHistory&) const = default;
 };
 

@@ -170,4 +170,39 @@ void NumericsSummary::add(const NumericsSample& sample) {
   }
 }
 
+void ExponentCounts::fields(Fields& f) {
+  f("lo", lo, "floor(log2 |x|) of the first count");
+  f("counts", counts, "values by exponent, zeros aside");
+}
+
+void TensorNumerics::fields(Fields& f) {
+  constexpr auto k_fraction = [](std::string_view doc) {
+    return FieldOptions{.doc = doc, .min = 0, .max = 1};
+  };
+  f("name", name, "of the node that made it");
+  f("op", op, "of that node");
+  f("layer", layer, "empty outside of layers");
+  f("phase", phase, "of the step");
+  f("dtype", dtype, "of its values");
+  f("elements", elements, "in one step");
+  f("absmax", absmax, "largest finite magnitude, of the float32 it was rounded from where seen");
+  f("headroom_bits",
+    headroom_bits,
+    "log2(largest number of the dtype / absmax); least of all steps");
+  f.fraction("zero_frac", zero_frac, "values that are zero");
+  f("zero_underflow_frac",
+    zero_underflow_frac,
+    k_fraction("values that became zero by rounding; null where the float32 they were rounded from "
+               "is not seen"));
+  f.fraction(
+      "subnormal_frac", subnormal_frac, "values below the smallest normal number, zeros aside");
+  f("nonfinite", nonfinite, "values that are NaN or infinite, over all steps");
+  f("safe_loss_scale",
+    safe_loss_scale,
+    "powers of two at which a float16 gradient neither overflows nor loses more than one in a "
+    "thousand values; low above high: none");
+  f("exponent_counts", exponents, "finite values by binary exponent, over all steps");
+  f("steps", steps, {.doc = "sampled, that these numbers are of", .min = 1});
+}
+
 }  // namespace halfstep::train

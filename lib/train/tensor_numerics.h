@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/fields.h"
 #include "core/tensor.h"
 
 namespace halfstep::train {
@@ -22,6 +23,7 @@ struct ExponentCounts {
   /// Values below 2^exponent.
   std::int64_t below(int exponent) const;
 
+  void fields(Fields& f);
   bool operator==(const ExponentCounts&) const = default;
 };
 
@@ -56,8 +58,10 @@ struct TensorNumerics {
   std::int64_t nonfinite = 0;
   /// Of the float32 source where it is available, else of the tensor itself.
   ExponentCounts exponents;
-  std::optional<ScaleWindow> safe_loss_scale;  ///< of gradients in float16, or to be rounded to it
-  std::int64_t steps = 1;                      ///< number of sampled steps merged into this record
+  std::optional<ScaleWindow> safe_loss_scale;  ///< of gradients in, or on their way to, float16
+  std::int64_t steps = 1;                      ///< that these numbers are of
+
+  void fields(Fields& f);
 };
 
 /// Measures `tensor` (any floating dtype) on the host. `source` is the tensor it was rounded from,

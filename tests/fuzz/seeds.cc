@@ -217,7 +217,7 @@ std::vector<std::string> report_seeds() {
   info.started_at = "2026-01-31T12:00:00Z";
   info.id = "0123456789ab";
   info.directory = "run";
-  return {report::dump(report::train_report(run.session(), result, info, false)),
+  return {report::dump(to_json(report::train_report(run.session(), result, info, false))),
           precision::to_json(
               precision::explain_graph("x = Const\ny = Relu(x)\nz = MatMul(y, y)\n", "g.txt", {}))};
 }
@@ -229,7 +229,9 @@ std::vector<std::string> state_seeds() {
   progress.history.emplace_back();
   progress.history[0].epoch = 1;
   progress.history[0].train = {{"loss", 0.25}};
-  progress.scale_events.push_back({1, 2, 3, 32768, 16384, train::FirstNonfinite{}});
+  const train::FirstNonfinite first{
+      "conv", "Conv2D", "conv", "forward", "float16", "inf", 1, 2.5, true};
+  progress.scale_events.push_back({1, 2, 3, 32768, 16384, first});
   progress.skips.push_back({2, 3, false, std::nullopt});
   progress.time_to_accuracy = train::TimeToAccuracy{"val_accuracy", 0.9, true, 4, 1, 1.5, 2.5};
   progress.finished = train::Status::completed;

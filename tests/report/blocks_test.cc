@@ -8,10 +8,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "report/history_columns.h"
-#include "report/schema_blocks.h"
 #include "report/train_report.h"
-#include "report/validate.h"
 
 namespace halfstep::report {
 namespace {
@@ -27,19 +24,30 @@ train::EpochRecord epoch(std::int64_t number, double loss) {
   return record;
 }
 
+/// What is wrong with JSON as a block.
+template <class Block>
+std::vector<Violation> wrong(const Json& json) {
+  Block block;
+  std::vector<Violation> found;
+  read_json(json, field_ref(block), found);
+  if (found.empty()) CHECK(to_json(block) == json);
+  return found;
+}
+
 TEST_CASE("history: a column per metric and one value per epoch in each") {
   std::vector<train::EpochRecord> epochs{epoch(1, 2.0), epoch(2, 1.0)};
-  const Json plain = history_block(epochs, {"accuracy"});
+  const History history = history_block(epochs, {"accuracy"});
+  const Json plain = to_json(history);
   CHECK(plain.at("loss") == Json::array({2.0, 1.0}));
   CHECK_FALSE(plain.contains("val_loss"));
   CHECK(plain.at("loss_scale") == Json::array({nullptr, nullptr}));
-  CHECK(metric_columns(plain) == std::vector<std::string>{"loss", "accuracy"});
+  CHECK(history.metric_names() == std::vector<std::string>{"loss", "accuracy"});
 
   // Validation that one epoch lacks leaves a null, not a shorter column.
   epochs[1].validation = {{"loss", 1.5}, {"accuracy", 0.75}};
   epochs[1].loss_scale = 1024;
   epochs[1].partial = true;
-  const Json full = history_block(epochs, {"accuracy"});
+  const Json full = to_json(history_block(epochs, {"accuracy"}));
   CHECK(full.at("val_loss") == Json::array({nullptr, 1.5}));
   CHECK(full.at("val_accuracy") == Json::array({nullptr, 0.75}));
   CHECK(full.at("loss_scale") == Json::array({nullptr, 1024.0}));
@@ -48,17 +56,17 @@ TEST_CASE("history: a column per metric and one value per epoch in each") {
     CAPTURE(name);
     CHECK(column.size() == 2);
   }
-  CHECK(check_schema(full, schema::history()).empty());
-  const Json empty = history_block({}, {"accuracy"});
+  CHECK(wrong<History>(full).empty());
+  const Json empty = to_json(history_block({}, {"accuracy"}));
   CHECK(empty.at("epoch").empty());
-  CHECK(check_schema(empty, schema::history()).empty());
+  CHECK(wrong<History>(empty).empty());
 }
 
 TEST_CASE("classes: accuracy of each class, null for one without samples") {
   train::Confusion confusion;
   confusion.classes = 3;
   confusion.counts = {3, 1, 0, 0, 0, 0, 1, 0, 2};  // rows by label
-  const Json block = confusion_block(confusion, {"cat", "dog"});
+  const Json block = to_json(*classes_block(confusion, {"cat", "dog"}));
   const Json& rows = block.at("per_class");
   REQUIRE(rows.size() == 3);
   CHECK(rows[0] ==
@@ -68,26 +76,25 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
   CHECK(rows[2].at("name").is_null());  // more classes than names
   CHECK(rows[2].at("accuracy") == number(2.0 / 3));
   CHECK(block.at("confusion") == Json::parse("[[3,1,0],[0,0,0],[1,0,2]]"));
-  CHECK(check_schema(block, schema::classes()).empty());
-  CHECK(confusion_block({}, {}).is_null());
+  CHECK(wrong<Classes>(block).empty());
+  CHECK_FALSE(classes_block({}, {}).has_value());
 }
 
 TEST_CASE("step time: without a counted step every time is null, and both are valid") {
   train::StepTimeSummary summary;
   summary.first_step = 12;
-  const Json none = step_time_block(summary);
+  const Json none = to_json(step_time_block(summary));
   CHECK(none.at("median").is_null());
   CHECK(none.at("median_ci95").is_null());
   CHECK(none.at("first_step") == 12.0);
   summary.n = 3;
   summary.median = 2;
   summary.median_ci95 = {1, 3};
-  const Json some = step_time_block(summary);
+  const Json some = to_json(step_time_block(summary));
   CHECK(some.at("median_ci95") == Json::array({1.0, 3.0}));
-  for (const Json& block : {none, some}) CHECK(check_schema(block, schema::step_time()).empty());
-  const Json rate = throughput_block(summary, 4e9);
-  CHECK(rate.at("achieved_tflops") == 2.0);  // 4 GFLOP in 2 ms
-  CHECK(throughput_block({}, 4e9).at("achieved_tflops").is_null());
+  for (const Json& block : {none, some}) CHECK(wrong<StepTime>(block).empty());
+  CHECK(throughput_block(summary, 4e9).achieved_tflops == 2.0);  // 4 GFLOP in 2 ms
+  CHECK_FALSE(throughput_block({}, 4e9).achieved_tflops.has_value());
 }
 
 TEST_CASE("exit codes: each end of a run has its own") {

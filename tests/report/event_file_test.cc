@@ -65,36 +65,31 @@ TEST_CASE("events: a file keeps what it has, drops what changed and gains the re
 }
 
 /// A run of two epochs of four batches, a point for every `interval` of them.
-Json run_by_step(std::int64_t interval, std::string_view status) {
-  Json report{{"status", status},
-              {"run", {{"started_at", "2026-01-31T12:00:00Z"}}},
-              {"samples", {{"seen", 80}}},
-              {"steps", {{"ordinal", 8}}},
-              {"test", nullptr},
-              {"loss_scale",
-               {{"initial", 8.0},
-                {"events",
-                 {{{"ordinal", 2}, {"from", 8.0}, {"to", 4.0}},
-                  {{"ordinal", 2}, {"from", 4.0}, {"to", 2.0}},
-                  {{"ordinal", 6}, {"from", 2.0}, {"to", 4.0}}}}}},
-              {"history",
-               {{"epoch", {1, 2}},
-                {"loss", {2.0, 1.0}},
-                {"learning_rate", {0.5, 0.5}},
-                {"loss_scale", {2.0, 4.0}},
-                {"skipped_steps", {1, 0}},
-                {"steps", {4, 4}},
-                {"train_seconds", {4.0, 4.0}},
-                {"eval_seconds", {1.0, 1.0}}}},
-              {"step_history", {{"interval", interval}}}};
-  Json& steps = report["step_history"];
+TrainReport run_by_step(std::int64_t interval, const char* status) {
+  TrainReport report;
+  report.status = status;
+  report.run.started_at = "2026-01-31T12:00:00Z";
+  report.samples.seen = 80;
+  report.steps.ordinal = 8;
+  report.loss_scale.initial = 8;
+  report.loss_scale.events = {{0, 3, 2, 8, 4, {}}, {0, 4, 2, 4, 2, {}}, {0, 8, 6, 2, 4, {}}};
+  report.history.epoch = {1, 2};
+  report.history.loss = {2.0, 1.0};
+  report.history.learning_rate = {0.5, 0.5};
+  report.history.loss_scale = {2.0, 4.0};
+  report.history.skipped_steps = {1, 0};
+  report.history.steps = {4, 4};
+  report.history.train_seconds = {4, 4};
+  report.history.eval_seconds = {1, 1};
+  StepColumns& steps = report.step_history.emplace();
+  steps.interval = interval;
   for (std::int64_t s = 1; s <= 8; ++s) {
     if (s % interval != 0 && s != 8) continue;
-    steps["step"].push_back(s);
-    steps["loss"].push_back(static_cast<double>(s));
-    steps["learning_rate"].push_back(0.5);
-    steps["loss_scale"].push_back(s < 3 ? 8.0 : s < 7 ? 2.0 : 4.0);
-    steps["skipped_steps"].push_back(s == 3 ? 1 : 0);
+    steps.step.push_back(s);
+    steps.loss.emplace_back(static_cast<double>(s));
+    steps.learning_rate.emplace_back(0.5);
+    steps.loss_scale.emplace_back(s < 3 ? 8.0 : s < 7 ? 2.0 : 4.0);
+    steps.skipped_steps.push_back(s == 3 ? 1 : 0);
   }
   return report;
 }
@@ -104,8 +99,8 @@ TEST_CASE("events: a record for every interval, every change of the scale and ev
   CHECK(event_records(run_by_step(1, "completed")).size() == 12);
   // Points at 3, 6 and 8; the change at batch 3 is in the first, the one at batch 7 in none.
   CHECK(event_records(run_by_step(3, "completed")).size() == 1 + 1 + 3 + 1 + 2);
-  Json old = run_by_step(3, "completed");
-  old.erase("step_history");
+  TrainReport old = run_by_step(3, "completed");
+  old.step_history.reset();
   CHECK(event_records(old).size() == 1 + 3 + 2);
 }
 
@@ -121,13 +116,13 @@ TEST_CASE("timeline: UTC as seconds, epochs end to end") {
   CHECK(unix_seconds("2024-02-29T12:00:00Z") == 1709208000);
   CHECK(unix_seconds("2023-02-29T12:00:00Z") == 0);
   CHECK(unix_seconds("yesterday") == 0);
-  const Json report{{"run", {{"started_at", "1970-01-01T00:00:10Z"}}},
-                    {"samples", {{"seen", 100}}},
-                    {"history",
-                     {{"epoch", {1, 2}},
-                      {"steps", {3, 1}},
-                      {"train_seconds", {2.0, 1.0}},
-                      {"eval_seconds", {0.5, 0.25}}}}};
+  TrainReport report;
+  report.run.started_at = "1970-01-01T00:00:10Z";
+  report.samples.seen = 100;
+  report.history.epoch = {1, 2};
+  report.history.steps = {3, 1};
+  report.history.train_seconds = {2.0, 1.0};
+  report.history.eval_seconds = {0.5, 0.25};
   const std::vector<EpochTime> times = epoch_times(report);
   REQUIRE(times.size() == 2);
   CHECK(times[0].start == 10);

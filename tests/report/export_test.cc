@@ -26,30 +26,53 @@ TEST_CASE("export: every format has a name and a file of its own") {
   CHECK_THROWS_AS(find_exporter("cvs", "--format"), UserError);
 }
 
-TEST_CASE("export: a format takes whole kinds, not parts of their names") {
-  CHECK(k_csv.accepts(Json{{"kind", "train"}}));
-  CHECK_FALSE(k_csv.accepts(Json{{"kind", "bench"}}));
-  CHECK_FALSE(k_csv.accepts(Json{{"kind", "rain"}}));
-  CHECK(k_json.accepts(Json{{"kind", "doctor"}}));
-  CHECK_THROWS_AS(export_report(Json{{"kind", "bench"}}, k_csv, "--format"), UserError);
+TEST_CASE("export: a format takes the kinds that it has a writer for") {
+  CHECK(k_csv.accepts(TrainReport()));
+  CHECK_FALSE(k_csv.accepts(BenchReport()));
+  CHECK_FALSE(k_csv.write(BenchReport()).has_value());
+  CHECK(k_json.accepts(DoctorReport()));
+  CHECK_THROWS_AS(export_report({Json(), BenchReport()}, k_csv, "--format"), UserError);
 }
 
 TEST_CASE("export: CSV says nan where the report does, and quotes what needs it") {
-  const Json history{{"epoch", {1, 2}}, {"loss", {nullptr, 0.5}}, {"val_loss", {nullptr, 1.5}}};
-  const Json train{
-      {"kind", "train"}, {"history", history}, {"nonfinite", {{"history.loss[0]", "nan"}}}};
-  CHECK(k_csv.write(train) == "epoch,loss,val_loss\n1,nan,\n2,0.5,1.5\n");
-  Json short_history{{"epoch", {1}}, {"loss", {2.0}}, {"auc", {0.5}}};
-  const Json compare{{"kind", "compare"},
-                     {"runs",
-                      {{{"policy", "a,\"b\""}, {"seed", 1}, {"history", history}},
-                       {{"policy", "c"}, {"seed", 2}, {"history", short_history}}}},
-                     {"nonfinite", {{"runs[0].history.loss[0]", "-inf"}}}};
+  const auto history_of = [](std::int64_t epochs, const char* metric) {
+    History history;
+    for (std::int64_t i = 1; i <= epochs; ++i) {
+      history.epoch.push_back(i);
+      history.partial.push_back(false);
+      history.loss.push_back(i == 1 ? std::nullopt : std::optional(0.5));
+      history.learning_rate.emplace_back(0.1);
+      history.loss_scale.emplace_back();
+      history.skipped_steps.push_back(0);
+      history.steps.push_back(4);
+      history.train_seconds.push_back(2);
+      history.eval_seconds.push_back(0);
+    }
+    history.metrics.emplace_back(metric, Column(history.epoch.size(), 1.5));
+    return history;
+  };
+  const std::string rest = ",0.1,,0,4,2.0,0.0";
+  TrainReport train;
+  train.history = history_of(2, "val_loss");
+  train.nonfinite = {{"history.loss[0]", Nonfinite::nan}};
+  CHECK(k_csv.write(train) ==
+        "epoch,partial,loss,val_loss,learning_rate,loss_scale,skipped_steps,steps,train_seconds,"
+        "eval_seconds\n1,false,nan,1.5" +
+            rest + "\n2,false,0.5,1.5" + rest + "\n");
+  CompareReport compare;
+  compare.runs.resize(2);
+  compare.runs[0].policy = "a,\"b\"";
+  compare.runs[0].seed = 1;
+  compare.runs[0].history = history_of(2, "val_loss");
+  compare.runs[1].policy = "c";
+  compare.runs[1].seed = 2;
+  compare.runs[1].history = history_of(1, "auc");
+  compare.nonfinite = {{"runs[0].history.loss[0]", Nonfinite::negative_inf}};
   CHECK(k_csv.write(compare) ==
-        "policy,seed,epoch,loss,val_loss,auc\n"
-        "\"a,\"\"b\"\"\",1,1,-inf,,\n"
-        "\"a,\"\"b\"\"\",1,2,0.5,1.5,\n"
-        "c,2,1,2.0,,0.5\n");
+        "policy,seed,epoch,partial,loss,val_loss,learning_rate,loss_scale,skipped_steps,steps,"
+        "train_seconds,eval_seconds,auc\n\"a,\"\"b\"\"\",1,1,false,-inf,1.5" +
+            rest + ",\n\"a,\"\"b\"\"\",1,2,false,0.5,1.5" + rest + ",\nc,2,1,false,," + rest +
+            ",1.5\n");
 }
 
 TEST_CASE("export: text in XML and HTML is text") {

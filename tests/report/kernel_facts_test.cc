@@ -85,13 +85,13 @@ TEST_CASE("kernel facts: tensor cores are claimed where nothing is left open, an
 
 TEST_CASE("precision: a run on the reference kernels reports its sums in float64") {
   train::Run fast(train::TinyRun().spec());
-  CHECK(precision_block(fast.session()).at("accumulate_dtype") == "float32");
+  CHECK(precision_block(fast.session()).accumulate_dtype == "float32");
   train::Run plain(train::TinyRun().spec(), {}, train::digits(), backend::cpu_reference());
-  const Json block = precision_block(plain.session());
-  CHECK(block.at("accumulate_dtype") == "float64");
-  for (const Json& op : block.at("ops")) {
-    if (op.at("kernel") == "reference/matmul") CHECK(op.at("accumulate_dtype") == "float64");
-    CHECK(op.at("tensor_core") == false);
+  const Precision block = precision_block(plain.session());
+  CHECK(block.accumulate_dtype == "float64");
+  for (const OpRow& op : block.ops) {
+    if (op.kernel == "reference/matmul") CHECK(op.accumulate_dtype == "float64");
+    CHECK(op.tensor_core == false);
   }
 }
 

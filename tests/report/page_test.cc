@@ -121,12 +121,12 @@ TEST_CASE("page: a figure holds its numbers and none of its names as markup") {
 }
 
 TEST_CASE("page: a histogram is a line over the edges of its bins") {
-  const Json time{{"histogram", {{"from", 1.0}, {"to", 3.0}, {"counts", {5, 7}}, {"above", 1}}}};
+  StepTime time;
+  CHECK(histogram_series(time, "steps", 0).x.empty());
+  time.histogram = StepTimeHistogramBlock{1.0, 3.0, {5, 7}, 1};
   const Series series = histogram_series(time, "steps", 0);
   CHECK(series.x == Json({1.0, 2.0, 3.0}));
   CHECK(series.y == Json({5, 7, 0}));
-  CHECK(histogram_series(Json::object(), "steps", 0).x.empty());
-  CHECK(histogram_series(Json{{"histogram", nullptr}}, "steps", 0).x.empty());
 }
 
 }  // namespace

@@ -50,8 +50,15 @@ class Draw {
   }
   std::optional<FirstNonfinite> first() {
     if (flag()) return std::nullopt;
-    return FirstNonfinite{
-        text(), text(), text(), text(), text(), text(), integer(), real(), flag()};
+    return FirstNonfinite{text(),
+                          text(),
+                          text(),
+                          text(),
+                          text(),
+                          flag() ? "inf" : "nan",
+                          1 + integer(),
+                          real(),
+                          flag()};
   }
   EpochRecord epoch() {
     EpochRecord e;
@@ -82,9 +89,9 @@ class Draw {
     p.sums = {real(), integer(), metrics(), integer(), integer(), integer(), real(), real()};
     p.history = list([&] { return epoch(); });
     p.scale_events = list([&] {
-      return ScaleEvent{integer(), integer(), integer(), real(), real(), first()};
+      return ScaleEvent{integer(), 1 + integer(), integer(), real(), real(), first()};
     });
-    p.skips = list([&] { return SkippedStep{integer(), integer(), flag(), first()}; });
+    p.skips = list([&] { return SkippedStep{1 + integer(), integer(), flag(), first()}; });
     p.step_history.interval = 1 + integer();
     p.step_history.points = list([&] {
       std::optional<double> scale;
@@ -180,20 +187,22 @@ TEST_CASE("progress: counters that cannot be are refused, and named") {
     std::string_view named;
   };
   constexpr Case k_cases[] = {
-      {"ordinal", "-1", "'ordinal' must be a whole number"},
-      {"ordinal", "9223372036854775807", "'ordinal' must be a whole number"},
+      {"ordinal", "-1", "counters.ordinal is -1, must be at least 0"},
+      {"ordinal",
+       "9223372036854775807",
+       "counters.ordinal is 9223372036854775807, must be at most"},
       {"ordinal", "5", "'ordinal' is not applied + skipped"},
       {"attempted", "4", "'attempted' is not"},
-      {"applied", "3.5", "'applied' must be a whole number"},
-      {"applied", "1e300", "'applied' must be a whole number"},
-      {"applied", "true", "'applied' must be a whole number"},
+      {"applied", "3.5", "counters.applied is 3.5, must be integer"},
+      {"applied", "1e300", "counters.applied is 1e+300, must be integer"},
+      {"applied", "true", "counters.applied is true, must be integer"},
       {"samples_trained", "41", "'samples_trained' is above"},
-      {"epoch", "-3", "'epoch' must be"},
-      {"consecutive_skips", "-1", "'consecutive_skips' must be"},
-      {"waited", "-1", "'waited' must be"},
-      {"finished", "6", "'finished' is 6"},
-      {"finished", "-1", "'finished' must be"},
-      {"train_seconds", "\"soon\"", "'soon' is no number"},
+      {"epoch", "-3", "history[0].epoch is -3, must be at least 0"},
+      {"consecutive_skips", "-1", "consecutive_skips is -1, must be"},
+      {"waited", "-1", "early_stopping.waited is -1, must be"},
+      {"finished", "6", "finished is 6, must be at most 5"},
+      {"finished", "-1", "finished is -1, must be at least 0"},
+      {"train_seconds", "\"soon\"", "train_seconds is \"soon\", must be number"},
   };
   for (const Case& c : k_cases) {
     CAPTURE(c.key);

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "report/export/exporter.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
@@ -17,70 +18,83 @@ std::string cell(const std::string& text) {
   return quoted + "\"";
 }
 
-/// A value of the report; numbers that are not finite by their word, other nulls empty.
-std::string value(const Json& report, const Json& json, const std::string& path) {
-  if (json.is_string()) return cell(json.get<std::string>());
+/// A value of a report; numbers that are not finite by their word, others that are null empty.
+std::string value(const NonfiniteMap& nonfinite, FieldRef field, const std::string& path) {
+  const Json json = write_json(field);
   if (!json.is_null()) return json.dump();
-  const Json& nonfinite = report.at("nonfinite");
-  return nonfinite.contains(path) ? nonfinite.at(path).get<std::string>() : "";
+  const auto it = std::find_if(
+      nonfinite.begin(), nonfinite.end(), [&](const auto& entry) { return entry.first == path; });
+  if (it == nonfinite.end()) return "";
+  return std::string(names_of(it->second)[static_cast<std::size_t>(it->second)]);
 }
 
+using Columns = std::vector<NamedColumn>;
+
 /// Columns by name, so that runs without some metric leave its cells empty.
-std::vector<std::string> column_names(const std::vector<const Json*>& histories) {
+std::vector<std::string> column_names(const std::vector<Columns>& histories) {
   std::vector<std::string> names;
-  for (const Json* history : histories) {
-    for (const auto& [name, column] : history->items()) {
-      bool known = false;
-      for (const std::string& other : names) known = known || other == name;
-      if (!known) names.push_back(name);
+  for (const Columns& history : histories) {
+    for (const NamedColumn& column : history) {
+      if (std::find(names.begin(), names.end(), column.name) == names.end()) {
+        names.push_back(column.name);
+      }
     }
   }
   return names;
 }
 
-std::string rows(const Json& report,
-                 const Json& history,
+std::string rows(const NonfiniteMap& nonfinite,
+                 const Columns& history,
+                 std::size_t epochs,
                  const std::vector<std::string>& names,
                  const std::string& path,
                  const std::string& prefix) {
   std::string text;
-  for (std::size_t i = 0; i < history.at("epoch").size(); ++i) {
+  for (std::size_t i = 0; i < epochs; ++i) {
     std::string line = prefix;
     for (const std::string& name : names) {
       if (!line.empty()) line += ",";
-      if (!history.contains(name)) continue;
-      line += value(report, history.at(name)[i], fmt::format("{}.{}[{}]", path, name, i));
+      const auto column = std::find_if(
+          history.begin(), history.end(), [&](const auto& c) { return c.name == name; });
+      if (column == history.end()) continue;
+      const ListRef& list = column->values;
+      line +=
+          value(nonfinite, list.ops->at(list.value, i), fmt::format("{}.{}[{}]", path, name, i));
     }
     text += line + "\n";
   }
   return text;
 }
 
-std::string write_csv(const Json& report) {
-  if (report.at("kind") == "train") {
-    const std::vector<std::string> names = column_names({&report.at("history")});
-    return fmt::format("{}\n", fmt::join(names, ",")) +
-           rows(report, report.at("history"), names, "history", "");
-  }
-  std::vector<const Json*> histories;
-  for (const Json& run : report.at("runs")) histories.push_back(&run.at("history"));
+std::string train_csv(const TrainReport& report) {
+  const Columns history = columns_of(report.history);
+  const std::vector<std::string> names = column_names({history});
+  return fmt::format("{}\n", fmt::join(names, ",")) +
+         rows(report.nonfinite, history, report.history.epoch.size(), names, "history", "");
+}
+
+std::string compare_csv(const CompareReport& report) {
+  std::vector<Columns> histories;
+  for (const ComparedRunBlock& run : report.runs) histories.push_back(columns_of(run.history));
   const std::vector<std::string> names = column_names(histories);
   std::string text = "policy,seed";
   for (const std::string& name : names) text += "," + cell(name);
   text += "\n";
   for (std::size_t i = 0; i < histories.size(); ++i) {
-    const Json& run = report.at("runs")[i];
-    text += rows(report,
-                 *histories[i],
+    const ComparedRunBlock& run = report.runs[i];
+    text += rows(report.nonfinite,
+                 histories[i],
+                 run.history.epoch.size(),
                  names,
                  fmt::format("runs[{}].history", i),
-                 cell(run.at("policy")) + "," + run.at("seed").dump());
+                 fmt::format("{},{}", cell(run.policy), run.seed));
   }
   return text;
 }
 
 }  // namespace
 
-constinit const Exporter k_csv{"csv", "report.csv", "train compare", write_csv};
+constinit const Exporter k_csv{
+    .name = "csv", .file = "report.csv", .train = train_csv, .compare = compare_csv};
 
 }  // namespace halfstep::report

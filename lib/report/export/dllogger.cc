@@ -8,7 +8,6 @@
 
 #include "report/export/exporter.h"
 #include "report/export/timeline.h"
-#include "report/history_columns.h"
 
 namespace halfstep::report {
 namespace {
@@ -30,36 +29,32 @@ std::string line(double time, double start, Json step, Json data) {
 }
 
 /// "train.loss", "val.accuracy".
-std::string name_of(const std::string& column) {
+std::string dllogger_name(const std::string& column) {
   return column.starts_with("val_") ? "val." + column.substr(4) : "train." + column;
 }
 
-std::string write_dllogger(const Json& report) {
-  const double start = unix_seconds(report.at("run").at("started_at"));
-  const Json& history = report.at("history");
-  std::string text = line(start, start, "PARAMETER", report.at("config").at("resolved"));
+std::string write_dllogger(const TrainReport& report) {
+  const double start = unix_seconds(report.run.started_at);
+  const History& history = report.history;
+  std::string text = line(start, start, "PARAMETER", report.config.resolved);
   const std::vector<EpochTime> times = epoch_times(report);
   for (std::size_t i = 0; i < times.size(); ++i) {
     Json data = Json::object();
-    for (const std::string& column : metric_columns(history)) {
-      data[name_of(column)] = history.at(column)[i];
+    for (const std::string& column : history.metric_names()) {
+      data[dllogger_name(column)] = number((*history.metric(column))[i]);
     }
-    data["train.learning_rate"] = history.at("learning_rate")[i];
-    if (!history.at("loss_scale")[i].is_null()) {
-      data["train.grad_scale"] = history.at("loss_scale")[i];
-    }
-    data["train.skipped_steps"] = history.at("skipped_steps")[i];
+    data["train.learning_rate"] = number(history.learning_rate[i]);
+    if (history.loss_scale[i]) data["train.grad_scale"] = *history.loss_scale[i];
+    data["train.skipped_steps"] = history.skipped_steps[i];
     text += line(times[i].end, start, Json::array({times[i].epoch}), std::move(data));
   }
   // An empty step is DLLogger's summary of the whole run.
-  Json summary{{"status", report.at("status")},
-               {"train.total_ips", report.at("throughput").at("total_ips")},
-               {"train.compute_ips", report.at("throughput").at("compute_ips")},
-               {"train.seconds", report.at("run").at("train_seconds")}};
-  if (report.at("test").is_object()) {
-    for (const auto& [metric, value] : report.at("test").items()) {
-      summary["test." + metric] = value;
-    }
+  Json summary{{"status", report.status},
+               {"train.total_ips", number(report.throughput.total_ips)},
+               {"train.compute_ips", number(report.throughput.compute_ips)},
+               {"train.seconds", report.run.train_seconds}};
+  if (report.test) {
+    for (const auto& [metric, value] : *report.test) summary["test." + metric] = number(value);
   }
   const double end = times.empty() ? start : times.back().end;
   return text + line(end, start, Json::array(), std::move(summary));
@@ -67,6 +62,7 @@ std::string write_dllogger(const Json& report) {
 
 }  // namespace
 
-constinit const Exporter k_dllogger{"dllogger", "report.dllogger.json", "train", write_dllogger};
+constinit const Exporter k_dllogger{
+    .name = "dllogger", .file = "report.dllogger.json", .train = write_dllogger};
 
 }  // namespace halfstep::report

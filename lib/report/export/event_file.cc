@@ -13,8 +13,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "report/export/exporter.h"
 #include "report/export/timeline.h"
-#include "report/history_columns.h"
 
 namespace halfstep::report {
 namespace {
@@ -71,12 +71,12 @@ std::string event(double wall_time, std::int64_t step) {
 }
 
 /// Summary {repeated Value value = 1}, Value {string tag = 1; float simple_value = 2}.
-void put_scalar(std::string& summary, const std::string& tag, const Json& number) {
-  if (!number.is_number()) return;
+void put_scalar(std::string& summary, const std::string& tag, const std::optional<double>& number) {
+  if (!number) return;
   std::string value;
   put_bytes(value, 1, tag);
   put_key(value, 2, Wire::bits32);
-  put(value, std::bit_cast<std::uint32_t>(number.get<float>()));
+  put(value, std::bit_cast<std::uint32_t>(static_cast<float>(*number)));
   put_bytes(summary, 1, value);
 }
 
@@ -111,21 +111,20 @@ double time_of(std::int64_t step, const std::vector<EpochTime>& times, double st
   return times.empty() ? start : times.back().end;
 }
 
-/// An event per interval of the step history; none for a report of old, which has no history.
-std::vector<Scalars> interval_events(const Json& report) {
+/// An event per interval of the step history.
+std::vector<Scalars> interval_events(const TrainReport& report) {
   std::vector<Scalars> events;
-  if (!report.contains("step_history")) return events;
-  const Json& history = report.at("step_history");
-  const auto interval = history.at("interval").get<std::int64_t>();
-  const bool running = report.at("status") == "running";
-  for (std::size_t i = 0; i < history.at("step").size(); ++i) {
+  if (!report.step_history) return events;
+  const StepColumns& history = *report.step_history;
+  const bool running = report.status == "running";
+  for (std::size_t i = 0; i < history.step.size(); ++i) {
     Scalars scalars;
-    scalars.step = history.at("step")[i];
-    if (running && scalars.step % interval != 0) break;
-    for (const char* column : {"loss", "learning_rate", "loss_scale"}) {
-      put_scalar(scalars.summary, fmt::format("step/{}", column), history.at(column)[i]);
-    }
-    put_scalar(scalars.summary, "step/skipped", history.at("skipped_steps")[i]);
+    scalars.step = history.step[i];
+    if (running && scalars.step % history.interval != 0) break;
+    put_scalar(scalars.summary, "step/loss", history.loss[i]);
+    put_scalar(scalars.summary, "step/learning_rate", history.learning_rate[i]);
+    put_scalar(scalars.summary, "step/loss_scale", history.loss_scale[i]);
+    put_scalar(scalars.summary, "step/skipped", static_cast<double>(history.skipped_steps[i]));
     events.push_back(std::move(scalars));
   }
   return events;
@@ -133,10 +132,9 @@ std::vector<Scalars> interval_events(const Json& report) {
 
 /// An event for the scale that each batch left behind, where it changed; the first one for the
 /// scale that the run began with. `told` are those that say it already.
-std::vector<Scalars> scale_change_events(const Json& scale, const std::vector<Scalars>& told) {
+std::vector<Scalars> scale_change_events(const LossScale& scale, const std::vector<Scalars>& told) {
   std::vector<Scalars> events;
-  const Json& changes = scale.at("events");
-  const auto add = [&](std::int64_t step, const Json& value) {
+  const auto add = [&](std::int64_t step, const std::optional<double>& value) {
     // A batch that is tried again changes the scale more than once.
     if (!events.empty() && events.back().step == step) events.pop_back();
     const auto at =
@@ -147,21 +145,21 @@ std::vector<Scalars> scale_change_events(const Json& scale, const std::vector<Sc
     events.push_back({step, 0, ""});
     put_scalar(events.back().summary, "step/loss_scale", value);
   };
-  if (!changes.empty()) add(0, scale.at("initial"));
-  for (const Json& change : changes) {
-    add(batches_after(change.at("ordinal")), change.at("to"));
+  if (!scale.events.empty()) add(0, scale.initial);
+  for (const train::ScaleEvent& change : scale.events) {
+    add(batches_after(change.ordinal), change.to);
   }
   return events;
 }
 
-std::string epoch_summary(const Json& history, std::size_t index) {
+std::string epoch_summary(const History& history, std::size_t index) {
   std::string summary;
-  for (const std::string& column : metric_columns(history)) {
-    put_scalar(summary, tag_of(column), history.at(column)[index]);
+  for (const std::string& column : history.metric_names()) {
+    put_scalar(summary, tag_of(column), (*history.metric(column))[index]);
   }
-  for (const char* column : {"learning_rate", "loss_scale", "skipped_steps"}) {
-    put_scalar(summary, tag_of(column), history.at(column)[index]);
-  }
+  put_scalar(summary, "train/learning_rate", history.learning_rate[index]);
+  put_scalar(summary, "train/loss_scale", history.loss_scale[index]);
+  put_scalar(summary, "train/skipped_steps", static_cast<double>(history.skipped_steps[index]));
   return summary;
 }
 
@@ -205,24 +203,22 @@ std::string framed(std::string_view data) {
   return frame;
 }
 
-std::vector<std::string> event_records(const Json& report) {
+std::vector<std::string> event_records(const TrainReport& report) {
   const std::vector<EpochTime> times = epoch_times(report);
-  const double start = unix_seconds(report.at("run").at("started_at"));
+  const double start = unix_seconds(report.run.started_at);
   std::string version = event(start, 0);
   put_bytes(version, 3, "brain.Event:2");
   std::vector<Scalars> events = interval_events(report);
-  for (Scalars& change : scale_change_events(report.at("loss_scale"), events)) {
+  for (Scalars& change : scale_change_events(report.loss_scale, events)) {
     events.push_back(std::move(change));
   }
   for (Scalars& scalars : events) scalars.time = time_of(scalars.step, times, start);
   for (std::size_t i = 0; i < times.size(); ++i) {
-    events.push_back({times[i].steps, times[i].end, epoch_summary(report.at("history"), i)});
+    events.push_back({times[i].steps, times[i].end, epoch_summary(report.history, i)});
   }
-  if (report.at("test").is_object()) {
-    events.push_back({report.at("steps").at("ordinal").get<std::int64_t>(),
-                      times.empty() ? start : times.back().end,
-                      ""});
-    for (const auto& [name, value] : report.at("test").items()) {
+  if (report.test) {
+    events.push_back({report.steps.ordinal, times.empty() ? start : times.back().end, ""});
+    for (const auto& [name, value] : *report.test) {
       put_scalar(events.back().summary, "test/" + name, value);
     }
   }
@@ -257,5 +253,20 @@ void update_event_file(const std::string& path, const std::vector<std::string>& 
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::strerror(errno));
   }
 }
+
+namespace {
+
+std::string write_tensorboard(const TrainReport& report) {
+  std::string bytes;
+  for (const std::string& record : event_records(report)) bytes += record;
+  return bytes;
+}
+
+}  // namespace
+
+constinit const Exporter k_tensorboard{.name = "tensorboard",
+                                       .file = "events.out.tfevents.halfstep",
+                                       .binary = true,
+                                       .train = write_tensorboard};
 
 }  // namespace halfstep::report

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/json.h"
+#include "report/train_report.h"
 
 namespace halfstep::report {
 
@@ -23,7 +23,7 @@ std::string framed(std::string_view data);
 /// event per epoch with all that the history holds (train/loss, val/loss, ...); at the end the test
 /// metrics. Numbers that are not known are left out. While the run goes on, so is an interval that
 /// is not complete: frames that were written stay as they are until the interval doubles.
-std::vector<std::string> event_records(const Json& report);
+std::vector<std::string> event_records(const TrainReport& report);
 
 /// Makes the file hold these records. Those that it has already, but for their times, stay; others
 /// after them are cut off, the rest is appended: a reader that follows the file sees it grow.

@@ -1,23 +1,29 @@
 #pragma once
 // Reports in the formats of other tools: one file per format, one row each in table.cc.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "report/json.h"
+#include "report/any_report.h"
 
 namespace halfstep::report {
 
-/// One format.
+/// One format: a function for each kind of report that it can hold.
 struct Exporter {
-  std::string_view name;   ///< as `--format` and `report.formats` say it
-  std::string_view file;   ///< its name beside report.json
-  std::string_view kinds;  ///< of report it can tell, separated by spaces; "" for all
-  std::string (*write)(const Json& report);
-  bool binary = false;  ///< no text for a terminal
+  std::string_view name;  ///< as `--format` and `report.formats` say it
+  std::string_view file;  ///< its name beside report.json
+  bool binary = false;    ///< no text for a terminal
+  std::string (*train)(const TrainReport& report) = nullptr;
+  std::string (*compare)(const CompareReport& report) = nullptr;
+  std::string (*bench)(const BenchReport& report) = nullptr;
+  std::string (*eval)(const EvalReport& report) = nullptr;
+  std::string (*explain)(const Explanation& report) = nullptr;
 
-  bool accepts(const Json& report) const;
+  bool accepts(const AnyReport& report) const;
+  /// The report in this format; nothing when the format is for other kinds.
+  std::optional<std::string> write(const AnyReport& report) const;
 };
 
 std::span<const Exporter* const> export_table();
@@ -25,9 +31,12 @@ std::span<const Exporter* const> export_table();
 /// Errors: UserError(config) at `flag`, with the nearest name.
 const Exporter& find_exporter(std::string_view name, const std::string& flag);
 
-/// The report in a format. Errors: UserError(config) at `flag` when the format is for other kinds.
-std::string export_report(const Json& report, const Exporter& exporter, const std::string& flag);
+/// A report in a format. Errors: UserError(config) at `flag` when the format is for other kinds.
+std::string export_report(const Document& document,
+                          const Exporter& exporter,
+                          const std::string& flag);
 
+/// k_json holds every kind, as the file has it.
 extern const Exporter k_csv, k_dllogger, k_html, k_json, k_junit, k_markdown, k_mllog,
     k_tensorboard;
 

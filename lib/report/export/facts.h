@@ -1,24 +1,36 @@
 #pragma once
-// What the formats for people have in common.
+// Parts that the formats for people have in common.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "report/json.h"
+#include "report/any_report.h"
+#include "report/show.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 
 /// "small: training in mixed_float16".
-std::string title(const Json& report);
+std::string title(const TrainReport& report);
+std::string title(const CompareReport& report);
+std::string title(const BenchReport& report);
+std::string title(const EvalReport& report);
+std::string title(const Explanation& report);
 
-/// Name and value of what a reader wants to know first, of a training run, comparison or benchmark.
-std::vector<std::pair<std::string, std::string>> main_facts(const Json& report);
+using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Cells of the history, headings first, a row per epoch.
-std::vector<std::vector<std::string>> history_rows(const Json& history);
+/// Name and value of what a reader wants to know first.
+Facts main_facts(const TrainReport& report);
+Facts main_facts(const CompareReport& report);
+Facts main_facts(const BenchReport& report);
+
+/// "mixed_float16 requested, mixed_float16 effective".
+std::string precision_words(const PrecisionHead& precision);
 
 /// Notes and warnings, a line each.
-std::vector<std::string> remarks(const Json& report);
+std::vector<std::string> remark_lines(const std::vector<std::string>& notes,
+                                      const std::vector<Remark>& warnings);
 
 }  // namespace halfstep::report

@@ -10,28 +10,19 @@
 namespace halfstep::report {
 namespace {
 
-struct PageOfKind {
-  std::string_view kind;
-  std::string (*body)(const Json& report);
-};
-
-constexpr std::array k_pages{PageOfKind{"train", page::train_body},
-                             PageOfKind{"compare", page::compare_body},
-                             PageOfKind{"bench", page::bench_body},
-                             PageOfKind{"eval", page::eval_body},
-                             PageOfKind{"explain", page::explain_body}};
-
-std::string write_html(const Json& report) {
-  std::string body;
-  for (const PageOfKind& row : k_pages) {
-    if (report.at("kind") == row.kind) body = row.body(report);
-  }
-  return page::document(title(report), body);
+template <class Report>
+std::string write_html(const Report& report) {
+  return page::document(title(report), page::body(report));
 }
 
 }  // namespace
 
-constinit const Exporter k_html{
-    "html", "report.html", "train compare bench eval explain", write_html};
+constinit const Exporter k_html{.name = "html",
+                                .file = "report.html",
+                                .train = write_html<TrainReport>,
+                                .compare = write_html<CompareReport>,
+                                .bench = write_html<BenchReport>,
+                                .eval = write_html<EvalReport>,
+                                .explain = write_html<Explanation>};
 
 }  // namespace halfstep::report

@@ -20,45 +20,41 @@ struct Case {
 };
 
 /// The run itself: a failure when it diverged, an error when it was not finished.
-Case ending(const Json& report, double seconds) {
+Case ending(const std::string& status, const std::string& message, double seconds) {
   Case c{"ends well", seconds, "", ""};
-  const std::string status = report.at("status");
-  const std::string message = report.at("message");
   const std::string text = message.empty() ? status : status + ": " + message;
   if (status == "diverged") c.failure = text;
   if (status == "interrupted" || status == "preempted" || status == "running") c.error = text;
   return c;
 }
 
-std::vector<Case> cases(const Json& report) {
-  if (report.at("kind") == "compare") {
-    double seconds = 0;
-    for (const Json& run : report.at("runs")) seconds += run.at("wall_seconds").get<double>();
-    std::vector<Case> found{ending(report, seconds)};
-    for (const Json& gate : report.at("gates")) {
-      const std::string expression = gate.at("expression");
-      Case c{"not " + expression, 0, "", ""};
-      if (gate.at("failed") == true) c.failure = expression + ": " + gate_outcome(gate);
-      found.push_back(std::move(c));
-    }
-    return found;
+std::vector<Case> cases(const CompareReport& report) {
+  double seconds = 0;
+  for (const ComparedRunBlock& run : report.runs) seconds += run.wall_seconds;
+  std::vector<Case> found{ending(report.status, report.message, seconds)};
+  for (const GateBlock& gate : report.gates) {
+    Case c{"not " + gate.expression, 0, "", ""};
+    if (gate.failed) c.failure = gate.expression + ": " + gate_outcome(gate);
+    found.push_back(std::move(c));
   }
-  std::vector<Case> found{ending(report, report.at("run").at("wall_seconds"))};
-  const Json& target = report.at("time_to_accuracy");
-  if (target.is_null()) return found;
-  Case c{fmt::format(
-             "reaches {} {}", target.at("metric").get<std::string>(), target.at("target").dump()),
-         target.at("train_seconds"),
+  return found;
+}
+
+std::vector<Case> cases(const TrainReport& report) {
+  std::vector<Case> found{ending(report.status, report.message, report.run.wall_seconds)};
+  const auto& target = report.time_to_accuracy;
+  if (!target) return found;
+  Case c{fmt::format("reaches {} {}", target->metric, number(target->target).dump()),
+         target->train_seconds,
          "",
          ""};
-  if (target.at("reached") == false) {
-    c.failure = fmt::format("not reached in {} steps", target.at("step").dump());
-  }
+  if (!target->reached) c.failure = fmt::format("not reached in {} steps", target->step);
   found.push_back(std::move(c));
   return found;
 }
 
-std::string write_junit(const Json& report) {
+template <class Report>
+std::string write_junit(const Report& report) {
   const std::vector<Case> all = cases(report);
   const std::string suite = xml_text(title(report));
   std::size_t failures = 0, errors = 0;
@@ -92,12 +88,15 @@ std::string write_junit(const Json& report) {
       "  <testsuite name=\"{1}\" {0} timestamp=\"{2}\">\n{3}  </testsuite>\n</testsuites>\n",
       counts,
       suite,
-      xml_text(report.at("run").at("started_at").get<std::string>()),
+      xml_text(report.run.started_at),
       body);
 }
 
 }  // namespace
 
-constinit const Exporter k_junit{"junit", "report.junit.xml", "train compare", write_junit};
+constinit const Exporter k_junit{.name = "junit",
+                                 .file = "report.junit.xml",
+                                 .train = write_junit<TrainReport>,
+                                 .compare = write_junit<CompareReport>};
 
 }  // namespace halfstep::report

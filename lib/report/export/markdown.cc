@@ -12,8 +12,6 @@
 namespace halfstep::report {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 /// Text in which Markdown finds nothing of its own.
 std::string plain(const std::string& text) {
   std::string escaped;
@@ -51,34 +49,43 @@ std::string sentences(const std::vector<std::string>& lines) {
   return text + "\n";
 }
 
-std::string write_markdown(const Json& report) {
+std::string body(const TrainReport& report) {
+  if (report.history.epoch.empty()) return "";
+  return "## Epochs\n\n" + markdown_table(history_rows(report.history));
+}
+
+std::string body(const CompareReport& report) {
+  std::string text = markdown_table(compare_rows(report)) + sentences(compare_legend(report));
+  std::vector<std::string> gates;
+  for (const GateBlock& gate : report.gates) {
+    gates.push_back(fmt::format("fail if {}: {}", gate.expression, gate_outcome(gate)));
+  }
+  text += list("Gates", gates);
+  if (const Rows settings = setting_rows(report); !settings.empty()) {
+    text += "## Settings\n\n" + markdown_table(settings);
+  }
+  return text;
+}
+
+std::string body(const BenchReport& report) { return markdown_table(bench_rows(report)); }
+
+template <class Report>
+std::string write_markdown(const Report& report) {
   std::string text = "# " + plain(title(report)) + "\n\n";
   Rows facts{{"", ""}};
   for (const auto& [name, value] : main_facts(report)) facts.push_back({name, value});
-  text += markdown_table(facts);
-  if (report.at("kind") == "train") {
-    if (!report.at("history").at("epoch").empty()) {
-      text += "## Epochs\n\n" + markdown_table(history_rows(report.at("history")));
-    }
-  } else if (report.at("kind") == "compare") {
-    text += markdown_table(compare_rows(report)) + sentences(compare_legend(report));
-    std::vector<std::string> gates;
-    for (const Json& gate : report.at("gates")) {
-      gates.push_back(fmt::format(
-          "fail if {}: {}", gate.at("expression").get<std::string>(), gate_outcome(gate)));
-    }
-    text += list("Gates", gates);
-    if (const Rows settings = setting_rows(report); !settings.empty()) {
-      text += "## Settings\n\n" + markdown_table(settings);
-    }
-  } else {
-    text += markdown_table(bench_rows(report));
-  }
-  return text + list("Notes", remarks(report));
+  text += markdown_table(facts) + body(report);
+  std::vector<std::string> notes;
+  if constexpr (requires { report.notes; }) notes = report.notes;
+  return text + list("Notes", remark_lines(notes, report.warnings));
 }
 
 }  // namespace
 
-constinit const Exporter k_markdown{"markdown", "report.md", "train compare bench", write_markdown};
+constinit const Exporter k_markdown{.name = "markdown",
+                                    .file = "report.md",
+                                    .train = write_markdown<TrainReport>,
+                                    .compare = write_markdown<CompareReport>,
+                                    .bench = write_markdown<BenchReport>};
 
 }  // namespace halfstep::report

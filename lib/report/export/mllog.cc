@@ -33,52 +33,50 @@ Json optimizer_name(const Json& config) {
   return optimizer.is_object() ? optimizer.value("type", Json()) : optimizer;
 }
 
-std::string epoch_lines(const Json& report, const EpochTime& time, std::size_t index) {
-  const Json& history = report.at("history");
+std::string epoch_lines(const History& history, const EpochTime& time, std::size_t index) {
   const Json epoch{{"epoch_num", time.epoch}};
   const Json counted{{"epoch_num", time.epoch}, {"samples_count", time.samples}};
   std::string text = line(time.start, k_start, "epoch_start", nullptr, epoch) +
                      line(time.trained, k_end, "epoch_stop", nullptr, epoch);
-  if (!history.contains("val_loss")) return text;
+  if (history.metric("val_loss") == nullptr) return text;
   text += line(time.trained, k_start, "eval_start", nullptr, epoch);
   for (const char* metric : {"accuracy", "loss"}) {
-    const std::string column = std::string("val_") + metric;
-    if (!history.contains(column)) continue;
+    const Column* column = history.metric(std::string("val_") + metric);
+    if (column == nullptr) continue;
     const std::string key = std::string("eval_") + metric;
-    text += line(time.end, k_point, key.c_str(), history.at(column)[index], counted);
+    text += line(time.end, k_point, key.c_str(), number((*column)[index]), counted);
   }
   return text + line(time.end, k_end, "eval_stop", nullptr, epoch);
 }
 
-std::string write_mllog(const Json& report) {
-  const Json& config = report.at("config").at("resolved");
-  const double start = unix_seconds(report.at("run").at("started_at"));
+std::string write_mllog(const TrainReport& report) {
+  const Json& config = report.config.resolved;
+  const double start = unix_seconds(report.run.started_at);
   const Json none = Json::object();
   std::string text =
       line(start, k_point, "submission_benchmark", config.at("name"), none) +
-      line(
-          start, k_point, "submission_platform", report.at("context").at("cpu").at("model"), none) +
-      line(start, k_point, "seed", report.at("reproducibility").at("seed"), none) +
+      line(start, k_point, "submission_platform", report.context.cpu.model, none) +
+      line(start, k_point, "seed", report.reproducibility.seed, none) +
       line(start, k_point, "global_batch_size", config.at("training").at("batch_size"), none) +
       line(start, k_point, "opt_name", optimizer_name(config), none) +
       line(start, k_start, "run_start", nullptr, none);
   const std::vector<EpochTime> times = epoch_times(report);
-  for (std::size_t i = 0; i < times.size(); ++i) text += epoch_lines(report, times[i], i);
+  for (std::size_t i = 0; i < times.size(); ++i) text += epoch_lines(report.history, times[i], i);
   const double end = times.empty() ? start : times.back().end;
-  const Json samples{{"samples_count", report.at("samples").at("seen")}};
-  if (report.at("test").is_object()) {
-    for (const auto& [metric, value] : report.at("test").items()) {
-      text += line(end, k_point, ("test_" + metric).c_str(), value, samples);
+  const Json samples{{"samples_count", report.samples.seen}};
+  if (report.test) {
+    for (const auto& [metric, value] : *report.test) {
+      text += line(end, k_point, ("test_" + metric).c_str(), number(value), samples);
     }
   }
-  text += line(end, k_point, "train_samples", report.at("samples").at("trained"), none);
-  const bool success = report.at("exit_code") == 0;
+  text += line(end, k_point, "train_samples", report.samples.trained, none);
+  const bool success = report.exit_code == 0;
   return text +
          line(end, k_end, "run_stop", nullptr, {{"status", success ? "success" : "aborted"}});
 }
 
 }  // namespace
 
-constinit const Exporter k_mllog{"mllog", "report.mllog", "train", write_mllog};
+constinit const Exporter k_mllog{.name = "mllog", .file = "report.mllog", .train = write_mllog};
 
 }  // namespace halfstep::report

@@ -8,34 +8,50 @@
 #include "report/export/exporter.h"
 
 namespace halfstep::report {
+
+constinit const Exporter k_json{"json", "report.json"};
+
 namespace {
 
 constexpr std::array k_exporters{
     &k_json, &k_csv, &k_markdown, &k_html, &k_junit, &k_dllogger, &k_mllog, &k_tensorboard};
 
-/// Names of the formats that can tell a report, of all when it is null.
-std::vector<std::string> names(const Json& report) {
-  std::vector<std::string> found;
-  for (const Exporter* exporter : k_exporters) {
-    if (report.is_null() || exporter->accepts(report)) found.emplace_back(exporter->name);
-  }
-  return found;
+/// The function of a format for a kind of report; null for kinds that no format has.
+auto writer(const Exporter& e, const TrainReport&) { return e.train; }
+auto writer(const Exporter& e, const CompareReport&) { return e.compare; }
+auto writer(const Exporter& e, const BenchReport&) { return e.bench; }
+auto writer(const Exporter& e, const EvalReport&) { return e.eval; }
+auto writer(const Exporter& e, const Explanation&) { return e.explain; }
+template <class Report>
+std::string (*writer(const Exporter&, const Report&))(const Report&) {
+  return nullptr;
 }
 
 }  // namespace
 
-bool Exporter::accepts(const Json& report) const {
-  const std::string kind = " " + report.at("kind").get<std::string>() + " ";
-  return kinds.empty() || fmt::format(" {} ", kinds).find(kind) != std::string::npos;
+bool Exporter::accepts(const AnyReport& report) const {
+  return this == &k_json ||
+         std::visit([&](const auto& r) { return writer(*this, r) != nullptr; }, report);
+}
+
+std::optional<std::string> Exporter::write(const AnyReport& report) const {
+  return std::visit(
+      [&](const auto& r) -> std::optional<std::string> {
+        const auto function = writer(*this, r);
+        if (function == nullptr) return std::nullopt;
+        return function(r);
+      },
+      report);
 }
 
 std::span<const Exporter* const> export_table() { return k_exporters; }
 
 const Exporter& find_exporter(std::string_view name, const std::string& flag) {
+  std::vector<std::string> known;
   for (const Exporter* exporter : k_exporters) {
     if (exporter->name == name) return *exporter;
+    known.emplace_back(exporter->name);
   }
-  const std::vector<std::string> known = names(nullptr);
   const std::string hint = did_you_mean(name, known);
   throw UserError(ErrorKind::config,
                   {flag, 0, 0, ""},
@@ -43,14 +59,20 @@ const Exporter& find_exporter(std::string_view name, const std::string& flag) {
                   hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint);
 }
 
-std::string export_report(const Json& report, const Exporter& exporter, const std::string& flag) {
-  if (exporter.accepts(report)) return exporter.write(report);
-  throw UserError(ErrorKind::config,
-                  {flag, 0, 0, ""},
-                  fmt::format("{} cannot tell a report of kind {}",
-                              exporter.name,
-                              report.at("kind").get<std::string>()),
-                  fmt::format("{} can", fmt::join(names(report), ", ")));
+std::string export_report(const Document& document,
+                          const Exporter& exporter,
+                          const std::string& flag) {
+  if (&exporter == &k_json) return dump(document.json);
+  if (const auto text = exporter.write(document.report)) return *text;
+  std::vector<std::string_view> others;
+  for (const Exporter* other : k_exporters) {
+    if (other->accepts(document.report)) others.push_back(other->name);
+  }
+  throw UserError(
+      ErrorKind::config,
+      {flag, 0, 0, ""},
+      fmt::format("{} cannot tell a report of kind {}", exporter.name, kind_of(document.report)),
+      fmt::format("{} can", fmt::join(others, ", ")));
 }
 
 }  // namespace halfstep::report

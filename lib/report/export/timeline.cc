@@ -27,24 +27,23 @@ std::int64_t batches_after(std::int64_t ordinal) {
   return ordinal < std::numeric_limits<std::int64_t>::max() ? ordinal + 1 : ordinal;
 }
 
-std::vector<EpochTime> epoch_times(const Json& report) {
-  const Json& history = report.at("history");
-  const std::size_t epochs = history.at("epoch").size();
+std::vector<EpochTime> epoch_times(const TrainReport& report) {
+  const History& history = report.history;
   std::int64_t steps = 0;
-  for (const Json& count : history.at("steps")) steps += count.get<std::int64_t>();
+  for (const std::int64_t count : history.steps) steps += count;
   // Every step draws a batch, so an epoch's share of the steps is its share of the samples.
   const double per_step =
-      steps > 0 ? report.at("samples").at("seen").get<double>() / static_cast<double>(steps) : 0;
+      steps > 0 ? static_cast<double>(report.samples.seen) / static_cast<double>(steps) : 0;
   std::vector<EpochTime> times;
   EpochTime time;
-  time.end = unix_seconds(report.at("run").at("started_at"));
-  for (std::size_t i = 0; i < epochs; ++i) {
-    time.epoch = history.at("epoch")[i];
-    time.steps += history.at("steps")[i].get<std::int64_t>();
+  time.end = unix_seconds(report.run.started_at);
+  for (std::size_t i = 0; i < history.epoch.size(); ++i) {
+    time.epoch = history.epoch[i];
+    time.steps += history.steps[i];
     time.samples = std::llround(per_step * static_cast<double>(time.steps));
     time.start = time.end;
-    time.trained = time.start + history.at("train_seconds")[i].get<double>();
-    time.end = time.trained + history.at("eval_seconds")[i].get<double>();
+    time.trained = time.start + history.train_seconds[i];
+    time.end = time.trained + history.eval_seconds[i];
     times.push_back(time);
   }
   return times;

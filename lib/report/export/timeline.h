@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
+#include "report/train_report.h"
 
 namespace halfstep::report {
 
@@ -24,6 +24,6 @@ struct EpochTime {
   double trained = 0;        ///< end of its training steps
   double end = 0;            ///< end of its evaluation
 };
-std::vector<EpochTime> epoch_times(const Json& report);
+std::vector<EpochTime> epoch_times(const TrainReport& report);
 
 }  // namespace halfstep::report

@@ -80,23 +80,22 @@ std::string figure(const RangeChart& chart) {
   return figure(chart.id, chart.title, k_axis + k_row * rows, spec);
 }
 
-Series histogram_series(const Json& step_time, const std::string& name, int color) {
+Series histogram_series(const StepTime& step_time, const std::string& name, int color) {
   Series series{name, color};
   series.stepped = true;
   series.filled = true;
-  if (!step_time.contains("histogram") || !step_time.at("histogram").is_object()) return series;
-  const Json& histogram = step_time.at("histogram");
-  const Json& counts = histogram.at("counts");
-  if (!histogram.at("from").is_number() || !histogram.at("to").is_number()) return series;
-  const double from = histogram.at("from");
-  const double width = (histogram.at("to").get<double>() - from) /
-                       static_cast<double>(std::max<std::size_t>(1, counts.size()));
+  const auto& histogram = step_time.histogram;
+  if (!histogram || !histogram->from || !histogram->to) return series;
+  const std::vector<std::int64_t>& counts = histogram->counts;
+  const double from = *histogram->from;
+  const double width =
+      (*histogram->to - from) / static_cast<double>(std::max<std::size_t>(1, counts.size()));
   if (!(width > 0)) return series;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     series.x.push_back(from + width * static_cast<double>(i));
     series.y.push_back(counts[i]);
   }
-  series.x.push_back(histogram.at("to"));
+  series.x.push_back(*histogram->to);
   series.y.push_back(0);
   return series;
 }

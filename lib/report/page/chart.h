@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
+#include "report/history.h"
 
 namespace halfstep::report::page {
 
@@ -59,7 +59,7 @@ struct RangeChart {
 std::string figure(const LineChart& chart);
 std::string figure(const RangeChart& chart);
 
-/// Counts of equal bins of a report's step_time as a line over their edges; no points without any.
-Series histogram_series(const Json& step_time, const std::string& name, int color);
+/// Counts of equal bins of step times as a line over their edges; no points without any.
+Series histogram_series(const StepTime& step_time, const std::string& name, int color);
 
 }  // namespace halfstep::report::page

@@ -186,13 +186,6 @@ std::string yaml_text(const Json& json) {
   return text;
 }
 
-std::string word(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_null()) return "-";
-  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string document(std::string_view title, const std::string& body) {
   const std::string policy = fmt::format(
       "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "report/json.h"
+#include "report/text.h"
 
 namespace halfstep::report::page {
-
-using Rows = std::vector<std::vector<std::string>>;
 
 /// Each of these is "" when there is nothing to show.
 std::string section(std::string_view heading, const std::string& body);
@@ -32,9 +31,6 @@ std::string script_json(const Json& json);
 
 /// JSON as block-style YAML.
 std::string yaml_text(const Json& json);
-
-/// A number with six digits, "-" for null, a string as it is.
-std::string word(const Json& value);
 
 /// The whole page. It fetches nothing: a policy in its head forbids it, and all scripts but its own
 /// two, which it names by their hashes.

@@ -14,137 +14,113 @@
 namespace halfstep::report::page {
 namespace {
 
-std::string percent(const Json& share) {
-  return share.is_number() ? fmt::format("{:.1f} %", share.get<double>() * 100) : "-";
-}
+std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 /// Launches by what they have in common, the slowest first, as bars and as a table.
-std::string shares(const Json& rows, const char* key, const std::string& id) {
+template <class Share>
+std::string shares(const std::vector<Share>& rows, const char* key, std::size_t policy) {
   constexpr std::size_t k_most_bars = 12;
-  RangeChart chart{id, fmt::format("Time of a step by {}", key), "ms", {}};
+  RangeChart chart{fmt::format("profile-{}-{}", policy, key),
+                   fmt::format("Time of a step by {}", key),
+                   "ms",
+                   {}};
   Rows cells{{key, "launches", "ms/step", "share", "TFLOP/s", "GB/s"}};
-  for (const Json& row : rows) {
+  for (const Share& row : rows) {
     if (chart.ranges.size() < k_most_bars) {
-      chart.ranges.push_back({word(row.at(key)), 0, row.at("ms"), 0, row.at("ms")});
+      chart.ranges.push_back({row.name, 0, row.ms, 0, row.ms});
     }
-    cells.push_back({word(row.at(key)),
-                     word(row.at("launches")),
-                     word(row.at("ms")),
-                     percent(row.at("share")),
-                     word(row.at("achieved_tflops")),
-                     word(row.at("achieved_gbs"))});
+    cells.push_back({row.name,
+                     word(row.launches),
+                     word(row.ms),
+                     percent(row.share),
+                     word(row.achieved_tflops),
+                     word(row.achieved_gbs)});
   }
   return figures(figure(chart)) + details(fmt::format("All by {}", key), table(cells));
 }
 
-std::string profile(const Json& block, const std::string& policy, std::size_t index) {
-  if (!block.is_object()) return "";
-  std::string text;
-  for (const char* key : {"type", "layer", "phase"}) {
-    const Json& rows = block.at(fmt::format("by_{}", key));
-    text += shares(rows, key, fmt::format("profile-{}-{}", index, key));
-  }
-  return section(
-      fmt::format("Profile of {}: every launch timed, {} steps", policy, word(block.at("steps"))),
-      text);
+std::string profile(const Profile* block, const std::string& policy, std::size_t index) {
+  if (block == nullptr) return "";
+  return section(fmt::format("Profile of {}: every launch timed, {} steps", policy, block->steps),
+                 shares(block->by_type, "type", index) + shares(block->by_layer, "layer", index) +
+                     shares(block->by_phase, "phase", index));
 }
 
 }  // namespace
 
-std::string bench_body(const Json& report) {
-  const Json& policies = report.at("policies");
+std::string body(const BenchReport& report) {
+  const std::vector<BenchPolicy>& policies = report.policies;
   RangeChart times{"step-time", "Step time: 5th percentile, median, 95th percentile", "ms", {}};
   RangeChart speed{"speedup", "", "times as fast", {}};
   LineChart spread{"step-times", "Step time", "ms", "steps", {}};
   speed.reference = 1;
   std::string profiles, maps;
   for (std::size_t i = 0; i < policies.size(); ++i) {
-    const Json& policy = policies[i];
-    const std::string name = word(policy.at("policy"));
+    const std::string& name = policies[i].policy;
     const int color = static_cast<int>(i);
-    const Json& time = policy.at("step_time");
-    times.ranges.push_back({name, color, time.at("median"), time.at("p05"), time.at("p95")});
+    const StepTime& time = policies[i].measured.step_time;
+    times.ranges.push_back({name, color, number(time.median), number(time.p05), number(time.p95)});
     spread.series.push_back(histogram_series(time, name, color));
-    if (const Json& ratio = policy.at("speedup"); ratio.is_object()) {
-      Range range{name, color, ratio.at("ratio_of_medians")};
-      if (ratio.at("ci95").is_array()) {
-        range.low = ratio.at("ci95")[0];
-        range.high = ratio.at("ci95")[1];
+    if (const auto& ratio = policies[i].speedup) {
+      Range range{name, color, ratio->value};
+      if (ratio->ci95) {
+        range.low = ratio->ci95->low;
+        range.high = ratio->ci95->high;
       }
       speed.ranges.push_back(std::move(range));
     }
-    // What the first policy has stands at the top of the report alone.
-    const Json& whole = i == 0 ? report : policy;
-    if (whole.contains("profile")) profiles += profile(whole.at("profile"), name, i);
-    const Json& precision = whole.at("precision");
-    if (precision.is_object() && precision.contains("ops")) {
-      maps += details(name, op_map(precision.at("ops")));
-    }
+    profiles += profile(report.profile_of(i), name, i);
+    if (const auto* ops = report.ops_of(i)) maps += details(name, op_map(*ops));
   }
-  speed.title = fmt::format("Speed-up over {}: 95 % interval", word(policies[0].at("policy")));
+  speed.title = fmt::format("Speed-up over {}: 95 % interval", policies[0].policy);
   std::string text = table(bench_rows(report));
   text += figures(figure(times) + figure(speed) + figure(spread));
   text += profiles + section("Where each dtype is used", maps);
   text += section("Summary", facts(main_facts(report)));
-  return text + notes(report) + origin(report);
+  return text + notes(report.notes, report.warnings) +
+         origin(
+             run_facts(report.run.command, report.run.directory), report.context, &report.config);
 }
 
-std::string eval_body(const Json& report) {
-  std::vector<std::pair<std::string, std::string>> rows{
-      {"split", word(report.at("split"))},
-      {"samples", word(report.at("samples"))},
-      {"precision",
-       fmt::format("{} requested, {} effective",
-                   word(report.at("precision").at("requested")),
-                   word(report.at("precision").at("effective")))}};
-  for (const auto& [name, value] : report.at("metrics").items())
-    rows.emplace_back(name, word(value));
+std::string body(const EvalReport& report) {
+  Facts rows{{"split", report.split},
+             {"samples", word(report.samples)},
+             {"precision", precision_words(report.precision)}};
+  for (const auto& [name, value] : report.metrics) rows.emplace_back(name, word(value));
   std::string text = facts(rows);
-  text += section("Confusion matrix", classes(report.at("classes")));
-  text += section("Where each dtype is used", op_map(report.at("precision").at("ops")));
-  return text + notes(report) + origin(report);
+  text += section("Confusion matrix", classes(report.classes));
+  text += section("Where each dtype is used", op_map(report.precision.ops));
+  return text + notes({}, report.warnings) +
+         origin({{"checkpoint", report.checkpoint}}, report.context, &report.config);
 }
 
-std::string explain_body(const Json& report) {
-  const Json& rewrite = report.at("rewrite");
-  std::vector<std::pair<std::string, std::string>> rows{
-      {"policy", word(report.at("policy"))},
-      {"device", fmt::format("{}, {}", word(report.at("device")), word(report.at("arch")))},
-      {"batch size", word(report.at("batch_size"))},
-      {"16-bit share of products and convolutions", percent(report.at("half_flops_share"))},
-      {"16-bit share of all outputs", percent(report.at("half_bytes_share"))},
-      {"casts in a step",
-       fmt::format("{}, {} bytes read and written",
-                   word(report.at("casts_executed")),
-                   word(report.at("cast_bytes")))}};
-  if (rewrite.at("mode") != "none") {
+std::string body(const Explanation& report) {
+  const plan::RewriteSummary& rewrite = report.rewrite;
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
+  Facts rows{{"policy", report.policy},
+             {"device", fmt::format("{}, {}", report.device, report.arch)},
+             {"batch size", word(report.batch)},
+             {"16-bit share of products and convolutions", percent(report.half_flops_share)},
+             {"16-bit share of all outputs", percent(report.half_bytes_share)},
+             {"casts in a step",
+              fmt::format("{}, {} bytes read and written", report.casts, word(report.cast_bytes))}};
+  if (rewrite.mode != "none") {
     rows.emplace_back("rewrite",
                       fmt::format("{} to {}: {} of {} nodes, {} casts",
-                                  word(rewrite.at("mode")),
-                                  word(rewrite.at("target")),
-                                  word(rewrite.at("nodes_converted")),
-                                  word(rewrite.at("nodes_total")),
-                                  word(rewrite.at("casts_inserted"))));
-  }
-  std::vector<std::string> hints;
-  for (const Json& hint : report.at("hints")) {
-    const std::string where = word(hint.at("where"));
-    hints.push_back(fmt::format("{} {}{}{}",
-                                word(hint.at("code")),
-                                where,
-                                where.empty() ? "" : ": ",
-                                word(hint.at("message"))));
+                                  rewrite.mode,
+                                  or_dash(rewrite.target),
+                                  rewrite.nodes_converted,
+                                  rewrite.nodes_total,
+                                  rewrite.casts_inserted));
   }
   Rows decisions{{"node", "op", "list", "painted", "by step", "why", "because of"}};
-  for (const Json& decision : rewrite.at("decisions")) {
-    decisions.push_back({});
-    for (const char* member : {"node", "op", "list", "paint", "step", "reason", "cause"}) {
-      decisions.back().push_back(word(decision.at(member)));
-    }
+  for (const plan::RewriteDecision& d : rewrite.decisions) {
+    decisions.push_back(
+        {d.node, d.op, or_dash(d.list), d.paint, d.step, d.reason, or_dash(d.cause)});
   }
-  return facts(rows) + section("Where each dtype is used", op_map(report.at("ops"))) +
-         section("Hints", list(hints)) + section("Decisions of the rewrite", table(decisions)) +
-         origin(report);
+  return facts(rows) + section("Where each dtype is used", op_map(report.ops)) +
+         section("Hints", list(remark_lines({}, report.hints))) +
+         section("Decisions of the rewrite", table(decisions));
 }
 
 }  // namespace halfstep::report::page

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "report/json.h"
+#include "report/any_report.h"
 
 namespace halfstep::report::page {
 
-std::string train_body(const Json& report);
-std::string compare_body(const Json& report);
-std::string bench_body(const Json& report);
-std::string eval_body(const Json& report);
-std::string explain_body(const Json& report);
+std::string body(const TrainReport& report);
+std::string body(const CompareReport& report);
+std::string body(const BenchReport& report);
+std::string body(const EvalReport& report);
+std::string body(const Explanation& report);
 
 }  // namespace halfstep::report::page

@@ -14,8 +14,6 @@
 namespace halfstep::report::page {
 namespace {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
 constexpr std::array<std::string_view, 3> k_columns{"forward", "backward", "update"};
 
 std::size_t column_of(const std::string& phase) {
@@ -38,23 +36,20 @@ struct Group {
   std::vector<std::string> names;
 };
 
-std::string how(const Json& op) {
-  std::string text = fmt::format("{} → {} → {}",
-                                 word(op.at("in_dtype")),
-                                 word(op.at("compute_dtype")),
-                                 word(op.at("out_dtype")));
-  if (!op.at("accumulate_dtype").is_null()) {
-    text += fmt::format(", sums in {}", word(op.at("accumulate_dtype")));
-  }
-  text += "\nwhy: " + word(op.at("reason"));
-  if (!op.at("kernel").is_null() && op.at("kernel") != "") {
-    text += "\nkernel: " + word(op.at("kernel"));
-  }
-  if (op.contains("fused_into") && !op.at("fused_into").is_null()) {
-    text += "\nin the launch of " + word(op.at("fused_into"));
-  }
+/// `fused_into`: the op whose launch computes this one too, "" for none.
+std::string how(const OpRow& op, const std::string& fused_into) {
+  std::string text = fmt::format("{} → {} → {}", op.in_dtype, op.compute_dtype, op.out_dtype);
+  if (!op.accumulate_dtype.empty()) text += fmt::format(", sums in {}", op.accumulate_dtype);
+  text += "\nwhy: " + op.reason;
+  if (!op.kernel.empty()) text += "\nkernel: " + op.kernel;
+  if (!fused_into.empty()) text += "\nin the launch of " + fused_into;
   return text;
 }
+
+const OpRow& row_of(const OpRow& op) { return op; }
+const OpRow& row_of(const ExplainedOp& op) { return op.row; }
+std::string how(const OpRow& op) { return how(op, ""); }
+std::string how(const ExplainedOp& op) { return how(op.row, op.fused_into); }
 
 std::string chip(const Group& group) {
   constexpr std::size_t k_most_names = 6;
@@ -77,15 +72,16 @@ struct LayerRow {
   std::array<std::vector<Group>, k_columns.size()> cells;
 };
 
-std::vector<LayerRow> layer_rows(const Json& ops) {
+template <class Op>
+std::vector<LayerRow> layer_rows(const std::vector<Op>& ops) {
   std::vector<LayerRow> rows;
   std::map<std::string, std::size_t> index;
-  for (const Json& op : ops) {
-    const std::string layer = op.at("layer");
-    const auto [it, fresh] = index.try_emplace(layer, rows.size());
-    if (fresh) rows.push_back({layer, {}});
-    std::vector<Group>& cell = rows[it->second].cells[column_of(op.at("phase"))];
-    const Group group{op.at("type"), op.at("compute_dtype"), how(op), {op.at("name")}};
+  for (const Op& op : ops) {
+    const OpRow& row = row_of(op);
+    const auto [it, fresh] = index.try_emplace(row.layer, rows.size());
+    if (fresh) rows.push_back({row.layer, {}});
+    std::vector<Group>& cell = rows[it->second].cells[column_of(row.phase)];
+    const Group group{row.type, row.compute_dtype, how(op), {row.name}};
     const auto same = std::find_if(cell.begin(), cell.end(), [&](const Group& other) {
       return other.type == group.type && other.dtype == group.dtype && other.how == group.how;
     });
@@ -101,9 +97,10 @@ std::vector<LayerRow> layer_rows(const Json& ops) {
   return rows;
 }
 
-std::string legend(const Json& ops) {
+template <class Op>
+std::string legend(const std::vector<Op>& ops) {
   std::map<std::string, std::int64_t> counts;
-  for (const Json& op : ops) ++counts[op.at("compute_dtype").get<std::string>()];
+  for (const Op& op : ops) ++counts[row_of(op).compute_dtype];
   std::string text = "<p>";
   for (const auto& [dtype, count] : counts) {
     text += fmt::format("<span class=\"op {}\">{}: {}</span>",
@@ -114,32 +111,31 @@ std::string legend(const Json& ops) {
   return text + "</p>\n";
 }
 
-Rows op_rows(const Json& ops) {
+template <class Op>
+Rows op_rows(const std::vector<Op>& ops) {
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   Rows rows{{"op", "type", "layer", "phase", "in", "compute", "sums", "out", "kernel", "why"}};
-  for (const Json& op : ops) {
-    rows.push_back({});
-    for (const char* member : {"name",
-                               "type",
-                               "layer",
-                               "phase",
-                               "in_dtype",
-                               "compute_dtype",
-                               "accumulate_dtype",
-                               "out_dtype",
-                               "kernel",
-                               "reason"}) {
-      rows.back().push_back(word(op.at(member)));
-    }
+  for (const Op& op : ops) {
+    const OpRow& row = row_of(op);
+    rows.push_back({row.name,
+                    row.type,
+                    row.layer,
+                    row.phase,
+                    row.in_dtype,
+                    row.compute_dtype,
+                    or_dash(row.accumulate_dtype),
+                    row.out_dtype,
+                    or_dash(row.kernel),
+                    row.reason});
   }
   return rows;
 }
 
-std::string confusion_matrix(const Json& classes) {
-  const Json& names = classes.at("per_class");
-  const Json& matrix = classes.at("confusion");
+std::string confusion_matrix(const Classes& classes) {
+  const auto& matrix = classes.confusion;
   const auto name_of = [&](std::size_t i) {
-    if (i < names.size() && names[i].at("name").is_string()) return word(names[i].at("name"));
-    return std::to_string(i);
+    const auto& names = classes.per_class;
+    return i < names.size() && names[i].name ? *names[i].name : std::to_string(i);
   };
   std::string text =
       "<div class=\"scroll\"><table class=\"confusion\">\n<thead><tr><th>label \\ predicted</th>";
@@ -147,14 +143,13 @@ std::string confusion_matrix(const Json& classes) {
   text += "</tr></thead>\n<tbody>\n";
   for (std::size_t i = 0; i < matrix.size(); ++i) {
     double sum = 0;
-    for (const Json& count : matrix[i]) sum += count.get<double>();
+    for (const std::int64_t count : matrix[i]) sum += static_cast<double>(count);
     text += "<tr><th>" + xml_text(name_of(i)) + "</th>";
     for (std::size_t k = 0; k < matrix[i].size(); ++k) {
-      const Json& count = matrix[i][k];
       text += fmt::format("<td{} style=\"--share: {:.3f}\">{}</td>",
                           i == k ? " class=\"diagonal\"" : "",
-                          sum > 0 ? count.get<double>() / sum : 0.0,
-                          word(count));
+                          sum > 0 ? static_cast<double>(matrix[i][k]) / sum : 0.0,
+                          matrix[i][k]);
     }
     text += "</tr>\n";
   }
@@ -171,46 +166,40 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-std::string joined(const Json& list) {
-  std::vector<std::string> words;
-  for (const Json& item : list) words.push_back(word(item));
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-void add_machine(const Json& context, Facts& facts) {
-  const Json& commit = context.at("git_commit");
+void add_machine(const Context& context, Facts& facts) {
+  const std::string commit = context.git_commit.empty() ? "-" : context.git_commit;
   facts.push_back({"program",
                    fmt::format("halfstep {}, commit {}{}, {} build by {}",
-                               word(context.at("library_version")),
-                               word(commit),
-                               context.at("git_dirty") == true ? " with local changes" : "",
-                               word(context.at("library_build_type")),
-                               word(context.at("compiler")))});
-  facts.push_back({"host", word(context.at("host_name"))});
+                               context.library_version,
+                               commit,
+                               context.git_dirty ? " with local changes" : "",
+                               context.library_build_type,
+                               context.compiler)});
+  facts.push_back({"host", context.host_name});
   facts.push_back({"processor",
                    fmt::format("{}; {} of {} processors; {}",
-                               word(context.at("cpu").at("model")),
-                               word(context.at("threads")),
-                               word(context.at("num_cpus")),
-                               joined(context.at("cpu").at("isa")))});
-  for (const Json& gpu : context.at("gpu")) {
+                               context.cpu.model,
+                               context.threads,
+                               context.num_cpus,
+                               words(context.cpu.isa))});
+  for (const Gpu& gpu : context.gpu) {
     facts.push_back({"GPU",
                      fmt::format("{}, compute capability {}, driver {}",
-                                 word(gpu.at("name")),
-                                 word(gpu.at("compute_capability")),
-                                 word(gpu.at("driver")))});
+                                 gpu.name,
+                                 gpu.compute_capability,
+                                 gpu.driver.empty() ? "-" : gpu.driver)});
   }
-  std::vector<std::string> versions;
-  for (const auto& [library, version] : context.at("versions").items()) {
-    if (!version.is_null()) versions.push_back(library + " " + word(version));
+  std::vector<std::string> versions, load;
+  for (const auto& [library, version] : words_of(context.versions)) {
+    if (version != "-") versions.push_back(library + " " + version);
   }
+  for (const double average : context.load_avg) load.push_back(word(average));
   facts.push_back({"libraries", fmt::format("{}", fmt::join(versions, ", "))});
-  facts.push_back({"load at the start", joined(context.at("load_avg"))});
+  facts.push_back({"load at the start", words(load)});
 }
 
-}  // namespace
-
-std::string op_map(const Json& ops) {
+template <class Op>
+std::string map_of(const std::vector<Op>& ops) {
   if (ops.empty()) return "";
   std::string text = legend(ops);
   text += "<div class=\"scroll\"><table class=\"ops\">\n<thead><tr><th>layer</th>";
@@ -230,45 +219,48 @@ std::string op_map(const Json& ops) {
                         table(op_rows(ops)));
 }
 
-std::string classes(const Json& classes) {
-  if (!classes.is_object()) return "";
+}  // namespace
+
+std::string op_map(const std::vector<OpRow>& ops) { return map_of(ops); }
+std::string op_map(const std::vector<ExplainedOp>& ops) { return map_of(ops); }
+
+std::string classes(const std::optional<Classes>& classes) {
+  if (!classes) return "";
   Rows rows{{"class", "name", "samples", "right", "accuracy"}};
-  for (const Json& row : classes.at("per_class")) {
-    rows.push_back({word(row.at("class")),
-                    word(row.at("name")),
-                    word(row.at("count")),
-                    word(row.at("correct")),
-                    row.at("accuracy").is_number()
-                        ? fmt::format("{:.4f}", row.at("accuracy").get<double>())
-                        : "-"});
+  for (const ClassRow& row : classes->per_class) {
+    rows.push_back({word(row.label),
+                    word(row.name),
+                    word(row.count),
+                    word(row.correct),
+                    row.accuracy ? fmt::format("{:.4f}", *row.accuracy) : "-"});
   }
-  return confusion_matrix(classes) + details("Accuracy by class", table(rows));
+  return confusion_matrix(*classes) + details("Accuracy by class", table(rows));
 }
 
-std::string origin(const Json& report) {
+Facts run_facts(const std::vector<std::string>& command, const std::string& directory) {
   Facts facts;
-  if (report.contains("run") && report.at("run").contains("command")) {
-    std::vector<std::string> words;
-    for (const Json& part : report.at("run").at("command")) words.push_back(shell_word(word(part)));
-    if (!words.empty()) facts.push_back({"command", fmt::format("{}", fmt::join(words, " "))});
-  }
-  if (report.contains("run"))
-    facts.push_back({"directory", word(report.at("run").at("directory"))});
-  if (report.contains("checkpoint")) facts.push_back({"checkpoint", word(report.at("checkpoint"))});
-  if (report.contains("context")) add_machine(report.at("context"), facts);
-  std::string config;
-  if (report.contains("config") && report.at("config").is_object()) {
-    const Json& block = report.at("config");
-    facts.push_back({"config hash", word(block.at("sha256"))});
-    if (!block.at("overrides").empty())
-      facts.push_back({"overrides", joined(block.at("overrides"))});
-    config =
-        details("Configuration, with every default", preformatted(yaml_text(block.at("resolved"))));
-  }
-  const std::string body = page::facts(facts) + config;
-  return section("How this was made", body);
+  std::vector<std::string> parts;
+  for (const std::string& part : command) parts.push_back(shell_word(part));
+  if (!parts.empty()) facts.push_back({"command", words(parts)});
+  facts.push_back({"directory", directory.empty() ? "-" : directory});
+  return facts;
 }
 
-std::string notes(const Json& report) { return section("Notes", list(remarks(report))); }
+std::string origin(const Facts& run, const Context& context, const ConfigBlock* config) {
+  Facts facts = run;
+  add_machine(context, facts);
+  std::string resolved;
+  if (config != nullptr) {
+    facts.push_back({"config hash", config->sha256});
+    if (!config->overrides.empty()) facts.push_back({"overrides", words(config->overrides)});
+    resolved =
+        details("Configuration, with every default", preformatted(yaml_text(config->resolved)));
+  }
+  return section("How this was made", page::facts(facts) + resolved);
+}
+
+std::string notes(const std::vector<std::string>& notes, const std::vector<Remark>& warnings) {
+  return section("Notes", list(remark_lines(notes, warnings)));
+}
 
 }  // namespace halfstep::report::page

@@ -3,22 +3,23 @@
 
 #include <string>
 
-#include "report/json.h"
+#include "report/export/facts.h"
 
 namespace halfstep::report::page {
 
 /// Layers by phases of the step, each op coloured by the dtype it computes in, with its dtypes,
-/// kernel and the reason on hover; below it the same as a table. `ops` of a precision block or of
-/// an explanation.
-std::string op_map(const Json& ops);
+/// kernel and the reason on hover; below it the same as a table.
+std::string op_map(const std::vector<OpRow>& ops);
+std::string op_map(const std::vector<ExplainedOp>& ops);
 
-/// Accuracy per class and the confusion matrix; "" for null.
-std::string classes(const Json& classes);
+/// Accuracy per class and the confusion matrix; "" without classes.
+std::string classes(const std::optional<Classes>& classes);
 
-/// Command, configuration, commit and machine, as far as the report has them.
-std::string origin(const Json& report);
+/// Command, configuration, commit and machine.
+std::string origin(const Facts& run, const Context& context, const ConfigBlock* config);
+/// The command and the directory of a run or study.
+Facts run_facts(const std::vector<std::string>& command, const std::string& directory);
 
-/// Notes and warnings.
-std::string notes(const Json& report);
+std::string notes(const std::vector<std::string>& notes, const std::vector<Remark>& warnings);
 
 }  // namespace halfstep::report::page

@@ -1,4 +1,4 @@
-#include "report/columns.h"
+#include "report/text.h"
 
 #include <fmt/format.h>
 
@@ -18,8 +18,24 @@ std::size_t width(const std::string& text) {
 
 }  // namespace
 
-std::string columns(std::vector<std::vector<std::string>> rows,
-                    const std::vector<std::size_t>& right) {
+std::string word(FieldRef field) {
+  if (const auto* number = std::get_if<double*>(&field)) {
+    return std::isfinite(**number) ? fmt::format("{:.6g}", **number) : "-";
+  }
+  if (const auto* optional = std::get_if<OptionalRef>(&field)) {
+    return optional->ops->has(optional->value) ? word(optional->ops->get(optional->value)) : "-";
+  }
+  if (const auto* measure = std::get_if<MeasureRef>(&field)) return word(FieldRef(measure->value));
+  const Json json = write_json(field);
+  if (json.is_string()) return json.get<std::string>();
+  return json.is_null() ? "-" : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string words(const std::vector<std::string>& list) {
+  return fmt::format("{}", fmt::join(list, " "));
+}
+
+std::string columns(Rows rows, const std::vector<std::size_t>& right) {
   for (std::vector<std::string>& row : rows) {
     for (std::string& cell : row) cell = printable(cell);
   }

@@ -1,0 +1,141 @@
+#pragma once
+// References to the fields of a struct by their type, as visitors get them (core/fields.h).
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace halfstep {
+
+class Fields;
+
+/// Properties of a field besides its type. Bounds and `each` of a list or map are those of its
+/// elements.
+struct FieldOptions {
+  std::string_view doc = {};
+  std::string_view each = {};  ///< an element
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  std::size_t most = 0;            ///< elements; 0: any number
+  bool may_lack = false;           ///< files of earlier versions do not have it
+  bool left_out = false;           ///< an optional: absent without a value, and never null
+  bool bare = false;               ///< a list: one element may be written without its list
+  std::string_view key = {};       ///< a map: has this key always
+  std::string_view key_doc = {};   ///< of that key's value
+  std::string_view old_name = {};  ///< in the state of a run (train/progress.h)
+};
+
+/// A number that need not be finite: JSON has null for it. An optional double is null without a
+/// value as well.
+struct MeasureRef {
+  double* value;
+};
+
+/// A string that is null when empty.
+struct TextOrNullRef {
+  std::string* value;
+};
+
+/// A string that is one of some words.
+struct WordRef {
+  std::string* value;
+  std::span<const std::string_view> words;
+};
+
+/// A member that is the same in every file.
+struct ConstantRef {
+  std::variant<std::int64_t, std::string_view> value;
+};
+
+/// JSON without a description; an object where `object` is set.
+struct JsonRef {
+  nlohmann::ordered_json* value;
+  bool object = false;
+};
+
+struct EnumRef {
+  void* value;
+  std::span<const std::string_view> names;
+  std::size_t (*get)(const void* value);
+  void (*set)(void* value, std::size_t index);
+};
+
+/// `as_list`: the values of the fields in order, without their names.
+struct StructRef {
+  void* value;
+  void (*fields)(void* value, Fields& f);
+  bool as_list = false;
+};
+
+struct OptionalOps;
+struct ListOps;
+struct MapOps;
+
+struct OptionalRef {
+  void* value;
+  const OptionalOps* ops;
+};
+struct ListRef {
+  void* value;
+  const ListOps* ops;
+};
+struct MapRef {
+  void* value;
+  const MapOps* ops;
+};
+
+using FieldRef = std::variant<bool*,
+                              int*,
+                              std::int64_t*,
+                              std::uint64_t*,
+                              double*,
+                              std::string*,
+                              MeasureRef,
+                              TextOrNullRef,
+                              WordRef,
+                              ConstantRef,
+                              JsonRef,
+                              EnumRef,
+                              StructRef,
+                              OptionalRef,
+                              ListRef,
+                              MapRef>;
+
+/// `fresh` gives a default value of the element for visitors that need only its type; it is
+/// overwritten by the next call in the same thread.
+struct OptionalOps {
+  bool (*has)(const void* value);
+  FieldRef (*get)(void* value);
+  FieldRef (*emplace)(void* value);
+  void (*reset)(void* value);
+  FieldRef (*fresh)();
+};
+
+struct ListOps {
+  std::size_t (*size)(const void* value);
+  FieldRef (*at)(void* value, std::size_t index);
+  /// Of a list of any length: appends a default element; null where the length is fixed.
+  FieldRef (*add)(void* value);
+  void (*clear)(void* value);
+  FieldRef (*fresh)();
+  std::size_t fixed = 0;  ///< the length; 0 where any will do
+};
+
+struct MapOps {
+  std::size_t (*size)(const void* value);
+  /// Calls `use` for each entry in order.
+  void (*each)(void* value,
+               void (*use)(void* context, const std::string& key, FieldRef entry),
+               void* context);
+  FieldRef (*add)(void* value, const std::string& key);
+  void (*clear)(void* value);
+  FieldRef (*fresh)();
+};
+
+}  // namespace halfstep

@@ -1,0 +1,79 @@
+#pragma once
+// One description of a struct, from which its JSON, the reader of that JSON, its JSON Schema and
+// its comparison with another follow. A struct S that is described has a member
+//
+//     void fields(Fields& f) { f("loss_scale", loss_scale, "factor; null without scaling"); ... }
+//
+// A visitor (core/json_fields.h) implements the one function visit(). Fields are numbers, words,
+// enums with a name table, other described structs, and optionals, lists and maps of all of these.
+// An enum E is a field when `std::span<const std::string_view> names_of(E)` is found beside it: its
+// values count from 0 in the order of the names.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/field_types.h"
+
+namespace halfstep {
+
+class Fields {
+ public:
+  virtual ~Fields() = default;
+  virtual void visit(std::string_view name, FieldRef field, const FieldOptions& options) = 0;
+  /// The members of the enclosing object that no field names; visited where they are written.
+  virtual void visit_rest(MapRef others, const FieldOptions& options) = 0;
+  /// Whether fields receive values.
+  virtual bool reads() const { return false; }
+
+  template <class T>
+  void operator()(std::string_view name, T& value, const FieldOptions& options);
+  template <class T>
+  void operator()(std::string_view name, T& value, std::string_view doc) {
+    (*this)(name, value, FieldOptions{.doc = doc});
+  }
+  template <class M>
+  void rest(M& others, const FieldOptions& options);
+
+  void measure(std::string_view name, double& value, std::string_view doc) {
+    visit(name, MeasureRef{&value}, {.doc = doc});
+  }
+  /// From 0 to 1.
+  void fraction(std::string_view name, double& value, std::string_view doc) {
+    visit(name, &value, {.doc = doc, .min = 0, .max = 1});
+  }
+  void text_or_null(std::string_view name, std::string& value, std::string_view doc) {
+    visit(name, TextOrNullRef{&value}, {.doc = doc});
+  }
+  void word(std::string_view name,
+            std::string& value,
+            std::span<const std::string_view> words,
+            std::string_view doc) {
+    visit(name, WordRef{&value, words}, {.doc = doc});
+  }
+  void constant(std::string_view name, std::int64_t value, std::string_view doc) {
+    visit(name, ConstantRef{value}, {.doc = doc});
+  }
+  void constant(std::string_view name, std::string_view value, std::string_view doc) {
+    visit(name, ConstantRef{value}, {.doc = doc});
+  }
+  void json(std::string_view name,
+            nlohmann::ordered_json& value,
+            std::string_view doc,
+            bool object = false) {
+    visit(name, JsonRef{&value, object}, {.doc = doc});
+  }
+};
+
+template <class T>
+void Fields::operator()(std::string_view name, T& value, const FieldOptions& options) {
+  visit(name, field_ref(value), options);
+}
+
+template <class M>
+void Fields::rest(M& others, const FieldOptions& options) {
+  visit_rest(std::get<MapRef>(field_ref(others)), options);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,90 @@
+#pragma once
+// JSON of structs that describe their fields: writer, reader, schema.
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/fields.h"
+
+namespace halfstep {
+
+using Json = nlohmann::ordered_json;
+
+/// Something in which a document differs from its description: `path` as in "history.loss[2]", ""
+/// for the whole.
+struct Violation {
+  std::string path;
+  std::string message;
+
+  bool operator==(const Violation&) const = default;
+};
+
+/// How JSON differs between the files that are written from descriptions.
+struct JsonFormat {
+  /// Numbers that are not finite are "nan", "inf" and "-inf"; otherwise null.
+  bool nonfinite_words = false;
+  /// Members have FieldOptions::old_name where there is one.
+  bool old_names = false;
+  /// Members that no field names are skipped; otherwise they are violations.
+  bool skip_unknown = false;
+  /// Of 64-bit integers, which are counts: they are at least 0.
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+};
+
+/// A report has nan and infinity as null, with the path and the word here.
+enum class Nonfinite { nan, inf, negative_inf };
+std::span<const std::string_view> names_of(Nonfinite);
+using NonfiniteMap = std::vector<std::pair<std::string, Nonfinite>>;  ///< in document order
+
+/// A value short enough for a message.
+std::string shown(const Json& value);
+
+/// The text with bytes that are not UTF-8 replaced.
+std::string utf8(std::string_view text);
+
+Json write_json(FieldRef field, const JsonFormat& format = {});
+/// Reads `json` into the field; reading goes on after a violation, up to a thousand of them.
+void read_json(const Json& json,
+               FieldRef field,
+               std::vector<Violation>& found,
+               const JsonFormat& format = {});
+/// JSON Schema (draft-07) of a field.
+Json json_schema(FieldRef field, const FieldOptions& options = {});
+/// Replaces bytes that are not UTF-8, and optional numbers that are not finite by nothing; returns
+/// the paths of all numbers that are not finite.
+NonfiniteMap tidy(FieldRef field);
+/// The same for JSON: every number that is not finite becomes null. `path` is that of `json`.
+void tidy(Json& json, const std::string& path, NonfiniteMap& found);
+/// Calls `use(name, field)` for every field of a struct, the members of its rest among them.
+void each_field(FieldRef structure,
+                void (*use)(void*, const std::string&, FieldRef),
+                void* context);
+
+/// The struct is not changed: writing reads through the references of its fields only.
+template <class S>
+FieldRef field_of(const S& value) {
+  return field_ref(const_cast<S&>(value));
+}
+
+template <class S>
+requires requires(S& s, Fields& f) { s.fields(f); }
+Json to_json(const S& value, const JsonFormat& format = {}) {
+  return write_json(field_of(value), format);
+}
+
+template <class S, class Use>
+void each_field(const S& value, Use use) {
+  each_field(
+      field_of(value),
+      [](void* context, const std::string& name, FieldRef field) {
+        (*static_cast<Use*>(context))(name, field);
+      },
+      &use);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,86 @@
+#pragma once
+// All kinds of report: their schemas, and reports read from files and checked.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "report/bench_report.h"
+#include "report/compare_report.h"
+#include "report/explain_report.h"
+#include "report/machine_reports.h"
+#include "report/run_reports.h"
+#include "report/small_reports.h"
+#include "report/train_report.h"
+
+namespace halfstep::report {
+
+/// A report of any kind, in the order of kind_table().
+using AnyReport = std::variant<TrainReport,
+                               EvalReport,
+                               PredictReport,
+                               DataReport,
+                               ModelReport,
+                               ModelExportReport,
+                               DryRunReport,
+                               CompareReport,
+                               BenchReport,
+                               Explanation,
+                               ExplainDiff,
+                               GraphRewriteReport,
+                               DiffReport,
+                               RunsReport,
+                               BestRunReport,
+                               PruneReport,
+                               DoctorReport,
+                               ReferenceReport,
+                               VerifyResumeReport>;
+
+struct Kind {
+  std::string_view name;  ///< its word in `kind`
+  Json (*schema)();
+  /// Fills a report of this kind; differences from its description go to `found`.
+  AnyReport (*read)(const Json& document, std::vector<Violation>& found);
+};
+
+std::span<const Kind> kind_table();
+/// The row of a kind, or null.
+const Kind* find_kind(std::string_view name);
+std::string_view kind_of(const AnyReport& report);
+
+/// The whole schema document (draft-07) of one kind.
+Json schema_document(const Kind& kind);
+/// One document that accepts every kind.
+Json schema_document();
+
+/// A report that can be relied on.
+struct Document {
+  Json json;  ///< as it is in the file
+  AnyReport report;
+};
+
+/// Everything wrong with a report: what its kind's description does not allow and, where nothing
+/// is, its cross-checks.
+std::vector<Violation> validate(const Json& document);
+
+/// The report at `path`: a file, or the report.json of a run directory.
+/// Errors: UserError(data) when it cannot be read, is larger than 256 MiB or 8 million values, is
+/// not JSON (with line and column), is nested too deeply or has a key twice in one object.
+Json read_report(const std::string& path);
+
+/// Errors: those of read_report; UserError(data) naming the first violations.
+Document read_valid_report(const std::string& path);
+
+/// Members that must agree. `path` is that of the block. Each adds what is wrong to `found`.
+void check(const TrainReport& report, std::vector<Violation>& found);
+void check(const EvalReport& report, std::vector<Violation>& found);
+void check(const CompareReport& report, std::vector<Violation>& found);
+void check(const BenchReport& report, std::vector<Violation>& found);
+void check(const Explanation& report, std::vector<Violation>& found);
+void check(const GraphRewriteReport& report, std::vector<Violation>& found);
+/// Names in `nonfinite` paths that exist and are null, in one walk over the report.
+void check_nonfinite(const Json& document, std::vector<Violation>& found);
+
+}  // namespace halfstep::report

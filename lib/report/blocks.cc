@@ -1,0 +1,261 @@
+#include "report/blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "report/study_blocks.h"
+
+namespace halfstep::report {
+namespace {
+
+constexpr std::array<std::string_view, 2> k_numerics_modes{"sample", "full"};
+constexpr std::string_view k_launch = "one launch of a step";
+constexpr std::string_view k_launches = "every launch of a training step, in order";
+
+void describe_estimate(Fields& f, train::Estimate& estimate, std::string_view name) {
+  f.measure(name, estimate.value, "point estimate");
+  f("ci95", estimate.ci95, "95 % confidence: low, high; null with one repetition");
+  f("n", estimate.n, {.doc = "repetitions", .min = 1});
+}
+
+}  // namespace
+
+void describe_kind(Fields& f, std::string_view kind) {
+  f.constant("schema_version", 1, "raised when the meaning of a member changes");
+  f.constant("kind", kind, "");
+}
+
+void describe_nonfinite(Fields& f, NonfiniteMap& nonfinite) {
+  f("nonfinite", nonfinite, "numbers that are not finite: they are null, their paths stand here");
+}
+
+void describe_metrics(Fields& f,
+                      std::string_view name,
+                      std::optional<MetricsBlock>& metrics,
+                      std::string_view doc) {
+  f(name,
+    metrics,
+    {.doc = doc,
+     .each = "a metric, mean over the samples",
+     .key = "loss",
+     .key_doc = "mean over the samples"});
+}
+
+MetricsBlock metrics_block(const train::Metrics& metrics) {
+  return {metrics.begin(), metrics.end()};
+}
+
+train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics) {
+  train::Metrics read;
+  if (!metrics) return read;
+  for (const auto& [name, value] : *metrics) read[name] = value.value_or(std::nan(""));
+  return read;
+}
+
+void Remark::fields(Fields& f) {
+  f("code", code, "W and three digits");
+  f("where", where, "layer or place in the config; empty without one");
+  f("message", message, "in words");
+}
+
+void describe_warnings(Fields& f, std::vector<Remark>& warnings) {
+  f("warnings", warnings, {.doc = "what the reader should know", .each = "one warning"});
+}
+
+std::string remark_line(const Remark& remark) {
+  return fmt::format(
+      "{} {}{}{}", remark.code, remark.where, remark.where.empty() ? "" : ": ", remark.message);
+}
+
+void KernelCosts::fields(Fields& f) {
+  f("origin", origin, "shipped, or where and when it was measured");
+  f("xxh3_128", xxh3_128, "hash of the measurements");
+}
+
+void Gpu::fields(Fields& f) {
+  f("index", index, "among those of the machine");
+  f("name", name, "of the GPU");
+  f("flavour", flavour, "cuda, or emulated on the CPU");
+  f("compute_capability", compute_capability, "9.0");
+  f("multiprocessors", multiprocessors, "number");
+  f("memory_bytes", memory_bytes, "of the device");
+  f.text_or_null("driver", driver, "newest CUDA version that it can run");
+  f.text_or_null("cublas", cublas, "version of cuBLAS");
+}
+
+void Cpu::fields(Fields& f) {
+  f("model", model, "of the processor");
+  f("isa", isa, "instruction sets used");
+  f("kernel_costs", kernel_costs, "measured times by which kernels were chosen");
+}
+
+void Versions::fields(Fields& f) {
+  f("onednn", onednn, "of the library in use");
+  f.text_or_null("cuda", cuda, "null without a CUDA backend");
+  f.text_or_null("cudnn", cudnn, "null without a CUDA backend");
+  f.text_or_null("nccl", nccl, "null: halfstep does not use NCCL");
+  f.text_or_null("mpi", mpi, "null: halfstep does not use MPI");
+}
+
+void Context::fields(Fields& f) {
+  f("date", date, "UTC");
+  f("host_name", host_name, "of the machine");
+  f("executable", executable, "path of the program");
+  f("num_cpus", num_cpus, {.doc = "processors this process may use", .min = 1});
+  f("threads", threads, {.doc = "threads in use", .min = 1});
+  f("cpu_scaling_enabled", cpu_scaling_enabled, "frequency scaling; null when not known");
+  f("load_avg", load_avg, "runnable processes: means of 1, 5, 15 minutes");
+  f("library_version", library_version, "of halfstep");
+  f("library_build_type", library_build_type, "release, debug, ...");
+  f("compiler", compiler, "it was built with");
+  f.text_or_null("git_commit", git_commit, "of the sources; null outside a checkout");
+  f("git_dirty", git_dirty, "whether the sources differed from the commit");
+  f("device", device, "backend that computed");
+  f("cpu", cpu, "processor");
+  f("gpu", gpu, {.doc = "GPUs used; empty without", .each = "one GPU"});
+  f("versions", versions, "versions of the libraries in use");
+}
+
+void ConfigBlock::fields(Fields& f) {
+  f("sha256", sha256, "of the resolved config, without its name");
+  f.json("resolved", resolved, "every setting, defaults included", true);
+  f("overrides", overrides, "settings laid over the config, as written");
+}
+
+void OpRow::describe(Fields& f, bool may_have_no_kernel) {
+  f("name", name, "node of the step graph");
+  f("type", type, "op");
+  f("layer", layer, "layer of the config; empty outside of layers");
+  f("phase", phase, "input, forward, loss, backward, unscale, update, ...");
+  f("in_dtype", in_dtype, "of the first floating input; empty without inputs");
+  f("compute_dtype", compute_dtype, "the op computes in");
+  f.text_or_null("accumulate_dtype",
+                 accumulate_dtype,
+                 "narrowest of partial sums; null where nothing is summed, or it is not known");
+  f("out_dtype", out_dtype, "of the first floating output; empty without outputs");
+  f("reason", reason, "why it computes in this dtype");
+  if (may_have_no_kernel) {
+    f.text_or_null("kernel", kernel, "null on pretended hardware");
+  } else {
+    f("kernel", kernel, "implementation that ran");
+  }
+  f("flops",
+    flops,
+    {.doc = "of matrix products and convolutions, 2 per product", .may_lack = true});
+  f("tensor_core",
+    tensor_core,
+    "whether tensor cores of a GPU did the work; null where a library decided and it is not known");
+}
+
+void Float16Gemm::fields(Fields& f) {
+  f("requested", requested, "precision.float16_gemm");
+  f("effective", effective, "exact, or x3: three partial products");
+}
+
+void PrecisionHead::fields(Fields& f) {
+  f("requested", requested, "policy of the config, or rewrite");
+  f("effective", effective, "what really happened");
+  f("compute_dtype", compute_dtype, "layers compute in");
+  f("variable_dtype", variable_dtype, "weights are stored in");
+  f.text_or_null("accumulate_dtype",
+                 accumulate_dtype,
+                 "narrowest of partial sums in products; null without any");
+  f("float32_math",
+    float32_math,
+    "ieee: float32 products are not shortened; tf32: they may be, to 10 bits");
+  f.text_or_null(
+      "grad_dtype", grad_dtype, "weight gradients are rounded to; null where a rewrite decides");
+  f("float16_gemm", float16_gemm, "how float16 products are computed; null without any");
+  f("rewrite", rewrite, "what the automatic rewrite did");
+}
+
+std::string PrecisionHead::policy_name() const {
+  return requested == "rewrite" && !rewrite.target.empty() ? "rewrite:" + rewrite.target
+                                                           : requested;
+}
+
+void Precision::fields(Fields& f) {
+  PrecisionHead::fields(f);
+  f("ops", ops, {.doc = k_launches, .each = k_launch});
+}
+
+void PrecisionSummary::fields(Fields& f) {
+  PrecisionHead::fields(f);
+  f("ops", ops, {.doc = k_launches, .each = k_launch, .left_out = true});
+}
+
+void Steps::fields(Fields& f) {
+  f("attempted", attempted, "forward and backward done");
+  f("applied", applied, "weights changed");
+  f("ordinal", ordinal, "batches drawn");
+}
+
+Steps steps_block(const train::Counters& counters) {
+  return {counters.attempted, counters.applied, counters.ordinal};
+}
+
+void ClassRow::fields(Fields& f) {
+  f("class", label, "label");
+  f("name", name, "of the class");
+  f("count", count, "samples with this label");
+  f("correct", correct, "of them predicted right");
+  f("accuracy", accuracy, "correct / count; null without samples");
+}
+
+void Classes::fields(Fields& f) {
+  f("per_class", per_class, {.doc = "by label", .each = "one class"});
+  f("confusion", confusion, {.doc = "rows by label", .each = "counts by predicted class"});
+}
+
+std::optional<Classes> classes_block(const train::Confusion& confusion,
+                                     const std::vector<std::string>& class_names) {
+  if (confusion.classes == 0) return std::nullopt;
+  Classes block;
+  for (std::int64_t label = 0; label < confusion.classes; ++label) {
+    ClassRow row;
+    row.label = label;
+    row.correct = confusion.at(label, label);
+    std::vector<std::int64_t>& counts = block.confusion.emplace_back();
+    for (std::int64_t p = 0; p < confusion.classes; ++p) {
+      counts.push_back(confusion.at(label, p));
+      row.count += counts.back();
+    }
+    const auto index = static_cast<std::size_t>(label);
+    if (index < class_names.size()) row.name = class_names[index];
+    if (row.count > 0) {
+      row.accuracy = static_cast<double>(row.correct) / static_cast<double>(row.count);
+    }
+    block.per_class.push_back(std::move(row));
+  }
+  return block;
+}
+
+void Numerics::fields(Fields& f) {
+  f.word("mode", mode, k_numerics_modes, "which steps are sampled");
+  f("every", every, {.doc = "batches between samples", .min = 1});
+  f("sampled_steps", sampled_steps, "ordinals of the batches, since the last resume");
+  f("tensors", tensors, {.doc = "in the order of the step", .each = "one tensor of the step"});
+}
+
+void describe_command(Fields& f, std::vector<std::string>& command) {
+  f("command",
+    command,
+    {.doc = "the command that made the report, word by word", .may_lack = true});
+}
+
+void StudyRun::fields(Fields& f) {
+  f("id", id, "of this study");
+  f.text_or_null("directory", directory, "of its files");
+  describe_command(f, command);
+  f("started_at", started_at, "UTC");
+  f("ended_at", ended_at, "UTC");
+}
+
+void MeanEstimate::fields(Fields& f) { describe_estimate(f, *this, "mean"); }
+void RatioEstimate::fields(Fields& f) { describe_estimate(f, *this, "ratio_of_medians"); }
+
+}  // namespace halfstep::report

@@ -1,0 +1,178 @@
+#pragma once
+// Blocks that several kinds of report have. Each describes its fields once (core/fields.h): JSON,
+// the reader, the schema and the comparison of reports follow from that.
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_fields.h"
+#include "core/statistics.h"
+#include "plan/prepare_graph.h"
+#include "report/json.h"
+#include "train/step_time.h"
+
+namespace halfstep::report {
+
+/// A column of numbers; nothing where one is not known or was not finite.
+using Column = std::vector<std::optional<double>>;
+/// Means over a set of samples by name: "loss" and each metric.
+using MetricsBlock = std::map<std::string, std::optional<double>>;
+
+/// The first two members of every report.
+void describe_kind(Fields& f, std::string_view kind);
+/// `nonfinite`, the last member of a report.
+void describe_nonfinite(Fields& f, NonfiniteMap& nonfinite);
+void describe_metrics(Fields& f,
+                      std::string_view name,
+                      std::optional<MetricsBlock>& metrics,
+                      std::string_view doc);
+MetricsBlock metrics_block(const train::Metrics& metrics);
+/// The same as train::Metrics, NaN where a value was not finite.
+train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics);
+
+/// A warning or a hint.
+struct Remark {
+  std::string code;   ///< "W203"
+  std::string where;  ///< layer or place in the config, "" without one
+  std::string message;
+
+  void fields(Fields& f);
+  bool operator==(const Remark&) const = default;
+};
+void describe_warnings(Fields& f, std::vector<Remark>& warnings);
+/// "W203 layer: message".
+std::string remark_line(const Remark& remark);
+
+struct KernelCosts {
+  std::string origin, xxh3_128;
+  void fields(Fields& f);
+};
+
+struct Gpu {
+  std::int64_t index = 0;
+  std::string name, flavour, compute_capability;
+  std::int64_t multiprocessors = 0;
+  std::uint64_t memory_bytes = 0;
+  std::string driver, cublas;
+  void fields(Fields& f);
+};
+
+struct Cpu {
+  std::string model;
+  std::vector<std::string> isa;
+  std::optional<KernelCosts> kernel_costs;
+  void fields(Fields& f);
+};
+
+struct Versions {
+  std::string onednn, cuda, cudnn, nccl, mpi;
+  void fields(Fields& f);
+};
+
+/// Where and by what a report was made; the whole of env.json.
+struct Context {
+  std::string date, host_name, executable;
+  std::int64_t num_cpus = 1, threads = 1;
+  std::optional<bool> cpu_scaling_enabled;
+  std::vector<double> load_avg;
+  std::string library_version, library_build_type, compiler, git_commit;
+  bool git_dirty = false;
+  std::string device;
+  Cpu cpu;
+  std::vector<Gpu> gpu;
+  Versions versions;
+  void fields(Fields& f);
+};
+
+struct ConfigBlock {
+  std::string sha256;
+  Json resolved = Json::object();
+  std::vector<std::string> overrides;
+  void fields(Fields& f);
+};
+
+/// What one launch computes in.
+struct OpRow {
+  std::string name;
+  std::string type;
+  std::string layer;
+  std::string phase;
+  std::string in_dtype;
+  std::string compute_dtype;
+  std::string accumulate_dtype;  ///< "" where nothing is summed, or it is not known
+  std::string out_dtype;
+  std::string reason;
+  std::string kernel;
+  double flops = 0;
+  std::optional<bool> tensor_core;  ///< nothing where it is not known
+
+  void fields(Fields& f) { describe(f, false); }
+  /// `may_have_no_kernel`: of an explanation.
+  void describe(Fields& f, bool may_have_no_kernel);
+};
+
+struct Float16Gemm {
+  std::string requested, effective;
+  void fields(Fields& f);
+};
+
+/// Requested and effective precision.
+struct PrecisionHead {
+  std::string requested, effective, compute_dtype, variable_dtype, accumulate_dtype, float32_math;
+  std::string grad_dtype;
+  std::optional<Float16Gemm> float16_gemm;
+  plan::RewriteSummary rewrite;
+  void fields(Fields& f);
+
+  /// What was asked for: "rewrite:bfloat16" for a rewrite, the policy otherwise.
+  std::string policy_name() const;
+};
+struct Precision : PrecisionHead {
+  std::vector<OpRow> ops;
+  void fields(Fields& f);
+};
+/// The same where the ops may be left out.
+struct PrecisionSummary : PrecisionHead {
+  std::optional<std::vector<OpRow>> ops;
+  void fields(Fields& f);
+};
+
+struct Steps {
+  std::int64_t attempted = 0, applied = 0, ordinal = 0;
+  void fields(Fields& f);
+};
+Steps steps_block(const train::Counters& counters);
+
+struct ClassRow {
+  std::int64_t label = 0;
+  std::optional<std::string> name;
+  std::int64_t count = 0, correct = 0;
+  std::optional<double> accuracy;
+  void fields(Fields& f);
+};
+
+struct Classes {
+  std::vector<ClassRow> per_class;
+  std::vector<std::vector<std::int64_t>> confusion;  ///< rows by label, counts by prediction
+  void fields(Fields& f);
+};
+/// Nothing without classes.
+std::optional<Classes> classes_block(const train::Confusion& confusion,
+                                     const std::vector<std::string>& class_names);
+
+/// What sampled steps say of 16-bit values.
+struct Numerics {
+  std::string mode;
+  std::int64_t every = 1;
+  std::vector<std::int64_t> sampled_steps;
+  std::vector<train::TensorNumerics> tensors;
+  void fields(Fields& f);
+};
+
+void describe_command(Fields& f, std::vector<std::string>& command);
+
+}  // namespace halfstep::report

@@ -1,0 +1,262 @@
+#include "report/history.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfstep::report {
+namespace {
+
+/// NaN in place of a number that is not known.
+double real(const std::optional<double>& value) { return value.value_or(std::nan("")); }
+
+}  // namespace
+
+void History::fields(Fields& f) {
+  f("epoch", epoch, {.doc = "from 1", .min = 1});
+  f("partial", partial, "whether it ended before its last batch");
+  f("loss", loss, "mean over the epoch's samples while training");
+  f.rest(metrics, {.doc = "a metric; val_ before those of the validation split"});
+  f("learning_rate", learning_rate, "of the last step");
+  f("loss_scale", loss_scale, "at the end; null without scaling");
+  f("skipped_steps", skipped_steps, "in the epoch");
+  f("steps", steps, "in the epoch");
+  f("train_seconds", train_seconds, "s");
+  f("eval_seconds", eval_seconds, "s");
+}
+
+std::vector<std::string> History::metric_names() const {
+  std::vector<std::string> names{"loss"};
+  for (const auto& [name, column] : metrics) names.push_back(name);
+  return names;
+}
+
+const Column* History::metric(std::string_view name) const {
+  if (name == "loss") return &loss;
+  const auto it = std::find_if(
+      metrics.begin(), metrics.end(), [&](const auto& metric) { return metric.first == name; });
+  return it == metrics.end() ? nullptr : &it->second;
+}
+
+std::int64_t History::whole_epochs() const {
+  return std::count(partial.begin(), partial.end(), false);
+}
+
+History history_block(const std::vector<train::EpochRecord>& epochs,
+                      const std::vector<std::string>& metrics) {
+  History history;
+  std::vector<std::string> names{"loss"};
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  const bool validation = std::any_of(
+      epochs.begin(), epochs.end(), [](const auto& epoch) { return !epoch.validation.empty(); });
+  const auto column = [&](const std::string& name, train::Metrics train::EpochRecord::*split) {
+    Column values;
+    for (const train::EpochRecord& e : epochs) {
+      const auto it = (e.*split).find(name);
+      values.push_back(it == (e.*split).end() ? std::nullopt : std::optional(it->second));
+    }
+    return values;
+  };
+  history.loss = column("loss", &train::EpochRecord::train);
+  for (const std::string& name : metrics) {
+    history.metrics.emplace_back(name, column(name, &train::EpochRecord::train));
+  }
+  for (const std::string& name : names) {
+    if (!validation) break;
+    history.metrics.emplace_back("val_" + name, column(name, &train::EpochRecord::validation));
+  }
+  for (const train::EpochRecord& e : epochs) {
+    history.epoch.push_back(e.epoch);
+    history.partial.push_back(e.partial);
+    history.learning_rate.emplace_back(e.learning_rate);
+    history.loss_scale.push_back(e.loss_scale);
+    history.skipped_steps.push_back(e.skipped_steps);
+    history.steps.push_back(e.steps);
+    history.train_seconds.push_back(e.train_seconds);
+    history.eval_seconds.push_back(e.eval_seconds);
+  }
+  return history;
+}
+
+std::vector<train::EpochRecord> read_history(const History& history) {
+  std::vector<train::EpochRecord> epochs(history.epoch.size());
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    train::EpochRecord& e = epochs[i];
+    e.epoch = history.epoch[i];
+    e.partial = history.partial[i];
+    e.learning_rate = real(history.learning_rate[i]);
+    e.loss_scale = history.loss_scale[i];
+    e.skipped_steps = history.skipped_steps[i];
+    e.steps = history.steps[i];
+    e.train_seconds = history.train_seconds[i];
+    e.eval_seconds = history.eval_seconds[i];
+    for (const std::string& name : history.metric_names()) {
+      const bool validation = name.starts_with("val_");
+      (validation ? e.validation : e.train)[validation ? name.substr(4) : name] =
+          real((*history.metric(name))[i]);
+    }
+  }
+  return epochs;
+}
+
+void StepColumns::fields(Fields& f) {
+  f("interval", interval, {.doc = "batches of a value; the last one may have fewer", .min = 1});
+  f("step",
+    step,
+    {.doc = "batches drawn up to the end of the interval",
+     .min = 1,
+     .most = train::StepHistory::k_most_points});
+  f("loss", loss, "mean over the interval's batches with a finite loss");
+  f("learning_rate", learning_rate, "of the last batch");
+  f("loss_scale", loss_scale, "after the last batch; null without scaling");
+  f("skipped_steps", skipped_steps, "batches whose update was left out");
+}
+
+StepColumns step_columns(const train::StepHistory& history) {
+  StepColumns columns;
+  columns.interval = history.interval;
+  for (const train::StepPoint& point : history.points) {
+    columns.step.push_back(point.step);
+    columns.loss.push_back(point.loss());
+    columns.learning_rate.emplace_back(point.learning_rate);
+    columns.loss_scale.push_back(point.loss_scale);
+    columns.skipped_steps.push_back(point.skipped);
+  }
+  return columns;
+}
+
+train::StepHistory read_step_history(const StepColumns& columns) {
+  train::StepHistory history{columns.interval, {}};
+  for (std::size_t i = 0; i < columns.step.size(); ++i) {
+    train::StepPoint point;
+    point.step = columns.step[i];
+    point.loss_sum = columns.loss[i].value_or(0);
+    point.losses = columns.loss[i] ? 1 : 0;
+    point.skipped = columns.skipped_steps[i];
+    point.learning_rate = real(columns.learning_rate[i]);
+    point.loss_scale = columns.loss_scale[i];
+    history.points.push_back(point);
+  }
+  return history;
+}
+
+void StepTimeHistogramBlock::fields(Fields& f) {
+  f("from", from, "ms; the fastest step");
+  f("to", to, "ms; 99th percentile or 3 medians");
+  f("counts", counts, "steps in bins of equal width");
+  f("above", above, "steps slower than the last bin");
+}
+
+void Breakdown::fields(Fields& f) {
+  f("data_wait", data_wait, "ms; waiting for and copying the batch");
+  f("forward", forward, "ms; input, forward, loss, metrics");
+  f("backward", backward, "ms");
+  f("finite_check", finite_check, "ms; unscaling and the check");
+  f("optimizer", optimizer, "ms; clipping and updates");
+}
+
+void StepTime::fields(Fields& f) {
+  f.constant("unit", "ms", "of every time in this block");
+  f("scope", scope, "what is inside a step's time");
+  f("warmup_steps", warmup_steps, "steps left out before counting");
+  f("n", n, "steps counted");
+  f("first_step", first_step, "ms; not counted");
+  f("median", median, "ms");
+  f("mean", mean, "ms");
+  f("stddev", stddev, "ms; n - 1 in the denominator");
+  f("mad", mad, "ms; median absolute deviation, no factor");
+  f("min", min, "ms");
+  f("max", max, "ms");
+  f("p05", p05, "ms");
+  f("p95", p95, "ms");
+  f("p99", p99, "ms");
+  f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
+  f("outliers", outliers, "steps with a modified z-score above 14.8");
+  f("histogram", histogram, {.doc = "of the steps counted; null without any", .may_lack = true});
+  f("breakdown_median",
+    breakdown_median,
+    "medians of the parts of a step; null where a device runs it as one");
+}
+
+StepTime step_time_block(const train::StepTimeSummary& s) {
+  StepTime time;
+  time.scope = "wall between optimizer steps, excl. eval and checkpoint";
+  time.warmup_steps = s.warmup_steps;
+  time.n = s.n;
+  time.first_step = s.first_step;
+  time.outliers = s.outliers;
+  if (s.parts) {
+    time.breakdown_median = {std::nullopt, s.forward, s.backward, s.finite_check, s.optimizer};
+  }
+  if (s.n == 0) return time;
+  time.median = s.median;
+  time.mean = s.mean;
+  time.stddev = s.stddev;
+  time.mad = s.mad;
+  time.min = s.min;
+  time.max = s.max;
+  time.p05 = s.p05;
+  time.p95 = s.p95;
+  time.p99 = s.p99;
+  time.median_ci95 = s.median_ci95;
+  time.histogram = StepTimeHistogramBlock{
+      s.histogram.from, s.histogram.to, s.histogram.counts, s.histogram.above};
+  time.breakdown_median.data_wait = s.data_wait;
+  return time;
+}
+
+train::StepTimeSummary read_step_time(const StepTime& time) {
+  train::StepTimeSummary s;
+  s.warmup_steps = time.warmup_steps;
+  s.n = time.n;
+  s.first_step = real(time.first_step);
+  if (time.n == 0) return s;
+  s.median = real(time.median);
+  s.mean = real(time.mean);
+  s.stddev = real(time.stddev);
+  s.mad = real(time.mad);
+  s.min = real(time.min);
+  s.max = real(time.max);
+  s.p05 = real(time.p05);
+  s.p95 = real(time.p95);
+  s.p99 = real(time.p99);
+  s.median_ci95 = time.median_ci95.value_or(Interval{std::nan(""), std::nan("")});
+  s.outliers = time.outliers;
+  if (time.histogram) {
+    s.histogram = {real(time.histogram->from),
+                   real(time.histogram->to),
+                   time.histogram->counts,
+                   time.histogram->above};
+  }
+  const Breakdown& parts = time.breakdown_median;
+  s.data_wait = real(parts.data_wait);
+  s.parts = parts.forward.has_value();
+  if (!s.parts) return s;
+  s.forward = real(parts.forward);
+  s.backward = real(parts.backward);
+  s.finite_check = real(parts.finite_check);
+  s.optimizer = real(parts.optimizer);
+  return s;
+}
+
+void Throughput::fields(Fields& f) {
+  f.constant("unit", "img/s", "of the rates");
+  f("total_ips", total_ips, "samples per second, data wait included");
+  f("compute_ips", compute_ips, "samples per second without data wait");
+  f("flops_per_step", flops_per_step, "of matrix products and convolutions, 2 per product");
+  f("achieved_tflops", achieved_tflops, "10^12 operations per second");
+  f("mfu", mfu, "achieved over peak; null where no peak was measured");
+  f("peak_tflops", peak_tflops, "10^12 operations per second; null where no peak was measured");
+  f.text_or_null("peak_source", peak_source, "how the peak was found; null where none was");
+}
+
+Throughput throughput_block(const train::StepTimeSummary& s, double flops_per_step) {
+  Throughput rates;
+  rates.flops_per_step = flops_per_step;
+  if (s.n == 0) return rates;
+  rates.total_ips = s.total_samples_per_second;
+  rates.compute_ips = s.compute_samples_per_second;
+  rates.achieved_tflops = flops_per_step / (s.median / 1e3) / 1e12;
+  return rates;
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,83 @@
+#pragma once
+// What a run did by epoch and by step, and how long its steps took.
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/blocks.h"
+
+namespace halfstep::report {
+
+/// One value per epoch in every column.
+struct History {
+  std::vector<std::int64_t> epoch;
+  std::deque<bool> partial;
+  Column loss;
+  std::vector<std::pair<std::string, Column>> metrics;  ///< val_ before those of validation
+  Column learning_rate, loss_scale;
+  std::vector<std::int64_t> skipped_steps, steps;
+  std::vector<double> train_seconds, eval_seconds;
+
+  void fields(Fields& f);
+  /// "loss" and the names of the metrics, in order.
+  std::vector<std::string> metric_names() const;
+  /// The column of a metric or of "loss"; null where there is none.
+  const Column* metric(std::string_view name) const;
+  std::int64_t whole_epochs() const;
+};
+History history_block(const std::vector<train::EpochRecord>& epochs,
+                      const std::vector<std::string>& metrics);
+std::vector<train::EpochRecord> read_history(const History& history);
+
+/// The run by step, one value for each interval in every column.
+struct StepColumns {
+  std::int64_t interval = 1;
+  std::vector<std::int64_t> step;
+  Column loss, learning_rate, loss_scale;
+  std::vector<std::int64_t> skipped_steps;
+  void fields(Fields& f);
+};
+StepColumns step_columns(const train::StepHistory& history);
+/// The history that step_columns() was made from, but for the number of finite losses in an
+/// interval: each has its mean as one loss.
+train::StepHistory read_step_history(const StepColumns& columns);
+
+struct StepTimeHistogramBlock {
+  std::optional<double> from, to;
+  std::vector<std::int64_t> counts;
+  std::int64_t above = 0;
+  void fields(Fields& f);
+};
+
+struct Breakdown {
+  std::optional<double> data_wait, forward, backward, finite_check, optimizer;
+  void fields(Fields& f);
+};
+
+/// Times of steady steps in ms; nothing without a counted step.
+struct StepTime {
+  std::string scope;
+  std::int64_t warmup_steps = 0, n = 0;
+  std::optional<double> first_step, median, mean, stddev, mad, min, max, p05, p95, p99;
+  std::optional<Interval> median_ci95;
+  std::int64_t outliers = 0;
+  std::optional<StepTimeHistogramBlock> histogram;
+  Breakdown breakdown_median;
+  void fields(Fields& f);
+};
+StepTime step_time_block(const train::StepTimeSummary& summary);
+train::StepTimeSummary read_step_time(const StepTime& time);
+
+/// Rates at the median step time. Peaks are not measured.
+struct Throughput {
+  std::optional<double> total_ips, compute_ips;
+  double flops_per_step = 0;
+  std::optional<double> achieved_tflops, mfu, peak_tflops;
+  std::string peak_source;
+  void fields(Fields& f);
+};
+Throughput throughput_block(const train::StepTimeSummary& summary, double flops_per_step);
+
+}  // namespace halfstep::report

@@ -1,0 +1,73 @@
+#pragma once
+// Reports about the runs in a folder, and about the differences of two.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/blocks.h"
+#include "report/run_index.h"
+
+namespace halfstep::report {
+
+/// A member in which two reports differ.
+struct Difference {
+  std::string path;
+  Json a, b;
+  void fields(Fields& f);
+};
+struct MetricDifference : Difference {
+  std::optional<double> delta;
+  void fields(Fields& f);
+};
+struct StepTimeRatio {
+  std::optional<double> a, b, ratio;
+  void fields(Fields& f);
+};
+struct DiffReport {
+  static constexpr std::string_view k_kind = "diff", k_doc = "in what two training runs differ";
+  std::vector<Difference> config, precision, outcome;
+  std::vector<MetricDifference> metrics;
+  StepTimeRatio step_time;
+  void fields(Fields& f);
+};
+
+struct RunsReport {
+  static constexpr std::string_view k_kind = "runs", k_doc = "the runs in a folder";
+  std::string folder;
+  std::vector<RunEntry> runs;
+  std::vector<std::string> foreign;
+  void fields(Fields& f);
+};
+
+struct BestRunReport {
+  static constexpr std::string_view k_kind = "best_run", k_doc = "the best run in a folder";
+  std::string folder, metric, direction;
+  double value = 0;
+  std::int64_t compared = 0;
+  RunEntry run;
+  void fields(Fields& f);
+};
+
+struct RemovedRun {
+  RunEntry run;
+  std::uint64_t bytes = 0;
+  void fields(Fields& f);
+};
+struct KeptRun {
+  RunEntry run;
+  std::string reason;
+  void fields(Fields& f);
+};
+struct PruneReport {
+  static constexpr std::string_view k_kind = "prune", k_doc = "a removal of runs";
+  std::string folder;
+  bool dry_run = false;
+  std::vector<RemovedRun> removed;
+  std::vector<KeptRun> kept;
+  std::vector<std::string> leftovers;
+  std::uint64_t bytes = 0;
+  void fields(Fields& f);
+};
+
+}  // namespace halfstep::report

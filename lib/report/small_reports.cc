@@ -1,0 +1,340 @@
+#include "report/small_reports.h"
+
+#include <array>
+#include <string_view>
+
+#include "report/machine_reports.h"
+#include "report/run_reports.h"
+
+namespace halfstep::report {
+namespace {
+
+template <std::size_t N>
+using Words = std::array<std::string_view, N>;
+
+constexpr Words<3> k_eval_splits{"train", "validation", "test"};
+constexpr Words<4> k_rewrite_modes{"cuda", "bf16", "cpu", "fp16_cpu"};
+constexpr Words<3> k_rewrite_statuses{"ok", "nothing_to_do", "failed"};
+constexpr Words<3> k_paints{"allow", "deny", "none"};
+constexpr Words<13> k_rewrite_steps{"preserved",
+                                    "unprocessed",
+                                    "allow_seed",
+                                    "forced",
+                                    "deny_spread",
+                                    "list_cluster",
+                                    "between_allows",
+                                    "infer_after_allow",
+                                    "clear_spread",
+                                    "unpainted",
+                                    "loop",
+                                    "existing_cast",
+                                    "none"};
+constexpr Words<2> k_directions{"larger", "smaller"};
+
+}  // namespace
+
+void EvalReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f.constant("status", "completed", "");
+  f.constant("exit_code", 0, "");
+  f("checkpoint", checkpoint, "path as given");
+  f.word("split", split, k_eval_splits, "evaluated");
+  f("context", context, "where and by what the report was made");
+  f("config", config, "what was asked for");
+  f("precision", precision, "requested and effective precision");
+  f("weights_hash", weights_hash, "of the weights");
+  f("samples", samples, {.doc = "evaluated", .min = 1});
+  f("seconds", seconds, "s");
+  f("metrics",
+    metrics,
+    {.doc = "over all samples",
+     .each = "a metric, mean over the samples",
+     .key = "loss",
+     .key_doc = "mean over the samples"});
+  f("classes", classes, "results per class; null without classes");
+  describe_warnings(f, warnings);
+  describe_nonfinite(f, nonfinite);
+}
+
+void PredictedImage::fields(Fields& f) {
+  f("index", index, "of the image");
+  f("file", file, "it was read from");
+  f("class", label, {.doc = "most probable", .left_out = true});
+  f("name", name, {.doc = "of the class", .left_out = true});
+  f("probability", probability, {.doc = "of that class", .left_out = true});
+  f("probabilities", probabilities, {.doc = "by class", .left_out = true});
+  f("values", values, {.doc = "of a regression", .left_out = true});
+}
+
+void PredictReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("predictions",
+    predictions,
+    {.doc = "in the order of the input", .each = "one image: class and probabilities, or values"});
+  describe_nonfinite(f, nonfinite);
+}
+
+void DataFile::fields(Fields& f) {
+  f("path", path, "");
+  f("sha256", sha256, "of the file");
+}
+
+void DataReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("name", name, "of the set");
+  f("source", source, "where it was read from");
+  f.text_or_null("origin", origin, "who made a named set, and its page");
+  f.text_or_null("licence", licence, "under which a named set is published");
+  f("classes", classes, "number of classes");
+  f("class_names", class_names, "by label; empty when not known");
+  f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
+  f("dtype", dtype, "of the stored samples");
+  f.text_or_null(
+      "layout",
+      layout,
+      "nhwc or nchw, of samples in the files; null: without channels, or not to be told");
+  f("train_samples", train_samples, "number");
+  f("test_samples", test_samples, "number");
+  f("train_per_class", train_per_class, "by label");
+  f("test_per_class", test_per_class, "by label");
+  f("content_hash", content_hash, "of samples and labels");
+  f("files", files, {.doc = "read; empty for a generated set", .each = "one file"});
+}
+
+void LayerSummary::fields(Fields& f) {
+  f("name", name, "");
+  f("type", type, "");
+  f("output", output, "shape");
+  f("output_dtype", output_dtype, "");
+  f("policy", policy, "precision policy of the layer");
+  f("trainable_parameters", trainable_parameters, "number");
+  f("fixed_parameters", fixed_parameters, "number");
+  f("forward_flops", forward_flops, "of a batch");
+}
+
+void ModelReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("batch_size", batch_size, {.doc = "samples of a step", .min = 1});
+  f("layers", layers, {.doc = "in order", .each = "one layer"});
+  f("trainable_parameters", trainable_parameters, "number");
+  f("fixed_parameters", fixed_parameters, "number");
+  f("forward_flops", forward_flops, "of a batch");
+  f("planned_state_bytes", planned_state_bytes, "variables, packed weights");
+  f("planned_arena_bytes", planned_arena_bytes, "activations, gradients, workspaces");
+}
+
+void ModelExportReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("file", file, "written");
+  f("checkpoint", checkpoint, "path as given");
+  f("tensors", tensors, "number");
+  f("dtype", dtype, "of the tensors");
+}
+
+void DryRunReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("exit_code", exit_code, "of the process");
+  f("memory", memory, "memory, in bytes");
+}
+
+void RewrittenNode::fields(Fields& f) {
+  f("name", name, "");
+  f("op", op, "as it stands after the rewrite");
+  f("attrs",
+    attrs,
+    {.doc = "every type attribute", .each = "dtype, or dtypes of a list", .bare = true});
+}
+
+void InsertedCast::fields(Fields& f) {
+  f("name", name, "of the new node");
+  f("from", from, "dtype");
+  f("to", to, "dtype");
+  f("input", input, "node:port");
+  f("consumers", consumers, "nodes that read it, in graph order");
+}
+
+void PaintedAttr::fields(Fields& f) {
+  f("node", node, "");
+  f("attr", attr, "type attribute");
+  f.word("paint", paint, k_paints, "");
+  f.word("step", step, k_rewrite_steps, "of the rewrite that decided");
+  f("reason", reason, "in words");
+}
+
+void GraphRewriteReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f.word("mode", mode, k_rewrite_modes, "of the rewrite");
+  f.word("status", status, k_rewrite_statuses, "how it ended");
+  f.text_or_null("message", message, "why nothing was done");
+  f("nodes",
+    nodes,
+    {.doc = "every node of the input, in its order", .each = "one node of the input"});
+  f("casts", casts, {.doc = "inserted", .each = "one inserted cast"});
+  f("converted_attrs", converted_attrs, "type attributes changed");
+  f("casts_counted", casts_counted, "casts to 16 bits, those of constants and variables left out");
+  f("paint",
+    paint,
+    {.doc = "every type attribute looked at", .each = "one type attribute of one node"});
+}
+
+void Difference::fields(Fields& f) {
+  f("path", path, "");
+  f.json("a", a, "in the first; (absent) where it has none");
+  f.json("b", b, "in the second; (absent) where it has none");
+}
+
+void MetricDifference::fields(Fields& f) {
+  Difference::fields(f);
+  f("delta", delta, "b - a");
+}
+
+void StepTimeRatio::fields(Fields& f) {
+  f.constant("unit", "ms", "of the times");
+  f("a", a, "median, ms");
+  f("b", b, "median, ms");
+  f("ratio", ratio, "a / b; above 1 when b is faster");
+}
+
+void DiffReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("config", config, {.doc = "settings", .each = "one member"});
+  f("precision", precision, {.doc = "what became of the precision", .each = "one member"});
+  f("outcome", outcome, {.doc = "end, steps, hashes, machine", .each = "one member"});
+  f("metrics", metrics, {.doc = "last values", .each = "one member"});
+  f("step_time", step_time, "medians");
+}
+
+void RunsReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("folder", folder, "that was searched");
+  f("runs", runs, {.doc = "in the order asked for", .each = "one run"});
+  f("foreign", foreign, "folders without a run");
+}
+
+void BestRunReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("folder", folder, "that was searched");
+  f("metric", metric, "by its name with the split");
+  f.word("direction", direction, k_directions, "which values are better");
+  f("value", value, "of the best run");
+  f("compared", compared, {.doc = "runs that have the metric", .min = 1});
+  f("run", run, "one run");
+}
+
+void RemovedRun::fields(Fields& f) {
+  f("run", run, "one run");
+  f("bytes", bytes, "of its files");
+}
+
+void KeptRun::fields(Fields& f) {
+  f("run", run, "one run");
+  f("reason", reason, "why it stays");
+}
+
+void PruneReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("folder", folder, "that was searched");
+  f("dry_run", dry_run, "whether nothing was removed");
+  f("removed", removed, {.doc = "removed, or of a dry run what would be", .each = "one run"});
+  f("kept", kept, {.doc = "selected by the rules and not removed", .each = "one run"});
+  f("leftovers", leftovers, "directories that an interrupted removal had left");
+  f("bytes", bytes, "of all that is removed");
+}
+
+void DtypeProbe::fields(Fields& f) {
+  f("device", device, "");
+  f("dtype", dtype, "tried");
+  f("ok", ok, "whether the product came out right");
+  f("kernel", kernel, "that ran");
+  f.text_or_null("caveat", caveat, "what to know about it");
+}
+
+void OneDnnBlock::fields(Fields& f) {
+  f("version", version, "2.6.3");
+  f("runtime", runtime, "whose threads run its parallel loops");
+  f("threads", threads, {.doc = "at most, where known", .min = 1});
+  f("reason", reason, "for the runtime and the threads");
+}
+
+void CudaDevice::fields(Fields& f) {
+  f("name", name, "");
+  f("compute_capability", compute_capability, "9.0");
+  f("memory_bytes", memory_bytes, "of the device");
+  f("multiprocessors", multiprocessors, "number");
+  f("tf32", tf32, "whether it has TensorFloat-32");
+}
+
+void CudaBlock::fields(Fields& f) {
+  f.text_or_null("absence", absence, "why no GPU can be used; null when one can");
+  f.text_or_null("remedy", remedy, "what would help");
+  f.text_or_null("plugin", plugin, "file of the CUDA backend");
+  f.text_or_null("flavour", flavour, "cuda, or emulated on the CPU");
+  f.text_or_null("driver", driver, "newest CUDA version that the driver can run");
+  f.text_or_null("runtime", runtime, "of CUDA");
+  f.text_or_null("cublas", cublas, "of cuBLAS");
+  f.text_or_null("cudnn", cudnn, "of cuDNN");
+  f.text_or_null("nccl", nccl, "of NCCL, which halfstep does not use yet");
+  f("devices", devices, {.doc = "in the driver's order", .each = "a GPU"});
+}
+
+void DoctorReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("context", context, "where and by what the report was made");
+  f("available_memory_bytes", available_memory_bytes, "left to this process");
+  f("probes", probes, {.doc = "by device and dtype", .each = "a matrix product in one dtype"});
+  f("onednn", onednn, "the library behind float32 products and most convolutions");
+  f("cuda", cuda, "the CUDA backend");
+}
+
+void ReferenceArgument::fields(Fields& f) {
+  f("name", name, "last part of the path");
+  f("path", path, "below its entry");
+  f("doc", doc, "what it does");
+  f("type", type, "in words, with the values that are allowed");
+  f.text_or_null("unit", unit, "of its values; null: none");
+  f("required", required, "whether it must be given");
+  f("nullable", nullable, "whether null is a value");
+  f("default", usual, "as YAML; null: none, or not the same everywhere");
+  f("values", values, "all of them, where there are few");
+  f("minimum", minimum, "inclusive");
+  f("maximum", maximum, "inclusive");
+  f("above", above, "exclusive minimum");
+  f("below", below, "exclusive maximum");
+}
+
+void ReferenceFact::fields(Fields& f) {
+  f("label", label, "shapes, dtypes, example, ...");
+  f("text", text, "of the fact");
+}
+
+void ReferenceEntry::fields(Fields& f) {
+  constexpr std::string_view k_argument = "one argument, or key of a config";
+  f("kind", kind, "layer, loss, section, ...; topic in the list of topics");
+  f("name", name, "by which configs and halfstep help know it");
+  f("doc", doc, "what it computes or means");
+  f("facts", facts, {.doc = "shapes, dtypes, example and the like", .each = "one fact"});
+  f("arguments", arguments, {.doc = "its own", .each = k_argument});
+  f("common_arguments",
+    common_arguments,
+    {.doc = "of every entry of its kind", .each = k_argument});
+}
+
+void ReferenceReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f.text_or_null("topic", topic, "as asked for; null: the list of topics");
+  f.text_or_null("text", text, "an introduction in Markdown; null: none");
+  f("entries", entries, {.doc = "in order", .each = "one entry"});
+}
+
+void VerifyResumeReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("exit_code", exit_code, "0 when equal, else 1");
+  f("at_step", at_step, {.doc = "batches before the run was left", .min = 1});
+  f("steps", steps, {.doc = "batches of the whole run", .min = 1});
+  f("equal", equal, "whether nothing differs");
+  f("whole_hash", whole_hash, "of all variables of the whole run");
+  f("resumed_hash", resumed_hash, "of all variables of the resumed run");
+  f("differing", differing, "variables and other parts that differ");
+}
+
+}  // namespace halfstep::report

@@ -1,0 +1,57 @@
+#pragma once
+// Values of a report as text for people.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_fields.h"
+
+namespace halfstep::report {
+
+/// A number with six digits, "-" for nothing, a string as it is.
+std::string word(FieldRef field);
+template <class T>
+std::string word(const T& value) {
+  return word(field_of(value));
+}
+
+/// The words of a list, separated by spaces.
+std::string words(const std::vector<std::string>& list);
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// A list in a block whose lists have one length.
+struct NamedColumn {
+  std::string name;
+  ListRef values;
+};
+/// The columns of a block such as a history, in the order of its fields.
+template <class Block>
+std::vector<NamedColumn> columns_of(const Block& block) {
+  std::vector<NamedColumn> columns;
+  each_field(block, [&](const std::string& name, FieldRef field) {
+    if (const auto* list = std::get_if<ListRef>(&field)) columns.push_back({name, *list});
+  });
+  return columns;
+}
+
+/// Names of the fields of a block and their words.
+template <class Block>
+std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
+  std::vector<std::pair<std::string, std::string>> words;
+  each_field(block, [&](const std::string& name, FieldRef field) {
+    words.emplace_back(name, word(field));
+  });
+  return words;
+}
+
+/// The rows with their cells padded to the widest of each column, two spaces between columns, a
+/// newline after each row. Cells of `right` columns are pushed to the right. Steering characters in
+/// cells become escapes (core/printable.h).
+std::string columns(Rows rows, const std::vector<std::size_t>& right = {});
+
+/// Milliseconds with about three digits: 0.123, 4.90, 12.3, 812.
+std::string milliseconds(double value);
+
+}  // namespace halfstep::report

@@ -1,0 +1,110 @@
+// Fields of what a run leaves behind; reports and the state of a run hold the same.
+
+#include "train/result.h"
+
+#include <array>
+#include <string_view>
+
+namespace halfstep::train {
+namespace {
+
+constexpr std::array<std::string_view, 6> k_statuses{
+    "completed", "target_reached", "stopped_early", "interrupted", "preempted", "diverged"};
+constexpr std::array<std::string_view, 2> k_nonfinite_kinds{"inf", "nan"};
+
+constexpr FieldOptions k_attempt{.doc = "attempted step, from 1", .min = 1};
+constexpr std::string_view k_first_nonfinite =
+    "first tensor of the step that was not finite; null when not traced";
+
+}  // namespace
+
+std::span<const std::string_view> names_of(Status) { return k_statuses; }
+
+void FirstNonfinite::fields(Fields& f) {
+  f("tensor", tensor, "node that made it");
+  f("op", op, "of the node");
+  f("layer", layer, "of the config; empty outside of layers");
+  f("phase", phase, "forward, backward, ...");
+  f("dtype", dtype, "of the tensor");
+  f.word("kind", kind, k_nonfinite_kinds, "what was found first");
+  f("count", count, {.doc = "elements that are not finite", .min = 1});
+  f("finite_absmax", finite_absmax, "largest finite magnitude in the tensor");
+  f("loss_finite", loss_finite, "whether the loss itself was finite");
+}
+
+void ScaleEvent::fields(Fields& f) {
+  f("step", step, "applied steps before it");
+  f("attempt", attempt, k_attempt);
+  f("ordinal", ordinal, "of the batch");
+  f("from", from, "scale before");
+  f("to", to, "scale after");
+  f("first_nonfinite", first_nonfinite, k_first_nonfinite);
+}
+
+void SkippedStep::fields(Fields& f) {
+  f("attempt", attempt, k_attempt);
+  f("ordinal", ordinal, "of the batch");
+  f("retried", retried, "whether the batch was tried again");
+  f("first_nonfinite", first_nonfinite, k_first_nonfinite);
+}
+
+void Segment::fields(Fields& f) {
+  f("first_ordinal", first_ordinal, "batches drawn before it");
+  f("started_at", started_at, "UTC");
+  f("host", host, "of the machine");
+  f("device", device, "backend that computed");
+  f("isa", isa, "strongest instruction set of the CPU's kernels");
+  f("threads", threads, {.doc = "in use", .min = 1});
+  f("policy", policy, "precision as asked for: a policy, or rewrite");
+  f("config_sha256", config_hash, {.doc = "of the resolved config", .old_name = "config_hash"});
+  f("data_xxh3_128",
+    data_hash,
+    {.doc = "of the training samples and their labels", .old_name = "data_hash"});
+  f("changed", changed, "settings unlike those before: path: before -> after");
+}
+
+void Counters::fields(Fields& f) {
+  f("attempted", attempted, "forward and backward done");
+  f("applied", applied, "weights changed");
+  f("ordinal", ordinal, "batches drawn");
+  f("skipped", skipped, "batches whose update was left out");
+  f("retried", retried, "attempts repeated with a lower scale");
+  f("samples_seen", samples_seen, "in batches drawn");
+  f("samples_trained", samples_trained, "in applied steps");
+}
+
+void EpochRecord::fields(Fields& f) {
+  f("epoch", epoch, "from 1");
+  f("partial", partial, "whether it ended before its last batch");
+  f("train", train, "means while training");
+  f("validation", validation, "means on the validation split");
+  f("learning_rate", learning_rate, "of the last step");
+  f("loss_scale", loss_scale, "at the end; null without scaling");
+  f("skipped_steps", skipped_steps, "in the epoch");
+  f("steps", steps, "in the epoch");
+  f("train_seconds", train_seconds, "s");
+  f("eval_seconds", eval_seconds, "s");
+}
+
+void TimeToAccuracy::fields(Fields& f) {
+  f("metric", metric, "by its name in the history");
+  f("target", target, "its value to reach");
+  f("reached", reached, "whether it was");
+  f("step", step, "applied steps until then");
+  f("epoch", epoch, "epochs until then");
+  f("train_seconds", train_seconds, "s in training steps until then");
+  f("wall_seconds", wall_seconds, "s until then");
+}
+
+void MemoryUse::fields(Fields& f) {
+  f("device_peak_allocated_bytes", device_allocated_bytes, "by this process; 0 on the CPU");
+  f("device_peak_reserved_bytes",
+    device_in_use_bytes,
+    "in use, by libraries and other processes too; 0 on the CPU");
+  f("host_peak_rss_bytes", peak_rss_bytes, "largest resident set of the process");
+  f("planned_state_bytes", state_bytes, "variables, packed weights");
+  f("planned_arena_bytes", arena_bytes, "activations, gradients, workspaces");
+  f("data_bytes", data_bytes, "samples and labels held");
+}
+
+}  // namespace halfstep::train
