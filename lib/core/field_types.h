@@ -120,7 +120,7 @@ constexpr MapOps k_map_ops{
 
 }  // namespace fields_detail
 
-/// What a visitor gets of a value.
+/// The reference that a visitor gets to a value.
 template <class T>
 FieldRef field_ref(T& value) {
   if constexpr (std::is_enum_v<T>) {

@@ -36,7 +36,7 @@ struct JsonFormat {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
-/// A report has nan and infinity as null, with the path and the word here.
+/// A report has nan and infinity as null, with the path and the kind here.
 enum class Nonfinite { nan, inf, negative_inf };
 std::span<const std::string_view> names_of(Nonfinite);
 using NonfiniteMap = std::vector<std::pair<std::string, Nonfinite>>;  ///< in document order

@@ -20,7 +20,7 @@ struct RewriteDecision {
   std::string paint;  ///< allow, deny, none
   std::string step;
   std::string reason;
-  std::string cause;  ///< the node that decided or stands in the way, "" without one
+  std::string cause;  ///< the node that decided or prevents it, "" without one
 
   void fields(Fields& f);
 };

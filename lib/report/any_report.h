@@ -39,7 +39,7 @@ using AnyReport = std::variant<TrainReport,
                                VerifyResumeReport>;
 
 struct Kind {
-  std::string_view name;  ///< its word in `kind`
+  std::string_view name;  ///< the value of `kind`
   Json (*schema)();
   /// Fills a report of this kind; differences from its description go to `found`.
   AnyReport (*read)(const Json& document, std::vector<Violation>& found);
@@ -61,8 +61,8 @@ struct Document {
   AnyReport report;
 };
 
-/// Everything wrong with a report: what its kind's description does not allow and, where nothing
-/// is, its cross-checks.
+/// Everything wrong with a report: violations of its kind's description and, without any,
+/// its cross-checks.
 std::vector<Violation> validate(const Json& document);
 
 /// The report at `path`: a file, or the report.json of a run directory.
@@ -73,7 +73,7 @@ Json read_report(const std::string& path);
 /// Errors: those of read_report; UserError(data) naming the first violations.
 Document read_valid_report(const std::string& path);
 
-/// Members that must agree. `path` is that of the block. Each adds what is wrong to `found`.
+/// Members that must agree. `path` is that of the block. Each adds violations to `found`.
 void check(const TrainReport& report, std::vector<Violation>& found);
 void check(const EvalReport& report, std::vector<Violation>& found);
 void check(const CompareReport& report, std::vector<Violation>& found);

@@ -45,7 +45,7 @@ double flops_of(const OpTime& op, const OpFlops& op_flops) {
   return it == op_flops.end() ? 0 : it->second;
 }
 
-/// Groups launches by one of their words, the slowest group first.
+/// Groups launches by one of their names, the slowest group first.
 template <class Share>
 std::vector<Share> time_shares(const std::vector<OpTime>& profile,
                                std::string OpTime::*word,

@@ -46,7 +46,7 @@ struct Profile {
   void fields(Fields& f);
 };
 
-/// What was measured of one policy.
+/// The measurements of one policy.
 struct Measured {
   StepTime step_time;
   std::vector<StepTime> repeats;
@@ -57,7 +57,7 @@ struct Measured {
   void fields(Fields& f);
 };
 
-/// One policy. The ops and the profile of the first stand at the top of the report alone.
+/// One policy. The ops and the profile of the first are at the top of the report only.
 struct BenchPolicy {
   std::string policy;
   std::optional<RatioEstimate> speedup;

@@ -37,7 +37,7 @@ train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics);
 /// A warning or a hint.
 struct Remark {
   std::string code;   ///< "W203"
-  std::string where;  ///< layer or place in the config, "" without one
+  std::string where;  ///< layer or path in the config, "" without one
   std::string message;
 
   void fields(Fields& f);
@@ -73,7 +73,7 @@ struct Versions {
   void fields(Fields& f);
 };
 
-/// Where and by what a report was made; the whole of env.json.
+/// Machine and program that made a report; the whole of env.json.
 struct Context {
   std::string date, host_name, executable;
   std::int64_t num_cpus = 1, threads = 1;
@@ -95,7 +95,7 @@ struct ConfigBlock {
   void fields(Fields& f);
 };
 
-/// What one launch computes in.
+/// The dtypes and the kernel of one launch.
 struct OpRow {
   std::string name;
   std::string type;
@@ -128,7 +128,7 @@ struct PrecisionHead {
   plan::RewriteSummary rewrite;
   void fields(Fields& f);
 
-  /// What was asked for: "rewrite:bfloat16" for a rewrite, the policy otherwise.
+  /// The requested precision: "rewrite:bfloat16" for a rewrite, the policy otherwise.
   std::string policy_name() const;
 };
 struct Precision : PrecisionHead {
@@ -164,7 +164,7 @@ struct Classes {
 std::optional<Classes> classes_block(const train::Confusion& confusion,
                                      const std::vector<std::string>& class_names);
 
-/// What sampled steps say of 16-bit values.
+/// Statistics of 16-bit values on sampled steps.
 struct Numerics {
   std::string mode;
   std::int64_t every = 1;

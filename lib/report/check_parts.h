@@ -1,6 +1,6 @@
 #pragma once
 // Checks of blocks that several kinds of report have (any_report.h). `path` is where the block is;
-// what is wrong goes to `found`.
+// violations go to `found`.
 
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ std::uint64_t sum_of(const std::vector<std::int64_t>& counts);
 
 using Number = std::optional<double>;
 
-/// Whether two numbers are the same but for rounding, 1e-8 of their size for each of `terms`
+/// Whether two numbers are the same except for rounding, 1e-8 of their size for each of `terms`
 /// numbers that are summed, in whatever order. Nothing is the same as nothing.
 bool agrees(Number a, Number b, std::size_t terms = 1);
 

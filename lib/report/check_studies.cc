@@ -80,7 +80,7 @@ void check(const BenchReport& report, Found& found) {
   for (std::size_t i = 0; i < report.policies.size(); ++i) {
     check_policy(report.policies[i], report.bench, fmt::format("policies[{}]", i), found);
   }
-  // Nothing is judged here, so no target can be missed.
+  // A benchmark has no target, so no target can be missed.
   if (report.exit_code == 5 || (report.status == "diverged" && report.exit_code == 0)) {
     found.push_back({"exit_code", "is not one a benchmark ends with"});
   }
@@ -99,7 +99,7 @@ void check(const BenchReport& report, Found& found) {
 
 namespace {
 
-/// What the listed runs and pairs of one policy add up to; unsigned, for damaged reports.
+/// Sums over the listed runs and pairs of one policy; unsigned, for damaged reports.
 struct Tally {
   std::uint64_t runs = 0, diverged = 0, skipped = 0, steps = 0;
   std::uint64_t b = 0, c = 0;
@@ -156,7 +156,7 @@ Number metric_of(const ComparedRunBlock& run, const std::string& metric) {
 }
 
 void check_pairs(const CompareReport& report, const std::set<std::string>& policies, Found& found) {
-  // What the delta of a pair is made of.
+  // The terms of a pair's delta.
   std::map<std::pair<std::string, std::int64_t>, Number> values;
   for (const ComparedRunBlock& run : report.runs) {
     values[{run.policy, run.seed}] = metric_of(run, report.metric);

@@ -15,7 +15,7 @@
 namespace halfstep::report {
 namespace {
 
-/// Finds what each of some paths such as "history.loss[2]" leads to, in one walk over the report.
+/// Finds the values at some paths such as "history.loss[2]" in one walk over the report.
 class PathFinder {
  public:
   /// Paths are the keys of `paths`.
@@ -73,7 +73,7 @@ void check_counters(const TrainReport& report, Found& found) {
   }
 }
 
-/// Lists of what happened at some attempts: in order, within the run, and all that were counted.
+/// Lists of events at some attempts: in order, within the run, and all that were counted.
 template <class Entry>
 void check_attempts(const TrainReport& report,
                     const std::vector<Entry>& entries,

@@ -27,7 +27,7 @@ struct PolicyTime {
   void fields(Fields& f);
 };
 
-/// An estimate of the metric that policies are judged by.
+/// An estimate of the metric by which policies are compared.
 struct JudgedEstimate : MeanEstimate {
   std::string metric;
   void fields(Fields& f);
@@ -137,7 +137,7 @@ struct CompareReport {
   void fields(Fields& f);
 };
 
-/// What is known of a policy from its session, which is gone when the report is written.
+/// Facts about a policy from its session, which is gone when the report is written.
 struct PolicyFacts {
   Precision precision;
   double flops_per_step = 0;

@@ -10,7 +10,7 @@
 namespace halfstep::report {
 namespace {
 
-/// Losses are no fractions: they stand as they are, everything else in percentage points.
+/// Losses are no fractions: they are printed as they are, everything else in percentage points.
 bool in_points(const std::string& metric) { return !metric.ends_with("loss"); }
 
 std::string readable(const std::string& metric) {

@@ -9,11 +9,11 @@
 
 namespace halfstep::report {
 
-/// The comparison for people, from its report: what is compared, a row per policy, advice, gates,
+/// The comparison for people, from its report: the legend, a row per policy, advice, gates,
 /// differing config values, notes.
 std::string compare_table(const CompareReport& report);
 
-/// What the table says in words, a line each: splits, seeds, the meaning of its columns.
+/// The legend of the table, a line each: splits, seeds, the meaning of its columns.
 std::vector<std::string> compare_legend(const CompareReport& report);
 /// The table's cells, headings first.
 Rows compare_rows(const CompareReport& report);
@@ -23,7 +23,7 @@ Rows setting_rows(const CompareReport& report);
 /// are shown (95 %) to be faster than the baseline and not shown to be worse, else the baseline. ""
 /// for finished runs and without intervals.
 std::string compare_advice(const CompareReport& report);
-/// What became of a gate: "false (+0.12pp)".
+/// The outcome of a gate: "false (+0.12pp)".
 std::string gate_outcome(const GateBlock& gate);
 
 /// One line about a finished run.

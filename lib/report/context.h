@@ -1,5 +1,5 @@
 #pragma once
-// The parts of a report that say where, by what and from what it was made.
+// The machine, the program, the command and the config of a report.
 
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ struct SlurmJob {
   SlurmFields fields;
 };
 
-/// What the program knows of its own call.
+/// The program's own call.
 struct RunInfo {
   std::string id;
   std::string started_at;  ///< UTC
@@ -39,7 +39,7 @@ Context context(const backend::Backend& backend);
 /// `config`: hash and resolved values.
 ConfigBlock config_block(const config::RunSpec& spec, const std::vector<std::string>& overrides);
 
-/// A Node as JSON; scalars become numbers and booleans where they read as such and stand unquoted.
+/// A Node as JSON; scalars become numbers and booleans where they read as such and are not quoted.
 Json to_json(const config::Node& node);
 
 /// Warnings with code, config path and message.

@@ -10,7 +10,7 @@
 namespace halfstep::report {
 namespace {
 
-/// What a side lacks.
+/// In place of a value that one side lacks.
 constexpr std::string_view k_absent = "(absent)";
 
 /// Appends a row for every leaf in which two values differ.

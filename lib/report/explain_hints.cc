@@ -25,7 +25,7 @@ struct HintContext {
   train::Session& session;
   const Graph& graph;
   const Explanation& e;
-  DType half;  ///< what products are computed in
+  DType half;  ///< dtype of the matmuls
   std::optional<MatrixUnit> unit;
   std::vector<Remark>& found;
 
@@ -39,7 +39,7 @@ struct Extent {
   std::int64_t size;
 };
 
-/// The extents of a forward product that are a user's choice; nothing for other ops.
+/// The extents of a forward matmul that are a user's choice; nothing for other ops.
 std::vector<Extent> extents(const Graph& graph, const Node& node) {
   const auto last = [&](std::size_t i) { return graph.type(node.inputs[i]).shape.back(); };
   if (node.op == "MatMul") {
@@ -207,7 +207,7 @@ void rewrite_hints(const HintContext& c) {
   deny_hints(c);
 }
 
-/// The 16-bit dtype that products compute in, if any does.
+/// The 16-bit dtype that matmuls compute in, if any does.
 std::optional<DType> half_of(const Explanation& e) {
   for (const ExplainedOp& op : e.ops) {
     if (op.row.flops > 0 && is_half_name(op.row.compute_dtype)) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a user could change so that 16 bits bring more, or break less.
+// Changes by which a user gains more from 16 bits, or loses less.
 
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace halfstep::report {
 /// keeps others in float32, with the list edit that frees them, tried out; W206 no unit for the
 /// dtype; W207 casts that move much; W208 epsilon lost in float16; W209 a GPU that TensorFlow would
 /// not rewrite for; W210 a rewrite that found nothing to do. Then the session's own warnings.
-/// `explanation` is complete but for its hints.
+/// `explanation` is complete except for its hints.
 std::vector<Remark> hints(train::Session& session, const Explanation& explanation);
 
 }  // namespace halfstep::report

@@ -76,7 +76,7 @@ class Explainer {
         readers_(static_cast<std::size_t>(graph_.size())) {
     for (int id = 0; id < graph_.size(); ++id) {
       for (const graph::Value& input : graph_.node(id).inputs) {
-        // What follows an op follows its result; others, like statistics, are beside the way.
+        // Readers of an op read its result, port 0; other ports hold statistics and the like.
         if (input.port == 0) readers_[static_cast<std::size_t>(input.node)].push_back(id);
       }
     }
@@ -132,7 +132,7 @@ class Explainer {
     if (!is_source(node) && !node.inputs.empty()) add_reads(node.inputs[0].node, reads);
   }
 
-  /// The launch of that name, else the one of the op that it was fused into: a product beside it or
+  /// The launch of that name, else the one of the op that it was fused into: a matmul beside it or
   /// before it for a sum of columns, a reader for others.
   void find_kernel(int id, ExplainedOp& op) const {
     std::set<int> seen;
@@ -164,7 +164,7 @@ class Explainer {
     return false;
   }
 
-  /// The product that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
+  /// The matmul that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
   int summing_product(int id) const {
     const Node& node = graph_.node(id);
     if (node.op != "BiasAddGrad") return -1;

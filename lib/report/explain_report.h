@@ -10,7 +10,7 @@
 
 namespace halfstep::report {
 
-/// What the cost model predicts for one kernel.
+/// The cost model's prediction for one kernel.
 struct Prediction {
   std::string kernel;
   double seconds = 0;  ///< of one thread for backend::k_nominal_batch samples
@@ -22,31 +22,31 @@ struct ExplainedOp {
   std::string fused_into;  ///< the op whose launch computes this one too, "" when it has its own
   std::string list;        ///< of the rewrite: allow, infer, deny, clear; "" when on none
   std::string step;        ///< of the rewrite that decided; "policy" without a rewrite
-  std::string cause;       ///< the op that decided or stands in the way, "" without one
+  std::string cause;       ///< the op that decided or prevents it, "" without one
   bool cast = false;       ///< between floating dtypes
   double cast_bytes = 0;   ///< read and written, when it is a cast
   double bytes = 0;        ///< of floating outputs
   double half_bytes = 0;   ///< of 16-bit outputs
   std::vector<int> reads;  ///< indices of the ops whose values it reads
-  /// Of a 16-bit product or convolution on a CPU: what the cost model predicts for each kernel,
+  /// Of a 16-bit matmul or convolution on a CPU: the cost model's prediction for each kernel,
   /// the fastest first.
   std::vector<Prediction> predicted = {};
 
   void fields(Fields& f);
 };
 
-/// The report of kind `explain`, with what tables and graphs show besides.
+/// The report of kind `explain`, with the values that only tables and graphs show.
 struct Explanation {
   static constexpr std::string_view k_kind = "explain", k_doc = "which dtype each op gets, and why";
   std::string policy;  ///< or "rewrite to bfloat16"
   std::string device;  ///< "cpu"
-  std::string arch;    ///< "avx512_bf16", "sm_70": what is there or pretended
+  std::string arch;    ///< "avx512_bf16", "sm_70": present or pretended
   std::int64_t batch = 0;
   std::vector<ExplainedOp> ops;
   plan::RewriteSummary rewrite;
   std::int64_t casts = 0;
   double cast_bytes = 0;        ///< read and written by casts in a step
-  double flops = 0;             ///< of products and convolutions, a step
+  double flops = 0;             ///< of matmuls and convolutions, a step
   double bytes = 0;             ///< written by all ops, a step
   double half_flops_share = 0;  ///< of `flops`
   double half_bytes_share = 0;  ///< of `bytes`

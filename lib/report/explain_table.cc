@@ -137,7 +137,7 @@ std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*
   return result;
 }
 
-/// What a reader must know to read the table.
+/// The legend of the table.
 std::string legend(const plan::RewriteSummary& rewrite) {
   std::string text =
       "in, comp, acc, out: dtypes read, computed in, summed in, written (f16 = float16, ...)\n";
@@ -209,7 +209,7 @@ std::string sums(const Explanation& e) {
   return text;
 }
 
-/// What the cost model predicts where a 16-bit op is widened to float32 because that is faster;
+/// The cost model's predictions where a 16-bit op is widened to float32 because that is faster;
 /// for every op with a choice if `verbose`.
 std::string predictions(const Explanation& e, bool verbose) {
   std::string text;

@@ -1,5 +1,5 @@
 #pragma once
-// What a run did by epoch and by step, and how long its steps took.
+// The history of a run by epoch and by step, and the times of its steps.
 
 #include <deque>
 #include <string>
@@ -40,7 +40,7 @@ struct StepColumns {
   void fields(Fields& f);
 };
 StepColumns step_columns(const train::StepHistory& history);
-/// The history that step_columns() was made from, but for the number of finite losses in an
+/// The history that step_columns() was made from, except for the number of finite losses in an
 /// interval: each has its mean as one loss.
 train::StepHistory read_step_history(const StepColumns& columns);
 

@@ -10,7 +10,7 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-/// Multiply-adds of a product or convolution count twice; other ops are not counted.
+/// Multiply-adds of a matmul or convolution count twice; other ops are not counted.
 double node_flops(const Graph& graph, const Node& node) {
   const auto elements = [&](std::size_t i) {
     return static_cast<double>(graph.type(node.inputs[i]).shape.elements());
@@ -58,7 +58,7 @@ std::string main_dtype(const Types& types) {
   return types.empty() ? "" : std::string(halfstep::name(types.front().dtype));
 }
 
-/// What a weight's gradient is rounded to before it is unscaled; "" where a rewrite decides.
+/// The dtype that a weight's gradient is rounded to before it is unscaled; "" where a rewrite decides.
 std::string gradient_dtype(const config::PrecisionSpec& spec,
                            const precision::Policy& policy,
                            bool rewrite) {
@@ -67,8 +67,8 @@ std::string gradient_dtype(const config::PrecisionSpec& spec,
   return std::string(halfstep::name(wide ? DType::float32 : policy.compute));
 }
 
-/// How float16 products are computed: as asked where matrix units work on parts of them, else in
-/// float32, where they are exact. Nothing without float16 products.
+/// How float16 matmuls are computed: as asked where matrix units work on parts of them, else in
+/// float32, where they are exact. Nothing without float16 matmuls.
 std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
                                         const plan::Plan& plan,
                                         const std::vector<OpRow>& rows) {
@@ -86,7 +86,7 @@ std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
   return Float16Gemm{exact ? "exact" : "x3", exact || !packs ? "exact" : "x3"};
 }
 
-/// The narrowest dtype in which products and convolutions are summed; "" without any.
+/// The narrowest dtype in which matmuls and convolutions are summed; "" without any.
 std::string product_sums(const std::vector<OpRow>& rows) {
   std::optional<DType> narrowest;
   for (const OpRow& row : rows) {

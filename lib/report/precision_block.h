@@ -1,5 +1,5 @@
 #pragma once
-// The `precision` block: what was asked for, what happened, and every op's dtypes with the reason.
+// The `precision` block: requested and effective precision, and every op's dtypes with the reason.
 
 #include <optional>
 #include <string>
@@ -12,19 +12,19 @@
 
 namespace halfstep::report {
 
-/// Notes the kernel that is used for the op on a processor, and what follows from it.
+/// Notes the kernel that is used for the op on a processor, and the facts that follow from it.
 void run_by(OpRow& row, std::string kernel, const Processor& processor);
 
 /// "float16", "bfloat16".
 bool is_half_name(std::string_view dtype);
 
-/// What a node of a graph computes in; no kernel is noted.
+/// The dtypes of a node of a graph, without a kernel.
 OpRow op_row(const graph::Graph& graph, const graph::Node& node);
 
 /// One row per launch of one of the session's plans, in order.
 std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan);
 
-/// Floating-point operations of one run of the plan's matrix products and convolutions.
+/// Floating-point operations of one run of the plan's matmuls and convolutions.
 double flops(const plan::Plan& plan);
 
 /// `plan` is one of the session's; its ops are listed.

@@ -52,7 +52,7 @@ std::string read_bounded(const std::string& path) {
   return text;
 }
 
-/// Refuses what the parser would let pass: a key twice in one object, bottomless nesting.
+/// Refuses documents that the parser accepts: a key twice in one object, bottomless nesting.
 class Guard {
  public:
   explicit Guard(const std::string& path) : path_(path) {}

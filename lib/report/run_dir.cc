@@ -38,7 +38,7 @@ void link_latest(const fs::path& directory) {
 struct RunDirectory::Claim {
   std::string path;
   bool made = false;   ///< it was not there before
-  bool begun = false;  ///< a run stands there now
+  bool begun = false;  ///< it holds a run now
   std::optional<DirectoryLock> lock;
 
   /// Makes the directory, or with `must_be_new` tells by false that it is there.

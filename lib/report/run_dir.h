@@ -2,7 +2,7 @@
 // The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
 // config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, data.json
 // (see run_data.h), metrics.jsonl,
-// numerics.jsonl, report.json, status.json, log.txt (what the program said), exports of the report,
+// numerics.jsonl, report.json, status.json, log.txt (messages of the program), exports of the report,
 // tb/ and checkpoints/.
 
 #include <filesystem>
@@ -40,10 +40,10 @@ class RunDirectory {
 
   const std::string& path() const;
   std::string file(std::string_view name) const;
-  /// Whether a run stands there already.
+  /// Whether the directory holds a run already.
   bool occupied() const;
 
-  /// Writes what is known at the start. A training run in a directory of the default name becomes
+  /// Writes the files that are known at the start. A training run in a directory of the default name becomes
   /// the `latest`; comparisons and benchmarks, from which nothing resumes, do not.
   /// Errors: UserError(data) when it cannot be written.
   void begin(const config::RunSpec& spec,
@@ -55,7 +55,7 @@ class RunDirectory {
   void metric(const Json& line) { metrics_.append(line); }
   /// Appends one line to numerics.jsonl.
   void numerics(const Json& line) { numerics_.append(line); }
-  /// Writes report.json and status.json, each complete or not at all, and what else the config's
+  /// Writes report.json and status.json, each complete or not at all, and the other formats that the config's
   /// `report` asks for: the event file in tb/ each time, the other formats when the run has ended.
   template <class Report>
   void write_report(const Report& report) {

@@ -41,8 +41,8 @@ void add_history(RunEntry& run, const History& history) {
   }
 }
 
-/// Accuracy, or else the loss, of the test split, or else of validation, or else of training: what
-/// a comparison judges by.
+/// Accuracy, or else the loss, of the test split, or else of validation, or else of training: the metric
+/// that a comparison uses.
 std::string main_metric(const RunEntry& run) {
   for (const std::string split : {"test_", "val_", "train_"}) {
     for (const char* name : {"accuracy", "loss"}) {
@@ -93,7 +93,7 @@ void damage(RunEntry& run, std::string why) {
   if (run.note.empty()) run.note = std::move(why);
 }
 
-/// Fills in what the report says.
+/// Fills in the values of the report.
 void read_report_of(RunEntry& run, const AnyReport& any) {
   run.kind = kind_of(any);
   std::visit(

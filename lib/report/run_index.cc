@@ -30,7 +30,7 @@ constexpr int k_most_levels = 3;
   throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
 }
 
-/// What a folder holds besides hidden files and links.
+/// The content of a folder without hidden files and links.
 struct Listing {
   std::vector<fs::path> folders;  ///< sorted
   std::vector<std::string> leftovers;

@@ -1,5 +1,5 @@
 #pragma once
-// The runs in a folder, `runs/` as a rule: what each one is, how far it got and how it ended, read
+// The runs in a folder, `runs/` by default: the kind of each, how far it got and how it ended, read
 // from its own files without changing any of them.
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace halfstep::report {
 
-/// How a run stands. `running`: a process holds its directory. `interrupted`: stopped by a signal,
+/// The state of a run. `running`: a process holds its directory. `interrupted`: stopped by a signal,
 /// preempted, or killed before it wrote how it ended. `damaged`: a file that every run has is
 /// missing or cannot be read.
 enum class RunState { running, completed, failed, interrupted, damaged };
@@ -28,7 +28,7 @@ struct RunEntry {
   std::string kind;  ///< train, compare or bench; "" where no file says
   RunState state = RunState::damaged;
   std::string status;  ///< word of its report; "" without one
-  std::string note;    ///< why it is damaged, or what its state rests on; "" as a rule
+  std::string note;    ///< why it is damaged, or the evidence for its state; mostly ""
   /// Precision as asked for, `rewrite:bfloat16` for a rewrite; of a comparison or benchmark all.
   std::vector<std::string> policies;
   std::optional<std::int64_t> epochs;  ///< whole ones done; none for benchmarks

@@ -51,7 +51,7 @@ std::string runs_table(const std::vector<RunEntry>& runs);
 RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs);
 BestRunReport best_run_report(const RunIndex& index, const BestRun& best);
 
-/// What two runs came to, side by side: state, epochs, metrics, times.
+/// The results of two runs side by side: state, epochs, metrics, times.
 std::string side_by_side(const RunEntry& a, const RunEntry& b);
 
 }  // namespace halfstep::report

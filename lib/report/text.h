@@ -36,7 +36,7 @@ std::vector<NamedColumn> columns_of(const Block& block) {
   return columns;
 }
 
-/// Names of the fields of a block and their words.
+/// Names and values of the fields of a block.
 template <class Block>
 std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
   std::vector<std::pair<std::string, std::string>> words;

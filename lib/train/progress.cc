@@ -20,7 +20,7 @@ constexpr JsonFormat k_format{.nonfinite_words = true,
       ErrorKind::data, {path, 0, 0, ""}, fmt::format("not the state of a run: {}", why));
 }
 
-/// In what the numbers of a progress are at odds; "" for a sound one.
+/// The first contradiction between the counters of a progress; "" for a sound one.
 std::string_view contradiction(const Progress& p) {
   const Counters& c = p.counters;
   // The batch that a run diverged at counts as skipped, and is not behind it.

@@ -1,4 +1,4 @@
-// Fields of what a run leaves behind; reports and the state of a run hold the same.
+// Fields of the results of a run; reports and the state of a run hold the same.
 
 #include "train/result.h"
 

@@ -97,7 +97,7 @@ Outer sample() {
   return outer;
 }
 
-/// What is wrong with JSON as an Outer.
+/// The violations of JSON read as an Outer.
 std::vector<Violation> wrong(const Json& json, const JsonFormat& format = {}) {
   Outer outer;
   std::vector<Violation> found;

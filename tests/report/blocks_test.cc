@@ -24,7 +24,7 @@ train::EpochRecord epoch(std::int64_t number, double loss) {
   return record;
 }
 
-/// What is wrong with JSON as a block.
+/// The violations of JSON read as a block.
 template <class Block>
 std::vector<Violation> wrong(const Json& json) {
   Block block;

@@ -29,7 +29,7 @@ TrainReport whole_report() {
   return train_report(run.session(), result, info, false);
 }
 
-/// What the commands do with a report that is valid.
+/// Does with a valid report everything that the commands do.
 void use(const AnyReport& report) {
   show(report);
   for (const Exporter* exporter : export_table()) exporter->write(report);

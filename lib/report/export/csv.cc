@@ -18,7 +18,7 @@ std::string cell(const std::string& text) {
   return quoted + "\"";
 }
 
-/// A value of a report; numbers that are not finite by their word, others that are null empty.
+/// A value of a report; nan, inf or -inf for numbers that are not finite, "" for other nulls.
 std::string value(const NonfiniteMap& nonfinite, FieldRef field, const std::string& path) {
   const Json json = write_json(field);
   if (!json.is_null()) return json.dump();

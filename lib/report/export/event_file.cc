@@ -177,7 +177,7 @@ std::string_view frame_at(std::string_view file, std::size_t at) {
   return file.substr(at, static_cast<std::size_t>(length) + k_overhead);
 }
 
-/// What a frame tells apart from when: its data behind the nine bytes of the time.
+/// The content of a frame without its time: its data behind the nine bytes of the time.
 std::string_view told(std::string_view frame) {
   constexpr std::size_t k_time = 9;
   std::string_view data = frame.substr(k_header, frame.size() - k_overhead);

@@ -25,7 +25,7 @@ std::string framed(std::string_view data);
 /// is not complete: frames that were written stay as they are until the interval doubles.
 std::vector<std::string> event_records(const TrainReport& report);
 
-/// Makes the file hold these records. Those that it has already, but for their times, stay; others
+/// Makes the file hold these records. Those that it has already, except for their times, stay; others
 /// after them are cut off, the rest is appended: a reader that follows the file sees it grow.
 /// Errors: UserError(data).
 void update_event_file(const std::string& path, const std::vector<std::string>& records);

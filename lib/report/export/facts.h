@@ -21,7 +21,7 @@ std::string title(const Explanation& report);
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Name and value of what a reader wants to know first.
+/// Names and values of the most important facts.
 Facts main_facts(const TrainReport& report);
 Facts main_facts(const CompareReport& report);
 Facts main_facts(const BenchReport& report);

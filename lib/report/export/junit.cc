@@ -1,4 +1,4 @@
-// JUnit XML for continuous integration: what a report has to pass, a test case each.
+// JUnit XML for continuous integration: a test case for each condition of a report.
 
 #include <fmt/format.h>
 

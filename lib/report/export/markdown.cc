@@ -1,4 +1,4 @@
-// What `report show` says, as Markdown with tables.
+// The content of `report show` as Markdown with tables.
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 namespace halfstep::report {
 namespace {
 
-/// Where a line stands: at a moment, or at one end of a span.
+/// The event of a line: a moment, or one end of a span.
 constexpr const char* k_point = "POINT_IN_TIME";
 constexpr const char* k_start = "INTERVAL_START";
 constexpr const char* k_end = "INTERVAL_END";
@@ -27,7 +27,7 @@ std::string line(double time, const char* event, const char* key, Json value, Js
   return ":::MLLOG " + entry.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// What the config calls its optimizer: a word, or a map with a type.
+/// The optimizer's name in the config, which is a scalar or a map with a type.
 Json optimizer_name(const Json& config) {
   const Json& optimizer = config.value("optimizer", Json());
   return optimizer.is_object() ? optimizer.value("type", Json()) : optimizer;

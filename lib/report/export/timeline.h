@@ -14,7 +14,7 @@ double unix_seconds(const std::string& utc);
 /// Batches drawn once the batch with this ordinal has been.
 std::int64_t batches_after(std::int64_t ordinal);
 
-/// When the epochs of a training run took place. A report holds how long each took, not when it
+/// When the epochs of a training run began and ended. A report holds how long each took, not when it
 /// began: they are laid end to end from the run's start on.
 struct EpochTime {
   std::int64_t epoch = 0;

@@ -38,7 +38,7 @@ struct LineChart {
   std::vector<Mark> marks = {};
 };
 
-/// An interval with a point in it. Without an interval the point stands alone; without a value the
+/// An interval with a point in it. Without an interval the point is alone; without a value the
 /// interval does.
 struct Range {
   std::string name;

@@ -1,5 +1,5 @@
 #pragma once
-// Elements of an HTML page. All text is escaped here; what is called `body` is markup already.
+// Elements of an HTML page. All text is escaped here; a `body` is markup already.
 
 #include <string>
 #include <string_view>
@@ -22,10 +22,10 @@ std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
 std::string list(const std::vector<std::string>& lines);
 std::string paragraph(std::string_view text, std::string_view css_class = "");
 std::string preformatted(std::string_view text);
-/// Figures beside each other where there is room.
+/// Figures beside each other where the width allows it.
 std::string figures(const std::string& body);
 
-/// JSON that can stand in a script element: no character in it ends the element, begins a comment
+/// JSON for a script element: no character in it ends the element, begins a comment
 /// or is anything but ASCII.
 std::string script_json(const Json& json);
 

@@ -16,7 +16,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
-/// Launches by what they have in common, the slowest first, as bars and as a table.
+/// Groups of launches, the slowest first, as bars and as a table.
 template <class Share>
 std::string shares(const std::vector<Share>& rows, const char* key, std::size_t policy) {
   constexpr std::size_t k_most_bars = 12;

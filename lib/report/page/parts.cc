@@ -91,7 +91,7 @@ std::vector<LayerRow> layer_rows(const std::vector<Op>& ops) {
       same->names.push_back(group.names.front());
     }
   }
-  // What belongs to no layer is named last.
+  // Ops of no layer come last.
   std::stable_partition(
       rows.begin(), rows.end(), [](const LayerRow& r) { return !r.layer.empty(); });
   return rows;
