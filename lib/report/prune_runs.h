@@ -40,15 +40,15 @@ struct PrunePlan {
   std::int64_t removals() const;
 };
 
-/// The runs that the rules select, and which of them may be removed: whole run directories that no process
-/// uses and that hold no file but those of a run. `now` is UTC, as utc_now() gives it.
+/// The runs that the rules select, and which of them may be removed: whole run directories that no
+/// process uses and that hold no file but those of a run. `now` is UTC, as utc_now() gives it.
 PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::string& now);
 
 /// Removes the runs of the plan, and folders that are empty then. Everything is checked once more
-/// under the lock of each directory, which is renamed before its files go: a directory that an interruption
-/// leaves is no run any more, and the next prune removes it. `latest` links of removed runs are set
-/// to the newest training run beside them, or removed. Refusals found here are added to the plan.
-/// Errors: UserError(data) when a directory cannot be renamed or removed.
+/// under the lock of each directory, which is renamed before its files go: a directory that an
+/// interruption leaves is no run any more, and the next prune removes it. `latest` links of removed
+/// runs are set to the newest training run beside them, or removed. Refusals found here are added
+/// to the plan. Errors: UserError(data) when a directory cannot be renamed or removed.
 void prune(PrunePlan& plan);
 
 /// The effect of the plan, or after prune() its result, as text and as the report of kind `prune`.

@@ -2,8 +2,8 @@
 // The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
 // config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, data.json
 // (see run_data.h), metrics.jsonl,
-// numerics.jsonl, report.json, status.json, log.txt (messages of the program), exports of the report,
-// tb/ and checkpoints/.
+// numerics.jsonl, report.json, status.json, log.txt (messages of the program), exports of the
+// report, tb/ and checkpoints/.
 
 #include <filesystem>
 #include <memory>
@@ -43,8 +43,8 @@ class RunDirectory {
   /// Whether the directory holds a run already.
   bool occupied() const;
 
-  /// Writes the files that are known at the start. A training run in a directory of the default name becomes
-  /// the `latest`; comparisons and benchmarks, from which nothing resumes, do not.
+  /// Writes the files that are known at the start. A training run in a directory of the default
+  /// name becomes the `latest`; comparisons and benchmarks, from which nothing resumes, do not.
   /// Errors: UserError(data) when it cannot be written.
   void begin(const config::RunSpec& spec,
              const RunInfo& run,
@@ -55,8 +55,9 @@ class RunDirectory {
   void metric(const Json& line) { metrics_.append(line); }
   /// Appends one line to numerics.jsonl.
   void numerics(const Json& line) { numerics_.append(line); }
-  /// Writes report.json and status.json, each complete or not at all, and the other formats that the config's
-  /// `report` asks for: the event file in tb/ each time, the other formats when the run has ended.
+  /// Writes report.json and status.json, each complete or not at all, and the other formats that
+  /// the config's `report` asks for: the event file in tb/ each time, the other formats when the
+  /// run has ended.
   template <class Report>
   void write_report(const Report& report) {
     write_report(to_json(report), AnyReport(report));

@@ -12,9 +12,9 @@
 
 namespace halfstep::report {
 
-/// The state of a run. `running`: a process holds its directory. `interrupted`: stopped by a signal,
-/// preempted, or killed before it wrote how it ended. `damaged`: a file that every run has is
-/// missing or cannot be read.
+/// The state of a run. `running`: a process holds its directory. `interrupted`: stopped by a
+/// signal, preempted, or killed before it wrote how it ended. `damaged`: a file that every run has
+/// is missing or cannot be read.
 enum class RunState { running, completed, failed, interrupted, damaged };
 
 std::span<const std::string_view> names_of(RunState);

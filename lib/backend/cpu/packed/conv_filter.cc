@@ -165,7 +165,7 @@ void FilterGradient::accumulate_images(
   std::memset(thread_memory + pairs_offset_, 0, static_cast<std::size_t>(pairs_plane_ * x_.planes));
   for (I64 n = begin; n < end; n += x_.images) {
     const I64 images = std::min(x_.images, end - n);
-    const I64 k_blocks = std::min(k_blocks_, divide_up(images * x_.cells(), k_k_block));
+    const I64 block_count = std::min(k_blocks_, divide_up(images * x_.cells(), k_k_block));
     if (images < x_.images && n != begin) {
       // Clears the images of the GEMM before.
       std::memset(
@@ -212,7 +212,7 @@ void FilterGradient::accumulate_images(
          .b_low_plane = pairs_plane_,
          .b_column_bytes = k_blocks_ * 1024,
          .tile_columns = columns,
-         .k_blocks = k_blocks,
+         .k_blocks = block_count,
          .overwrite = n == begin,
          .accumulators = reinterpret_cast<float*>(thread_memory + accumulators_offset_)});
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "backend/cpu/packed/conv_grid.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -11,8 +12,6 @@ namespace {
 constexpr std::int64_t k_block_sums = k_block * k_block;
 constexpr std::int64_t k_block_bytes = k_block_sums * static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t k_line = 64;
-
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 void (*sweep_of(const Unit& unit, std::int64_t products))(const Sweep&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;

@@ -104,19 +104,19 @@ Prepared fold_columns(
 template <class Join>
 Prepared fold_runs(
     const Extents& e, const FoldRow& fold, const Source& source, const Finish& finish, Join join) {
-  constexpr std::int64_t k_block = 64 * k_run;
-  const std::int64_t blocks = (e.rows + k_block - 1) / k_block;
+  constexpr std::int64_t k_fold_block = 64 * k_run;
+  const std::int64_t blocks = (e.rows + k_fold_block - 1) / k_fold_block;
   return launch(
       [=](const Args& args) {
         auto* partial = static_cast<double*>(static_cast<void*>(args.workspace));
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_block));
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_fold_block));
         parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
           alignas(64) float room[k_run];
           for (std::int64_t unit = begin; unit < end; ++unit) {
             const std::int64_t first = unit / blocks * e.rows;
-            const std::int64_t stop = std::min(e.rows, (unit % blocks + 1) * k_block);
+            const std::int64_t stop = std::min(e.rows, (unit % blocks + 1) * k_fold_block);
             double value = static_cast<double>(fold.start);
-            for (std::int64_t i = unit % blocks * k_block; i < stop; i += k_run) {
+            for (std::int64_t i = unit % blocks * k_fold_block; i < stop; i += k_run) {
               const std::int64_t n = std::min(k_run, stop - i);
               const float* x = source.read(args.in[0].data, first + i, n, room);
               value = join(value, static_cast<double>(fold.run(x, n)));
