@@ -4,10 +4,10 @@
 //
 //     void fields(Fields& f) { f("loss_scale", loss_scale, "factor; null without scaling"); ... }
 //
-// A visitor (core/json_fields.h) implements the one function visit(). Fields are numbers, words,
+// A visitor (core/json_fields.h) implements the one function visit(). Fields are numbers, strings,
 // enums with a name table, other described structs, and optionals, lists and maps of all of these.
-// An enum E is a field when `std::span<const std::string_view> names_of(E)` is found beside it: its
-// values count from 0 in the order of the names.
+// An enum E is a field when ADL finds `std::span<const std::string_view> names_of(E)`: its values
+// count from 0 in the order of the names.
 
 #include <cstdint>
 #include <span>
@@ -22,9 +22,9 @@ class Fields {
  public:
   virtual ~Fields() = default;
   virtual void visit(std::string_view name, FieldRef field, const FieldOptions& options) = 0;
-  /// The members of the enclosing object that no field names; visited where they are written.
+  /// The members of the enclosing object that no field names; written at this position.
   virtual void visit_rest(MapRef others, const FieldOptions& options) = 0;
-  /// Whether fields receive values.
+  /// Whether the visitor assigns values to fields.
   virtual bool reads() const { return false; }
 
   template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-// JSON of structs that describe their fields: writer, reader, schema.
+// JSON writer, reader and schema of structs that describe their fields.
 
 #include <cstdint>
 #include <limits>
@@ -24,15 +24,15 @@ struct Violation {
   bool operator==(const Violation&) const = default;
 };
 
-/// How JSON differs between the files that are written from descriptions.
+/// Differences between the kinds of JSON files written from descriptions.
 struct JsonFormat {
   /// Numbers that are not finite are "nan", "inf" and "-inf"; otherwise null.
   bool nonfinite_words = false;
-  /// Members have FieldOptions::old_name where there is one.
+  /// Members use FieldOptions::old_name if it is set.
   bool old_names = false;
-  /// Members that no field names are skipped; otherwise they are violations.
+  /// Unknown members are skipped; otherwise they are violations.
   bool skip_unknown = false;
-  /// Of 64-bit integers, which are counts: they are at least 0.
+  /// The largest 64-bit integer; integers are counts and at least 0.
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -41,31 +41,31 @@ enum class Nonfinite { nan, inf, negative_inf };
 std::span<const std::string_view> names_of(Nonfinite);
 using NonfiniteMap = std::vector<std::pair<std::string, Nonfinite>>;  ///< in document order
 
-/// A value short enough for a message.
+/// A value, shortened for a message.
 std::string shown(const Json& value);
 
 /// The text with bytes that are not UTF-8 replaced.
 std::string utf8(std::string_view text);
 
 Json write_json(FieldRef field, const JsonFormat& format = {});
-/// Reads `json` into the field; reading goes on after a violation, up to a thousand of them.
+/// Reads `json` into the field; continues after a violation, up to a thousand of them.
 void read_json(const Json& json,
                FieldRef field,
                std::vector<Violation>& found,
                const JsonFormat& format = {});
 /// JSON Schema (draft-07) of a field.
 Json json_schema(FieldRef field, const FieldOptions& options = {});
-/// Replaces bytes that are not UTF-8, and optional numbers that are not finite by nothing; returns
-/// the paths of all numbers that are not finite.
+/// Replaces bytes that are not UTF-8, and removes optional numbers that are not finite; returns the
+/// paths of all numbers that are not finite.
 NonfiniteMap tidy(FieldRef field);
-/// The same for JSON: every number that is not finite becomes null. `path` is that of `json`.
+/// The same for JSON: every number that is not finite becomes null. `path` is the path of `json`.
 void tidy(Json& json, const std::string& path, NonfiniteMap& found);
-/// Calls `use(name, field)` for every field of a struct, the members of its rest among them.
+/// Calls `use(name, field)` for every field of a struct, including unnamed members.
 void each_field(FieldRef structure,
                 void (*use)(void*, const std::string&, FieldRef),
                 void* context);
 
-/// The struct is not changed: writing reads through the references of its fields only.
+/// The struct is not changed: the writer only reads through the references.
 template <class S>
 FieldRef field_of(const S& value) {
   return field_ref(const_cast<S&>(value));

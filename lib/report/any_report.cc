@@ -36,7 +36,7 @@ constexpr auto k_kinds = make_kinds(std::make_index_sequence<std::variant_size_v
 
 constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";
 
-/// The report of a document, and everything wrong with it.
+/// The report of a document, and all its violations.
 std::pair<AnyReport, Found> read_checked(const Json& document) {
   if (!document.is_object()) return {AnyReport(), {{"", "is no object"}}};
   if (!document.contains("kind")) {

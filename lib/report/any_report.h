@@ -1,5 +1,5 @@
 #pragma once
-// All kinds of report: their schemas, and reports read from files and checked.
+// All kinds of report: their schemas, reading from files, and validation.
 
 #include <span>
 #include <string>
@@ -41,23 +41,23 @@ using AnyReport = std::variant<TrainReport,
 struct Kind {
   std::string_view name;  ///< the value of `kind`
   Json (*schema)();
-  /// Fills a report of this kind; differences from its description go to `found`.
+  /// Fills a report of this kind; violations of its description are appended to `found`.
   AnyReport (*read)(const Json& document, std::vector<Violation>& found);
 };
 
 std::span<const Kind> kind_table();
-/// The row of a kind, or null.
+/// The entry of a kind, or null.
 const Kind* find_kind(std::string_view name);
 std::string_view kind_of(const AnyReport& report);
 
-/// The whole schema document (draft-07) of one kind.
+/// The complete JSON Schema (draft-07) of one kind.
 Json schema_document(const Kind& kind);
-/// One document that accepts every kind.
+/// A schema that accepts every kind.
 Json schema_document();
 
-/// A report that can be relied on.
+/// A report that passed validation.
 struct Document {
-  Json json;  ///< as it is in the file
+  Json json;  ///< as in the file
   AnyReport report;
 };
 
@@ -65,9 +65,9 @@ struct Document {
 /// its cross-checks.
 std::vector<Violation> validate(const Json& document);
 
-/// The report at `path`: a file, or the report.json of a run directory.
-/// Errors: UserError(data) when it cannot be read, is larger than 256 MiB or 8 million values, is
-/// not JSON (with line and column), is nested too deeply or has a key twice in one object.
+/// The report at `path`: a file, or the report.json of a run directory. Errors: UserError(data)
+/// when it cannot be read, is larger than 256 MiB or 8 million values, is not JSON (with line and
+/// column), is nested too deeply or has a duplicate key in an object.
 Json read_report(const std::string& path);
 
 /// Errors: those of read_report; UserError(data) naming the first violations.
@@ -80,7 +80,7 @@ void check(const CompareReport& report, std::vector<Violation>& found);
 void check(const BenchReport& report, std::vector<Violation>& found);
 void check(const Explanation& report, std::vector<Violation>& found);
 void check(const GraphRewriteReport& report, std::vector<Violation>& found);
-/// Names in `nonfinite` paths that exist and are null, in one walk over the report.
+/// Checks in one pass over the report that the paths in `nonfinite` exist and are null.
 void check_nonfinite(const Json& document, std::vector<Violation>& found);
 
 }  // namespace halfstep::report

@@ -26,7 +26,7 @@ double total_milliseconds(const std::vector<OpTime>& profile) {
   return total;
 }
 
-/// `count` in a time; nothing where none are counted.
+/// `count` per time; nothing for a count of zero.
 std::optional<double> per_second(double count, double milliseconds, double unit) {
   if (!(count > 0 && milliseconds > 0)) return std::nullopt;
   return count / milliseconds / unit;

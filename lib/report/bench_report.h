@@ -8,11 +8,11 @@
 
 namespace halfstep::report {
 
-/// Launches of a profile that have a word in common.
+/// Launches of a profile with the same value of a member.
 struct TimeShare {
   std::string name;  ///< "-" for launches without one
   std::int64_t launches = 0;
-  double ms = 0, share = 0;  ///< share: of all launches
+  double ms = 0, share = 0;  ///< share of the time of all launches
   std::optional<double> achieved_tflops, achieved_gbs;
 
   /// `word`: the member that holds the name.
@@ -93,15 +93,16 @@ struct BenchReport {
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 
-  /// The profile and the ops of policy `index`; null where there are none.
+  /// The profile and the ops of policy `index`; null if there are none.
   const Profile* profile_of(std::size_t index) const;
   const std::vector<OpRow>* ops_of(std::size_t index) const;
 };
 
-/// 4 when a run diverged; 130 or 143 when asked to leave.
+/// 4 when a run diverged; 130 or 143 after a request to leave.
 int exit_code(const train::BenchResult& result);
 
-/// The blocks of a train report that apply, of the first policy, and all policies in `policies`.
+/// The applicable blocks of a training report, for the first policy, and all policies in
+/// `policies`.
 BenchReport bench_report(const train::BenchResult& result,
                          const FactsByPolicy& facts,
                          const RunInfo& run,

@@ -7,7 +7,7 @@
 
 namespace halfstep::report {
 
-/// The benchmark for people: a row per policy, the profile by op and by layer, notes.
+/// The benchmark as text: a line per policy, the profile by op and by layer, notes.
 std::string bench_table(const BenchReport& report);
 
 /// The cells of the first table, headings first.

@@ -1,6 +1,6 @@
 #pragma once
-// Blocks that several kinds of report have. Each describes its fields once (core/fields.h): JSON,
-// the reader, the schema and the comparison of reports follow from that.
+// Blocks that several kinds of report share. Each describes its fields once (core/fields.h): JSON
+// writer, reader, schema and report diff use that description.
 
 #include <deque>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace halfstep::report {
 
-/// A column of numbers; nothing where one is not known or was not finite.
+/// A column of numbers; nothing where a value is unknown or was not finite.
 using Column = std::vector<std::optional<double>>;
 /// Means over a set of samples by name: "loss" and each metric.
 using MetricsBlock = std::map<std::string, std::optional<double>>;
@@ -31,7 +31,7 @@ void describe_metrics(Fields& f,
                       std::optional<MetricsBlock>& metrics,
                       std::string_view doc);
 MetricsBlock metrics_block(const train::Metrics& metrics);
-/// The same as train::Metrics, NaN where a value was not finite.
+/// The conversion back to train::Metrics, with NaN for values that were not finite.
 train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics);
 
 /// A warning or a hint.
@@ -108,10 +108,10 @@ struct OpRow {
   std::string reason;
   std::string kernel;
   double flops = 0;
-  std::optional<bool> tensor_core;  ///< nothing where it is not known
+  std::optional<bool> tensor_core;  ///< nothing if unknown
 
   void fields(Fields& f) { describe(f, false); }
-  /// `may_have_no_kernel`: of an explanation.
+  /// `may_have_no_kernel`: for an explanation.
   void describe(Fields& f, bool may_have_no_kernel);
 };
 
@@ -135,7 +135,7 @@ struct Precision : PrecisionHead {
   std::vector<OpRow> ops;
   void fields(Fields& f);
 };
-/// The same where the ops may be left out.
+/// The same with optional ops.
 struct PrecisionSummary : PrecisionHead {
   std::optional<std::vector<OpRow>> ops;
   void fields(Fields& f);
@@ -157,7 +157,7 @@ struct ClassRow {
 
 struct Classes {
   std::vector<ClassRow> per_class;
-  std::vector<std::vector<std::int64_t>> confusion;  ///< rows by label, counts by prediction
+  std::vector<std::vector<std::int64_t>> confusion;  ///< [label][prediction]
   void fields(Fields& f);
 };
 /// Nothing without classes.

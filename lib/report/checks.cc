@@ -1,4 +1,4 @@
-// Agreements between the members of a report that its description cannot express.
+// Cross-checks of the members of a report, beyond its description.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,8 @@ class PathFinder {
   }
 
   void walk(const Json& json) {
-    // Keys may hold dots and brackets themselves; of two ways to write a path, the first counts.
+    // Keys may contain dots and brackets themselves; of two values with the same path, the first is
+    // used.
     const auto it = found_.find(path_);
     if (it != found_.end() && it->second == nullptr) it->second = &json;
     const std::size_t size = path_.size();
@@ -43,7 +44,7 @@ class PathFinder {
     }
   }
 
-  /// nullptr when the path leads nowhere.
+  /// nullptr when there is no value at the path.
   const Json* at(const std::string& path) const { return found_.at(path); }
 
  private:
@@ -104,7 +105,8 @@ void check_skips(const LossScale& scale, Found& found) {
            "tells of {} attempts, skipped_steps and retried_steps of {}", listed, counted)});
 }
 
-/// The step history has no more batches and skips than the run, and as many when it begins with it.
+/// The step history has at most as many batches and skips as the run, and equally many when it
+/// starts with it.
 void check_run_by_step(const TrainReport& report, Found& found) {
   if (!report.step_history) return;
   const StepColumns& history = *report.step_history;

@@ -297,7 +297,7 @@ PolicyFacts policy_facts(train::Session& session) {
 
 int exit_code(const Comparison& comparison) {
   if (comparison.status == Status::interrupted) return 130;
-  // A comparison keeps nothing it could go on from.
+  // A comparison stores nothing to resume from.
   if (comparison.status == Status::preempted) return 143;
   const bool failed = std::any_of(comparison.gates.begin(),
                                   comparison.gates.end(),

@@ -51,7 +51,7 @@ struct PolicyTarget : train::TargetTime {
   void fields(Fields& f);
 };
 
-/// One policy against the baseline.
+/// One policy compared with the baseline.
 struct PolicyBlock {
   std::string policy;
   bool baseline = false;
@@ -147,19 +147,19 @@ struct PolicyFacts {
 PolicyFacts policy_facts(train::Session& session);
 using FactsByPolicy = std::map<std::string, PolicyFacts>;
 
-/// 5 when a gate failed, else 4 when a run diverged; 130 or 143 when asked to leave.
+/// 5 when a gate failed, else 4 when a run diverged; 130 or 143 after a request to leave.
 int exit_code(const train::Comparison& comparison);
 
-/// `config` is the block of the config compared, nothing for finished runs.
+/// `config` is the block of the compared config, nothing for finished runs.
 CompareReport compare_report(const train::Comparison& comparison,
                              const FactsByPolicy& facts,
                              const RunInfo& run,
                              const Context& context,
                              std::optional<ConfigBlock> config);
 
-/// Statuses that a comparison or benchmark ends with.
+/// Statuses of a finished comparison or benchmark.
 std::span<const std::string_view> study_statuses();
-/// Each warning of the policies once.
+/// The warnings of all policies, without duplicates.
 std::vector<Remark> merged_warnings(const FactsByPolicy& facts);
 
 }  // namespace halfstep::report

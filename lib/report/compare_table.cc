@@ -20,7 +20,7 @@ std::string readable(const std::string& metric) {
   return metric.substr(0, cut) + " " + name;
 }
 
-/// A report may hold nothing where a number was not finite.
+/// A report holds null where a number was not finite.
 template <class Format>
 std::string cell(const std::optional<double>& value, Format format) {
   return value && std::isfinite(*value) ? format(*value) : "-";
@@ -83,7 +83,7 @@ std::string target_lines(const CompareReport& report) {
   return text;
 }
 
-/// A term's value in the unit its limit was given in.
+/// A term's value in the unit of its limit.
 std::string term_value(const train::GateTerm& term) {
   if (!term.value) return "not known";
   return term.text.ends_with("pp") ? fmt::format("{:+.3f}pp", *term.value * 100)
@@ -99,7 +99,7 @@ std::string gate_lines(const GateBlock& gate) {
   return text;
 }
 
-/// The end of an interval at which a difference is best, if it is known.
+/// The favorable end of the interval of a difference, if known.
 std::optional<double> best_end(const std::optional<JudgedEstimate>& delta, bool larger_is_better) {
   if (!delta || !delta->ci95) return std::nullopt;
   const Interval& interval = *delta->ci95;

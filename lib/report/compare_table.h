@@ -19,9 +19,9 @@ std::vector<std::string> compare_legend(const CompareReport& report);
 Rows compare_rows(const CompareReport& report);
 /// Cells of the settings in which finished runs differ; empty when there are none.
 Rows setting_rows(const CompareReport& report);
-/// Which policy to use on this machine, and the measurements that say so: the fastest of those that
-/// are shown (95 %) to be faster than the baseline and not shown to be worse, else the baseline. ""
-/// for finished runs and without intervals.
+/// The recommended policy for this machine, with the measurements that support it: the fastest of
+/// those that are significantly (95 %) faster than the baseline and not significantly worse, else
+/// the baseline. "" for finished runs and without intervals.
 std::string compare_advice(const CompareReport& report);
 /// The outcome of a gate: "false (+0.12pp)".
 std::string gate_outcome(const GateBlock& gate);

@@ -34,7 +34,7 @@ Json scalar(const config::Node& node) {
   return utf8(text);
 }
 
-/// The one that computes, if it is not the CPU.
+/// The device of the backend, if it is not the CPU.
 std::vector<Gpu> gpus(const backend::Backend& backend) {
   if (!backend.device) return {};
   const int capability = backend.capabilities.compute_capability;
@@ -48,7 +48,7 @@ std::vector<Gpu> gpus(const backend::Backend& backend) {
            backend.facts.cublas}};
 }
 
-/// The measurements that chose the CPU's kernels; nothing where nothing was measured for them.
+/// The measurements that chose the CPU's kernels; nothing if there are none.
 std::optional<KernelCosts> kernel_costs(const backend::Backend& backend) {
   const backend::CostModel& costs = backend::cost_model(backend.capabilities);
   if (backend.device || costs.samples().empty()) return std::nullopt;

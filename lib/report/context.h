@@ -15,7 +15,7 @@ namespace halfstep::report {
 /// job_id, partition, ... of a Slurm job.
 using SlurmFields = std::vector<std::pair<std::string, std::string>>;
 
-/// A Slurm job, as its environment describes it.
+/// A Slurm job, from its environment variables.
 struct SlurmJob {
   std::string id;
   SlurmFields fields;
@@ -27,9 +27,9 @@ struct RunInfo {
   std::string started_at;  ///< UTC
   std::string directory;   ///< "" without one
   std::int64_t restart_count = 0;
-  std::vector<std::string> overrides;  ///< settings over the config, as written
+  std::vector<std::string> overrides;  ///< settings on top of the config, as written
   std::vector<std::string> command;    ///< argv
-  std::vector<std::string> configs;    ///< the config files' texts, as given
+  std::vector<std::string> configs;    ///< the texts of the config files, as given
   std::optional<SlurmJob> slurm;       ///< nothing outside of a job
 };
 
@@ -45,7 +45,7 @@ Json to_json(const config::Node& node);
 /// Warnings with code, config path and message.
 std::vector<Remark> remarks(const std::vector<config::Warning>& warnings);
 
-/// `run` of a comparison or benchmark that ends now.
+/// The `run` block of a comparison or benchmark that ends now.
 StudyRun study_run(const RunInfo& run);
 
 }  // namespace halfstep::report

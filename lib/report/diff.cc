@@ -13,7 +13,7 @@ namespace {
 /// In place of a value that one side lacks.
 constexpr std::string_view k_absent = "(absent)";
 
-/// Appends a row for every leaf in which two values differ.
+/// Appends an entry for every leaf in which two values differ.
 void compare(const Json& a, const Json& b, const std::string& path, std::vector<Difference>& rows) {
   if (a == b) return;
   if (!a.is_object() || !b.is_object()) {
@@ -39,7 +39,7 @@ std::vector<Difference> differences(const Json& a, const Json& b) {
   return rows;
 }
 
-/// The members of a block that are words and numbers.
+/// The scalar members of a block.
 template <class Block>
 Json scalars(const Block& block) {
   Json kept = Json::object();

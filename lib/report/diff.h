@@ -1,5 +1,5 @@
 #pragma once
-// Two reports of training side by side.
+// The differences between two reports of training.
 
 #include <string>
 
@@ -11,7 +11,7 @@ namespace halfstep::report {
 /// the ratio of their step times, above 1 when b is faster.
 DiffReport diff(const TrainReport& a, const TrainReport& b);
 
-/// The same as text, with the names the two reports go by.
+/// The same as text, with the names of the two reports.
 std::string show_diff(const DiffReport& diff, const std::string& a, const std::string& b);
 
 }  // namespace halfstep::report

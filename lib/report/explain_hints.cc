@@ -116,7 +116,7 @@ void cast_hint(const HintContext& c) {
                     largest->row.layer.empty() ? "" : " of " + largest->row.layer));
 }
 
-/// The single number of a Const that a value comes from by casts, or nothing.
+/// The scalar of a Const behind casts, or nothing.
 std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
   const Node* node = &graph.node(value.node);
   while (node->op == "Cast") node = &graph.node(node->inputs[0].node);
@@ -152,7 +152,7 @@ std::string edit_flags(const std::string& op) {
       "--set precision.lists.deny.remove=[{0}] --set precision.lists.infer.add=[{0}]", op);
 }
 
-/// How many ops more are converted when `op` may be: the rewrite itself says it.
+/// The number of further ops that are converted when `op` may be, determined by a rewrite.
 std::int64_t gained(const HintContext& c, const Graph& given, const std::string& op) {
   config::RunSpec spec = c.session.spec();
   spec.precision.lists.deny.remove.push_back(op);

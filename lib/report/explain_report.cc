@@ -23,7 +23,7 @@ double bytes_of(const graph::TensorType& type) {
   return static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
 }
 
-/// Ops that only say where a value comes from.
+/// Ops that only provide values.
 bool is_source(const Node& node) {
   static constexpr std::array<std::string_view, 5> k_sources{
       "Const", "Placeholder", "VarHandleOp", "ReadVariableOp", "NoOp"};
@@ -50,7 +50,7 @@ KernelNames kernels_of(const plan::Plan& plan) {
   return names;
 }
 
-/// The kernels on a GPU that need not be there.
+/// The kernels on a GPU that is not present.
 KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
   const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
   const Graph lowered = plan::lower(graph, backend).graph;
@@ -121,7 +121,7 @@ class Explainer {
     return op;
   }
 
-  /// The op behind a value, aliases and reads passed over.
+  /// The op that computes a value, found through aliases and reads.
   void add_reads(int id, std::vector<int>& reads) const {
     const int index = op_of_[static_cast<std::size_t>(id)];
     if (index >= 0) {
@@ -153,8 +153,8 @@ class Explainer {
     }
   }
 
-  /// Whether a kernel accepts the node. One of PackedMatMul, which a MatMul may become, accepts
-  /// all.
+  /// Whether a kernel accepts the node. A kernel of PackedMatMul, which a MatMul may become, counts
+  /// as accepting.
   bool could_run(std::string_view name, const Node& node) const {
     for (const backend::Kernel& kernel : backend_.kernels) {
       if (kernel.name != name || (kernel.op != node.op && kernel.op != "PackedMatMul")) continue;

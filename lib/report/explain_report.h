@@ -1,6 +1,6 @@
 #pragma once
-// `explain` of a config: every op of the training step with its dtypes, the reason for them, the
-// casts, and hints. Ops are those the precision passes decided about, before fusion.
+// `explain` of a config: every op of the training step with its dtypes and their reasons, the
+// casts, and hints. Ops are those that the precision passes process, before fusion.
 
 #include <array>
 #include <string>
@@ -27,7 +27,7 @@ struct ExplainedOp {
   double cast_bytes = 0;   ///< read and written, when it is a cast
   double bytes = 0;        ///< of floating outputs
   double half_bytes = 0;   ///< of 16-bit outputs
-  std::vector<int> reads;  ///< indices of the ops whose values it reads
+  std::vector<int> reads;  ///< indices of the ops whose values it uses
   /// Of a 16-bit matmul or convolution on a CPU: the cost model's prediction for each kernel,
   /// the fastest first.
   std::vector<Prediction> predicted = {};
@@ -45,9 +45,9 @@ struct Explanation {
   std::vector<ExplainedOp> ops;
   plan::RewriteSummary rewrite;
   std::int64_t casts = 0;
-  double cast_bytes = 0;        ///< read and written by casts in a step
+  double cast_bytes = 0;        ///< read and written by casts per step
   double flops = 0;             ///< of matmuls and convolutions, a step
-  double bytes = 0;             ///< written by all ops, a step
+  double bytes = 0;             ///< written by all ops, per step
   double half_flops_share = 0;  ///< of `flops`
   double half_bytes_share = 0;  ///< of `bytes`
   std::vector<Remark> hints;
@@ -56,11 +56,11 @@ struct Explanation {
   const ExplainedOp* find(std::string_view name) const;
 };
 
-/// Explains the training step of a session. `gpu`: pretend this GPU ("sm_70"), "" for the
+/// Explains the training step of a session. `gpu`: explain for this GPU ("sm_70"), "" for the
 /// session's own backend.
 Explanation explain(train::Session& session, const std::string& gpu = "");
 
-/// `explain --diff`: an op whose dtypes differ on the two sides.
+/// `explain --diff`: an op whose dtypes differ.
 struct ExplainedDifference {
   std::string name, type;
   std::array<std::string, 2> compute_dtype, out_dtype, kernel, reason;
@@ -81,7 +81,7 @@ ExplainDiff explain_diff(const Explanation& a,
 
 /// "16.8 MB", "36.9 kB", of bytes.
 std::string megabytes(double bytes);
-/// Whether ops of this phase are shown unless everything is asked for.
+/// Whether ops of this phase are shown by default.
 bool is_main_phase(const std::string& phase);
 
 }  // namespace halfstep::report

@@ -75,7 +75,7 @@ class Page {
   std::string text_;
 };
 
-/// Neighbours that one line can stand for.
+/// Consecutive ops that are shown on one line.
 struct Run {
   const ExplainedOp* first = nullptr;
   std::vector<std::pair<std::string, int>> names;  ///< in order, with how many there are
@@ -149,7 +149,7 @@ std::string legend(const plan::RewriteSummary& rewrite) {
   return text;
 }
 
-/// The rest of the step in a line: how many ops are 16-bit, and which kinds are not.
+/// A summary line of the other phases: the number of 16-bit ops, and the kinds of the others.
 std::string other_phases(const Explanation& e) {
   std::map<std::string, int> kept;
   int all = 0, half = 0;
@@ -172,7 +172,7 @@ std::string other_phases(const Explanation& e) {
   return text + fmt::format("; float32: {}", fmt::join(parts, ", "));
 }
 
-/// "title     text", the text wrapped beside its title.
+/// "title     text", with the text wrapped to the right of its title.
 std::string fact(std::string_view title, std::string_view text) {
   constexpr std::size_t k_title = 12;
   std::string result;

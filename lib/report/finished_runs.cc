@@ -69,7 +69,8 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
   return finished;
 }
 
-/// Makes names unique: the policy if it is, else the name of the run's directory, else the path.
+/// Makes names unique: the policy if it is unique, else the name of the run's directory, else the
+/// path.
 void name_runs(std::vector<FinishedRun>& runs) {
   const auto unique = [&](auto name_of) {
     std::map<std::string, int> seen;
@@ -90,7 +91,7 @@ void name_runs(std::vector<FinishedRun>& runs) {
   }
 }
 
-/// Every scalar and list of scalars by its path; other lists are walked by index.
+/// Every scalar and list of scalars by its path; other lists are indexed.
 void flatten(const Json& json, const std::string& path, std::map<std::string, std::string>& flat) {
   const bool nested =
       json.is_array() &&

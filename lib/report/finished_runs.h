@@ -10,19 +10,19 @@
 namespace halfstep::report {
 
 struct FinishedRun {
-  train::ComparedRun run;  ///< run.policy is the name it gets among the others
+  train::ComparedRun run;  ///< run.policy is its name in the comparison
   Json config;             ///< the resolved config
 };
 
-/// Whether a path is meant as a run and not as a config: a directory or a .json file.
+/// Whether a path names a run rather than a config: a directory or a .json file.
 bool names_run(const std::string& path);
 
-/// Each path is a run directory or its report. A run is called by its policy where that tells all
-/// of them apart, by its directory otherwise.
-/// Errors: UserError(data) for files that are no valid reports of finished training runs.
+/// Each path is a run directory or its report. A run is named by its policy where policies are
+/// distinct, by its directory otherwise. Errors: UserError(data) for files that are no valid
+/// reports of finished training runs.
 std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& paths);
 
-/// The config values that are not the same in all runs.
+/// The config values that differ between the runs.
 std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs);
 
 }  // namespace halfstep::report

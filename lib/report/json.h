@@ -1,5 +1,5 @@
 #pragma once
-// Numbers, words and files of JSON as reports write them.
+// Numbers and files of JSON in reports.
 
 #include <cstdio>
 #include <memory>
@@ -18,26 +18,26 @@ using halfstep::to_json;
 using halfstep::utf8;
 using halfstep::Violation;
 
-/// The value itself, or null. dump() writes the shortest decimal that reads back as the same
-/// double, so a float32 shows its whole value: 0.1f is 0.10000000149011612.
+/// The value, or null. dump() writes the shortest decimal that reads back as the same double, so a
+/// float32 shows all digits of its double value: 0.1f is 0.10000000149011612.
 Json number(const std::optional<double>& value);
 
-/// JSON has no NaN and no infinity: every such number becomes null, and `nonfinite` of the document
+/// JSON has no NaN and no infinity: such a number becomes null, and `nonfinite` of the document
 /// maps its path ("history.loss[2]") to "nan", "inf" or "-inf".
 void name_nonfinite(Json& document);
 
 /// Indented text with a newline at the end.
 std::string dump(const Json& report);
 
-/// A file to which objects are appended, one a line. Nothing is there until the first.
+/// A file to which objects are appended, one per line. Created by the first one.
 class JsonLines {
  public:
   JsonLines() = default;
   explicit JsonLines(std::string path) : path_(std::move(path)) {}
 
-  /// Appends `line` and hands it to the system. Numbers that are not finite become null and are
-  /// named in its `nonfinite`. Does nothing without a path.
-  /// Errors: UserError(data) when it cannot be written.
+  /// Appends `line` and flushes it to the system. Numbers that are not finite become null and are
+  /// listed in its `nonfinite`. Does nothing without a path. Errors: UserError(data) when it cannot
+  /// be written.
   void append(const Json& line);
 
  private:

@@ -58,7 +58,8 @@ std::string main_dtype(const Types& types) {
   return types.empty() ? "" : std::string(halfstep::name(types.front().dtype));
 }
 
-/// The dtype that a weight's gradient is rounded to before it is unscaled; "" where a rewrite decides.
+/// The dtype that a weight's gradient is rounded to before it is unscaled; "" where a rewrite
+/// decides.
 std::string gradient_dtype(const config::PrecisionSpec& spec,
                            const precision::Policy& policy,
                            bool rewrite) {

@@ -21,7 +21,7 @@ bool is_half_name(std::string_view dtype);
 /// The dtypes of a node of a graph, without a kernel.
 OpRow op_row(const graph::Graph& graph, const graph::Node& node);
 
-/// One row per launch of one of the session's plans, in order.
+/// One entry per launch of one of the session's plans, in order.
 std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan);
 
 /// Floating-point operations of one run of the plan's matmuls and convolutions.

@@ -57,7 +57,7 @@ std::uint64_t bytes_in(const fs::path& directory) {
   return bytes;
 }
 
-/// Why a directory may not be removed, or "". The lock is asked for by the caller.
+/// The reason a directory may not be removed, or "". The caller holds the lock.
 std::string refusal(const fs::path& directory, bool whole) {
   if (whole && !is_run_directory(directory)) return "is no whole run directory";
   std::vector<std::string> foreign;
@@ -75,7 +75,7 @@ std::string refusal(const fs::path& directory, bool whole) {
 
 std::string group_of(const RunEntry& run) { return fs::path(run.path).parent_path().string(); }
 
-/// Sets a `latest` link to a run that goes to the newest other training run beside it.
+/// Points a `latest` link to a removed run at the newest other training run next to it.
 void release_latest(const fs::path& directory) {
   const fs::path link = directory.parent_path() / k_latest_link;
   std::error_code error;
@@ -88,7 +88,7 @@ void release_latest(const fs::path& directory) {
         !is_run_directory(entry.path()) || read_run_entry(entry.path(), "").kind != "train") {
       continue;
     }
-    // Names begin with the time at which the run did.
+    // Names begin with the start time of the run.
     if (!newest || name > *newest) newest = name;
   }
   if (!newest) {
@@ -161,7 +161,7 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
     if (rules.older_than_days) {
       const std::optional<double> ended =
           days_of(run.ended_at.empty() ? run.started_at : run.ended_at);
-      // A run without a date is never old, and no run is older than a number that is none.
+      // A run without a date is never old, and a NaN limit selects nothing.
       if (!ended || !today || !(*today - *ended > *rules.older_than_days)) continue;
     }
     PruneItem item{run, bytes_in(run.path), ""};

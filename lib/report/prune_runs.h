@@ -10,8 +10,8 @@
 
 namespace halfstep::report {
 
-/// A run is selected when every rule that is given selects it; a damaged one only when its state is
-/// asked for.
+/// A run is selected when every given rule selects it; a damaged one only when its state is
+/// requested.
 struct PruneRules {
   /// Selects all but the newest `keep` runs of each folder of runs.
   std::optional<std::int64_t> keep;
@@ -32,11 +32,11 @@ struct PruneItem {
 struct PrunePlan {
   std::string folder;
   std::vector<PruneItem> items;  ///< selected, oldest first
-  /// Directories that an interrupted removal has left, and the bytes in them.
+  /// Directories left over from an interrupted removal, and their size.
   std::vector<std::string> leftovers;
   std::uint64_t leftover_bytes = 0;
 
-  std::uint64_t bytes() const;  ///< of all that goes
+  std::uint64_t bytes() const;  ///< of all removable items
   std::int64_t removals() const;
 };
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t k_most_bytes = std::size_t{256} << 20;
 constexpr int k_most_depth = 200;
-/// A value takes some 100 bytes of memory and as few as two of the file.
+/// A value takes about 100 bytes of memory and as few as two of the file.
 constexpr std::size_t k_most_values = 8'000'000;
 constexpr std::size_t k_most_comparisons = 1'000'000'000;  ///< of keys
 
@@ -31,7 +31,7 @@ constexpr std::size_t k_most_comparisons = 1'000'000'000;  ///< of keys
   throw UserError(ErrorKind::data, {path, line, col, ""}, why);
 }
 
-/// The whole file, unless it is larger than a report can be; pipes are read too.
+/// The contents of a file up to the largest size of a report; pipes are read too.
 std::string read_bounded(const std::string& path) {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
@@ -69,7 +69,7 @@ class Guard {
     if (event == Event::object_start) objects_.emplace_back();
     if (event == Event::object_end) objects_.pop_back();
     if (event == Event::key) {
-      // The parser compares each key with those before it.
+      // The parser compares each key with all keys before it.
       comparisons_ += objects_.back().seen.size();
       if (comparisons_ > k_most_comparisons) {
         fail_report(path_, "has objects with too many members, so it is no report");
@@ -114,7 +114,7 @@ Json read_report(const std::string& path) {
       fs::is_directory(path, error) ? (fs::path(path) / k_report_file).string() : path;
   const std::string text = read_bounded(file);
   if (text.empty()) fail_report(file, "is empty");
-  // The callback is copied by the parser, so the guard lives here.
+  // The parser copies the callback, so the guard is a local object.
   Guard guard(file);
   try {
     return Json::parse(text, [&guard](int depth, Json::parse_event_t event, Json& parsed) {

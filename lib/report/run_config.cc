@@ -17,7 +17,7 @@ config::RunSpec read_run_spec(const std::string& directory) {
     diagnostics.throw_if_any(ErrorKind::data);
     return spec;
   } catch (const UserError& error) {
-    // A config that cannot be read is an error of the config elsewhere; here it is a file of a run.
+    // An invalid config is an error of kind config elsewhere; here it is a file of a run.
     throw UserError(ErrorKind::data, error.problems());
   }
 }

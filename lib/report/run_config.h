@@ -11,8 +11,8 @@ namespace halfstep::report {
 /// Errors: UserError(data) when it cannot be read or is not valid.
 config::RunSpec read_run_spec(const std::string& directory);
 
-/// Every setting in which the configs of two runs differ, layer by layer, as the `config` rows of
-/// a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.
+/// Every setting in which the configs of two runs differ, layer by layer, as the `config` members
+/// of a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.
 std::vector<Difference> setting_rows(const std::string& directory_a,
                                      const std::string& directory_b);
 

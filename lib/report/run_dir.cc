@@ -34,14 +34,14 @@ void link_latest(const fs::path& directory) {
   if (error) fs::remove(fresh, error);
 }
 
-/// A directory of this process, taken away again when no run began in it.
+/// A directory of this process, removed again if no run began in it.
 struct RunDirectory::Claim {
   std::string path;
-  bool made = false;   ///< it was not there before
+  bool made = false;   ///< created by this process
   bool begun = false;  ///< it holds a run now
   std::optional<DirectoryLock> lock;
 
-  /// Makes the directory, or with `must_be_new` tells by false that it is there.
+  /// Creates the directory; with `must_be_new`, returns false if it exists.
   bool make(bool must_be_new) {
     std::error_code error;
     fs::create_directories(fs::path(path).parent_path(), error);
@@ -134,8 +134,8 @@ void RunDirectory::write_report(const Json& json, const AnyReport& report) {
   for (const std::string& format : wanted_.formats) {
     const Exporter& exporter = find_exporter(format, "report.formats");
     if (&exporter == &k_json) continue;
-    // Formats are asked for once, for everything that is done with a config; a benchmark has no
-    // history that one of them could tell.
+    // Formats are configured once for all commands on a config; a benchmark has no history to
+    // export in some of them.
     if (const auto text = exporter.write(report)) {
       write_file_atomically(file(exporter.file), *text);
     }

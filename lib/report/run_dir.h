@@ -16,23 +16,23 @@
 
 namespace halfstep::report {
 
-/// Holds all runs, in the working directory.
+/// The folder of all runs, in the working directory.
 inline constexpr std::string_view k_runs_folder = "runs";
 
-/// The link to the newest training run, beside the runs of one name.
+/// The link to the newest training run, next to the runs of one name.
 inline constexpr std::string_view k_latest_link = "latest";
 
-/// Sets the link beside a run directory to it. A link that cannot be made is left out: nothing but
+/// Points the link next to a run directory to it. A link that cannot be created is skipped: only
 /// `--resume auto` reads it.
 void link_latest(const std::filesystem::path& directory);
 
-/// A run's own directory, which no other process can have at the same time.
+/// The directory of a run, locked against other processes.
 class RunDirectory {
  public:
-  /// Makes the directory if need be and locks it. `asked` is the directory itself; "" makes a new
-  /// one, `runs/<name>/<UTC>-<config hash 8>` under the working directory. A directory made here in
-  /// which no run begins is removed again.
-  /// Errors: UserError(data) when it cannot be made, or belongs to another process.
+  /// Creates the directory if needed and locks it. `asked` is the directory itself; "" creates a
+  /// new one, `runs/<name>/<UTC>-<config hash 8>` under the working directory. A directory created
+  /// here in which no run begins is removed again. Errors: UserError(data) when it cannot be
+  /// created, or is locked by another process.
   RunDirectory(const std::string& asked, const config::RunSpec& spec);
   RunDirectory(RunDirectory&&) noexcept;
   RunDirectory& operator=(RunDirectory&&) noexcept;

@@ -41,8 +41,8 @@ void add_history(RunEntry& run, const History& history) {
   }
 }
 
-/// Accuracy, or else the loss, of the test split, or else of validation, or else of training: the metric
-/// that a comparison uses.
+/// Accuracy, or else the loss, of the test split, or else of validation, or else of training: the
+/// metric that a comparison uses.
 std::string main_metric(const RunEntry& run) {
   for (const std::string split : {"test_", "val_", "train_"}) {
     for (const char* name : {"accuracy", "loss"}) {
@@ -113,7 +113,7 @@ void read_report_of(RunEntry& run, const AnyReport& any) {
       any);
 }
 
-/// A run without a report: it has not come to the end of its first epoch, or of its study.
+/// A run without a report: it has not completed its first epoch, or its study.
 void read_beginning(RunEntry& run, const fs::path& directory) {
   run.state = RunState::interrupted;
   const std::string command = read_file((directory / k_command_file).string());
@@ -160,7 +160,7 @@ RunEntry read_run_entry(const fs::path& directory, std::string name) {
   const bool reported = type != fs::file_type::not_found;
   try {
     if (reported && type != fs::file_type::regular) {
-      // A pipe would wait for a writer.
+      // Opening a pipe would block.
       damage(run, fmt::format("{} is no regular file", k_report_file));
     } else if (reported) {
       read_report_of(run, read_valid_report((directory / k_report_file).string()).report);

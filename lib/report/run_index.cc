@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 5> k_states{
     "running", "completed", "failed", "interrupted", "damaged"};
 
-/// Folders between the one that is searched and a run: runs/<group>/<name>/<run>.
+/// Folders between the searched one and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
 
 [[noreturn]] void fail_index(ErrorKind kind,
@@ -37,7 +37,7 @@ struct Listing {
   bool empty = true;
 };
 
-/// Of a folder that cannot be read nothing.
+/// Empty for a folder that cannot be read.
 Listing list_folder(const fs::path& directory) {
   Listing listing;
   std::error_code error;
@@ -57,8 +57,8 @@ Listing list_folder(const fs::path& directory) {
 
 enum class Content { nothing, foreign, runs };
 
-/// Adds the runs in a folder that is none itself, and the outermost foreign folders beside them. A
-/// run that has claimed its directory and not begun yet is nothing.
+/// Adds the runs in a folder that is no run itself, and the outermost folders without runs next to
+/// them. A directory that was locked but has no files of a run yet is ignored.
 Content search(const fs::path& directory, int levels, RunIndex& index) {
   const Listing listing = list_folder(directory);
   index.leftovers.insert(index.leftovers.end(), listing.leftovers.begin(), listing.leftovers.end());

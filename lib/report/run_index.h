@@ -23,22 +23,23 @@ std::string_view name(RunState state);
 RunState run_state_named(std::string_view word, const std::string& flag);
 
 struct RunEntry {
-  std::string path;  ///< of its directory, as reached from the working directory
-  std::string name;  ///< the same below the folder that was searched
+  std::string path;  ///< of its directory, relative to the working directory
+  std::string name;  ///< relative to the searched folder
   std::string kind;  ///< train, compare or bench; "" where no file says
   RunState state = RunState::damaged;
   std::string status;  ///< word of its report; "" without one
   std::string note;    ///< why it is damaged, or the evidence for its state; mostly ""
-  /// Precision as asked for, `rewrite:bfloat16` for a rewrite; of a comparison or benchmark all.
+  /// Requested precision, `rewrite:bfloat16` for a rewrite; for a comparison or benchmark all
+  /// policies.
   std::vector<std::string> policies;
-  std::optional<std::int64_t> epochs;  ///< whole ones done; none for benchmarks
-  /// By the name with the split: test_accuracy, val_loss, ... Values of a training run are those
-  /// after its last epoch, values of a comparison the means of its baseline.
+  std::optional<std::int64_t> epochs;  ///< completed ones; none for benchmarks
+  /// By the name with the split: test_accuracy, val_loss, ... For a training run the values after
+  /// its last epoch, for a comparison the means of its baseline.
   std::map<std::string, double> metrics;
-  std::string metric;  ///< the main one among `metrics`; "" without any
-  /// Median in ms: of a comparison the baseline's, of a benchmark the first policy's.
+  std::string metric;  ///< the main one among `metrics`; "" if there are none
+  /// Median in ms: for a comparison the baseline's, for a benchmark the first policy's.
   std::optional<double> step_time;
-  std::string started_at;  ///< UTC; "" where no file says
+  std::string started_at;  ///< UTC; "" if no file holds it
   std::string ended_at;    ///< UTC, or when its report was last written; "" without a report
 
   std::optional<double> value() const;  ///< of `metric`
@@ -48,23 +49,23 @@ struct RunEntry {
 struct RunIndex {
   std::string folder;
   std::vector<RunEntry> runs;  ///< by name
-  /// Folders in which nothing is a run, by path: the outermost ones.
+  /// The outermost folders that contain no run, by path.
   std::vector<std::string> foreign;
-  /// Run directories that a removal has renamed and not removed yet (prune_runs.h).
+  /// Run directories that an interrupted removal has renamed (prune_runs.h).
   std::vector<std::string> leftovers;
 };
 
-/// How the directory of a removed run is called until it is gone; no run has such a name.
+/// Prefix of the directory of a run during its removal; no run has such a name.
 inline constexpr std::string_view k_removed_prefix = ".removed-";
 
-/// Looks through `folder` and three levels of folders below it. Symbolic links, among them
-/// `latest`, are not followed, and hidden folders not looked into.
-/// Errors: UserError(data) when the folder does not exist or is a run directory itself.
+/// Searches `folder` and three levels of folders below it. Symbolic links, such as `latest`, and
+/// hidden folders are skipped. Errors: UserError(data) when the folder does not exist or is a run
+/// directory itself.
 RunIndex find_runs(const std::string& folder);
 
-/// The run that `word` means: its name below the folder, the last part of it, a folder of runs for
-/// the newest of them ("mnist_cnn"), or a path of a run directory.
-/// Errors: UserError(config) for none, with the nearest name, and for several.
+/// The run named by `word`: its name below the folder, the last component of it, a folder of runs
+/// for the newest of them ("mnist_cnn"), or the path of a run directory. Errors: UserError(config)
+/// for no match, with the nearest name, and for several.
 const RunEntry& resolve_run(const RunIndex& index, const std::string& word);
 
 }  // namespace halfstep::report

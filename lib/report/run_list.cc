@@ -28,7 +28,7 @@ std::string policies(const RunEntry& run) {
   return run.policies.empty() ? "-" : fmt::format("{}", fmt::join(run.policies, ","));
 }
 
-/// Smaller comes first; nothing comes last.
+/// Smaller values sort first; a missing value sorts last.
 using Rank = std::optional<double>;
 
 Rank by_metric(const RunEntry& run) {
@@ -54,7 +54,7 @@ struct SortKey {
   std::string_view name;
   Rank (*rank)(const RunEntry& run);
   std::string (*word)(const RunEntry& run);  ///< "" comes last
-  bool descending = false;                   ///< of words
+  bool descending = false;                   ///< for names
 };
 
 constexpr std::array k_sort_keys{SortKey{"date", no_rank, date_of, true},

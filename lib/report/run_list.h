@@ -1,5 +1,5 @@
 #pragma once
-// Runs as a table and as reports: which are shown, in which order, which is the best.
+// Lists of runs as a table and as reports: selection, order, the best one.
 
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace halfstep::report {
 
-/// Which runs of a folder are meant; an empty list means all.
+/// The selection of runs in a folder; an empty list selects all.
 struct RunFilter {
   std::vector<RunState> states;
-  /// A run of several policies is meant when one of them is named. Errors of a misspelled one are
-  /// for the caller: see check().
+  /// A run of several policies is selected when one of them is listed. check() reports misspelled
+  /// policies.
   std::vector<std::string> policies;
 };
 
@@ -20,21 +20,21 @@ struct RunFilter {
 /// nearest.
 void check(const RunFilter& filter, const RunIndex& index);
 
-/// The runs that are meant, in the order of the index.
+/// The selected runs, in the order of the index.
 std::vector<RunEntry> chosen_runs(const RunIndex& index, const RunFilter& filter);
 
 /// The keys that runs can be sorted by.
 std::vector<std::string> sort_keys();
 
 /// Sorts: names alphabetically, dates from the newest, metrics and times from the best, epochs from
-/// the most; runs that lack the key come last, equal ones by name.
-/// Errors: UserError(config) at --sort for an unknown key, with the nearest.
+/// the most; runs that lack the key come last, equal ones by name. Errors: UserError(config) at
+/// --sort for an unknown key, with the nearest.
 void sort_runs(std::vector<RunEntry>& runs, const std::string& key);
 
-/// The best of some runs by a metric, by its direction in the config: the largest accuracy, the
-/// least loss or error. Of equal ones the first. `metric` "" means the main metric of the newest.
-/// Errors: UserError(config) at --metric for a metric that no run has, with the nearest that one
-/// has; UserError(data) without runs.
+/// The best of some runs by a metric, in the direction of the config: the largest accuracy, the
+/// smallest loss or error. Of equal ones the first. `metric` "" means the main metric of the
+/// newest. Errors: UserError(config) at --metric for a metric that no run has, with the nearest;
+/// UserError(data) without runs.
 struct BestRun {
   RunEntry run;
   std::string metric;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t k_most_skips = 20;
 
-/// Columns as wide as their widest cell, two spaces between; numbers to the right.
+/// Columns as wide as their widest cell, two spaces between; numbers are right-aligned.
 std::string aligned(const Rows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

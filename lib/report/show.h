@@ -7,12 +7,12 @@
 
 namespace halfstep::report {
 
-/// A report as text for people: how it ended, precision, history, step time, skipped steps with
-/// their first tensor that was not finite, warnings. Kinds that are no runs, evaluations,
-/// comparisons or benchmarks are printed member by member.
+/// A report as text: status, precision, history, step time, skipped steps with their first
+/// non-finite tensor, warnings. Kinds other than runs, evaluations, comparisons and benchmarks are
+/// printed member by member.
 std::string show(const AnyReport& report);
 
-/// Cells of the history, headings first, a row per epoch.
+/// Cells of the history, headings first, a line per epoch.
 Rows history_rows(const History& history);
 
 }  // namespace halfstep::report

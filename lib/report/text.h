@@ -1,5 +1,5 @@
 #pragma once
-// Values of a report as text for people.
+// Values of a report as text.
 
 #include <string>
 #include <utility>
@@ -9,19 +9,19 @@
 
 namespace halfstep::report {
 
-/// A number with six digits, "-" for nothing, a string as it is.
+/// A number with six digits, "-" for nothing, a string unchanged.
 std::string word(FieldRef field);
 template <class T>
 std::string word(const T& value) {
   return word(field_of(value));
 }
 
-/// The words of a list, separated by spaces.
+/// The elements of a list, separated by spaces.
 std::string words(const std::vector<std::string>& list);
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// A list in a block whose lists have one length.
+/// A list in a block whose lists have equal length.
 struct NamedColumn {
   std::string name;
   ListRef values;
@@ -47,8 +47,8 @@ std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
 }
 
 /// The rows with their cells padded to the widest of each column, two spaces between columns, a
-/// newline after each row. Cells of `right` columns are pushed to the right. Steering characters in
-/// cells become escapes (core/printable.h).
+/// newline after each row. Columns in `right` are right-aligned. Control characters in cells are
+/// escaped (core/printable.h).
 std::string columns(Rows rows, const std::vector<std::size_t>& right = {});
 
 /// Milliseconds with about three digits: 0.123, 4.90, 12.3, 812.

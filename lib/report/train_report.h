@@ -10,7 +10,7 @@
 
 namespace halfstep::report {
 
-/// The exit code a run's end stands for.
+/// The exit code for the end of a run.
 int exit_code(train::Status status, bool target_missed);
 std::string_view name(train::Status status);
 
@@ -75,7 +75,7 @@ struct TrainReport {
   void fields(Fields& f);
 };
 
-/// The whole report of a training run. `running` while it goes on.
+/// The complete report of a training run. `running` while it is in progress.
 TrainReport train_report(train::Session& session,
                          const train::TrainResult& result,
                          const RunInfo& run,

@@ -1,4 +1,4 @@
-// The history, a line per epoch; of a comparison, a line per epoch of every run.
+// The history, one line per epoch; for a comparison, one line per epoch of every run.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ std::string value(const NonfiniteMap& nonfinite, FieldRef field, const std::stri
 
 using Columns = std::vector<NamedColumn>;
 
-/// Columns by name, so that runs without some metric leave its cells empty.
+/// Columns by name, so that runs without some metric have empty cells.
 std::vector<std::string> column_names(const std::vector<Columns>& histories) {
   std::vector<std::string> names;
   for (const Columns& history : histories) {

@@ -13,7 +13,7 @@ namespace halfstep::report {
 namespace {
 
 std::string line(double time, double start, Json step, Json data) {
-  // Four digits have room for years up to 9999.
+  // The format has four digits for the year, up to 9999.
   constexpr double k_last_second = 253402300799;
   const auto whole = static_cast<std::time_t>(std::clamp(time, 0.0, k_last_second));
   const Json entry{{"timestamp", fmt::format("{:.6f}", time)},

@@ -39,7 +39,7 @@ void put(std::string& bytes, T value) {
   }
 }
 
-/// A CRC of data that holds CRCs is weak, so TensorFlow rotates it and adds a constant.
+/// CRC-32C of data that contains CRCs is weak, so TensorFlow rotates it and adds a constant.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xA282EAD8U; }
 
 /// The wire types of protobuf that are needed.
@@ -97,7 +97,7 @@ struct Scalars {
   }
 };
 
-/// When a batch was done: epochs hold how long their steps took together.
+/// The time of a batch, interpolated within its epoch.
 double time_of(std::int64_t step, const std::vector<EpochTime>& times, double start) {
   std::int64_t before = 0;
   for (const EpochTime& epoch : times) {
@@ -130,12 +130,12 @@ std::vector<Scalars> interval_events(const TrainReport& report) {
   return events;
 }
 
-/// An event for the scale that each batch left behind, where it changed; the first one for the
-/// scale that the run began with. `told` are those that say it already.
+/// An event for the scale after each batch where it changed; the first one for the initial scale.
+/// `told` are the events that hold it already.
 std::vector<Scalars> scale_change_events(const LossScale& scale, const std::vector<Scalars>& told) {
   std::vector<Scalars> events;
   const auto add = [&](std::int64_t step, const std::optional<double>& value) {
-    // A batch that is tried again changes the scale more than once.
+    // A retried batch changes the scale more than once.
     if (!events.empty() && events.back().step == step) events.pop_back();
     const auto at =
         std::lower_bound(told.begin(), told.end(), step, [](const Scalars& s, std::int64_t x) {

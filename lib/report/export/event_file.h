@@ -1,6 +1,6 @@
 #pragma once
 // TensorBoard's event files: TFRecord frames around three protobuf messages (Event, Summary,
-// Summary.Value), written by hand because scalars need no more of them.
+// Summary.Value), encoded here because scalars need no more of protobuf.
 
 #include <cstdint>
 #include <string>
@@ -17,17 +17,17 @@ std::uint32_t crc32c(std::string_view bytes);
 /// A TFRecord: length, its masked CRC, the data, its masked CRC; all little endian.
 std::string framed(std::string_view data);
 
-/// The frames of a training report, in order of their steps, which count batches: the file's
+/// The records of a training report, in order of their steps, which count batches: the file
 /// version; for each interval of the step history step/loss, step/learning_rate, step/loss_scale
-/// and step/skipped, at the interval's end; step/loss_scale at every change of it in between; one
-/// event per epoch with all that the history holds (train/loss, val/loss, ...); at the end the test
-/// metrics. Numbers that are not known are left out. While the run goes on, so is an interval that
-/// is not complete: frames that were written stay as they are until the interval doubles.
+/// and step/skipped, at the interval's end; step/loss_scale at every change in between; one event
+/// per epoch with all values of the history (train/loss, val/loss, ...); at the end the test
+/// metrics. Unknown values are left out, and in a running run the incomplete interval: existing
+/// records do not change until the interval doubles.
 std::vector<std::string> event_records(const TrainReport& report);
 
-/// Makes the file hold these records. Those that it has already, except for their times, stay; others
-/// after them are cut off, the rest is appended: a reader that follows the file sees it grow.
-/// Errors: UserError(data).
+/// Makes the file hold these records. Those that it has already, except for their times, stay;
+/// others after them are cut off, the rest is appended: a reader that follows the file sees it
+/// grow. Errors: UserError(data).
 void update_event_file(const std::string& path, const std::vector<std::string>& records);
 
 }  // namespace halfstep::report

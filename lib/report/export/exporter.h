@@ -1,5 +1,5 @@
 #pragma once
-// Reports in the formats of other tools: one file per format, one row each in table.cc.
+// Reports in the formats of other tools: one file per format, one entry each in table.cc.
 
 #include <optional>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace halfstep::report {
 
-/// One format: a function for each kind of report that it can hold.
+/// One format: a function for each kind of report that it supports.
 struct Exporter {
-  std::string_view name;  ///< as `--format` and `report.formats` say it
-  std::string_view file;  ///< its name beside report.json
-  bool binary = false;    ///< no text for a terminal
+  std::string_view name;  ///< its name in `--format` and `report.formats`
+  std::string_view file;  ///< its file name in a run directory
+  bool binary = false;    ///< not printable on a terminal
   std::string (*train)(const TrainReport& report) = nullptr;
   std::string (*compare)(const CompareReport& report) = nullptr;
   std::string (*bench)(const BenchReport& report) = nullptr;
@@ -22,7 +22,7 @@ struct Exporter {
   std::string (*explain)(const Explanation& report) = nullptr;
 
   bool accepts(const AnyReport& report) const;
-  /// The report in this format; nothing when the format is for other kinds.
+  /// The report in this format; nothing when the format does not support its kind.
   std::optional<std::string> write(const AnyReport& report) const;
 };
 
@@ -31,12 +31,13 @@ std::span<const Exporter* const> export_table();
 /// Errors: UserError(config) at `flag`, with the nearest name.
 const Exporter& find_exporter(std::string_view name, const std::string& flag);
 
-/// A report in a format. Errors: UserError(config) at `flag` when the format is for other kinds.
+/// A report in a format. Errors: UserError(config) at `flag` when the format does not support its
+/// kind.
 std::string export_report(const Document& document,
                           const Exporter& exporter,
                           const std::string& flag);
 
-/// k_json holds every kind, as the file has it.
+/// k_json supports every kind and writes the file's JSON.
 extern const Exporter k_csv, k_dllogger, k_html, k_json, k_junit, k_markdown, k_mllog,
     k_tensorboard;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Parts that the formats for people have in common.
+// Parts shared by the formats for readers.
 
 #include <string>
 #include <string_view>

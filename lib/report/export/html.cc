@@ -1,4 +1,4 @@
-// One page with everything in it: no script, font or picture from elsewhere.
+// One self-contained page: no script, font or image from elsewhere.
 
 #include <array>
 

@@ -16,10 +16,10 @@ struct Case {
   std::string name;
   double seconds = 0;
   std::string failure;  ///< "" when passed
-  std::string error;    ///< it could not be decided
+  std::string error;    ///< the condition is undecided
 };
 
-/// The run itself: a failure when it diverged, an error when it was not finished.
+/// The run itself: a failure when it diverged, an error when it did not finish.
 Case ending(const std::string& status, const std::string& message, double seconds) {
   Case c{"ends well", seconds, "", ""};
   const std::string text = message.empty() ? status : status + ": " + message;

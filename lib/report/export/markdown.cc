@@ -12,7 +12,7 @@
 namespace halfstep::report {
 namespace {
 
-/// Text in which Markdown finds nothing of its own.
+/// Text with Markdown's special characters escaped.
 std::string plain(const std::string& text) {
   std::string escaped;
   for (char c : text) {

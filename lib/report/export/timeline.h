@@ -11,11 +11,11 @@ namespace halfstep::report {
 /// Seconds since 1970 of "2026-01-31T12:00:00Z"; 0 for anything else.
 double unix_seconds(const std::string& utc);
 
-/// Batches drawn once the batch with this ordinal has been.
+/// Batches drawn after the batch with this ordinal.
 std::int64_t batches_after(std::int64_t ordinal);
 
-/// When the epochs of a training run began and ended. A report holds how long each took, not when it
-/// began: they are laid end to end from the run's start on.
+/// When the epochs of a training run began and ended. A report holds how long each took, not when
+/// it began: they are laid end to end from the run's start on.
 struct EpochTime {
   std::int64_t epoch = 0;
   std::int64_t steps = 0;    ///< up to its end

@@ -1,5 +1,5 @@
 #pragma once
-// Charts of a page: a figure holds its numbers as JSON, from which page.js draws it.
+// Charts of a page: a figure embeds its numbers as JSON, from which page.js draws it.
 
 #include <optional>
 #include <string>
@@ -12,24 +12,24 @@ namespace halfstep::report::page {
 /// A line over x. `x`, `y`, `low` and `high` are arrays of one length; null leaves a gap.
 struct Series {
   std::string name;
-  int color = 0;  ///< of the page's palette; the same number is the same colour everywhere
+  int color = 0;  ///< index in the page's palette; equal numbers have equal colors everywhere
   Json x = Json::array();
   Json y = Json::array();
-  Json low = nullptr, high = nullptr;  ///< a band around the line, where there is one
+  Json low = nullptr, high = nullptr;  ///< a band around the line, if not null
   bool dashed = false;
   bool stepped = false;  ///< a value holds until the next x
   bool filled = false;   ///< down to zero
-  bool points = false;   ///< few values, each worth a dot
+  bool points = false;   ///< few values, each drawn as a dot
 };
 
-/// A point beside the lines, with a text of its own.
+/// A marked point with a text.
 struct Mark {
   double x = 0, y = 0;
   std::string text;
 };
 
 struct LineChart {
-  std::string id;  ///< of the canvas; a name that no other chart of the page has
+  std::string id;  ///< of the canvas; unique within the page
   std::string title;
   std::string x_title, y_title;
   std::vector<Series> series;
@@ -50,16 +50,16 @@ struct Range {
 struct RangeChart {
   std::string id, title, x_title;
   std::vector<Range> ranges;
-  std::optional<double> reference = std::nullopt;  ///< a line across all
+  std::optional<double> reference = std::nullopt;  ///< a line across all intervals
   std::optional<double> margin = std::nullopt;     ///< a band around the reference
   bool powers_of_two = false;
 };
 
-/// The chart as a figure; "" when it has nothing to show.
+/// The chart as a figure; "" when it is empty.
 std::string figure(const LineChart& chart);
 std::string figure(const RangeChart& chart);
 
-/// Counts of equal bins of step times as a line over their edges; no points without any.
+/// Counts of equal bins of step times as a line over their edges; no points without counts.
 Series histogram_series(const StepTime& step_time, const std::string& name, int color);
 
 }  // namespace halfstep::report::page

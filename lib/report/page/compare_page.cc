@@ -25,8 +25,8 @@ struct Curve {
   std::int64_t interval = 1;  ///< of x
 };
 
-/// The mean of a policy's runs and the range of the seeds. Runs of different length have points at
-/// different steps; those of the coarsest one are among those of all others.
+/// The mean of a policy's runs and the range over seeds. Runs of different length have points at
+/// different steps; those of the coarsest one are a subset of all others.
 Series over_seeds(const std::vector<Curve>& curves, const std::string& name, int color) {
   Series series{name, color};
   const auto coarsest =

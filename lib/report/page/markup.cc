@@ -14,7 +14,7 @@
 namespace halfstep::report::page {
 namespace {
 
-/// RFC 4648's base64 of the bytes that a text of hexadecimal digits names.
+/// Base64 (RFC 4648) of the bytes given as hexadecimal digits.
 std::string base64_of_hex(const std::string& hex) {
   constexpr std::string_view k_digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -54,7 +54,7 @@ bool is_plain(const std::string& text) {
   return true;
 }
 
-/// Whether a cell holds words, which are read from the left, rather than a number.
+/// Whether a cell holds text, which is left-aligned, rather than a number.
 bool is_word(const std::string& cell) {
   return !cell.empty() && cell != "-" &&
          std::string_view("0123456789+-.").find(cell[0]) == std::string_view::npos;
@@ -170,7 +170,7 @@ std::string figures(const std::string& body) {
 std::string script_json(const Json& json) {
   std::string text;
   for (const char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    // Outside of strings JSON has none of these.
+    // Outside of strings JSON has none of these characters.
     if (c == '<' || c == '>' || c == '&') {
       text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {

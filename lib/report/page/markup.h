@@ -11,13 +11,13 @@
 
 namespace halfstep::report::page {
 
-/// Each of these is "" when there is nothing to show.
+/// Each of these is "" when it is empty.
 std::string section(std::string_view heading, const std::string& body);
-/// A part that the reader opens.
+/// A collapsible section.
 std::string details(std::string_view summary, const std::string& body);
-/// Headings first; a wide table is scrolled by itself, so that a phone shows the page unscaled.
+/// Headings first; a wide table scrolls horizontally, so that a phone shows the page unscaled.
 std::string table(const Rows& rows);
-/// Names and values.
+/// A table of names and values.
 std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
 std::string list(const std::vector<std::string>& lines);
 std::string paragraph(std::string_view text, std::string_view css_class = "");
@@ -32,8 +32,8 @@ std::string script_json(const Json& json);
 /// JSON as block-style YAML.
 std::string yaml_text(const Json& json);
 
-/// The whole page. It fetches nothing: a policy in its head forbids it, and all scripts but its own
-/// two, which it names by their hashes.
+/// The complete page. It fetches nothing: the policy in its head forbids it, and allows only its
+/// own two scripts, identified by their hashes.
 std::string document(std::string_view title, const std::string& body);
 
 }  // namespace halfstep::report::page

@@ -1,5 +1,5 @@
 #pragma once
-// The page of each kind of report, without its frame (markup.h has that).
+// The page of each kind of report, without its frame (see markup.h).
 
 #include <string>
 

@@ -30,7 +30,7 @@ std::string_view css_class(const std::string& dtype) {
   return "other";
 }
 
-/// Ops of one cell that nothing tells apart but their names.
+/// Ops of one cell that differ in their names only.
 struct Group {
   std::string type, dtype, how;
   std::vector<std::string> names;
@@ -156,7 +156,7 @@ std::string confusion_matrix(const Classes& classes) {
   return text + "</tbody></table></div>\n";
 }
 
-/// A word as a shell reads it.
+/// An argument quoted for a shell.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view k_plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";

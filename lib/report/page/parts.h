@@ -1,5 +1,5 @@
 #pragma once
-// Parts that the pages of several kinds of report have.
+// Parts shared by the pages of several kinds of report.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace halfstep::report::page {
 
-/// Layers by phases of the step, each op coloured by the dtype it computes in, with its dtypes,
-/// kernel and the reason on hover; below it the same as a table.
+/// Layers by phases of the step, each op colored by its compute dtype, with dtypes, kernel and
+/// reason on hover; below it the same as a table.
 std::string op_map(const std::vector<OpRow>& ops);
 std::string op_map(const std::vector<ExplainedOp>& ops);
 

@@ -84,8 +84,8 @@ std::string learning_rate_chart(const TrainReport& report) {
                           {{"learning rate", k_training, steps.step, json_of(rates)}}});
 }
 
-/// Every change at the batch after which it holds. Where the list of changes is cut, the scale at
-/// the end of each interval of the step history.
+/// Every change at the first batch with the new scale. Where the list of changes is truncated, the
+/// scale at the end of each interval of the step history.
 Series scale_series(const TrainReport& report) {
   const LossScale& scale = report.loss_scale;
   Series series{"loss scale", k_training};
@@ -115,7 +115,7 @@ std::string first_tensor(const train::SkippedStep& skip) {
       "{} first in {} ({}, {})", first->kind, first->tensor, first->phase, first->dtype);
 }
 
-/// A mark per step that was left out, at the scale under which its gradients overflowed.
+/// A mark per skipped step, at the scale under which its gradients overflowed.
 std::vector<Mark> skip_marks(const LossScale& scale) {
   std::vector<Mark> marks;
   const auto& events = scale.events;
