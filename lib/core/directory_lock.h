@@ -23,8 +23,8 @@ class DirectoryLock {
   int descriptor_ = -1;
 };
 
-/// Whether a process holds the lock of a directory now; nothing where that cannot be told, because
-/// the lock file may not be read or the file system knows no locks. Changes nothing in the
+/// Whether a process holds the lock of a directory now; nothing where that cannot be determined,
+/// because the lock file may not be read or the file system knows no locks. Changes nothing in the
 /// directory.
 std::optional<bool> directory_in_use(const std::string& directory);
 

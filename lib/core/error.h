@@ -32,7 +32,7 @@ enum class ErrorKind {
   data = 3,         ///< data set, checkpoint or another file
   numerics = 4,     ///< diverged, or the loss scale is stuck
   target = 5,       ///< a target or gate was not met
-  unavailable = 6,  ///< the device or precision cannot be had here
+  unavailable = 6,  ///< the device or precision is not available here
   memory = 7,       ///< out of memory
 };
 

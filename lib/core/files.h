@@ -8,7 +8,7 @@
 
 namespace halfstep {
 
-/// Writes a file that is never seen half written: bytes go to a temporary file beside the target,
+/// Writes a file atomically: bytes are written to a temporary file in the target's folder,
 /// which is flushed to the disk and renamed on commit and removed otherwise. A symbolic link is
 /// followed, so that the link stays and its target is replaced; an existing file keeps its mode
 /// and, where the system allows it, its owner. A FIFO, a device or a socket is written through
@@ -33,7 +33,7 @@ class OutputFile {
   void discard();
 
   std::string path_;       ///< as given, for messages
-  std::string target_;     ///< the file behind symbolic links
+  std::string target_;     ///< with symbolic links resolved
   std::string temporary_;  ///< "" when the target is written through
   int descriptor_ = -1;
 };

@@ -9,7 +9,7 @@
 
 namespace halfstep {
 
-/// Writes text to standard error. A failure is ignored, as there is nowhere left to tell of it.
+/// Writes text to standard error. A failure is ignored, as it cannot be reported anywhere.
 void write_to_stderr(std::string_view text);
 
 enum class LogLevel { error, warning, info, debug };

@@ -30,7 +30,7 @@ struct TensorView {
 };
 
 /// Zero-filled memory aligned to a cache line, for release_zeroed(); nullptr for 0 bytes.
-/// Errors: UserError(memory) when it cannot be had.
+/// Errors: UserError(memory) when memory does not suffice.
 std::byte* allocate_zeroed(std::size_t bytes);
 void release_zeroed(std::byte* memory) noexcept;
 
@@ -40,7 +40,7 @@ class AlignedBuffer {
   static constexpr std::size_t k_alignment = 64;
 
   AlignedBuffer() = default;
-  /// Errors: UserError(memory) when the memory cannot be had.
+  /// Errors: UserError(memory) when memory does not suffice.
   explicit AlignedBuffer(std::size_t bytes) : data_(allocate_zeroed(bytes)), bytes_(bytes) {}
   std::byte* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }

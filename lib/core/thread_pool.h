@@ -1,5 +1,5 @@
 #pragma once
-// The worker threads behind core/parallel.h and behind oneDNN's OpenMP regions.
+// The worker threads of core/parallel.h and of oneDNN's OpenMP regions.
 //
 // A waiting thread spins for at most 200 us and then sleeps in the kernel: where other processes
 // use the processors, a spinning thread would keep the thread that it waits for from running.

@@ -23,7 +23,7 @@ struct Origin {
   std::string layer;  ///< path of the layer, "" outside layers
   Phase phase = Phase::forward;
   std::string reason;  ///< why the node computes in its dtype
-  Where where;         ///< the config line that asked for it
+  Where where;         ///< the config line it comes from
 };
 
 struct Node {
