@@ -109,7 +109,8 @@ Prepared fold_runs(
   return launch(
       [=](const Args& args) {
         auto* partial = static_cast<double*>(static_cast<void*>(args.workspace));
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_fold_block));
+        const std::int64_t grain =
+            std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_fold_block));
         parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
           alignas(64) float room[k_run];
           for (std::int64_t unit = begin; unit < end; ++unit) {
