@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/warning_codes.h"
+
 namespace halfstep::app {
 
 namespace fs = std::filesystem;
@@ -67,10 +69,11 @@ std::vector<config::Warning> unknown_variables() {
   for (const auto& [variable, value] : environment_with_prefix("HALFSTEP_")) {
     if (std::find(k_known.begin(), k_known.end(), variable) != k_known.end()) continue;
     const std::string hint = did_you_mean(variable, k_known);
-    warnings.push_back({"W105",
+    warnings.push_back(
+        config::warning(config::k_idle_variable,
                         {variable, 0, 0, ""},
                         fmt::format("is no variable of halfstep{}",
-                                    hint.empty() ? "" : fmt::format(" ({})", hint))});
+                                    hint.empty() ? "" : fmt::format(" ({})", hint))));
   }
   return warnings;
 }

@@ -9,6 +9,7 @@
 #include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
 #include "backend/unrecorded.h"
+#include "config/warning_codes.h"
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -145,10 +146,10 @@ backend::Backend open_device(const config::RunSpec& spec, const std::string& run
   const cuda::Absence& absence = std::get<cuda::Absence>(opened);
   const bool fallback = spec.precision.fallback == config::Fallback::warn;
   if (spec.device.kind == config::DeviceKind::cuda && fallback) {
-    print_warnings(
-        {{"W116",
-          spec.where("device"),
-          fmt::format("cuda cannot be used here ({}): the CPU is used", absence.reason)}});
+    print_warnings({config::warning(
+        config::k_fallback_taken,
+        spec.where("device"),
+        fmt::format("cuda cannot be used here ({}): the CPU is used", absence.reason))});
   } else if (spec.device.kind == config::DeviceKind::cuda) {
     throw UserError(ErrorKind::unavailable,
                     spec.where("device"),

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "config/differences.h"
+#include "config/warning_codes.h"
 #include "report/run_config.h"
 #include "report/run_data.h"
 #include "report/run_files.h"
@@ -70,7 +71,9 @@ void check_against_run(const config::RunSpec& given, const std::string& director
     // Positions without a line are flags and settings.
     if (where.line == 0 && !where.file.empty()) continue;
     warnings.push_back(
-        {"W115", where, fmt::format("is {}, but the run {} had {}", d.after, directory, d.before)});
+        config::warning(config::k_other_precision,
+                        where,
+                        fmt::format("is {}, but the run {} had {}", d.after, directory, d.before)));
   }
   print_warnings(warnings);
 }

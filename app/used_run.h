@@ -23,7 +23,7 @@ struct UsedRun {
 
 /// The run named instead of a config, or by `checkpoint`. Its own config.resolved.yaml is used
 /// unless a config is given too; that config may choose other data and another device, but must
-/// describe the same model and preprocessing. Settings and flags override both. Warns (W115) when
+/// describe the same model and preprocessing. Settings and flags override both. Warns when
 /// the given config has another precision than the run. Errors: UserError(config) naming each key
 /// that changes the model or its preprocessing; UserError(data) when there is no run.
 UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint);

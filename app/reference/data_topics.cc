@@ -1,10 +1,11 @@
-// Data formats and data sets, and the keys of a config.
+// Data formats and data sets, the keys of a config, and the warnings.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "config/run_spec.h"
+#include "config/warning_codes.h"
 #include "data/table.h"
 #include "precision/policy.h"
 #include "reference/topics.h"
@@ -147,6 +148,27 @@ Topic config_topic() {
          .facts = {{"example", fmt::format("precision: {{policy: {}}}", policy.name)}},
          .prefixes = {"policy", "precision.policy"},
          .brief = true});
+  }
+  return topic;
+}
+
+Topic warnings_topic() {
+  Topic topic{
+      .name = "warnings",
+      .title = "Warnings",
+      .doc = "what the codes of warnings and hints mean, and what to do",
+      .text =
+          "Warnings and the hints of `explain` begin with a code that always means the same. A "
+          "warning is about something that is allowed and probably not meant; `--strict` makes "
+          "it an error. Reports list the warnings of a run under `warnings`. Codes that begin "
+          "with W1 are about the config and what it asks for, W2 about the dtypes that ops "
+          "compute in, W3 about a run and its measurements."};
+  for (const config::WarningCode& each : config::warning_codes()) {
+    topic.entries.push_back({.kind = "warning",
+                             .name = std::string(each.code),
+                             .doc = std::string(each.meaning),
+                             .facts = {{"what to do", std::string(each.remedy)}},
+                             .prefixes = {"warning", "warnings", "hint"}});
   }
   return topic;
 }

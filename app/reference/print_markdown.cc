@@ -92,7 +92,8 @@ std::string contents(const Topic& topic) {
   for (const Entry& entry : topic.entries) {
     if (entry.brief) continue;
     const int before = seen[entry.name]++;
-    const std::string anchor = before == 0 ? entry.name : fmt::format("{}-{}", entry.name, before);
+    std::string anchor = before == 0 ? entry.name : fmt::format("{}-{}", entry.name, before);
+    for (char& c : anchor) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     text += fmt::format("{}[{}](#{})", text.empty() ? "" : ", ", entry.name, anchor);
   }
   return text;

@@ -291,6 +291,7 @@ std::vector<Topic> reference_topics() {
   topics.push_back(initializers());
   topics.push_back(data_topic());
   topics.push_back(config_topic());
+  topics.push_back(warnings_topic());
   return topics;
 }
 

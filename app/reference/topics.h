@@ -20,5 +20,6 @@ std::string data_guide();
 
 Topic data_topic();
 Topic config_topic();
+Topic warnings_topic();
 
 }  // namespace halfstep::app

@@ -9,6 +9,7 @@
 #include "config/path.h"
 #include "config/report_formats.h"
 #include "config/scalar.h"
+#include "config/warning_codes.h"
 #include "core/choices.h"
 #include "core/pattern.h"
 
@@ -77,7 +78,7 @@ class Checks {
   }
 
   void warn(std::string_view code, std::string_view path, std::string message) {
-    spec_.warnings.push_back({std::string(code), spec_.where(path), std::move(message)});
+    spec_.warnings.push_back(warning(code, spec_.where(path), std::move(message)));
   }
 
   void top() {
@@ -187,10 +188,13 @@ class Checks {
     if (!rewrites) {
       for (const std::string_view path :
            {"precision.target", "precision.level", "precision.lists"}) {
-        if (says_something(path)) warn("W101", path, "has no effect without rewrite: auto");
+        if (says_something(path))
+          warn(k_idle_rewrite_setting, path, "has no effect without rewrite: auto");
       }
       if (precision.rewrite_rules != PrecisionSpec{}.rewrite_rules) {
-        warn("W101", "precision.rewrite_rules", "has no effect without rewrite: auto");
+        warn(k_idle_rewrite_setting,
+             "precision.rewrite_rules",
+             "has no effect without rewrite: auto");
       }
     }
     const bool pure = precision.policy == "float16" || precision.policy == "bfloat16";
@@ -201,7 +205,7 @@ class Checks {
                                  : "weights that are stored in " + precision.policy));
     }
     if (pure) {
-      warn("W102",
+      warn(k_half_weights_asked,
            "precision.policy",
            fmt::format("keeps the weights in {0} too; mixed_{0} keeps them in float32",
                        precision.policy));
@@ -216,13 +220,13 @@ class Checks {
     }
     if (scale.mode == LossScaleMode::none) {
       if (given(path) && scale.initial != LossScaleSpec().initial) {
-        warn("W103", path, "has no effect with mode: none");
+        warn(k_idle_initial_scale, path, "has no effect with mode: none");
       }
       return;
     }
     int exponent = 0;
     if (std::frexp(scale.initial, &exponent) != 0.5) {
-      warn("W104",
+      warn(k_rounding_scale,
            path,
            fmt::format("{} is not a power of two, so scaling rounds", shortest(scale.initial)));
     }

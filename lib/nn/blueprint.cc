@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "config/printer.h"
+#include "config/warning_codes.h"
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/step_graph.h"
@@ -16,10 +17,10 @@ bool computes_float16(const config::PrecisionSpec& precision) {
 }
 
 void warn(std::vector<config::Warning>& warnings,
-          std::string code,
+          std::string_view code,
           Where where,
           std::string message) {
-  warnings.push_back({std::move(code), std::move(where), std::move(message)});
+  warnings.push_back(config::warning(code, std::move(where), std::move(message)));
 }
 
 /// Whether any layer may compute in float16.
@@ -30,7 +31,7 @@ bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
   });
 }
 
-/// W106: a loss scale preserves small float16 gradients; the other dtypes have float32's exponent
+/// A loss scale preserves small float16 gradients; the other dtypes have float32's exponent
 /// range.
 void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
   using Mode = precision::LossScaling::Mode;
@@ -57,7 +58,10 @@ void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
           "finite is skipped, whatever precision.on_nonfinite says";
       break;
   }
-  warn(blueprint.model.warnings, "W106", spec.where("precision.loss_scale"), std::move(message));
+  warn(blueprint.model.warnings,
+       config::k_idle_loss_scale,
+       spec.where("precision.loss_scale"),
+       std::move(message));
 }
 
 /// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
@@ -123,7 +127,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
   // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
   if (output.op == "Cast" && is_half(graph.type(output.inputs[0]).dtype)) {
     warn(warnings,
-         "W201",
+         config::k_half_output,
          last.where,
          fmt::format("the model's output '{}' is {}; give its last layer dtype: float32",
                      last.name,
@@ -134,7 +138,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
     if (!policy.mixed() && is_half(policy.compute)) {
       warn(
           warnings,
-          "W202",
+          config::k_half_weights,
           node.where,
           fmt::format("layer '{}' stores its weights in {}: small updates are lost and there is no "
                       "master copy; mixed_{} keeps one",
@@ -145,9 +149,10 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
     }
   }
   const bool own_weights =
-      warnings.end() != std::find_if(warnings.begin(),
-                                     warnings.end(),
-                                     [](const config::Warning& w) { return w.code == "W202"; });
+      warnings.end() !=
+      std::find_if(warnings.begin(), warnings.end(), [](const config::Warning& w) {
+        return w.code == config::k_half_weights;
+      });
   std::optional<config::Warning> unscaling = precision::unscaling_warning(
       graph,
       blueprint.loss_scaling.initial,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "config/warning_codes.h"
+
 namespace halfstep::nn {
 namespace {
 
@@ -75,10 +77,10 @@ precision::Resolved LayerPolicies::choose(std::string_view layer,
   const Override* exact = map_->exact(layer);
   if (own != nullptr && exact == nullptr) return {*own, fmt::format("layer dtype: {}", own->name)};
   if (own != nullptr && exact->policy != own->name) {
-    warnings_.push_back(
-        {"W112",
-         exact->where,
-         fmt::format("replaces dtype {} of layer '{}' by {}", own->name, layer, exact->policy)});
+    warnings_.push_back(config::warning(
+        config::k_replaced_dtype,
+        exact->where,
+        fmt::format("replaces dtype {} of layer '{}' by {}", own->name, layer, exact->policy)));
   }
   try {
     return map_->resolve(layer);
@@ -97,7 +99,8 @@ void LayerPolicies::finish(const std::vector<std::string>& layers) {
     });
     if (used) continue;
     if (o.match.starts_with("re:")) {
-      warnings_.push_back({"W111", o.where, fmt::format("'{}' matches no layer", o.match)});
+      warnings_.push_back(config::warning(
+          config::k_idle_override, o.where, fmt::format("'{}' matches no layer", o.match)));
     } else {
       diagnostics_.error(
           o.where, fmt::format("no layer is called '{}'", o.match), did_you_mean(o.match, layers));

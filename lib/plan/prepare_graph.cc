@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "config/warning_codes.h"
 #include "graph/ops/ops.h"
 #include "passes/prune.h"
 #include "precision/tf_environment.h"
@@ -87,7 +88,8 @@ void add(std::vector<Problem>& problems, std::vector<config::Warning>& warnings)
   for (Problem& problem : problems) {
     std::string message = std::move(problem.message);
     if (!problem.hint.empty()) message += fmt::format(" ({})", problem.hint);
-    warnings.push_back({"W105", std::move(problem.where), std::move(message)});
+    warnings.push_back(
+        config::warning(config::k_idle_variable, std::move(problem.where), std::move(message)));
   }
 }
 

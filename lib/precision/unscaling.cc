@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "config/warning_codes.h"
 #include "core/half.h"
 
 namespace halfstep::precision {
@@ -215,7 +216,7 @@ std::optional<config::Warning> unscaling_warning(const Graph& graph,
                          scale ? "" : "usual ",
                          used);
   if (!remedy.empty()) message += fmt::format("; {}", remedy);
-  return config::Warning{"W211", node.origin.where, std::move(message)};
+  return config::warning(config::k_half_unscaling, node.origin.where, std::move(message));
 }
 
 }  // namespace halfstep::precision

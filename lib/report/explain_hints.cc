@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "config/warning_codes.h"
 #include "core/half.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"
@@ -29,8 +30,9 @@ struct HintContext {
   std::optional<MatrixUnit> unit;
   std::vector<Remark>& found;
 
-  void add(std::string code, std::string where, std::string message) const {
-    found.push_back({std::move(code), std::move(where), std::move(message)});
+  void add(std::string_view code, std::string where, std::string message) const {
+    found.push_back(
+        {std::string(config::warning_code(code).code), std::move(where), std::move(message)});
   }
 };
 
@@ -68,7 +70,7 @@ void padding_hints(const HintContext& c) {
     const double share = op.row.flops / c.e.flops;
     const double cost = share * (padded - 1);
     constexpr double k_negligible = 0.02;
-    c.add("W203",
+    c.add(config::k_padded_extent,
           op.row.layer,
           fmt::format("{} work in multiples of {} and pad {}; this adds {} of the step's FLOPs{}",
                       c.unit->name,
@@ -81,7 +83,7 @@ void padding_hints(const HintContext& c) {
 
 void unit_hint(const HintContext& c) {
   if (c.unit) return;
-  c.add("W206",
+  c.add(config::k_no_matrix_unit,
         "",
         fmt::format("{} multiplies no {}: values are held in 16 bits and multiplied in float32, "
                     "which saves memory, not time",
@@ -92,7 +94,7 @@ void unit_hint(const HintContext& c) {
 void size_hint(const HintContext& c) {
   constexpr double k_small = 5e7;
   if (c.e.flops >= k_small) return;
-  c.add("W204",
+  c.add(config::k_little_work,
         "",
         fmt::format("a step has {:.3g} MFLOP: too few for 16 bits to save time; expect to save "
                     "memory only",
@@ -106,7 +108,7 @@ void cast_hint(const HintContext& c) {
       c.e.ops.begin(), c.e.ops.end(), [](const ExplainedOp& a, const ExplainedOp& b) {
         return a.cast_bytes < b.cast_bytes;
       });
-  c.add("W207",
+  c.add(config::k_many_casts,
         "",
         fmt::format("casts read and write {}, where all ops together write {}; {} of it by {}{}",
                     megabytes(c.e.cast_bytes),
@@ -136,7 +138,7 @@ void epsilon_hints(const HintContext& c) {
     for (const graph::Value& input : node.inputs) {
       const std::optional<double> value = constant_behind(c.graph, input);
       if (!value || *value == 0 || std::abs(*value) >= k_smallest_subnormal) continue;
-      c.add("W208",
+      c.add(config::k_lost_epsilon,
             op.row.layer,
             fmt::format("{} computes with {:.3g}, which is nearly or exactly 0 in float16, whose "
                         "smallest number is 6e-8; give a larger epsilon or dtype: float32",
@@ -176,7 +178,7 @@ void deny_hints(const HintContext& c) {
   for (const auto& [op, node] : denied) {
     const std::int64_t more = gained(c, given, op);
     if (more <= 0) continue;
-    c.add("W205",
+    c.add(config::k_denied_op,
           node,
           fmt::format("`{}` is on the deny list and drags what follows it to float32; {} more op{} "
                       "would be {} with {}",
@@ -192,13 +194,13 @@ void rewrite_hints(const HintContext& c) {
   const plan::RewriteSummary& rewrite = c.e.rewrite;
   if (rewrite.target.empty()) return;
   if (rewrite.nodes_converted == 0) {
-    c.add("W210",
+    c.add(config::k_idle_rewrite,
           "",
           rewrite.message.empty() ? "the rewrite converted nothing"
                                   : "the rewrite converted nothing: " + rewrite.message);
   }
   if (is_gpu(c.e.arch) && !precision::is_suitable_gpu(c.e.arch)) {
-    c.add("W209",
+    c.add(config::k_unsuitable_gpu,
           "",
           fmt::format("TensorFlow leaves graphs as they are on {}, which is below compute "
                       "capability 7.0 and has no tensor cores; shown is what the rewrite would do",

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "config/warning_codes.h"
 #include "core/system.h"
 #include "report/precision_block.h"
 
@@ -218,7 +219,7 @@ TrainReport train_report(train::Session& session,
   for (Remark& remark : remarks(result.warnings)) report.warnings.push_back(std::move(remark));
   if (!running && time.n < train::k_few_steps) {
     report.warnings.push_back(
-        {"W301",
+        {std::string(config::k_few_steps_timed),
          "",
          fmt::format(
              "step time rests on {} steps; fewer than {} say little", time.n, train::k_few_steps)});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/warning_codes.h"
 #include "core/hash.h"
 #include "core/system.h"
 #include "nn/losses/labels.h"
@@ -44,7 +45,7 @@ void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backen
 }
 
 /// Rejects arithmetic that this backend does not have; with precision.fallback: warn, `spec` gets
-/// the default instead, with a warning (W116).
+/// the default instead, with a warning.
 void replace_unsupported(config::RunSpec& spec,
                          const backend::Backend& backend,
                          std::vector<config::Warning>& warnings) {
@@ -55,7 +56,9 @@ void replace_unsupported(config::RunSpec& spec,
                       fmt::format("only {} here", only),
                       "--allow-fallback goes on with it");
     }
-    warnings.push_back({"W116", spec.where(path), fmt::format("only {0} here: {0} is used", only)});
+    warnings.push_back(config::warning(config::k_fallback_taken,
+                                       spec.where(path),
+                                       fmt::format("only {0} here: {0} is used", only)));
   };
   config::PrecisionSpec& p = spec.precision;
   if (backend.capabilities.compute_capability < 80 && p.float32_math != config::Float32Math::ieee) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "config/warning_codes.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "data/loader.h"
@@ -105,18 +106,18 @@ void Trainer::begin_segment() {
     }
     if (std::tie(before.device, before.isa, before.threads) !=
         std::tie(segment.device, segment.isa, segment.threads)) {
-      warnings_.push_back(
-          {"W302",
-           {"", 0, 0, "device"},
-           fmt::format(
-               "the run computed on {} ({}, {} threads) and goes on on {} ({}, {} threads): its "
-               "bits will differ from those of a run that was never stopped",
-               before.device,
-               before.isa,
-               before.threads,
-               segment.device,
-               segment.isa,
-               segment.threads)});
+      warnings_.push_back(config::warning(
+          config::k_other_machine,
+          {"", 0, 0, "device"},
+          fmt::format(
+              "the run computed on {} ({}, {} threads) and goes on on {} ({}, {} threads): its "
+              "bits will differ from those of a run that was never stopped",
+              before.device,
+              before.isa,
+              before.threads,
+              segment.device,
+              segment.isa,
+              segment.threads)));
     }
   }
   // The segment of a process that ran no step is dropped.

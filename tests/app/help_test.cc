@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <ostream>
+#include <regex>
 #include <set>
 #include <string_view>
 
@@ -17,8 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> k_topics{
-    "layers", "losses", "optimizers", "schedules", "metrics", "initializers", "data", "config"};
+constexpr std::array<std::string_view, 9> k_topics{"layers",
+                                                   "losses",
+                                                   "optimizers",
+                                                   "schedules",
+                                                   "metrics",
+                                                   "initializers",
+                                                   "data",
+                                                   "config",
+                                                   "warnings"};
 
 /// The text without its line breaks.
 std::string on_one_line(const std::string& text) {
@@ -167,8 +175,9 @@ TEST_CASE("help: every key of the config's schema is found by its path") {
 }
 
 TEST_CASE("help: numbers of the config have a unit, where they have one at all") {
-  const std::set<std::string> without{"version", "seed", "index"};
-  for (const Json& entry : help_json({"config"})["entries"]) {
+  const std::set<std::string> without{"version", "seed", "index", "split_seed"};
+  const Json config = help_json({"config"});
+  for (const Json& entry : config["entries"]) {
     for (const Json& argument : entry["arguments"]) {
       const std::string type = argument["type"];
       if (!type.starts_with("integer") && !type.starts_with("number")) continue;
@@ -177,6 +186,41 @@ TEST_CASE("help: numbers of the config have a unit, where they have one at all")
       CHECK(argument["unit"].is_string());
     }
   }
+}
+
+TEST_CASE("help: every warning is in one table, with what it means and what to do") {
+  const TemporaryDirectory directory;
+  std::set<std::string> codes;
+  const Json warnings = help_json({"warnings"});
+  for (const Json& entry : warnings["entries"]) {
+    CHECK(entry["kind"] == "warning");
+    CHECK(entry["facts"][0]["label"] == "what to do");
+    CHECK(codes.insert(entry["name"].get<std::string>()).second);
+  }
+  CHECK(codes.size() >= 25);
+  CHECK(holds(on_one_line(halfstep({"help", "W211"}, directory.path()).out),
+              "The loss scale is taken off the gradients in float16"));
+  CHECK(holds(halfstep({"help", "W212"}, directory.path()).err, "did you mean 'W"));
+
+  // No source but the table writes a code as text, and none names one that the table has not.
+  const std::regex code("(\"?)(W[0-9]{3})\\b"), comment("//[^\n]*");
+  std::size_t sources = 0;
+  for (const char* folder : {"lib", "app"}) {
+    for (const fs::directory_entry& file :
+         fs::recursive_directory_iterator(source_dir() / folder)) {
+      const std::string name = file.path().filename().string();
+      if (!name.ends_with(".cc") && !name.ends_with(".h")) continue;
+      ++sources;
+      CAPTURE(file.path().string());
+      const std::string text = std::regex_replace(read_text(file.path()), comment, "");
+      for (std::sregex_iterator at(text.begin(), text.end(), code), end; at != end; ++at) {
+        CAPTURE(at->str());
+        CHECK(codes.contains((*at)[2]));
+        CHECK((name == "warning_codes.h" || (*at)[1].length() == 0));
+      }
+    }
+  }
+  CHECK(sources > 300);
 }
 
 TEST_CASE("help: a key is described with type, unit, default and range") {

@@ -1,0 +1,107 @@
+#include "config/warning_codes.h"
+
+#include <algorithm>
+#include <array>
+
+namespace halfstep::config {
+namespace {
+
+constexpr std::array k_codes{
+    WarningCode{k_idle_rewrite_setting,
+                "A setting of the automatic rewrite is given, but nothing is rewritten.",
+                "Give precision.rewrite: auto, or leave the setting out."},
+    WarningCode{k_half_weights_asked,
+                "The policy stores the weights in 16 bits too, where small updates are lost.",
+                "Use mixed_float16 or mixed_bfloat16, which keep the weights in float32."},
+    WarningCode{k_idle_initial_scale,
+                "An initial loss scale is given, but loss scaling is switched off.",
+                "Leave precision.loss_scale.initial out, or give another mode than none."},
+    WarningCode{k_rounding_scale,
+                "The initial loss scale is not a power of two, so scaling rounds the gradients.",
+                "Use a power of two, such as 32768."},
+    WarningCode{k_idle_variable,
+                "A variable of the environment, or a part of its value, is not known and has no "
+                "effect. This concerns names that begin with HALFSTEP_, and ops and levels in "
+                "TensorFlow's variables for the rewrite.",
+                "Correct the name, or unset the variable."},
+    WarningCode{k_idle_loss_scale,
+                "A loss scale is given where nothing computes in float16; other dtypes have the "
+                "exponent range of float32.",
+                "Leave precision.loss_scale out."},
+    WarningCode{k_idle_override,
+                "A regular expression in precision.overrides matches no layer.",
+                "Correct it; `halfstep model summary` lists the names of the layers."},
+    WarningCode{k_replaced_dtype,
+                "precision.overrides replaces the dtype that a layer gives itself.",
+                "Leave one of the two out."},
+    WarningCode{k_loss_gets_scores,
+                "The loss takes probabilities, but the model ends in scores without bounds.",
+                "Give the loss from_logits: true, or the last layer a softmax or sigmoid."},
+    WarningCode{k_loss_gets_probabilities,
+                "The loss applies the softmax or sigmoid itself, and the model ends in one too.",
+                "Leave out from_logits, or the activation of the last layer."},
+    WarningCode{k_other_precision,
+                "The config given beside a run has another precision than the run had.",
+                "Leave the config out to use that of the run."},
+    WarningCode{k_fallback_taken,
+                "A device or an arithmetic that was asked for cannot be had here, and "
+                "--allow-fallback lets the run go on with another; the report names both.",
+                "Use a machine that has it, or ask for what is used."},
+    WarningCode{k_half_output,
+                "The output of the model has 16 bits, so that probabilities lose digits.",
+                "Give the last layer dtype: float32."},
+    WarningCode{k_half_weights,
+                "A layer stores its weights in 16 bits: small updates are lost, and there is no "
+                "float32 copy.",
+                "Give it a mixed policy."},
+    WarningCode{k_padded_extent,
+                "An extent is no multiple of what the matrix unit works in and is padded.",
+                "Round units, filters or the batch size up, where the padding adds more than some "
+                "per cent."},
+    WarningCode{k_little_work,
+                "A step has too little work for 16 bits to save time.",
+                "Expect to save memory only; larger layers or batches change that."},
+    WarningCode{k_denied_op,
+                "An op on the deny list keeps the ops behind it in float32.",
+                "Try the edits of the lists that the hint names, and compare the accuracy."},
+    WarningCode{k_no_matrix_unit,
+                "The processor multiplies no numbers of this dtype: 16 bits save memory, not time.",
+                "Use the other 16-bit dtype, or another machine; `halfstep doctor` shows what this "
+                "one has."},
+    WarningCode{k_many_casts,
+                "Casts between dtypes read and write much in comparison with all ops.",
+                "Give neighbouring layers the same dtype."},
+    WarningCode{k_lost_epsilon,
+                "A constant, mostly an epsilon, is nearly or exactly 0 in float16.",
+                "Give a larger epsilon, or the layer dtype: float32."},
+    WarningCode{k_unsuitable_gpu,
+                "TensorFlow does not rewrite graphs for this GPU, which has no tensor cores.",
+                "Take what explain shows for what the rewrite would do."},
+    WarningCode{k_idle_rewrite,
+                "The rewrite converted nothing.",
+                "Check the device that is rewritten for, and the lists."},
+    WarningCode{k_half_unscaling,
+                "The loss scale is taken off the gradients in float16, where gradients are lost "
+                "that the scale had saved.",
+                "Give precision.rewrite_rules: 2.19, or a mixed policy, which unscale in float32."},
+    WarningCode{k_few_steps_timed,
+                "The step time rests on few steps.",
+                "Train for more steps, or measure with `halfstep bench`."},
+    WarningCode{k_other_machine,
+                "A resumed run goes on on another device, instruction set or number of threads, so "
+                "that its bits differ from those of a run that was never stopped.",
+                "Resume on a machine of the same kind where the bits matter."},
+};
+
+}  // namespace
+
+std::span<const WarningCode> warning_codes() { return k_codes; }
+
+const WarningCode& warning_code(std::string_view code) {
+  const auto found = std::find_if(
+      k_codes.begin(), k_codes.end(), [&](const WarningCode& entry) { return entry.code == code; });
+  require(found != k_codes.end(), "no warning {}", code);
+  return *found;
+}
+
+}  // namespace halfstep::config
