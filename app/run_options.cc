@@ -86,6 +86,10 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
     const bool last = *spec.layout == config::DataLayout::nhwc;
     options.layout = last ? data::Layout::nhwc : data::Layout::nchw;
   }
+  options.class_names = spec.class_names;
+  options.pictures = image_form(spec);
+  options.test_split = spec.test_split;
+  options.split_seed = static_cast<std::uint64_t>(spec.split_seed);
   const config::ModelSpec& model = loaded.spec.model;
   options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
   // options.seed stays 0: the content of a generated set does not depend on the seed of the run.
@@ -182,6 +186,18 @@ void apply_logging(const RunOptions& options) {
                 : options.verbosity > 0 ? LogLevel::debug
                                         : environment_log_level());
   print_warnings(unknown_variables());
+}
+
+data::ImageForm image_form(const config::DataSpec& spec) {
+  data::ImageForm form;
+  if (spec.image_size.size() == 2) {
+    form.height = spec.image_size[0];
+    form.width = spec.image_size[1];
+  }
+  form.channels = spec.channels.value_or(0);
+  form.convert = spec.channels.has_value();
+  if (spec.resize == config::DataResize::bilinear) form.resize = data::Resize::bilinear;
+  return form;
 }
 
 data::Dataset load_data(const LoadedConfig& loaded) {

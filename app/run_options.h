@@ -72,6 +72,9 @@ LoadedConfig load_config(const RunOptions& options);
 /// Sets log level, log file and colours.
 void apply_logging(const RunOptions& options);
 
+/// The form that a config declares for pictures.
+data::ImageForm image_form(const config::DataSpec& spec);
+
 /// The data set of a config. Errors: UserError(data).
 data::Dataset load_data(const LoadedConfig& loaded);
 

@@ -22,8 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys that change the function that given weights compute.
-constexpr std::array<std::string_view, 4> k_model_keys{
-    "model", "loss", "data.scale", "data.layout"};
+constexpr std::array<std::string_view, 7> k_model_keys{"model",
+                                                       "loss",
+                                                       "data.scale",
+                                                       "data.layout",
+                                                       "data.image_size",
+                                                       "data.channels",
+                                                       "data.resize"};
 
 /// The directory of the run that `path` belongs to: itself, or the parent of a checkpoint or its
 /// files.
@@ -118,6 +123,10 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
   std::error_code error;
   if (fs::exists(data, error)) {
     used.data = report::read_run_data(data);
+    if (const auto& names = used.config.spec.data.class_names; !names.empty()) {
+      used.data->class_names.clear();
+      data::name_classes(*used.data, names, used.config.spec.where("data.class_names"));
+    }
     used.config.data_source = used.data->source;
   }
   return used;

@@ -6,7 +6,8 @@
 # To build the program and to train on Fashion-MNIST.
 build_packages=(
   g++ cmake ninja-build
-  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libdnnl-dev zlib1g-dev libxxhash-dev libre2-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libdnnl-dev zlib1g-dev libpng-dev
+  libjpeg-dev libxxhash-dev libre2-dev
   libjs-chart.js dataset-fashion-mnist
 )
 # To build and run the tests.

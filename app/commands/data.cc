@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -81,7 +82,17 @@ int info(const Info& flags) {
              set.classes,
              printable(set.source));
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
+  constexpr std::size_t k_most_names = 20;
+  if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {
+    fmt::print("classes: {}\n", printable(fmt::format("{}", fmt::join(set.class_names, ", "))));
+  }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
+  // A folder has a file per picture; --json lists them all.
+  constexpr std::size_t k_most_files = 12;
+  if (set.files.size() > k_most_files) {
+    fmt::print("  {}  of {} files, one after the other\n", set.sha256, set.files.size());
+    return 0;
+  }
   for (const data::SourceFile& file : set.files)
     fmt::print("  {}  {}\n", file.sha256, printable(file.path));
   return 0;
@@ -128,7 +139,8 @@ std::function<int()> declare_data(CLI::App& command) {
   CLI::App* info_command =
       command.add_subcommand("info", "show the contents of a data set, with checksums");
   info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
-  info_command->add_option("--format", info_flags->format, "idx, npz, cifar10 or cifar100");
+  info_command->add_option(
+      "--format", info_flags->format, "idx, npz, image_folder, cifar10 or cifar100");
   info_command
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}));

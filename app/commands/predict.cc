@@ -39,9 +39,10 @@ struct PredictFlags {
   std::vector<std::string> inputs, more_inputs;
 };
 
-/// The arrays of a PNG, PGM, IDX, NPY or NPZ file (its array x, x_test or images, or the only one).
-Tensor read_samples(const std::string& path) {
-  if (data::is_image(path)) return data::read_image(path);
+/// The arrays of a PNG, JPEG, PGM, PPM, IDX, NPY or NPZ file (its array x, x_test or images, or the
+/// only one).
+Tensor read_samples(const std::string& path, const data::ImageForm& form) {
+  if (data::is_image(path)) return data::read_image(path, form);
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
   if (!path.ends_with(".npz")) return data::read_idx(path);
   const data::NpzReader npz(path);
@@ -74,15 +75,16 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
     }
     if (found.empty()) {
       throw UserError(
-          ErrorKind::data, {input, 0, 0, ""}, "holds no pictures (PNG, PGM or PPM files)");
+          ErrorKind::data, {input, 0, 0, ""}, "holds no pictures (JPEG, PGM, PNG or PPM files)");
     }
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
-  throw UserError(ErrorKind::config,
-                  {"INPUT", 0, 0, ""},
-                  "is missing: name files (PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
+  throw UserError(
+      ErrorKind::config,
+      {"INPUT", 0, 0, ""},
+      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.
@@ -122,6 +124,7 @@ Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
 /// Preprocessing of stored values to the values that the model was trained on.
 struct Preparation {
   data::LayoutHints layout;     ///< `wanted` is the shape of a sample
+  data::ImageForm pictures;     ///< of the folder of pictures that was trained on; else as they are
   std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
   bool trained_on_bytes = true;
 };
@@ -135,7 +138,7 @@ std::int64_t append_samples(const std::string& path,
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
   };
   const bool picture = data::is_image(path);
-  Tensor tensor = read_samples(path);
+  Tensor tensor = read_samples(path, preparation.pictures);
   const Shape stored = tensor.shape();
   if (!picture) tensor = arranged(std::move(tensor), preparation.layout);
   const auto count = count_samples(tensor.shape(), sample);
@@ -245,6 +248,12 @@ int predict(const PredictFlags& state) {
   preparation.layout.otherwise = trained_on.layout;
   preparation.layout.where = spec.where("data.layout");
   preparation.scale = spec.data.scale;
+  if (spec.data.format == config::DataFormat::image_folder) {
+    preparation.pictures = image_form(spec.data);
+    preparation.pictures.height = trained_on.sample_shape[0];
+    preparation.pictures.width = trained_on.sample_shape[1];
+    preparation.pictures.channels = trained_on.sample_shape[2];
+  }
   preparation.trained_on_bytes = trained_on.train.images.dtype() == DType::uint8;
   const Asked asked = read_inputs(state, preparation, trained_on);
 
@@ -290,7 +299,7 @@ std::function<int()> declare_predict(CLI::App& command) {
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
   command.add_option("INPUT",
                      state->inputs,
-                     "images: PNG, PGM, PPM, IDX, NPY or NPZ files, or folders of pictures");
+                     "images: JPEG, PNG, PGM, PPM, IDX, NPY or NPZ files, or folders of pictures");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   return [state] { return predict(*state); };
 }

@@ -185,51 +185,81 @@ report: runs/shapes_idx/report.json
 
 ## A folder of pictures
 
-Training does not read folders of pictures; `predict` does. A folder with one folder per class becomes
-an NPZ file in a few lines (Debian: `apt install python3-pil`). All pictures get one size; `"L"` in
-place of `"RGB"` makes them grey. They are shuffled, because the validation samples are the last ones.
-Save as `read_pictures.py` and name the folder and the file to write:
+`format: image_folder` with `path` naming a folder that has one sub-folder of pictures per class. This
+writes 900 pictures of the example as files; save it as `write_pictures.py`:
 
 ```python
-import pathlib
-import sys
+import os
 
 import numpy as np
-from PIL import Image
 
-folder, size = pathlib.Path(sys.argv[1]), (16, 16)
-classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
-x, y = [], []
-for number, name in enumerate(classes):
-    for path in sorted((folder / name).iterdir()):
-        x.append(np.asarray(Image.open(path).convert("RGB").resize(size)))
-        y.append(number)
-order = np.random.default_rng(0).permutation(len(x))
-np.savez_compressed(sys.argv[2], x_train=np.stack(x)[order], y_train=np.array(y)[order])
-print(len(x), "pictures, classes", dict(enumerate(classes)))
+with np.load("shapes.npz") as arrays:
+    pictures, labels = arrays["x_train"][:900], arrays["y_train"]
+for number, (picture, label) in enumerate(zip(pictures, labels)):
+    folder = "pictures/" + ["disc", "square", "cross"][label]
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/{number:03}.ppm", "wb") as file:
+        file.write(b"P6 16 16 255\n" + picture.tobytes())
 ```
 
 ```
-$ python3 read_pictures.py pictures pictures.npz
-900 pictures, classes {0: 'cross', 1: 'disc', 2: 'square'}
-$ halfstep train shapes.yaml --set data.path=pictures.npz --batch-size 16 --run-dir runs/pictures
+$ python3 write_pictures.py
+$ halfstep data info pictures --format image_folder
+image_folder: 900 training and 0 test images of [16, 16, 3] uint8, 3 classes
+from pictures
+stored as nhwc
+classes: cross, disc, square
+  06dda7016ebf3c98c2964efcb63bc6fdb414730b00aa861514143e98305d1254  of 900 files, one after the other
+```
+
+The names of the sub-folders, sorted, are the classes 0, 1, ...; `eval`, `predict` and reports show them:
+
+```
+$ halfstep train shapes.yaml --set data.format=image_folder --set data.path=pictures --set data.test_split=0.2 --batch-size 16 --epochs 8 --run-dir runs/pictures
 device: cpu (no NVIDIA driver)
-epoch 1/5  51 steps  0.0 s  0.56 ms/step  28282 samples/s  loss 1.0984  accuracy 0.3593  val_loss 1.0923  val_accuracy 0.3667  ETA 0:00
-epoch 2/5  51 steps  0.0 s  0.59 ms/step  26847 samples/s  loss 1.0189  accuracy 0.5383  val_loss 0.9790  val_accuracy 0.6222  ETA 0:00
-epoch 3/5  51 steps  0.0 s  0.46 ms/step  34696 samples/s  loss 0.8509  accuracy 0.7185  val_loss 0.7848  val_accuracy 0.7333  ETA 0:00
-epoch 4/5  51 steps  0.0 s  0.45 ms/step  35440 samples/s  loss 0.6251  accuracy 0.8395  val_loss 0.5237  val_accuracy 0.9222  ETA 0:00
-epoch 5/5  51 steps  0.0 s  0.38 ms/step  41919 samples/s  loss 0.3843  accuracy 0.9395  val_loss 0.3375  val_accuracy 0.9778
-mixed_bfloat16        255 steps    0.3307 ms/step (median)
+epoch 1/8  41 steps  0.0 s  0.52 ms/step  30496 samples/s  loss 1.0923  accuracy 0.3565  val_loss 1.0538  val_accuracy 0.4722  ETA 0:00
+epoch 2/8  41 steps  0.0 s  0.41 ms/step  38850 samples/s  loss 1.0410  accuracy 0.5108  val_loss 1.0048  val_accuracy 0.5833  ETA 0:00
+epoch 3/8  41 steps  0.0 s  0.82 ms/step  19315 samples/s  loss 0.9427  accuracy 0.6373  val_loss 0.9201  val_accuracy 0.5278  ETA 0:00
+epoch 4/8  41 steps  0.0 s  0.40 ms/step  39646 samples/s  loss 0.8156  accuracy 0.7130  val_loss 0.7287  val_accuracy 0.8611  ETA 0:00
+epoch 5/8  41 steps  0.0 s  0.39 ms/step  40736 samples/s  loss 0.6585  accuracy 0.8009  val_loss 0.5755  val_accuracy 0.8472  ETA 0:00
+epoch 6/8  41 steps  0.0 s  0.97 ms/step  16355 samples/s  loss 0.4801  accuracy 0.9136  val_loss 0.4094  val_accuracy 0.9583  ETA 0:00
+epoch 7/8  41 steps  0.0 s  0.62 ms/step  25515 samples/s  loss 0.3423  accuracy 0.9321  val_loss 0.3015  val_accuracy 0.9583  ETA 0:00
+epoch 8/8  41 steps  0.0 s  0.41 ms/step  38796 samples/s  loss 0.2284  accuracy 0.9784  val_loss 0.2029  val_accuracy 0.9861
+mixed_bfloat16        328 steps    0.2813 ms/step (median)  test_accuracy 0.9722  test_loss 0.2218
 report: runs/pictures/report.json
+$ halfstep eval runs/pictures
+accuracy     0.9722
+loss         0.2218
+
+class            count  accuracy  predicted as
+cross               59    0.9831     58     0     1
+disc                61    0.9344      0    57     4
+square              60    1.0000      0     0    60
 $ halfstep predict runs/pictures pictures/disc | head -n 3
-     0  class   1               probability 0.8077  pictures/disc/006.png
-     1  class   1               probability 0.7278  pictures/disc/009.png
-     2  class   1               probability 0.6123  pictures/disc/010.png
+     0  class   1  disc         probability 0.8258  pictures/disc/006.ppm
+     1  class   1  disc         probability 0.8529  pictures/disc/009.ppm
+     2  class   1  disc         probability 0.8039  pictures/disc/010.ppm
 ```
 
-`predict` reads PNG files (grey of up to 8 bits, RGB of 8 bits, not interlaced), PGM and PPM files, IDX,
-NPY and NPZ files (their array `x`, `images` or `x_test`, or the only one), and folders of pictures. It
-does not resize: pictures have the size and the channels that the model was trained on.
+Pictures are JPEG files (grey or colour), PNG files (grey, RGB or palette, without transparency; 16 bits
+are rounded to 8), and PGM and PPM files. A rotation that a camera noted in the file is not applied.
+
+- Splits: where the folder has the sub-folders `train` and `test`, which have one sub-folder per class
+  themselves, these are the splits. Otherwise `data.test_split` of each class becomes the test set,
+  chosen by `data.split_seed`, and without it there is none. The training pictures are in an order drawn
+  from `data.split_seed`, so that `data.validation_split`, the end of them, has all classes.
+- Size: all pictures have that of `model.input`, or the one in `data.image_size`. Another size is an
+  error that names the file, unless `data.resize: bilinear` has pictures stretched or shrunk to it, each
+  side by itself.
+- Channels: all pictures have those of `model.input`, unless `data.channels` is 1 (grey) or 3 (RGB), to
+  which they are converted then.
+- A file that is no picture, a class without pictures, and a folder within a class are errors. Files and
+  folders whose names begin with a dot are left out.
+
+All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did;
+it reads the same files, IDX, NPY and NPZ files (their array `x`, `images` or `x_test`, or the only one),
+and folders of pictures. After training on other formats it does not resize: pictures have the size and
+the channels that the model was trained on.
 
 ## Shapes
 
@@ -265,8 +295,9 @@ Class numbers begin at 0. Without the softmax or sigmoid the model gives scores;
 `from_logits: true`. A label that the model has no output for, and another count of labels than of
 samples, are errors that name the file. The metric is `accuracy`, for `mean_squared_error` it is
 `mean_absolute_error`; `metrics` asks for others.
-Data of your own has no class names: reports and `predict` give class numbers, of which you keep the
-list. The known data sets have names.
+Arrays of your own have class numbers; `data.class_names: [disc, square, cross]` gives the classes
+names, by label, which `eval`, `predict` and reports show. The known data sets and the folders of
+pictures have names already. The names of a run are kept with it.
 
 ## Values
 

@@ -51,7 +51,7 @@ Entry format_entry(const data::SetDef& def) {
                              ? fmt::format("data: {{format: {}, train_samples: 10000}}", def.name)
                              : fmt::format("data: {{format: {}, path: {}}}",
                                            def.name,
-                                           def.files.empty() ? "my_data.npz" : "my_folder")});
+                                           def.name == "npz" ? "my_data.npz" : "my_folder")});
   return entry;
 }
 

@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
                                     Named{DataLayout::nchw, "nchw"}};
+constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
+                                    Named{DataResize::bilinear, "bilinear"}};
+
+/// Extents up to which pictures can be read.
+constexpr double k_largest_picture = 1 << 14;
 
 }  // namespace
 
@@ -21,10 +26,11 @@ void DataSpec::fields(Fields& f) {
           {.doc = "A known data set, looked up in HALFSTEP_DATA and in datasets/; excludes format "
                   "and path."});
   f.choice("format", format, k_data_formats, {.doc = "How the files at `path` are stored."});
-  f.field("path",
-          path,
-          {.doc = "The .npz file, or the folder that holds the IDX or CIFAR files; a relative path "
-                  "starts at this config file."});
+  f.field(
+      "path",
+      path,
+      {.doc = "The .npz file, or the folder that holds the IDX or CIFAR files or one sub-folder "
+              "of pictures per class; a relative path starts at this config file."});
   f.field("sha256",
           sha256,
           {.doc = "SHA-256 that the file must have, 64 hexadecimal digits; of several files, of "
@@ -37,6 +43,41 @@ void DataSpec::fields(Fields& f) {
               "or nchw "
               "(channels, height, width), which is transposed on load. null: inferred from the "
               "model's input, an error where both fit."});
+  f.field("class_names",
+          class_names,
+          {.doc = "Names of the classes, by label, for data that has none of its own: evaluations, "
+                  "predictions and reports show them. []: classes have numbers."});
+  f.field("image_size",
+          image_size,
+          {.doc = "Height and width of the pictures of an image_folder. []: those of model.input, "
+                  "or, where that has not three extents, of the first picture. [pixels]",
+           .min = 1,
+           .max = k_largest_picture});
+  f.field("channels",
+          channels,
+          {.doc = "Channels that the pictures of an image_folder are converted to: 1 (grey) or 3 "
+                  "(RGB). null: pictures are not converted. [channels]",
+           .min = 1,
+           .max = 3});
+  f.choice("resize",
+           resize,
+           k_data_resizes,
+           {.doc = "What happens to pictures of another size. none: an error that names the file; "
+                   "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
+                   "pixel of the smaller picture."});
+  f.field("test_split",
+          test_split,
+          {.doc = "The part of each class of an image_folder without a folder `test` that becomes "
+                  "the test set. [fraction of the pictures]",
+           .min = 0,
+           .below = 1});
+  f.field(
+      "split_seed",
+      split_seed,
+      {.doc = "Chooses the pictures of test_split, and the order of the training pictures, whose "
+              "last part validates. Other than `seed`, it is the same for all seeds of a "
+              "comparison.",
+       .min = 0});
   f.field("validation_split",
           validation_split,
           {.doc = "The last part of the training samples, in file order, that validates and is not "

@@ -5,16 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/fields.h"
 
 namespace halfstep::config {
 
-enum class DataFormat { npz, idx, cifar10, cifar100, synthetic_digits };
+enum class DataFormat { npz, idx, image_folder, cifar10, cifar100, synthetic_digits };
 
 inline constexpr std::array k_data_formats{
     Named{DataFormat::npz, "npz"},
     Named{DataFormat::idx, "idx"},
+    Named{DataFormat::image_folder, "image_folder"},
     Named{DataFormat::cifar10, "cifar10"},
     Named{DataFormat::cifar100, "cifar100"},
     Named{DataFormat::synthetic_digits, "synthetic_digits"},
@@ -22,6 +24,9 @@ inline constexpr std::array k_data_formats{
 
 /// The order of the axes in which the files at `path` store a sample.
 enum class DataLayout { nhwc, nchw };
+
+/// How pictures of another size are brought to the declared one.
+enum class DataResize { none, bilinear };
 
 /// Either `name` (a known data set) or `format` with `path` is given, never both.
 struct DataSpec {
@@ -31,8 +36,15 @@ struct DataSpec {
   std::string base;                 ///< the directory that a relative path starts from; no field
   std::optional<std::string> sha256;
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
-  double validation_split = 0;       ///< the last fraction of the training samples
-  std::optional<double> scale;       ///< of stored values; absent: 1/255 for bytes, 1 for floats
+  /// By label, for data that has no names of its own; empty: numbers.
+  std::vector<std::string> class_names;
+  std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input
+  std::optional<std::int64_t> channels;  ///< that pictures are converted to
+  DataResize resize = DataResize::none;
+  double test_split = 0;        ///< fraction of each class of a folder of pictures
+  std::int64_t split_seed = 0;  ///< of the test split and the order of a folder of pictures
+  double validation_split = 0;  ///< the last fraction of the training samples
+  std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
   std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data

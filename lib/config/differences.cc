@@ -12,13 +12,14 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 15> k_free{"name",
+constexpr std::array<std::string_view, 16> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
                                                   "device",
                                                   "data.path",
                                                   "data.sha256",
+                                                  "data.class_names",
                                                   "data.prefetch",
                                                   "training.epochs",
                                                   "training.max_steps",

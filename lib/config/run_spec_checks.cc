@@ -115,6 +115,8 @@ class Checks {
     if (given("data.layout") && (given("data.name") || !files)) {
       error("data.layout", "is for the formats npz and idx; the layout of other data is known");
     }
+    folder_of_pictures();
+    class_names();
     const bool synthetic = drawn || data.name == "synthetic_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
       if (given(count) && !synthetic) error(count, "is for synthetic_digits only");
@@ -125,6 +127,48 @@ class Checks {
     if (data.sha256 && (data.sha256->size() != 64 ||
                         !std::all_of(data.sha256->begin(), data.sha256->end(), is_hex))) {
       error("data.sha256", "must be 64 hexadecimal digits");
+    }
+  }
+
+  void folder_of_pictures() {
+    const DataSpec& data = spec_.data;
+    const DataSpec usual;
+    struct Key {
+      std::string_view path;
+      bool set;
+    };
+    for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
+                           Key{"data.channels", data.channels.has_value()},
+                           Key{"data.resize", data.resize != usual.resize},
+                           Key{"data.test_split", data.test_split != usual.test_split},
+                           Key{"data.split_seed", data.split_seed != usual.split_seed}}) {
+      if (key.set && data.format != DataFormat::image_folder) {
+        error(key.path, "is for the format image_folder only");
+      }
+    }
+    if (!data.image_size.empty() && data.image_size.size() != 2) {
+      error("data.image_size",
+            fmt::format("must be [height, width], got {} numbers", data.image_size.size()));
+    }
+    if (data.channels == 2) error("data.channels", "must be 1 (grey) or 3 (RGB), got 2");
+  }
+
+  void class_names() {
+    const std::vector<std::string>& names = spec_.data.class_names;
+    if (names.empty()) return;
+    const std::optional<DataFormat>& format = spec_.data.format;
+    if (given("data.name") || format == DataFormat::synthetic_digits) {
+      error("data.class_names", "is for data without names of its own; this set has names");
+    } else if (format == DataFormat::image_folder) {
+      error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string path = fmt::format("data.class_names[{}]", i);
+      if (names[i].empty()) error(path, "a class needs a name");
+      const auto first = std::find(names.begin(), names.end(), names[i]) - names.begin();
+      if (static_cast<std::size_t>(first) != i) {
+        error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
+      }
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "data/image.h"
 #include "data/layout.h"
 
 namespace halfstep::data {
@@ -59,15 +60,20 @@ struct Dataset {
 struct DataOptions {
   std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
                        ///< synthetic_digits
-  std::string format;  ///< idx, npz, cifar10, cifar100, synth
-  std::string path;    ///< a file for npz; the folder of the files for idx and cifar
+  std::string format;  ///< idx, npz, image_folder, cifar10, cifar100, synth
+  std::string path;    ///< a file for npz; the folder of the files for the others
   /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
   std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
   std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
-  std::optional<double> scale;       ///< default: 1/255 for uint8 images, 1 for floats
-  std::uint64_t seed = 0;            ///< of generated data
+  /// By label, for data that has no names of its own; empty: the classes have numbers.
+  std::vector<std::string> class_names;
+  ImageForm pictures;            ///< of an image_folder; see list_image_folder
+  double test_split = 0;         ///< fraction of each class of an image_folder
+  std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder
+  std::optional<double> scale;   ///< default: 1/255 for uint8 images, 1 for floats
+  std::uint64_t seed = 0;        ///< of generated data
   /// Keep only the first samples; for generated sets, the number to generate.
   std::optional<std::int64_t> train_samples;
   std::optional<std::int64_t> test_samples;
@@ -82,6 +88,10 @@ struct DataOptions {
 /// UserError(data) for a set that is not found (with the searched paths), broken files, labels out
 /// of range, counts that differ, NaN, empty sets, a wrong sha256.
 Dataset load_dataset(const DataOptions& options);
+
+/// Gives the classes names, by label. Errors: UserError(config) at `where` for a set that has
+/// names, and for another count of them than of classes.
+void name_classes(Dataset& dataset, const std::vector<std::string>& names, const Where& where);
 
 /// Whether load_dataset would find all files it reads; generated sets are always there.
 /// Errors: UserError(config) as load_dataset.

@@ -20,11 +20,13 @@ struct Signature {
 constexpr std::string_view k_save_as_npz =
     "numpy.savez('data.npz', x_train=images, y_train=labels) makes a file for format: npz";
 constexpr std::string_view k_convert_images =
-    "'magick image.jpg image.png' makes a picture for predict; numpy.savez makes training data";
+    "'magick image.gif image.png' makes a picture that can be read";
+constexpr std::string_view k_folder_of_images =
+    "format: image_folder reads a folder of pictures sorted by class";
 
 constexpr std::array k_signatures{
-    Signature{"\xFF\xD8\xFF"sv, "a JPEG image", k_convert_images},
-    Signature{"\x89PNG"sv, "a PNG image", k_save_as_npz},
+    Signature{"\xFF\xD8\xFF"sv, "a JPEG image", k_folder_of_images},
+    Signature{"\x89PNG"sv, "a PNG image", k_folder_of_images},
     Signature{"GIF8"sv, "a GIF image", k_convert_images},
     Signature{"BM"sv, "a BMP image", k_convert_images},
     Signature{"\x93NUMPY"sv, "one NumPy array (.npy)", k_save_as_npz},

@@ -2,12 +2,64 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "data/file.h"
 #include "data/file_kind.h"
 #include "data/image_formats.h"
 
 namespace halfstep::data {
+namespace {
+
+/// The source pixels of one pixel of a resized line, with their weights.
+struct Taps {
+  std::int64_t first = 0;
+  std::vector<float> weights;  ///< their sum is 1
+};
+
+/// For each of `to` pixels those of `from` pixels that it is made of.
+std::vector<Taps> triangle_taps(std::int64_t from, std::int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double radius = std::max(scale, 1.0);
+  std::vector<Taps> taps(static_cast<std::size_t>(to));
+  for (std::int64_t i = 0; i < to; ++i) {
+    const double center = (static_cast<double>(i) + 0.5) * scale;
+    const auto first =
+        std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(center - radius + 0.5)));
+    const auto end = std::min(from, static_cast<std::int64_t>(std::floor(center + radius + 0.5)));
+    Taps& tap = taps[static_cast<std::size_t>(i)];
+    tap.first = first;
+    double sum = 0;
+    std::vector<double> weights;
+    for (std::int64_t at = first; at < end; ++at) {
+      const double distance = std::abs(static_cast<double>(at) + 0.5 - center) / radius;
+      weights.push_back(std::max(0.0, 1 - distance));
+      sum += weights.back();
+    }
+    for (const double weight : weights) tap.weights.push_back(static_cast<float>(weight / sum));
+  }
+  return taps;
+}
+
+Tensor with_channels(const Tensor& image, std::int64_t channels) {
+  const Shape& shape = image.shape();
+  Tensor converted(DType::uint8, {shape[0], shape[1], channels});
+  const std::uint8_t* from = image.as<std::uint8_t>();
+  std::uint8_t* to = converted.as<std::uint8_t>();
+  for (std::int64_t i = 0, pixels = shape[0] * shape[1]; i < pixels; ++i) {
+    if (channels == 3) {
+      std::fill_n(to + 3 * i, 3, from[i]);
+    } else {
+      const std::uint8_t* rgb = from + 3 * i;
+      to[i] = static_cast<std::uint8_t>((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
+    }
+  }
+  return converted;
+}
+
+}  // namespace
 
 bool is_image(const std::string& path) {
   const InputFile file(path);
@@ -15,14 +67,85 @@ bool is_image(const std::string& path) {
   const std::span<std::byte> there =
       std::span(start).first(std::min<std::uint64_t>(file.size(), start.size()));
   file.read(0, there);
-  return is_png(there) || is_pnm(there);
+  return is_png(there) || is_jpeg(there) || is_pnm(there);
 }
 
 Tensor read_image(const std::string& path) {
   const std::vector<std::byte> bytes = read_file(path);
   if (is_png(bytes)) return read_png(bytes, path);
+  if (is_jpeg(bytes)) return read_jpeg(bytes, path);
   if (is_pnm(bytes)) return read_pnm(bytes, path);
-  throw wrong_kind(path, "a picture that can be read (PGM, PPM or PNG)", bytes);
+  throw wrong_kind(path, "a picture that can be read (JPEG, PGM, PNG or PPM)", bytes);
+}
+
+Tensor read_image(const std::string& path, const ImageForm& form) {
+  Tensor image = read_image(path);
+  const std::int64_t channels = image.shape()[2];
+  if (form.channels != 0 && channels != form.channels) {
+    if (!form.convert) {
+      throw UserError(ErrorKind::data,
+                      in_file(path),
+                      fmt::format("has {} ({}), not {}",
+                                  channels == 1 ? "1 channel" : "3 channels",
+                                  channels == 1 ? "grey" : "colour",
+                                  form.channels),
+                      fmt::format("data.channels: {} converts pictures", form.channels));
+    }
+    image = with_channels(image, form.channels);
+  }
+  const std::int64_t height = form.height == 0 ? image.shape()[0] : form.height;
+  const std::int64_t width = form.width == 0 ? image.shape()[1] : form.width;
+  if (image.shape()[0] == height && image.shape()[1] == width) return image;
+  if (form.resize == Resize::none) {
+    throw UserError(ErrorKind::data,
+                    in_file(path),
+                    fmt::format("is a picture of {} x {} pixels (height x width), not {} x {}",
+                                image.shape()[0],
+                                image.shape()[1],
+                                height,
+                                width),
+                    "data.resize: bilinear brings pictures to one size");
+  }
+  return resize_image(image, height, width);
+}
+
+Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width) {
+  const Shape& shape = image.shape();
+  const std::int64_t channels = shape[2];
+  // Rows first: a line of the result needs the narrowed lines of several of the source.
+  const std::vector<Taps> columns = triangle_taps(shape[1], width);
+  std::vector<float> narrowed(static_cast<std::size_t>(shape[0] * width * channels));
+  float* to = narrowed.data();
+  for (std::int64_t y = 0; y < shape[0]; ++y) {
+    const std::uint8_t* row = image.as<std::uint8_t>() + y * shape[1] * channels;
+    for (const Taps& tap : columns) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        float sum = 0;
+        const std::uint8_t* from = row + tap.first * channels + c;
+        for (const float weight : tap.weights) {
+          sum += weight * *from;
+          from += channels;
+        }
+        *to++ = sum;
+      }
+    }
+  }
+  const std::vector<Taps> rows = triangle_taps(shape[0], height);
+  const std::int64_t row_values = width * channels;
+  Tensor resized(DType::uint8, {height, width, channels});
+  std::uint8_t* out = resized.as<std::uint8_t>();
+  for (const Taps& tap : rows) {
+    for (std::int64_t x = 0; x < row_values; ++x) {
+      float sum = 0;
+      const float* from = narrowed.data() + tap.first * row_values + x;
+      for (const float weight : tap.weights) {
+        sum += weight * *from;
+        from += row_values;
+      }
+      *out++ = static_cast<std::uint8_t>(std::clamp(std::lround(sum), 0L, 255L));
+    }
+  }
+  return resized;
 }
 
 }  // namespace halfstep::data

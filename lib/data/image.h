@@ -1,5 +1,5 @@
 #pragma once
-// Single pictures for `predict`: PGM and PPM (text and binary) and PNG.
+// Single pictures: PGM and PPM (text and binary), PNG and JPEG.
 
 #include <string>
 
@@ -7,9 +7,10 @@
 
 namespace halfstep::data {
 
-/// The picture of a .pgm, .ppm or .png file, recognised by content.
-/// PGM and PPM: up to 8 bits a value, scaled to 0..255. PNG: grey of 1, 2, 4 or 8 bits and RGB of
-/// 8 bits, not interlaced.
+/// The picture of a .pgm, .ppm, .png or .jpg file, recognised by content.
+/// PGM and PPM: up to 8 bits a value, scaled to 0..255. PNG: grey, RGB or palette, without
+/// transparency; 16 bits are rounded to 8. JPEG: grey or colour, as stored: a rotation noted in the
+/// file is not applied.
 /// Shapes: [height, width, 1] or [height, width, 3]. Dtypes: uint8.
 /// Errors: UserError(data) for other or damaged files.
 Tensor read_image(const std::string& path);
@@ -17,5 +18,32 @@ Tensor read_image(const std::string& path);
 /// Whether the file starts like one that read_image reads.
 /// Errors: UserError(data) when it cannot be opened.
 bool is_image(const std::string& path);
+
+/// How a picture of another size than the wanted one is treated.
+enum class Resize {
+  none,      ///< an error
+  bilinear,  ///< stretched or shrunk, whatever its proportions, by resize_image()
+};
+
+/// The form that pictures are brought to.
+struct ImageForm {
+  std::int64_t height = 0;  ///< 0: as the picture has it; so for all three
+  std::int64_t width = 0;
+  std::int64_t channels = 0;  ///< 1 or 3
+  bool convert = false;       ///< pictures of other channels are converted; else they are errors
+  Resize resize = Resize::none;
+};
+
+/// The picture in that form. Grey becomes RGB by repetition, RGB becomes grey as luma (ITU-R
+/// BT.601: 0.299 R + 0.587 G + 0.114 B, rounded).
+/// Errors: as read_image; UserError(data) naming the file for a size or channels that differ and
+/// are not to be converted.
+Tensor read_image(const std::string& path, const ImageForm& form);
+
+/// Separable triangle filter over the pixel centres, of the width of a pixel of the smaller
+/// picture, so that shrinking averages instead of skipping pixels; at the edges the weights are
+/// renormalised. Shapes: [height, width, channels], any two sizes. Dtypes: uint8, computed in
+/// float32, rounded.
+Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width);
 
 }  // namespace halfstep::data

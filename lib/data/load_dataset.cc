@@ -1,5 +1,7 @@
 // load_dataset: locate, compare checksums, read, normalize, check.
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -116,6 +118,7 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
   const auto sample_of = [](const Tensor& images) {
     return Shape(images.shape().dims().subspan(1));
   };
+  if (dataset.layout) return;  // the loader knows it
   const Shape stored = sample_of(dataset.train.images);
   dataset.layout = find_layout(stored, hints);
   for (Split* split : {&dataset.train, &dataset.test}) {
@@ -152,6 +155,26 @@ void check_alike(const Dataset& dataset) {
 }
 
 }  // namespace
+
+void name_classes(Dataset& dataset, const std::vector<std::string>& names, const Where& where) {
+  if (!dataset.class_names.empty()) {
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("class_names are given, but {} has names of its own: {}",
+                                dataset.name,
+                                fmt::join(dataset.class_names, ", ")));
+  }
+  if (static_cast<std::int64_t>(names.size()) != dataset.classes) {
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("class_names has {} names, but {} has {}",
+                                names.size(),
+                                dataset.source,
+                                dataset.classes == 0 ? "labels that are no classes"
+                                                     : fmt::format("{} classes", dataset.classes)));
+  }
+  dataset.class_names = names;
+}
 
 bool find_dataset(const DataOptions& options) {
   try {
@@ -208,10 +231,14 @@ Dataset load_dataset(const DataOptions& options) {
   }
   if (has_test) check_alike(dataset);
 
-  dataset.classes = found.def.classes > 0 ? found.def.classes : count_classes(dataset);
+  if (found.def.classes > 0) dataset.classes = found.def.classes;
+  if (dataset.classes == 0) dataset.classes = count_classes(dataset);
   check_labels(view(dataset.train), dataset.classes, train);
   if (has_test) check_labels(view(dataset.test), dataset.classes, test);
-  dataset.class_names.assign(found.def.class_names.begin(), found.def.class_names.end());
+  if (dataset.class_names.empty()) {
+    dataset.class_names.assign(found.def.class_names.begin(), found.def.class_names.end());
+  }
+  if (!options.class_names.empty()) name_classes(dataset, options.class_names, options.where);
   dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
   const bool bytes = dataset.train.images.dtype() == DType::uint8;
   dataset.scale = options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);

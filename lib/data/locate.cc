@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "data/file_kind.h"
+#include "data/image_folder.h"
 
 namespace halfstep::data {
 namespace {
@@ -139,6 +140,16 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
   if (options.path.empty()) {
     throw UserError(
         ErrorKind::config, options.where, fmt::format("format '{}' needs a path", def.name));
+  }
+  if (def.load == load_image_folder) {
+    if (!is_folder(options.path)) {
+      throw UserError(ErrorKind::data,
+                      options.where,
+                      fmt::format("no folder of pictures: {} is {}",
+                                  options.path,
+                                  is_file(options.path) ? "a file" : "not there"));
+    }
+    return {def, options.path, image_folder_files(options)};
   }
   if (def.files.empty()) return {def, options.path, {options.path}};
   if (is_file(options.path)) {

@@ -1,135 +1,98 @@
-// Source: W3C Portable Network Graphics, second edition.
+// PNG pictures through libpng.
 
-#include <algorithm>
+#include <png.h>
+
 #include <array>
-#include <cstdlib>
+#include <csetjmp>
+#include <cstring>
+#include <new>
 #include <string_view>
 #include <vector>
 
 #include "data/bytes.h"
-#include "data/crc.h"
 #include "data/file.h"
 #include "data/image_formats.h"
-#include "data/inflate.h"
 
 namespace halfstep::data {
 namespace {
 
 constexpr std::array<std::uint8_t, 8> k_signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-constexpr std::uint8_t k_grey = 0;
-constexpr std::uint8_t k_rgb = 2;
 
-struct PngHeader {
-  std::int64_t width = 0;
-  std::int64_t height = 0;
-  std::size_t bits = 0;
-  std::size_t colours = 0;
+/// libpng's structs, the bytes that it has not read yet, and its error message.
+struct PngReader {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::span<const std::byte> rest;
+  std::size_t stored_bytes = 0;  ///< of the pixels before decompression
+  bool transparent = false;
+  std::string problem;
 
-  std::size_t row_bytes() const {
-    return (static_cast<std::size_t>(width) * colours * bits + 7) / 8;
-  }
-  std::size_t pixel_bytes() const { return std::max<std::size_t>(1, colours * bits / 8); }
+  explicit PngReader(std::span<const std::byte> bytes);
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 };
 
-struct Chunk {
-  std::string_view type;
-  std::span<const std::byte> content;
-};
-
-PngHeader read_header(std::span<const std::byte> content, const std::string& path) {
-  if (content.size() != 13) throw file_error(path, "has a damaged PNG header");
-  PngHeader header{.width = load_be<std::uint32_t>(content.data()),
-                   .height = load_be<std::uint32_t>(content.data() + 4),
-                   .bits = std::to_integer<std::size_t>(content[8])};
-  const auto kind = std::to_integer<std::uint8_t>(content[9]);
-  const bool interlaced = content[12] != std::byte{0};
-  if (header.width < 1 || header.height < 1 || header.width > k_largest_side ||
-      header.height > k_largest_side) {
-    throw file_error(path,
-                     "has {} x {} pixels; 1 to {} a side can be read",
-                     header.width,
-                     header.height,
-                     k_largest_side);
-  }
-  const bool grey = kind == k_grey &&
-                    (header.bits == 1 || header.bits == 2 || header.bits == 4 || header.bits == 8);
-  const bool rgb = kind == k_rgb && header.bits == 8;
-  if ((!grey && !rgb) || interlaced || content[10] != std::byte{0} || content[11] != std::byte{0}) {
-    throw UserError(ErrorKind::data,
-                    in_file(path),
-                    fmt::format("is a PNG of colour type {} with {} bits{}; grey of up to 8 bits "
-                                "and RGB of 8 bits, not interlaced, can be read",
-                                kind,
-                                header.bits,
-                                interlaced ? ", interlaced" : ""),
-                    "save it without palette and transparency");
-  }
-  header.colours = rgb ? 3 : 1;
-  return header;
+[[noreturn]] void fail_png(png_structp png, png_const_charp message) {
+  static_cast<PngReader*>(png_get_error_ptr(png))->problem = message;
+  png_longjmp(png, 1);
 }
 
-Chunk take_chunk(std::span<const std::byte>& rest, const std::string& path) {
-  constexpr std::size_t around = 12;  // length, type, CRC
-  if (rest.size() < around) throw file_error(path, "is a PNG that is cut off");
-  const std::size_t length = load_be<std::uint32_t>(rest.data());
-  if (length > rest.size() - around) throw file_error(path, "is a PNG that is cut off");
-  const Chunk chunk{.type = {reinterpret_cast<const char*>(rest.data()) + 4, 4},
-                    .content = rest.subspan(8, length)};
-  if (crc_of(rest.subspan(4, 4 + length)) != load_be<std::uint32_t>(rest.data() + 8 + length)) {
-    throw file_error(path, "is a PNG with a damaged part (its CRC-32 fails)");
-  }
-  rest = rest.subspan(around + length);
-  return chunk;
+/// Warnings are about parts beside the pixels, such as text and colour profiles.
+void ignore_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep to, std::size_t count) {
+  auto& rest = static_cast<PngReader*>(png_get_io_ptr(png))->rest;
+  if (count > rest.size()) png_error(png, "it is cut off");
+  std::memcpy(to, rest.data(), count);
+  rest = rest.subspan(count);
 }
 
-std::uint8_t paeth(int left, int above, int corner) {
-  const int estimate = left + above - corner;
-  const int to_left = std::abs(estimate - left);
-  const int to_above = std::abs(estimate - above);
-  const int to_corner = std::abs(estimate - corner);
-  if (to_left <= to_above && to_left <= to_corner) return static_cast<std::uint8_t>(left);
-  return static_cast<std::uint8_t>(to_above <= to_corner ? above : corner);
+PngReader::PngReader(std::span<const std::byte> bytes)
+    : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail_png, ignore_warning)),
+      info(png == nullptr ? nullptr : png_create_info_struct(png)),
+      rest(bytes) {
+  if (info == nullptr) throw std::bad_alloc();
+  png_set_read_fn(png, this, read_bytes);
 }
 
-/// Reverses a row's filter in place; `above` is the previous row, or zeros.
-bool unfilter(std::uint8_t filter,
-              std::span<std::uint8_t> row,
-              std::span<const std::uint8_t> above,
-              std::size_t pixel_bytes) {
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const int left = i >= pixel_bytes ? row[i - pixel_bytes] : 0;
-    const int corner = i >= pixel_bytes ? above[i - pixel_bytes] : 0;
-    int base = 0;
-    switch (filter) {
-      case 0:
-        break;
-      case 1:
-        base = left;
-        break;
-      case 2:
-        base = above[i];
-        break;
-      case 3:
-        base = (left + above[i]) / 2;
-        break;
-      case 4:
-        base = paeth(left, above[i], corner);
-        break;
-      default:
-        return false;
-    }
-    row[i] = static_cast<std::uint8_t>(row[i] + base);
-  }
+// libpng leaves the next two functions by longjmp, so no object of theirs may have a destructor.
+
+/// All before the pixels, which are to become grey or RGB of 8 bits. False: see `problem`.
+bool read_info(PngReader& reader) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  png_set_user_limits(reader.png, k_largest_side, k_largest_side);
+  png_read_info(reader.png, reader.info);
+  reader.stored_bytes =
+      png_get_rowbytes(reader.png, reader.info) * png_get_image_height(reader.png, reader.info);
+  reader.transparent = (png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
+                       png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0;
+  png_set_palette_to_rgb(reader.png);
+  png_set_expand_gray_1_2_4_to_8(reader.png);
+  png_set_scale_16(reader.png);
+  png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
   return true;
 }
 
-/// Widens values of fewer than 8 bits to 0..255.
-void unpack(std::span<const std::uint8_t> row, std::size_t bits, std::span<std::uint8_t> to) {
-  const unsigned largest = (1U << bits) - 1;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const std::size_t at = i * bits;
-    const unsigned value = static_cast<unsigned>(row[at / 8]) >> (8 - bits - at % 8) & largest;
-    to[i] = static_cast<std::uint8_t>(value * 255 / largest);
+bool read_rows(PngReader& reader, png_bytepp rows) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  png_read_image(reader.png, rows);
+  png_read_end(reader.png, nullptr);
+  return true;
+}
+
+/// Checks the extents in the header; libpng checks the rest of it.
+void check_size(std::span<const std::byte> bytes, const std::string& path) {
+  constexpr std::size_t k_type = 12, k_width = 16, k_height = 20, k_header_end = 33;
+  const bool header =
+      bytes.size() >= k_header_end && std::memcmp(bytes.data() + k_type, "IHDR", 4) == 0;
+  if (!header) throw file_error(path, "has a damaged PNG header");
+  const auto width = load_be<std::uint32_t>(bytes.data() + k_width);
+  const auto height = load_be<std::uint32_t>(bytes.data() + k_height);
+  if (width < 1 || height < 1 || width > k_largest_side || height > k_largest_side) {
+    throw file_error(
+        path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_largest_side);
   }
 }
 
@@ -137,57 +100,39 @@ void unpack(std::span<const std::uint8_t> row, std::size_t bits, std::span<std::
 
 bool is_png(std::span<const std::byte> start) {
   return start.size() >= k_signature.size() &&
-         std::equal(k_signature.begin(), k_signature.end(), start.begin(), [](auto a, auto b) {
-           return std::byte{a} == b;
-         });
+         std::memcmp(start.data(), k_signature.data(), k_signature.size()) == 0;
 }
 
 Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
-  std::span<const std::byte> rest = bytes.subspan(k_signature.size());
-  const Chunk first = take_chunk(rest, path);
-  if (first.type != "IHDR") throw file_error(path, "has a damaged PNG header");
-  const PngHeader header = read_header(first.content, path);
-  std::vector<std::byte> compressed;
-  for (Chunk chunk = take_chunk(rest, path); chunk.type != "IEND"; chunk = take_chunk(rest, path)) {
-    if (chunk.type == "IDAT") {
-      compressed.insert(compressed.end(), chunk.content.begin(), chunk.content.end());
-    } else if ((chunk.type[0] & 0x20) == 0) {
-      throw file_error(path, "has a PNG part '{}', which cannot be read", chunk.type);
-    }
+  check_size(bytes, path);
+  PngReader reader(bytes);
+  const auto fail = [&] {
+    throw file_error(path, "is a PNG image that cannot be read: {}", reader.problem);
+  };
+  if (!read_info(reader)) fail();
+  if (reader.transparent) {
+    throw UserError(ErrorKind::data,
+                    in_file(path),
+                    "is a PNG image with transparency, which can be shown on any background",
+                    "save it without transparency");
   }
-
-  const std::size_t row_bytes = header.row_bytes();
-  const std::uint64_t all_bytes = (1 + row_bytes) * static_cast<std::uint64_t>(header.height);
-  if (!may_hold(compressed, Wrapper::zlib, path, all_bytes)) {
-    throw file_error(path, "has too little data for {} x {} pixels", header.width, header.height);
+  const std::int64_t height = png_get_image_height(reader.png, reader.info);
+  const std::int64_t width = png_get_image_width(reader.png, reader.info);
+  // Deflate grows by no more than this factor.
+  constexpr std::size_t k_most_growth = 1032;
+  if (reader.stored_bytes / k_most_growth > bytes.size()) {
+    throw file_error(path, "has too little data for {} x {} pixels", width, height);
   }
-  Inflater inflater(compressed, Wrapper::zlib, path);
-  const auto colours = static_cast<std::int64_t>(header.colours);
-  Tensor image(DType::uint8, {header.height, header.width, colours});
-  std::vector<std::uint8_t> row(1 + row_bytes);
-  std::vector<std::uint8_t> above(row_bytes);
-  std::span<std::uint8_t> to = image.span<std::uint8_t>();
-  const std::size_t image_row = static_cast<std::size_t>(header.width) * header.colours;
-  for (std::int64_t y = 0; y < header.height; ++y) {
-    if (inflater.read(std::as_writable_bytes(std::span(row))) < row.size()) {
-      throw file_error(path, "has pixels for {} of {} rows", y, header.height);
-    }
-    const std::span<std::uint8_t> pixels = std::span(row).subspan(1);
-    if (!unfilter(row[0], pixels, above, header.pixel_bytes())) {
-      throw file_error(path, "has a damaged row {}", y);
-    }
-    if (header.bits == 8) {
-      std::copy(pixels.begin(), pixels.end(), to.begin());
-    } else {
-      unpack(pixels, header.bits, to.first(image_row));
-    }
-    to = to.subspan(image_row);
-    std::copy(pixels.begin(), pixels.end(), above.begin());
+  const std::int64_t channels = png_get_channels(reader.png, reader.info);
+  Tensor image(DType::uint8, {height, width, channels});
+  require(png_get_rowbytes(reader.png, reader.info) == static_cast<std::size_t>(width * channels),
+          "rows of {} bytes",
+          png_get_rowbytes(reader.png, reader.info));
+  std::vector<png_bytep> rows;
+  for (std::int64_t y = 0; y < height; ++y) {
+    rows.push_back(image.as<std::uint8_t>() + y * width * channels);
   }
-  std::byte extra{};
-  if (inflater.read({&extra, 1}) > 0) {
-    throw file_error(path, "has more pixels than {} x {}", header.width, header.height);
-  }
+  if (!read_rows(reader, rows.data())) fail();
   return image;
 }
 

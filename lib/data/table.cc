@@ -190,6 +190,13 @@ constexpr std::array k_formats{
         .name = "npz",
         .load = load_npz_set,
         .doc =
+    SetDef{
+        .name = "image_folder",
+        .load = load_image_folder,
+        .doc =
+            "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or with "
+            "the folders train and test that hold those sub-folders. The names of the classes "
+            "are those of the sub-folders, sorted."},
             "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array of "
             "samples and one of labels, and two more for the test set where there is one."},
     SetDef{.name = "synth",

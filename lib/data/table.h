@@ -55,6 +55,8 @@ Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::str
 Dataset load_transposed_idx_set(const SetDef&,
                                 const DataOptions&,
                                 std::span<const std::string> files);
+/// Shapes: images uint8 [N, height, width, channels], labels int32 [N]; see list_image_folder.
+Dataset load_image_folder(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_cifar10_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std::string> files);

@@ -1,0 +1,268 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/parallel.h"
+#include "core/philox.h"
+#include "data/file.h"
+#include "data/table.h"
+
+namespace halfstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view k_train = "train", k_test = "test";
+
+struct Listing {
+  std::vector<std::string> folders;
+  std::vector<std::string> files;  ///< all that is no folder
+};
+
+/// The names in a folder, sorted, without those that begin with a dot.
+Listing list_folder(const std::string& path) {
+  Listing listing;
+  std::error_code error;
+  fs::directory_iterator entries(path, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(".")) continue;
+    (entries->is_directory(error) ? listing.folders : listing.files).push_back(name);
+  }
+  if (error) throw file_error(path, "cannot be read: {}", error.message());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  std::sort(listing.files.begin(), listing.files.end());
+  return listing;
+}
+
+std::string inside(const std::string& folder, std::string_view name) {
+  return (fs::path(folder) / name).string();
+}
+
+struct Class {
+  std::string name;
+  std::vector<std::string> pictures;  ///< paths
+};
+
+/// The sub-folders of `path` with their files.
+std::vector<Class> read_classes(const std::string& path) {
+  const Listing listing = list_folder(path);
+  if (listing.folders.empty()) {
+    throw UserError(ErrorKind::data,
+                    in_file(path),
+                    "has no sub-folders; an image_folder has one folder of pictures per class",
+                    "'halfstep help image_folder' shows how pictures are sorted");
+  }
+  for (const std::string& name : listing.files) {
+    const std::string file = inside(path, name);
+    if (is_image(file)) {
+      throw UserError(ErrorKind::data,
+                      in_file(file),
+                      "is a picture that is in the folder of no class",
+                      "move it into a sub-folder: the sub-folders are the classes");
+    }
+  }
+  std::vector<Class> classes;
+  for (const std::string& name : listing.folders) {
+    const std::string folder = inside(path, name);
+    const Listing content = list_folder(folder);
+    if (!content.folders.empty()) {
+      throw file_error(inside(folder, content.folders.front()),
+                       "is a folder in the class '{}'; the pictures of a class lie in its folder",
+                       name);
+    }
+    if (content.files.empty()) {
+      throw UserError(ErrorKind::data,
+                      in_file(folder),
+                      fmt::format("is empty: there is no picture of the class '{}'", name),
+                      "remove the folder, or put pictures into it");
+    }
+    Class each{name, {}};
+    for (const std::string& file : content.files) each.pictures.push_back(inside(folder, file));
+    classes.push_back(std::move(each));
+  }
+  return classes;
+}
+
+void append(std::vector<LabelledPicture>& to,
+            std::int32_t label,
+            std::span<const std::string> pictures) {
+  for (const std::string& path : pictures) to.push_back({path, label});
+}
+
+/// Draws an order of the elements.
+template <class T>
+void shuffle(std::span<T> elements, RandomStream& random) {
+  for (std::size_t i = elements.size(); i > 1; --i) {
+    std::swap(elements[i - 1], elements[random.below(i)]);
+  }
+}
+
+/// Whether a folder is one of the splits, and no class of that name.
+bool is_split(const std::string& path, const Listing& root, std::string_view name) {
+  return std::find(root.folders.begin(), root.folders.end(), name) != root.folders.end() &&
+         !list_folder(inside(path, name)).folders.empty();
+}
+
+/// Folders `train` and `test`.
+ImageFolder list_splits(const DataOptions& options, const Listing& root) {
+  for (const std::string& name : root.folders) {
+    if (name == k_train || name == k_test) continue;
+    throw UserError(ErrorKind::data,
+                    in_file(inside(options.path, name)),
+                    "is neither train nor test, the two splits that are read",
+                    "data.validation_split takes validation samples from train");
+  }
+  ImageFolder folder;
+  for (const Class& each : read_classes(inside(options.path, k_train))) {
+    append(folder.train, static_cast<std::int32_t>(folder.classes.size()), each.pictures);
+    folder.classes.push_back(each.name);
+  }
+  if (root.folders.size() == 1) return folder;
+  if (options.test_split != 0) {
+    throw UserError(
+        ErrorKind::config,
+        options.where,
+        fmt::format("test_split is for a folder without a test set; {} has one", options.path),
+        "leave test_split out");
+  }
+  for (const Class& each : read_classes(inside(options.path, k_test))) {
+    const auto at = std::find(folder.classes.begin(), folder.classes.end(), each.name);
+    if (at == folder.classes.end()) {
+      throw UserError(ErrorKind::data,
+                      in_file(inside(inside(options.path, k_test), each.name)),
+                      "is a class without training pictures",
+                      did_you_mean(each.name, folder.classes));
+    }
+    append(folder.test, static_cast<std::int32_t>(at - folder.classes.begin()), each.pictures);
+  }
+  return folder;
+}
+
+/// Classes at once, of each of which a part is tested on.
+ImageFolder split_classes(const DataOptions& options, RandomStream& random) {
+  ImageFolder folder;
+  for (Class& each : read_classes(options.path)) {
+    const auto label = static_cast<std::int32_t>(folder.classes.size());
+    const std::size_t all = each.pictures.size();
+    const auto wanted =
+        static_cast<std::size_t>(std::llround(options.test_split * static_cast<double>(all)));
+    const std::size_t tested = std::min(wanted, all - 1);
+    if (tested > 0) shuffle(std::span(each.pictures), random);
+    const std::span<std::string> test = std::span(each.pictures).first(tested);
+    std::sort(test.begin(), test.end());
+    append(folder.test, label, test);
+    append(folder.train, label, std::span(each.pictures).subspan(tested));
+    folder.classes.push_back(each.name);
+  }
+  if (options.test_split != 0 && folder.test.empty()) {
+    throw UserError(
+        ErrorKind::config,
+        options.where,
+        fmt::format(
+            "test_split {} leaves no class of {} a test picture", options.test_split, options.path),
+        "the largest class has too few pictures");
+  }
+  return folder;
+}
+
+/// The form that the options declare, else that of the model's input, else the first picture's.
+ImageForm form_of(const DataOptions& options, const std::string& first) {
+  ImageForm form = options.pictures;
+  if (options.model_input && options.model_input->rank() == 3) {
+    const Shape& input = *options.model_input;
+    if (form.height == 0) {
+      form.height = input[0];
+      form.width = input[1];
+    }
+    if (form.channels == 0) form.channels = input[2];
+  }
+  if (form.height != 0 && form.channels != 0) return form;
+  const Tensor picture = read_image(first);
+  if (form.height == 0) {
+    form.height = picture.shape()[0];
+    form.width = picture.shape()[1];
+  }
+  if (form.channels == 0) form.channels = picture.shape()[2];
+  return form;
+}
+
+/// Reads pictures on all threads. Errors: that of the first picture that has one.
+Split read_pictures(const std::vector<LabelledPicture>& pictures, const ImageForm& form) {
+  const auto count = static_cast<std::int64_t>(pictures.size());
+  Split split{Tensor(DType::uint8, {count, form.height, form.width, form.channels}),
+              Tensor(DType::int32, {count})};
+  const std::size_t bytes = split.images.bytes() / pictures.size();
+  std::mutex mutex;
+  std::int64_t failed = count;
+  std::exception_ptr failure;
+  const auto read = [&](std::int64_t i) {
+    const LabelledPicture& picture = pictures[static_cast<std::size_t>(i)];
+    const Tensor image = read_image(picture.path, form);
+    std::memcpy(split.images.as<std::byte>() + static_cast<std::size_t>(i) * bytes,
+                image.as<std::byte>(),
+                bytes);
+    split.labels.as<std::int32_t>()[i] = picture.label;
+  };
+  parallel_for(count, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      try {
+        read(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed) failure = std::current_exception();
+        failed = std::min(failed, i);
+        return;
+      }
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+  return split;
+}
+
+}  // namespace
+
+ImageFolder list_image_folder(const DataOptions& options) {
+  const Listing root = list_folder(options.path);
+  RandomStream random(options.split_seed, name_key("image_folder", 12));
+  const bool splits = is_split(options.path, root, k_train);
+  ImageFolder folder = splits ? list_splits(options, root) : split_classes(options, random);
+  shuffle(std::span(folder.train), random);
+  return folder;
+}
+
+std::vector<std::string> image_folder_files(const DataOptions& options) {
+  const ImageFolder folder = list_image_folder(options);
+  std::vector<std::string> files;
+  for (const auto* split : {&folder.train, &folder.test}) {
+    for (const LabelledPicture& picture : *split) files.push_back(picture.path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Dataset load_image_folder(const SetDef&, const DataOptions& options, std::span<const std::string>) {
+  const ImageFolder folder = list_image_folder(options);
+  const auto first = std::min_element(folder.train.begin(),
+                                      folder.train.end(),
+                                      [](const auto& a, const auto& b) { return a.path < b.path; });
+  const ImageForm form = form_of(options, first->path);
+  Dataset dataset;
+  dataset.train = read_pictures(folder.train, form);
+  if (!folder.test.empty()) dataset.test = read_pictures(folder.test, form);
+  dataset.classes = static_cast<std::int64_t>(folder.classes.size());
+  dataset.class_names = folder.classes;
+  dataset.layout = Layout::nhwc;
+  return dataset;
+}
+
+}  // namespace halfstep::data

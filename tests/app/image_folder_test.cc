@@ -1,0 +1,188 @@
+// A folder of pictures from training to the prediction of one picture, and class names of one's
+// own.
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A grey picture that is `value` on the whole, with a pattern of its own.
+std::string picture(int side, int value, int number) {
+  std::string file = "P5 " + std::to_string(side) + " " + std::to_string(side) + " 255\n";
+  for (int i = 0; i < side * side; ++i) {
+    file += static_cast<char>(value + (i * (number + 3)) % 31);
+  }
+  return file;
+}
+
+void write_picture(const TemporaryDirectory& directory,
+                   const std::string& name,
+                   int side,
+                   int value) {
+  const fs::path path = directory.path() / name;
+  fs::create_directories(path.parent_path());
+  write_text(path, picture(side, value, static_cast<int>(name.size())));
+}
+
+/// Forty dark owls and forty bright swans.
+void write_birds(const TemporaryDirectory& directory) {
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = std::to_string(i) + ".pgm";
+    const fs::path owls = directory.path() / "birds" / "owl", swans = owls.parent_path() / "swan";
+    fs::create_directories(owls);
+    fs::create_directories(swans);
+    write_text(owls / name, picture(28, 5, i));
+    write_text(swans / name, picture(28, 200, i));
+  }
+}
+
+SmallRun bird_run() {
+  SmallRun run;
+  run.data = "{format: image_folder, path: birds, test_split: 0.25, validation_split: 0.2}";
+  run.layers = R"(
+    - {type: dense, units: 2, name: logits}
+    - {type: softmax, dtype: float32}
+)";
+  run.optimizer = "{type: adam, learning_rate: 1e-2}";
+  run.training = "{epochs: 8, batch_size: 8}";
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("image folder: a run names its classes in reports, evaluations and predictions") {
+  const TemporaryDirectory directory;
+  write_birds(directory);
+  write_config(directory, bird_run());
+  const Finished trained = train(directory, "run");
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const Json report = report_of(directory, "run");
+  CHECK(report.at("test_classes").at("per_class")[1].at("name") == "swan");
+  CHECK(report.at("test").at("accuracy") == 1);
+
+  const Finished evaluated = halfstep({"eval", "run"}, directory.path());
+  CAPTURE(evaluated.out);
+  CHECK(evaluated.exit_code == 0);
+  CHECK(holds(evaluated.out, "\nowl                 10    1.0000"));
+  CHECK(holds(evaluated.out, "\nswan                10    1.0000"));
+  const Finished predicted =
+      halfstep({"predict", "run", "birds/swan/3.pgm", "birds/owl"}, directory.path());
+  CAPTURE(predicted.out);
+  CHECK(predicted.exit_code == 0);
+  CHECK(predicted.out.starts_with("     0  class   1  swan "));
+  CHECK(holds(predicted.out, "\n     1  class   0  owl "));
+  REQUIRE(
+      halfstep({"report", "export", "run", "--format", "html", "-o", "r.html"}, directory.path())
+          .exit_code == 0);
+  const std::string page = read_text(directory.file("r.html"));
+  CHECK(holds(page, "owl"));
+  CHECK(holds(page, "swan"));
+
+  // Another size is refused, or brought to the right one where the run resizes.
+  write_picture(directory, "large.pgm", 50, 200);
+  const Finished refused = halfstep({"predict", "run", "large.pgm"}, directory.path());
+  CHECK(refused.exit_code == 3);
+  CHECK(holds(refused.err, "large.pgm: error: is a picture of 50 x 50 pixels"));
+  const Finished resized = train(directory, "resized", {"--set", "data.resize=bilinear"});
+  REQUIRE(resized.exit_code == 0);
+  CHECK(final_hash(directory, "resized") == final_hash(directory, "run"));
+  CHECK(holds(halfstep({"predict", "resized", "large.pgm"}, directory.path()).out, "  swan "));
+
+  const Finished info =
+      halfstep({"data", "info", "birds", "--format", "image_folder"}, directory.path());
+  CAPTURE(info.err);
+  CHECK(info.exit_code == 0);
+  CHECK(holds(info.out, "80 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
+  CHECK(holds(info.out, "classes: owl, swan"));
+  CHECK(holds(info.out, "of 80 files"));
+}
+
+TEST_CASE("image folder: what is wrong in a folder ends a run with 3 and the file's name") {
+  const TemporaryDirectory directory;
+  write_birds(directory);
+  write_config(directory, bird_run());
+  write_picture(directory, "birds/swan/0.pgm", 27, 200);
+  const Finished size = train(directory, "size");
+  CHECK(size.exit_code == 3);
+  CHECK(holds(size.err, "birds/swan/0.pgm: error: is a picture of 27 x 27 pixels"));
+  CHECK(holds(size.err, "data.resize: bilinear"));
+  write_text(directory.path() / "birds/swan/0.pgm", "no picture");
+  const Finished broken = train(directory, "broken");
+  CHECK(broken.exit_code == 3);
+  CHECK(holds(broken.err, "birds/swan/0.pgm: error: is not a picture"));
+  fs::remove(directory.path() / "birds/swan/0.pgm");
+  fs::create_directories(directory.path() / "birds/wren");
+  const Finished empty = train(directory, "empty");
+  CHECK(empty.exit_code == 3);
+  CHECK(holds(empty.err, "there is no picture of the class 'wren'"));
+}
+
+TEST_CASE("class names: they go with data that has none, and every mistake in them is told") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(halfstep({"data", "synth", "--out", "digits", "--samples", "512", "--test-samples", "64"},
+                   directory.path())
+              .exit_code == 0);
+  const std::vector<std::string> idx{"--set",
+                                     "data={format: idx, path: digits, validation_split: 0.25}"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), idx.begin(), idx.end());
+    return more;
+  };
+  constexpr const char* k_names =
+      "data.class_names=[zero, one, two, three, four, five, six, "
+      "seven, eight, nine]";
+  REQUIRE(train(directory, "named", with({"--set", k_names})).exit_code == 0);
+  CHECK(report_of(directory, "named").at("test_classes").at("per_class")[3].at("name") == "three");
+  CHECK(holds(halfstep({"eval", "named"}, directory.path()).out, "\nseven "));
+  const std::string images = "digits/t10k-images-idx3-ubyte";
+  const Json listed =
+      Json::parse(halfstep({"predict", "named", images, "--json"}, directory.path()).out);
+  for (const Json& each : listed.at("predictions")) {
+    CHECK(std::string("zero one two three four five six seven eight nine")
+              .find(each.at("name").get<std::string>()) != std::string::npos);
+  }
+  // They may come later.
+  REQUIRE(train(directory, "plain", with({})).exit_code == 0);
+  CHECK(final_hash(directory, "plain") == final_hash(directory, "named"));
+  CHECK(halfstep({"predict", "plain", images, "--set", k_names, "--json"}, directory.path()).out ==
+        halfstep({"predict", "named", images, "--json"}, directory.path()).out);
+
+  struct Row {
+    std::vector<std::string> settings;
+    int exit_code;
+    std::string_view said;
+  };
+  const std::string three = "data.class_names=[a, b, c]";
+  for (const Row& row :
+       {Row{with({"--set", three}), 2, "class_names has 3 names, but"},
+        Row{with({"--set", "data.class_names=[a, b, a]"}),
+            2,
+            "data.class_names[2]: error: 'a' is the name of class 0 already"},
+        Row{{"--set", three}, 2, "this set has names"},
+        Row{with({"--set", "data.resize=bilinear"}), 2, "is for the format image_folder only"},
+        Row{with({"--set", "data.format=image_folder", "--set", three}),
+            2,
+            "the names of its sub-folders"},
+        Row{with({"--set", "data.format=image_folder", "--set", "data.channels=2"}),
+            2,
+            "must be 1 (grey) or 3 (RGB), got 2"},
+        Row{with({"--set", "data.format=image_folder", "--set", "data.image_size=[3]"}),
+            2,
+            "must be [height, width], got 1"}}) {
+    const Finished end = train(directory, "refused", row.settings);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == row.exit_code);
+    CHECK(holds(end.err, row.said));
+  }
+}
+
+}  // namespace halfstep::test
