@@ -55,6 +55,12 @@ ProgressOptions progress_options(const RunOptions& options) {
   return chosen;
 }
 
+void show_line(std::vector<ProgressField> fields) {
+  if (log_level() < LogLevel::info) return;
+  const std::string fitted = fitted_line(fields, progress_width());
+  write_fitted(fitted_line(std::move(fields), std::string::npos), fitted);
+}
+
 ProgressTimer::ProgressTimer(const ProgressOptions& options)
     : interval_(options.style == ProgressStyle::bar ? k_redraw : options.every),
       shown_(ProgressClock::now()) {}
@@ -84,7 +90,7 @@ void ProgressDisplay::on_step(const train::StepInfo& info) {
       {info.loss_scale ? fmt::format("scale {:g}", *info.loss_scale) : "", 4},
       {skipped > 0 ? fmt::format("skipped {}", skipped) : "", 1}};
   if (style_ == ProgressStyle::lines) {
-    log_info("{}", fitted_line(std::move(fields), std::string::npos));
+    show_line(std::move(fields));
     recent_ = {};
     return;
   }
@@ -123,22 +129,19 @@ void ProgressDisplay::on_epoch(const train::EpochRecord& record) {
   const double per_step =
       record.steps > 0 ? record.train_seconds / static_cast<double>(record.steps) * 1e3 : 0;
   const std::optional<double> left = pace_.seconds_left();
-  log_info("{}",
-           fitted_line(
-               {{fmt::format("epoch {}/{}", record.epoch, epochs_)},
-                {fmt::format("{} steps", record.steps)},
-                {fmt::format("{:.1f} s", record.train_seconds)},
-                {fmt::format("{:.2f} ms/step", per_step)},
-                {epoch_.seconds > 0 ? fmt::format("{:.0f} samples/s", epoch_.rate()) : ""},
-                {metrics_text(record.train, "", true)},
-                {metrics_text(record.train, "", false)},
-                {metrics_text(record.validation, "val_", true)},
-                {metrics_text(record.validation, "val_", false)},
-                {record.loss_scale ? fmt::format("scale {}", *record.loss_scale) : ""},
-                {record.skipped_steps > 0 ? fmt::format("skipped {}", record.skipped_steps) : ""},
-                {left ? "ETA " + duration_text(*left) : ""},
-                {record.partial ? "(partial)" : ""}},
-               std::string::npos));
+  show_line({{fmt::format("epoch {}/{}", record.epoch, epochs_), 0},
+             {fmt::format("{} steps", record.steps), 10},
+             {fmt::format("{:.1f} s", record.train_seconds), 8},
+             {fmt::format("{:.2f} ms/step", per_step), 6},
+             {epoch_.seconds > 0 ? fmt::format("{:.0f} samples/s", epoch_.rate()) : "", 9},
+             {metrics_text(record.train, "", true), 2},
+             {metrics_text(record.train, "", false), 4},
+             {metrics_text(record.validation, "val_", true), 3},
+             {metrics_text(record.validation, "val_", false), 1},
+             {record.loss_scale ? fmt::format("scale {}", *record.loss_scale) : "", 7},
+             {record.skipped_steps > 0 ? fmt::format("skipped {}", record.skipped_steps) : "", 2},
+             {left ? "ETA " + duration_text(*left) : "", 5},
+             {record.partial ? "(partial)" : "", 0}});
   epoch_ = {};
   timer_.shown();
 }

@@ -2,6 +2,7 @@
 // Progress on stderr: a bar on a terminal, plain lines elsewhere.
 
 #include <chrono>
+#include <vector>
 
 #include "pace.h"
 #include "run_options.h"
@@ -19,6 +20,10 @@ struct ProgressOptions {
 
 /// The options from --progress, --progress-every, --quiet and the terminal.
 ProgressOptions progress_options(const RunOptions& options);
+
+/// A line of progress that stays, as that of an epoch. On a terminal it has the fields that fit its
+/// width; logs and redirected output have all.
+void show_line(std::vector<ProgressField> fields);
 
 /// Decides when progress is redrawn: about ten times a second on a terminal, elsewhere once per
 /// interval.

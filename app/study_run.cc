@@ -48,7 +48,7 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
       {fmt::format("{} elapsed", duration_text(pace_.elapsed_seconds())), 3},
       {left ? "ETA " + duration_text(*left) : "", 2}};
   if (style_ == ProgressStyle::lines) {
-    log_info("{}", fitted_line(std::move(fields), std::string::npos));
+    show_line(std::move(fields));
   } else {
     show_progress(fitted_line(std::move(fields), progress_width()));
   }
@@ -56,7 +56,13 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
 
 void StudyDisplay::on_run(const train::ComparedRun& run) {
   if (style_ == ProgressStyle::none) return;
-  log_info("{}", report::run_line(run, metric_));
+  const report::RunParts parts = report::run_parts(run, metric_);
+  show_line({{parts.run, 0},
+             {parts.steps, 4},
+             {parts.step_time, 3},
+             {parts.metric, 1},
+             {parts.skipped, 2},
+             {parts.status, 0}});
 }
 
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,

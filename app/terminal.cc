@@ -93,13 +93,17 @@ std::string painted(std::string_view text) {
   return result;
 }
 
-void write_lines(std::string_view text) {
+/// `shown` goes to stderr, `text` to the logs.
+void write_lines(std::string_view text, std::string_view shown) {
   clear_progress();
   const std::string lines = fmt::format("{}\n", text);
-  write_to_stderr(wants_colours() ? painted(lines) : lines);
+  const std::string shown_lines = fmt::format("{}\n", shown);
+  write_to_stderr(wants_colours() ? painted(shown_lines) : shown_lines);
   for (LogFile& log : messages().logs) log.write(lines);
   if (!messages().in_run) messages().so_far += lines;
 }
+
+void write_lines(std::string_view text) { write_lines(text, text); }
 
 /// Opens a file for further messages. Errors: std::system_error.
 LogFile& open_log(const std::string& path) {
@@ -148,6 +152,10 @@ void keep_messages(const std::string& path) {
 }
 
 void write_failure(std::string_view text) { write_lines(text); }
+
+void write_fitted(std::string_view text, std::string_view fitted) {
+  write_lines(text, stderr_is_terminal() ? fitted : text);
+}
 
 // A line that reaches the last column would wrap, and only its last row would be cleared.
 std::size_t progress_width() { return columns() - 1; }

@@ -18,6 +18,9 @@ void keep_messages(const std::string& path);
 /// Writes the final error of the program without adding a level.
 void write_failure(std::string_view text);
 
+/// A message of which a terminal shows `fitted`, while logs and redirected output get `text`.
+void write_fitted(std::string_view text, std::string_view fitted);
+
 /// The number of characters available to show_progress().
 std::size_t progress_width();
 

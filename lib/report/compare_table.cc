@@ -224,18 +224,15 @@ std::string compare_table(const CompareReport& report) {
   return text;
 }
 
-std::string run_line(const train::ComparedRun& run, const std::string& metric) {
+RunParts run_parts(const train::ComparedRun& run, const std::string& metric) {
   const std::optional<double> value = run.metric(metric);
-  return fmt::format(
-      "seed {}  {:<16} {} steps  {} ms/step  {} {}{}{}",
-      run.seed,
-      run.policy,
-      run.counters.applied,
-      run.step_time.n > 0 ? milliseconds(run.step_time.median) : "-",
-      readable(metric),
-      value ? fmt::format("{:.4f}", *value) : "-",
-      run.counters.skipped > 0 ? fmt::format("  skipped {}", run.counters.skipped) : "",
-      run.status == train::Status::completed ? "" : fmt::format("  {}", name(run.status)));
+  const bool completed = run.status == train::Status::completed;
+  return {fmt::format("seed {}  {:<14}", run.seed, run.policy),
+          fmt::format("{} steps", run.counters.applied),
+          fmt::format("{} ms/step", run.step_time.n > 0 ? milliseconds(run.step_time.median) : "-"),
+          fmt::format("{} {}", readable(metric), value ? fmt::format("{:.4f}", *value) : "-"),
+          run.counters.skipped > 0 ? fmt::format("skipped {}", run.counters.skipped) : "",
+          completed ? "" : std::string(name(run.status))};
 }
 
 }  // namespace halfstep::report

@@ -26,7 +26,15 @@ std::string compare_advice(const CompareReport& report);
 /// The outcome of a gate: "false (+0.12pp)".
 std::string gate_outcome(const GateBlock& gate);
 
-/// One line about a finished run.
-std::string run_line(const train::ComparedRun& run, const std::string& metric);
+/// The parts of a line about a finished run; "" where there is nothing to say.
+struct RunParts {
+  std::string run;  ///< seed and policy
+  std::string steps;
+  std::string step_time;
+  std::string metric;
+  std::string skipped;
+  std::string status;  ///< where it is not completed
+};
+RunParts run_parts(const train::ComparedRun& run, const std::string& metric);
 
 }  // namespace halfstep::report

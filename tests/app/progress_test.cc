@@ -42,6 +42,17 @@ std::vector<std::string> lines_with(const std::string& text, std::string_view pa
   return found;
 }
 
+/// The lines that stay: what is left of each after its last redraw.
+std::vector<std::string> kept_lines(const std::string& text, std::string_view start) {
+  std::vector<std::string> kept;
+  for (std::string line : lines_with(text, start)) {
+    if (const std::size_t at = line.rfind("\x1b[K"); at != std::string::npos) line.erase(0, at + 3);
+    while (line.ends_with('\r')) line.pop_back();
+    if (line.starts_with(start)) kept.push_back(line);
+  }
+  return kept;
+}
+
 SmallRun mixed_run() {
   SmallRun run = long_run();
   run.training = "{epochs: 2, batch_size: 8}";
@@ -97,6 +108,58 @@ TEST_CASE("progress: a narrow terminal keeps what matters most in one line") {
     CHECK(holds(line, part));
   }
   CHECK_FALSE(holds(line, "[="));
+}
+
+TEST_CASE("progress: the lines of epochs and of compared runs fit the terminal, the log has all") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Case {
+    int columns;
+    std::string_view epoch_has, epoch_lacks, run_has, run_lacks;
+  };
+  for (const Case& c : {Case{40, "val_accuracy ", "  loss ", "float32", " steps"},
+                        Case{60, "  loss ", "ms/step", "test acc ", " steps"},
+                        Case{80, "  val_loss ", " steps ", "ms/step", "epoch"},
+                        Case{120, " ms/step", " steps ", " steps", "epoch"}}) {
+    CAPTURE(c.columns);
+    const std::string name = "run" + std::to_string(c.columns);
+    const Finished trained =
+        on_terminal(directory, c.columns, "train run.yaml --threads 1 --run-dir " + name);
+    CAPTURE(trained.out);
+    REQUIRE(trained.exit_code == 0);
+    const std::vector<std::string> epochs = kept_lines(trained.out, "epoch ");
+    REQUIRE(epochs.size() == 2);
+    for (const std::string& line : epochs) {
+      CAPTURE(line);
+      CHECK(static_cast<int>(line.size()) < c.columns);
+      CHECK(holds(line, c.epoch_has));
+      CHECK_FALSE(holds(line, c.epoch_lacks));
+    }
+    for (const std::string& line : redrawn(trained.out)) {
+      CHECK(static_cast<int>(line.size()) < c.columns);
+    }
+    const std::vector<std::string> logged =
+        lines_with(read_text(directory.path() / name / "log.txt"), "epoch ");
+    REQUIRE(logged.size() == 2);
+    CHECK(holds(logged[0], " samples/s"));
+    CHECK(holds(logged[0], " val_loss "));
+
+    const Finished compared =
+        on_terminal(directory,
+                    c.columns,
+                    "compare run.yaml --threads 1 --seeds 1 --policies float32,mixed_bfloat16 "
+                    "--no-run-dir");
+    CAPTURE(compared.out);
+    REQUIRE(compared.exit_code == 0);
+    const std::vector<std::string> runs = kept_lines(compared.out, "seed 7  ");
+    REQUIRE(runs.size() == 2);
+    for (const std::string& line : runs) CHECK(static_cast<int>(line.size()) < c.columns);
+    CHECK(holds(runs[0], c.run_has));
+    CHECK_FALSE(holds(runs[0], c.run_lacks));
+    for (const std::string& line : redrawn(compared.out)) {
+      CHECK(static_cast<int>(line.size()) < c.columns);
+    }
+  }
 }
 
 TEST_CASE("progress: redirected output has plain lines, at most one in the time between two") {
