@@ -82,7 +82,7 @@ class UnscalingFinder {
     std::vector<Float16Unscaling> found;
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (node.outputs.empty() || node.outputs[0].dtype != DType::float16) continue;
+      if (!computes_in_float16(id)) continue;
       if (node.op == "Mul" && node.inputs.size() == 2) {
         for (const std::size_t side : {1U, 0U}) {
           const std::optional<ScaleSource> scale = reciprocal(node.inputs[side]);
@@ -100,6 +100,27 @@ class UnscalingFinder {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  /// Of the ops that hand on a value, only a cast changes its dtype.
+  bool is_cast(int id, DType from, DType to) const {
+    const Node& node = graph_.node(id);
+    return is_transparent(node) && !node.outputs.empty() &&
+           graph_.type(node.inputs[0]).dtype == from && node.outputs[0].dtype == to;
+  }
+
+  /// Whether the op's result is rounded to float16: it is one, or the op is emulated as on CPUs, in
+  /// float32 between casts from and to float16.
+  bool computes_in_float16(int id) const {
+    const Node& node = graph_.node(id);
+    if (node.outputs.empty()) return false;
+    if (node.outputs[0].dtype != DType::float32) return node.outputs[0].dtype == DType::float16;
+    const std::vector<int>& users = users_[at(id)];
+    return !users.empty() && std::all_of(users.begin(), users.end(), [&](int user) {
+      return is_cast(user, DType::float32, DType::float16);
+    }) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value& input) {
+      return is_cast(input.node, DType::float16, DType::float32);
+    });
+  }
 
   /// The value behind casts, reads and identities. An imported graph may have cycles.
   Value origin(Value value) const {

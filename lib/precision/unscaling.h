@@ -11,7 +11,8 @@
 
 namespace halfstep::precision {
 
-/// A Mul by 1/scale, or a RealDiv or Div by the scale, whose result is float16.
+/// A Mul by 1/scale, or a RealDiv or Div by the scale, whose result is float16 or, where the
+/// rewrite emulates float16 on a CPU, rounded to it by a cast.
 struct Float16Unscaling {
   int node = -1;
   bool divides = false;         ///< by the scale, rather than multiplies by its reciprocal
