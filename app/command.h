@@ -19,8 +19,9 @@ struct Command {
   std::function<int()> (*declare)(CLI::App& command);
 };
 
-extern const Command k_bench, k_compare, k_config, k_data, k_doctor, k_eval, k_explain, k_help,
-    k_model, k_predict, k_report, k_runs, k_train, k_tune, k_verify_resume, k_version;
+extern const Command k_bench, k_compare, k_completion, k_config, k_data, k_doctor, k_eval,
+    k_explain, k_help, k_model, k_predict, k_report, k_runs, k_train, k_tune, k_verify_resume,
+    k_version;
 
 /// In the order of the help.
 std::span<const Command* const> command_table();

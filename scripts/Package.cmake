@@ -11,15 +11,29 @@ endif()
 set(halfstep_date "${CMAKE_MATCH_1}")
 
 if(UNIX AND NOT APPLE)
-  # Debian's files in addition to the documents: a changelog in its format and the terms.
+  # The manual page and bash's completion, which the built program writes.
+  install(CODE "
+    set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    set(manual \"\${root}/${CMAKE_INSTALL_MANDIR}/man1/halfstep.1\")
+    set(completion \"\${root}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/halfstep\")
+    file(WRITE \"\${manual}\" \"\")
+    file(WRITE \"\${completion}\" \"\")
+    execute_process(COMMAND \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/halfstep\" help man
+      OUTPUT_FILE \"\${manual}\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/halfstep\" completion bash
+      OUTPUT_FILE \"\${completion}\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND gzip -9nf \"\${manual}\" COMMAND_ERROR_IS_FATAL ANY)
+  ")
+  # Debian's own files beside the documents: a changelog in its format, ours by its name, and the terms.
   install(CODE "
     set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
     execute_process(COMMAND date -u -R -d \"${halfstep_date}\" OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE)
     file(WRITE \"\${folder}/changelog.Debian\"
       \"halfstep (${PROJECT_VERSION}-1) unstable; urgency=medium\\n\\n\"
-      \"  * Release ${PROJECT_VERSION}: see /usr/share/doc/halfstep/CHANGELOG.md.\\n\\n\"
+      \"  * Release ${PROJECT_VERSION}: see /usr/share/doc/halfstep/changelog.gz.\\n\\n\"
       \" -- ${HALFSTEP_CONTACT}  \${date}\\n\")
-    execute_process(COMMAND gzip -9nf \"\${folder}/changelog.Debian\")
+    file(RENAME \"\${folder}/CHANGELOG.md\" \"\${folder}/changelog\")
+    execute_process(COMMAND gzip -9nf \"\${folder}/changelog.Debian\" \"\${folder}/changelog\")
     file(WRITE \"\${folder}/copyright\"
       \"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\\n\"
       \"Upstream-Name: halfstep\\n\\n\"
@@ -33,9 +47,11 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "${HALFSTEP_CONTACT}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains neural networks in mixed precision and compares precisions")
 set(CPACK_PACKAGE_DESCRIPTION
-  "halfstep trains networks that a YAML file describes in float32, mixed bfloat16 or mixed float16, or lets an
- automatic graph rewrite choose the dtype of each op. It reports step time, accuracy and skipped steps as
- JSON, compares precisions with confidence intervals and explains the dtype of every op.")
+  "halfstep trains networks that a YAML file describes in float32, mixed
+ bfloat16 or mixed float16, or lets an automatic graph rewrite choose the
+ dtype of each op. It reports step time, accuracy and skipped steps as JSON,
+ compares precisions with confidence intervals and explains the dtype of
+ every op.")
 string(REPLACE "\n " "\n" CPACK_PACKAGE_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

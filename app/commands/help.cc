@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "reference/command_pages.h"
 #include "reference/find.h"
 #include "reference/print.h"
 
@@ -90,6 +91,10 @@ void print_entries(const HelpFlags& state, const std::vector<Entry>& entries) {
 }
 
 int help(const HelpFlags& state) {
+  if (state.words == std::vector<std::string>{"man"}) {
+    fmt::print("{}", manual_page(*state.program));
+    return 0;
+  }
   const std::vector<Topic> topics = reference_topics();
   if (state.words.empty()) return list_topics(state, topics);
   const CLI::App* command = command_named(state);
@@ -129,7 +134,10 @@ std::function<int()> declare_help(CLI::App& command) {
   const auto state = std::make_shared<HelpFlags>();
   state->program = command.get_parent();
   command.add_option(
-      "TOPIC", state->words, "a topic, a layer or the like, a key of a config, or a command");
+      "TOPIC",
+      state->words,
+      "a topic, a layer or the like, a key of a config, a command, a warning's code, or man for "
+      "the manual page in roff");
   CLI::Option* json = command.add_flag("--json", state->json, "print JSON");
   command.add_flag("--markdown", state->markdown, "print a page in Markdown")->excludes(json);
   return [state] { return help(*state); };

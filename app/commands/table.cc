@@ -19,6 +19,7 @@ std::span<const Command* const> command_table() {
                                          &k_data,
                                          &k_verify_resume,
                                          &k_doctor,
+                                         &k_completion,
                                          &k_help,
                                          &k_version};
   return k_commands;

@@ -1,0 +1,217 @@
+#include "reference/command_pages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "report/build_info.h"
+
+namespace halfstep::app {
+namespace {
+
+std::vector<const CLI::App*> commands_below(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App*) { return true; });
+}
+
+/// Calls `visit` with every command and its full name, such as "runs list"; "" for the program.
+void each_command(const CLI::App& command,
+                  const std::string& words,
+                  const std::function<void(const CLI::App&, const std::string&)>& visit) {
+  visit(command, words);
+  for (const CLI::App* below : commands_below(command)) {
+    each_command(
+        *below, words.empty() ? below->get_name() : words + " " + below->get_name(), visit);
+  }
+}
+
+std::vector<std::string> flags_of(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_snames()) flags.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+/// The values that an option accepts, where they are listed: CLI11 appends them to the type, as in
+/// TEXT:{auto,bar,lines,none}.
+std::vector<std::string> words_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find('{'), end = type.find('}');
+  std::vector<std::string> words;
+  if (begin == std::string::npos || end == std::string::npos) return words;
+  for (std::size_t at = begin + 1; at < end;) {
+    const std::size_t comma = std::min(type.find(',', at), end);
+    words.push_back(type.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+/// The placeholder of an option's value: VALUE, or the accepted values with bars between.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "";
+  const std::vector<std::string> words = words_of(option);
+  return words.empty() ? "VALUE" : fmt::format("{}", fmt::join(words, "|"));
+}
+
+// Roff.
+
+/// Text that roff shows as it is.
+std::string roff(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  // At the beginning of a line these begin a request.
+  if (escaped.starts_with('.') || escaped.starts_with('\'')) escaped.insert(0, "\\&");
+  return escaped;
+}
+
+std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
+
+std::string option_entry(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& flag : flags_of(option)) names.push_back(bold(flag));
+  if (names.empty()) names.push_back(italic(option.get_name(true)));
+  const std::string value = value_of(option);
+  const bool positional = !option.nonpositional();
+  return fmt::format(".TP\n{}{}\n{}\n",
+                     fmt::join(names, ", "),
+                     value.empty() || positional ? "" : " " + italic(value),
+                     roff(option.get_description()));
+}
+
+std::string synopsis(const CLI::App& command, const std::string& words) {
+  std::string line = bold(words.empty() ? "halfstep" : "halfstep " + words);
+  if (!commands_below(command).empty()) line += " " + italic("COMMAND");
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string name = italic(option->get_name(true, false));
+    line += option->get_required() ? " " + name : fmt::format(" [{}]", name);
+  }
+  return line + " [" + italic("OPTIONS") + "]";
+}
+
+struct ExitStatus {
+  std::string_view code;
+  std::string_view meaning;
+};
+
+constexpr std::array k_exit_statuses{
+    ExitStatus{"0", "done"},
+    ExitStatus{"1", "an error in halfstep"},
+    ExitStatus{"2", "the command line or the config is wrong"},
+    ExitStatus{"3", "data, a checkpoint or another file is missing or wrong"},
+    ExitStatus{"4", "the run diverged, or its loss scale is stuck at the minimum"},
+    ExitStatus{"5", "a target was not reached, or a condition of --fail-if is true"},
+    ExitStatus{"6", "the device or precision asked for is not available"},
+    ExitStatus{"7", "out of memory"},
+    ExitStatus{"75", "preempted; a checkpoint is written, and the run can be resumed"},
+    ExitStatus{"130", "interrupted by the user"},
+    ExitStatus{"143", "ended by SIGTERM before a checkpoint could be written"}};
+
+// Bash.
+
+std::string in_quotes(const std::vector<std::string>& words) {
+  return fmt::format("'{}'", fmt::join(words, " "));
+}
+
+constexpr std::string_view k_bash_start =
+    R"(# Completion of halfstep for bash, written by `halfstep completion bash`.
+_halfstep() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local path='' words='' flags='' i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "$path|${COMP_WORDS[i]}" in
+)";
+constexpr std::string_view k_bash_end = R"(  esac
+  if [[ $current == -* ]]; then words=$flags; fi
+  # Without a word that fits, bash completes names of files.
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -o default -F _halfstep halfstep
+)";
+
+}  // namespace
+
+std::string manual_page(const CLI::App& program) {
+  std::string page = fmt::format(
+      ".TH HALFSTEP 1 \"\" \"{}\" \"User Commands\"\n.SH NAME\nhalfstep \\- {}\n.SH SYNOPSIS\n{}\n"
+      ".SH DESCRIPTION\n{}\n.SH COMMANDS\n",
+      roff("halfstep " + std::string(report::build_info().version)),
+      "trains neural networks in mixed precision and compares precisions",
+      synopsis(program, ""),
+      roff(
+          "halfstep trains networks that a YAML file describes in float32, mixed bfloat16 or mixed "
+          "float16, or lets an automatic graph rewrite choose the dtype of each op. It reports "
+          "step time, accuracy and skipped steps as JSON, compares precisions with confidence "
+          "intervals, and explains the dtype of every op."));
+  each_command(program, "", [&](const CLI::App& command, const std::string& words) {
+    if (words.empty()) return;
+    page += fmt::format(".SS \"halfstep {}\"\n{}\n.PP\n{}\n",
+                        words,
+                        synopsis(command, words),
+                        roff(command.get_description()));
+    for (const CLI::Option* option : command.get_options()) {
+      if (option != command.get_help_ptr()) page += option_entry(*option);
+    }
+  });
+  page += ".SH EXIT STATUS\n";
+  for (const ExitStatus& status : k_exit_statuses) {
+    page += fmt::format(".TP\n.B {}\n{}\n", status.code, roff(status.meaning));
+  }
+  page +=
+      fmt::format(".SH SEE ALSO\n{} lists the layers, losses, optimizers and keys of a config.\n",
+                  bold("halfstep help"));
+  return page;
+}
+
+std::string bash_completion(const CLI::App& program) {
+  std::string steps, words, values;
+  each_command(program, "", [&](const CLI::App& command, const std::string& path) {
+    std::vector<std::string> names, flags;
+    for (const CLI::App* below : commands_below(command)) {
+      names.push_back(below->get_name());
+      steps += fmt::format("      '{}|{}') path='{}' ;;\n",
+                           path,
+                           below->get_name(),
+                           path.empty() ? below->get_name() : path + " " + below->get_name());
+    }
+    for (const CLI::Option* option : command.get_options()) {
+      const std::vector<std::string> all = flags_of(*option);
+      flags.insert(flags.end(), all.begin(), all.end());
+      const std::vector<std::string> choices = words_of(*option);
+      if (choices.empty()) continue;
+      for (const std::string& flag : all) {
+        values += fmt::format("    '{}|{}') words={} ;;\n", path, flag, in_quotes(choices));
+      }
+      // A positional argument with certain values, such as the shell's name.
+      if (option->get_positional()) names.insert(names.end(), choices.begin(), choices.end());
+    }
+    words += fmt::format("    '{}')\n      words={}\n      flags={}\n      ;;\n",
+                         path,
+                         in_quotes(names),
+                         in_quotes(flags));
+  });
+  return fmt::format(
+      "{}{}    esac\n  done\n  case \"$path\" in\n{}  esac\n  case \"$path|$previous\" in\n{}{}",
+      k_bash_start,
+      steps,
+      words,
+      values,
+      k_bash_end);
+}
+
+}  // namespace halfstep::app
