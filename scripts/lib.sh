@@ -14,8 +14,9 @@ build_packages=(
 test_packages=("${build_packages[@]}" doctest-dev python3-jsonschema python3-numpy jq)
 # For the test of HTML reports in a browser, which is skipped without them.
 browser_packages=(chromium chromium-driver python3-selenium)
-# To check style as well, to build with the second compiler, and to compile a file once for all checkouts.
-check_packages=(ccache clang-format-14 shellcheck python3 clang-19 clang-tidy-19)
+# To check style as well, to build with the second compiler and its libFuzzer (preset `fuzz`), and to compile
+# a file once for all checkouts.
+check_packages=(ccache clang-format-14 shellcheck python3 clang-19 clang-tidy-19 libclang-rt-19-dev)
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
