@@ -81,30 +81,34 @@ constexpr std::array<std::int64_t, 3> k_grey28{28, 28, 1};
 constexpr std::array<std::int64_t, 3> k_colour32{32, 32, 3};
 
 constexpr std::array k_sets{
-    SetDef{.name = "cifar10",
-           .load = load_cifar10_set,
-           .files = k_cifar10_files,
-           .folder = "cifar-10-batches-bin",
-           .sample_shape = k_colour32,
-           .classes = 10,
-           .class_names = k_cifar10_names,
-           .remedy = "scripts/fetch_datasets.sh cifar10 downloads it",
-           .origin =
-               "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; "
-               "https://www.cs.toronto.edu/~kriz/cifar.html",
-           .licence = "none stated; its page asks to cite the report above"},
-    SetDef{.name = "cifar100",
-           .load = load_cifar100_set,
-           .files = k_cifar100_files,
-           .folder = "cifar-100-binary",
-           .sample_shape = k_colour32,
-           .classes = 100,
-           .class_names = k_cifar100_names,
-           .remedy = "scripts/fetch_datasets.sh cifar100 downloads it",
-           .origin =
-               "Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; "
-               "https://www.cs.toronto.edu/~kriz/cifar.html",
-           .licence = "none stated; its page asks to cite the report above"},
+    SetDef{
+        .name = "cifar10",
+        .load = load_cifar10_set,
+        .files = k_cifar10_files,
+        .folder = "cifar-10-batches-bin",
+        .sample_shape = k_colour32,
+        .classes = 10,
+        .class_names = k_cifar10_names,
+        .remedy = "scripts/fetch_datasets.sh cifar10 downloads it",
+        .origin =
+            "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning Multiple "
+            "Layers of Features from Tiny Images, 2009; "
+            "https://www.cs.toronto.edu/~kriz/cifar.html",
+        .licence = "not stated by the source, which asks to cite the report above"},
+    SetDef{
+        .name = "cifar100",
+        .load = load_cifar100_set,
+        .files = k_cifar100_files,
+        .folder = "cifar-100-binary",
+        .sample_shape = k_colour32,
+        .classes = 100,
+        .class_names = k_cifar100_names,
+        .remedy = "scripts/fetch_datasets.sh cifar100 downloads it",
+        .origin =
+            "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning Multiple "
+            "Layers of Features from Tiny Images, 2009; "
+            "https://www.cs.toronto.edu/~kriz/cifar.html",
+        .licence = "not stated by the source, which asks to cite the report above"},
     SetDef{.name = "emnist_digits",
            .load = load_transposed_idx_set,
            .files = k_emnist_files,
@@ -114,7 +118,7 @@ constexpr std::array k_sets{
            .remedy = "scripts/fetch_datasets.sh emnist_digits downloads it",
            .origin = "Cohen, Afshar, Tapson and van Schaik, 2017, from NIST Special Database 19; "
                      "https://www.nist.gov/itl/products-and-services/emnist-dataset",
-           .licence = "none stated; NIST Special Database 19 is a work of the US government"},
+           .licence = "not stated by the source, which asks to cite arXiv:1702.05373"},
     SetDef{.name = "fashion_mnist",
            .load = load_idx_set,
            .files = k_fashion_files,
@@ -187,16 +191,16 @@ constexpr std::array k_formats{
                "A folder with one IDX file of samples and one of labels, and two more for the test "
                "set where there is one. Each may be compressed with gzip and then ends in .gz."},
     SetDef{
-        .name = "npz",
-        .load = load_npz_set,
-        .doc =
-    SetDef{
         .name = "image_folder",
         .load = load_image_folder,
         .doc =
             "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or with "
             "the folders train and test that hold those sub-folders. The names of the classes "
             "are those of the sub-folders, sorted."},
+    SetDef{
+        .name = "npz",
+        .load = load_npz_set,
+        .doc =
             "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array of "
             "samples and one of labels, and two more for the test set where there is one."},
     SetDef{.name = "synth",
