@@ -62,7 +62,7 @@ int validate(const std::vector<std::string>& paths) {
 }
 
 int show(const std::string& path) {
-  fmt::print("{}", report::show(report::read_valid_report(path).report));
+  fmt::print("{}", report::show(report::read_valid_report(path)));
   return 0;
 }
 

@@ -109,7 +109,7 @@ int show(const RunsFlags& state) {
     return 0;
   }
   const report::Document document = report::read_valid_report(run.path);
-  fmt::print("{}", state.json ? report::dump(document.json) : report::show(document.report));
+  fmt::print("{}", state.json ? report::dump(document.json) : report::show(document));
   return 0;
 }
 

@@ -235,15 +235,15 @@ Rows history_rows(const History& history) {
   return rows;
 }
 
-std::string show(const AnyReport& report) {
+std::string show(const Document& document) {
   const std::string text = std::visit(
-      [](const auto& r) {
-        if constexpr (requires { view(r); }) return view(r);
+      [&](const auto& report) {
+        if constexpr (requires { view(report); }) return view(report);
         std::string listed;
-        members(to_json(r), "", listed);
+        members(document.json, "", listed);
         return listed;
       },
-      report);
+      document.report);
   return printable_lines(text);
 }
 

@@ -154,10 +154,10 @@ int test_safetensors_header(const std::uint8_t* bytes, std::size_t size) {
 int test_report(const std::uint8_t* bytes, std::size_t size) {
   return attempt([&] {
     const MemoryFile file(bytes_of(bytes, size));
-    const report::AnyReport report = report::read_valid_report(file.path()).report;
-    report::show(report);
+    const report::Document document = report::read_valid_report(file.path());
+    report::show(document);
     for (const report::Exporter* exporter : report::export_table()) {
-      exporter->write(report);
+      exporter->write(document.report);
     }
   });
 }

@@ -30,8 +30,9 @@ TrainReport whole_report() {
 }
 
 /// Does with a valid report everything that the commands do.
-void use(const AnyReport& report) {
-  show(report);
+void use(const Document& document) {
+  show(document);
+  const AnyReport& report = document.report;
   for (const Exporter* exporter : export_table()) exporter->write(report);
   if (const auto* training = std::get_if<TrainReport>(&report)) {
     show_diff(diff(*training, *training), "a", "b");
@@ -61,7 +62,7 @@ TEST_CASE("damage: the text of reports") {
     const test::DamageOutcome outcome =
         test::read_damaged(valid, k_tokens, 150, [&](const std::string& text) {
           write_file_atomically(path, text);
-          use(read_valid_report(path).report);
+          use(read_valid_report(path));
         });
     CHECK(outcome.refused > 0);
   }
@@ -101,7 +102,7 @@ TEST_CASE("damage: the values of reports") {
       report[Json::json_pointer(place)] = value;
       std::vector<Violation> found = validate(report);
       if (found.empty()) {
-        use(find_kind(report.at("kind").get<std::string>())->read(report, found));
+        use({report, find_kind(report.at("kind").get<std::string>())->read(report, found)});
         ++taken;
       } else {
         ++refused;

@@ -69,7 +69,7 @@ TEST_CASE("show: kinds without a view of their own are listed by path") {
   report.class_names.resize(20);
   report.sample_shape = {28, 28, 1};
   report.files = {{"a", "b"}};
-  const std::string text = show(report);
+  const std::string text = show({to_json(report), report});
   for (std::string_view part : {"kind: data\n",
                                 "name: set\n",
                                 "origin: -\n",
