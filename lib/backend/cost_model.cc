@@ -9,6 +9,7 @@
 
 #include "backend/kernel.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend {
@@ -28,7 +29,7 @@ constexpr std::int64_t k_default_products = 3;
 std::optional<Workload> matmul_workload(const NodeView& node) {
   Workload p;
   p.kind = Workload::Kind::matmul;
-  if (node.node.op == "MatMul") {
+  if (node.node.is(graph::ops::k_matmul)) {
     p.dtype = node.output().dtype;
     if (p.dtype == DType::float16) p.products = k_default_products;
     p.shape[0] = node.output().shape[1];
@@ -112,13 +113,14 @@ bool is_matmul(Workload::Kind kind) {
 std::optional<Workload> workload_of(const NodeView& node) {
   const std::string& op = node.node.op;
   std::optional<Workload> workload;
-  if (op == "MatMul" || op == "PackedMatMul" || op == "PackedMatMulUpdate") {
+  if (op == graph::ops::k_matmul || op == graph::ops::k_packed_matmul ||
+      op == graph::ops::k_packed_matmul_update) {
     workload = matmul_workload(node);
-  } else if (op == "Conv2D" || op == "Conv2DBias") {
+  } else if (op == graph::ops::k_conv2d || op == graph::ops::k_conv2d_bias) {
     workload = conv_workload(node, Workload::Kind::conv_forward);
-  } else if (op == "Conv2DBackpropInput") {
+  } else if (op == graph::ops::k_conv2d_backprop_input) {
     workload = conv_workload(node, Workload::Kind::conv_backward_data);
-  } else if (op == "Conv2DBackpropFilter") {
+  } else if (op == graph::ops::k_conv2d_backprop_filter) {
     workload = conv_workload(node, Workload::Kind::conv_backward_filter);
   }
   if (workload && workload->flops() == 0) return std::nullopt;
@@ -241,7 +243,7 @@ Accepts packing_pays(const NodeView& product,
     return times.empty() ? 0.0 : times.front().seconds;
   };
   const auto launched = [&](std::size_t operand) {
-    return packed.graph.node(packed.node.inputs[operand].node).op == "PackOperand";
+    return packed.is_made_by(operand, graph::ops::k_pack_operand);
   };
   const bool weights_gradient = workload->kind == Workload::Kind::matmul_backward_weights;
   if (launched(0)) *seconds += packing(workload->shape[1]);

@@ -15,22 +15,36 @@
 #include "core/tensor.h"
 #include "graph/graph.h"
 
+namespace halfstep::graph {
+struct OpHandle;
+}
+
 namespace halfstep::backend {
 
-/// The properties of a node that a kernel may use.
+/// The properties of an op that a kernel may use. The op is a node of a graph, or one that a pass
+/// could make. The view refers to the node.
 struct NodeView {
-  const graph::Graph& graph;
   const graph::Node& node;
 
-  const graph::TensorType& input(std::size_t i) const { return graph.type(node.inputs[i]); }
+  NodeView(const graph::Graph& graph, const graph::Node& of)
+      : node(of), inputs_(graph::inputs_of(graph, of)) {}
+  explicit NodeView(const graph::OpInstance& op) : node(op.node), inputs_(op.inputs) {}
+
+  const graph::TensorType& input(std::size_t i) const { return inputs_[i].type; }
   const graph::TensorType& output(std::size_t i = 0) const { return node.outputs[i]; }
-  std::size_t inputs() const { return node.inputs.size(); }
+  std::size_t inputs() const { return inputs_.size(); }
   std::size_t outputs() const { return node.outputs.size(); }
   const graph::Attrs& attrs() const { return node.attrs; }
+  /// The node that computes input `i`. Errors: InternalError when there is none.
+  const graph::Node& producer(std::size_t i) const;
+  bool is_made_by(std::size_t i, graph::OpHandle op) const;
   /// The integers of input `i` when it is a Const, else nothing.
   std::optional<std::vector<std::int64_t>> constant(std::size_t i) const;
   /// True when every floating input and output has this dtype.
   bool all_floating(DType dtype) const;
+
+ private:
+  std::vector<graph::OpInput> inputs_;
 };
 
 /// Yes, or a short reason for the refusal ("K is not a multiple of 32").

@@ -15,10 +15,7 @@ void bind(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue valu
 
 /// Infers type and count attributes from the inputs. A signature with one variable-length port is
 /// unambiguous: that port takes the inputs that remain.
-void bind_inputs(const Graph& graph,
-                 const OpDef& op,
-                 const std::vector<Value>& inputs,
-                 Attrs& attrs) {
+void bind_inputs(const OpDef& op, const std::vector<OpInput>& inputs, Attrs& attrs) {
   std::size_t fixed = 0;
   bool variadic = false;
   for (const Port& p : op.inputs) {
@@ -37,7 +34,7 @@ void bind_inputs(const Graph& graph,
     const bool list = !p.type_attr.empty() && op.type_attr(p.type_attr)->is_list;
     if (!list && p.count_attr.empty()) {
       if (at == inputs.size() && p.optional) break;
-      const DType dtype = graph.type(inputs[at]).dtype;
+      const DType dtype = inputs[at].type.dtype;
       if (p.fixed) {
         require(dtype == *p.fixed,
                 "{}: input '{}' must be {}, got {}",
@@ -54,12 +51,12 @@ void bind_inputs(const Graph& graph,
     const std::size_t count = inputs.size() - fixed;
     if (list) {
       std::vector<DType> dtypes;
-      for (std::size_t i = 0; i < count; ++i) dtypes.push_back(graph.type(inputs[at + i]).dtype);
+      for (std::size_t i = 0; i < count; ++i) dtypes.push_back(inputs[at + i].type.dtype);
       bind(attrs, op, p.type_attr, std::move(dtypes));
     } else {
       bind(attrs, op, p.count_attr, static_cast<std::int64_t>(count));
       for (std::size_t i = 0; i < count && !p.type_attr.empty(); ++i) {
-        bind(attrs, op, p.type_attr, graph.type(inputs[at + i]).dtype);
+        bind(attrs, op, p.type_attr, inputs[at + i].type.dtype);
       }
     }
     at += count;
@@ -86,42 +83,53 @@ void fill_defaults(const OpDef& op, Attrs& attrs) {
 
 }  // namespace
 
-int Builder::add_node(std::string_view op_name,
-                      std::vector<Value> inputs,
-                      Attrs attrs,
-                      std::string_view node_name) {
-  const OpDef* op = ops_.find(op_name);
+OpInstance describe(const OpTable& ops,
+                    std::string_view op_name,
+                    std::vector<OpInput> inputs,
+                    Attrs attrs) {
+  const OpDef* op = ops.find(op_name);
   require(op != nullptr && op->infer != nullptr, "op '{}' cannot be executed", op_name);
-  bind_inputs(graph_, *op, inputs, attrs);
+  bind_inputs(*op, inputs, attrs);
   fill_defaults(*op, attrs);
 
   Node node;
-  const std::string_view base = node_name.empty() ? op_name : node_name;
-  node.name =
-      graph_.unique_name(prefix_.empty() ? std::string(base) : fmt::format("{}/{}", prefix_, base));
   node.op = op_name;
   node.def = op;
-  node.inputs = std::move(inputs);
   node.attrs = std::move(attrs);
-  node.origin = origin_;
-
   const std::optional<std::vector<DType>> dtypes = output_dtypes(*op, node.attrs);
   require(dtypes.has_value(), "{}: output types cannot be told", op_name);
-  std::vector<Shape> shapes;
-  try {
-    shapes = op->infer({graph_, node});
-  } catch (const ShapeError& error) {
-    throw UserError(ErrorKind::config,
-                    origin_.where,
-                    error.what(),
-                    origin_.layer.empty() ? "" : fmt::format("in layer '{}'", origin_.layer));
-  }
+  InferContext context{node, std::move(inputs)};
+  const std::vector<Shape> shapes = op->infer(context);
   require(shapes.size() == dtypes->size(),
           "{}: shape rule gives {} outputs, wanted {}",
           op_name,
           shapes.size(),
           dtypes->size());
   for (std::size_t i = 0; i < shapes.size(); ++i) node.outputs.push_back({(*dtypes)[i], shapes[i]});
+  return {std::move(node), std::move(context.in)};
+}
+
+int Builder::add_node(std::string_view op_name,
+                      std::vector<Value> inputs,
+                      Attrs attrs,
+                      std::string_view node_name) {
+  std::vector<OpInput> in;
+  in.reserve(inputs.size());
+  for (const Value& value : inputs) in.push_back(graph_.input(value));
+  Node node;
+  try {
+    node = describe(ops_, op_name, std::move(in), std::move(attrs)).node;
+  } catch (const ShapeError& error) {
+    throw UserError(ErrorKind::config,
+                    origin_.where,
+                    error.what(),
+                    origin_.layer.empty() ? "" : fmt::format("in layer '{}'", origin_.layer));
+  }
+  const std::string_view base = node_name.empty() ? op_name : node_name;
+  node.name =
+      graph_.unique_name(prefix_.empty() ? std::string(base) : fmt::format("{}/{}", prefix_, base));
+  node.inputs = std::move(inputs);
+  node.origin = origin_;
   return graph_.add(std::move(node));
 }
 

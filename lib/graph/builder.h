@@ -11,6 +11,13 @@
 
 namespace halfstep::graph {
 
+/// `op` on inputs of these types, with attributes bound and outputs inferred as Builder::add()
+/// would. Errors: ShapeError when the shapes do not fit; InternalError as Builder::add().
+OpInstance describe(const OpTable& ops,
+                    std::string_view op,
+                    std::vector<OpInput> inputs,
+                    Attrs attrs = {});
+
 class Builder {
  public:
   Builder(Graph& graph, const OpTable& ops) : graph_(graph), ops_(ops) {}

@@ -38,6 +38,18 @@ struct Node {
   std::string device;
   bool preserve = false;  ///< a fetch, feed or keep-op: the rewrite leaves its dtypes alone
   Origin origin;
+
+  /// Whether it is one of these ops (graph/op_handles.h).
+  template <class... Handles>
+  bool is(Handles... handles) const {
+    return ((op == handles) || ...);
+  }
+};
+
+/// An op on given inputs. Its node is in no graph: it has attributes and outputs, no name.
+struct OpInstance {
+  Node node;
+  std::vector<OpInput> inputs;
 };
 
 /// The purpose of a variable. `derived` variables are recomputed on load and never saved.
@@ -74,6 +86,9 @@ class Graph {
     return node(value.node).outputs[static_cast<std::size_t>(value.port)];
   }
 
+  /// A value as the input of another op.
+  OpInput input(Value value) const { return {type(value), &node(value.node), value}; }
+
   /// Appends a node. References to nodes stay valid. Errors: InternalError for a name in use.
   int add(Node node);
   /// The node of a name, or -1.
@@ -100,5 +115,8 @@ class Graph {
   std::vector<Variable> variables_;
   std::vector<std::pair<std::string, Value>> fetches_;
 };
+
+/// The inputs of a node of a graph.
+std::vector<OpInput> inputs_of(const Graph& graph, const Node& node);
 
 }  // namespace halfstep::graph

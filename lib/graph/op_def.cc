@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "graph/graph.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::graph {
 namespace {
@@ -274,10 +275,7 @@ OpDef define(std::string_view name,
              OpTraits traits) {
   OpDef op;
   op.name = name;
-  op.infer = traits.infer;
-  op.gradient = traits.gradient;
-  op.stateful = traits.stateful;
-  op.stage = traits.stage;
+  static_cast<OpTraits&>(op) = traits;
   Scanner attr_text(attrs, name);
   read_attrs(attr_text, op);
   Scanner port_text(ports, name);
@@ -317,20 +315,35 @@ std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& at
   return port_dtypes(op.outputs, op, attrs);
 }
 
-const TensorType& InferContext::input(std::size_t i) const { return graph.type(node.inputs[i]); }
-std::size_t InferContext::inputs() const { return node.inputs.size(); }
-
-std::vector<std::int64_t> InferContext::constant(std::size_t i) const {
-  const Node& from = graph.node(node.inputs[i].node);
-  const AttrValue* value = from.op == "Const" ? from.attrs.find("value") : nullptr;
-  const auto* integers = value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
-  if (integers == nullptr) {
-    throw ShapeError(fmt::format("input {} of {} must be a constant", i, node.op));
-  }
+std::optional<std::vector<std::int64_t>> OpInput::constant() const {
+  if (producer == nullptr || !producer->is(ops::k_const)) return std::nullopt;
+  const AttrValue* found = producer->attrs.find("value");
+  const auto* integers = found != nullptr ? std::get_if<std::vector<std::int64_t>>(found) : nullptr;
+  if (integers == nullptr) return std::nullopt;
   // A Const of one stored element fills its whole shape.
-  const auto elements = static_cast<std::size_t>(from.outputs[0].shape.elements());
+  const auto elements = static_cast<std::size_t>(type.shape.elements());
   if (integers->size() == 1) return std::vector<std::int64_t>(elements, integers->front());
   return *integers;
+}
+
+std::vector<OpInput> inputs_of(const Graph& graph, const Node& node) {
+  std::vector<OpInput> inputs;
+  inputs.reserve(node.inputs.size());
+  for (const Value& value : node.inputs) inputs.push_back(graph.input(value));
+  return inputs;
+}
+
+const Node& InferContext::producer(std::size_t i) const {
+  if (in[i].producer == nullptr) {
+    throw ShapeError(fmt::format("input {} of {} is not known", i, node.op));
+  }
+  return *in[i].producer;
+}
+
+std::vector<std::int64_t> InferContext::constant(std::size_t i) const {
+  std::optional<std::vector<std::int64_t>> integers = in[i].constant();
+  if (!integers) throw ShapeError(fmt::format("input {} of {} must be a constant", i, node.op));
+  return *std::move(integers);
 }
 
 Value GradientContext::input(std::size_t i) const { return node.inputs[i]; }

@@ -81,13 +81,25 @@ class ShapeError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The arguments of a shape rule.
-struct InferContext {
-  const Graph& graph;
-  const Node& node;
+/// An input of an op: its type, and the value that it is where the op is, or could be, in a graph.
+struct OpInput {
+  TensorType type;
+  const Node* producer = nullptr;
+  Value value = {};
 
-  const TensorType& input(std::size_t i) const;
-  std::size_t inputs() const;
+  /// The integers of a Const; nothing for other producers.
+  std::optional<std::vector<std::int64_t>> constant() const;
+};
+
+/// The arguments of a shape rule. `node` has its attributes, and its inputs where it is in a graph.
+struct InferContext {
+  const Node& node;
+  std::vector<OpInput> in;
+
+  const TensorType& input(std::size_t i) const { return in[i].type; }
+  std::size_t inputs() const { return in.size(); }
+  /// The node that computes input `i`. Errors: ShapeError when there is none.
+  const Node& producer(std::size_t i) const;
   /// The integers of input `i` when it is a Const. Errors: ShapeError when it is not.
   std::vector<std::int64_t> constant(std::size_t i) const;
 };
@@ -113,6 +125,10 @@ using Gradient = std::vector<Value> (*)(const GradientContext& context);
 /// rewrite; `lowered` ops are created by fusion after it.
 enum class Stage { tf, lowered };
 
+/// How passes::promote_weight_gradient() computes a 16-bit result in float32: not at all, from its
+/// operands cast to float32, or from operands that are promoted themselves.
+enum class Promotion { none, operands, terms };
+
 /// The optional facts of an op. Without `infer` halfstep cannot execute the op, only explain graphs
 /// that contain it.
 struct OpTraits {
@@ -120,18 +136,18 @@ struct OpTraits {
   Gradient gradient = nullptr;
   bool stateful = false;
   Stage stage = Stage::tf;
+  /// Operands of an op that FusedElementwise can have as a step; further inputs are shapes.
+  std::size_t elementwise = 0;
+  bool update = false;  ///< one step of an optimizer, which FusedUpdate can have as its rule
+  Promotion promotion = Promotion::none;
 };
 
-struct OpDef {
+struct OpDef : OpTraits {
   std::string name;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<TypeAttr> types;
   std::vector<AttrDef> attrs;
-  InferShapes infer = nullptr;
-  Gradient gradient = nullptr;
-  bool stateful = false;
-  Stage stage = Stage::tf;
 
   const TypeAttr* type_attr(std::string_view attr) const;
   const AttrDef* attr(std::string_view attr) const;

@@ -1,5 +1,7 @@
 #include "graph/verify.h"
 
+#include "graph/op_handles.h"
+
 namespace halfstep::graph {
 namespace {
 
@@ -10,7 +12,7 @@ void verify_node(const Graph& graph, int id, std::string_view after) {
             "after {}: {} has a dangling input",
             after,
             node.name);
-    require(input.node < id || node.op == "Merge",
+    require(input.node < id || node.is(ops::k_merge),
             "after {}: {} reads {}, which comes after it",
             after,
             node.name,
@@ -80,7 +82,7 @@ void verify_node(const Graph& graph, int id, std::string_view after) {
   }
   if (node.def->infer == nullptr) return;
   try {
-    const std::vector<Shape> shapes = node.def->infer({graph, node});
+    const std::vector<Shape> shapes = node.def->infer({node, inputs_of(graph, node)});
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       require(shapes[i] == node.outputs[i].shape,
               "after {}: output {} of {} must be {}, is {}",

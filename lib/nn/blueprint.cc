@@ -2,6 +2,7 @@
 
 #include "config/printer.h"
 #include "config/warning_codes.h"
+#include "graph/op_handles.h"
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/step_graph.h"
@@ -125,7 +126,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
   const ModelNode& last =
       blueprint.model.nodes.at(static_cast<std::size_t>(blueprint.model.outputs.at(0)));
   // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
-  if (output.op == "Cast" && is_half(graph.type(output.inputs[0]).dtype)) {
+  if (output.is(graph::ops::k_cast) && is_half(graph.type(output.inputs[0]).dtype)) {
     warn(warnings,
          config::k_half_output,
          last.where,

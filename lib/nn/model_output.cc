@@ -6,6 +6,7 @@
 #include <array>
 
 #include "config/warning_codes.h"
+#include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::nn {
@@ -23,7 +24,9 @@ constexpr std::array<std::string_view, 8> k_unbounded{"Conv2D",
                                                       "Placeholder",
                                                       "ReadVariableOp"};
 
-bool squashes(std::string_view op) { return op == "Softmax" || op == "Sigmoid"; }
+bool squashes(std::string_view op) {
+  return op == graph::ops::k_softmax || op == graph::ops::k_sigmoid;
+}
 
 bool gives_probabilities(const graph::Graph& graph, Value output) {
   std::vector<bool> seen(static_cast<std::size_t>(graph.size()), false);
@@ -59,7 +62,8 @@ ModelOutput model_output(const Model& model) {
   ModelOutput output;
   output.shape = Shape(b.shape(last).dims().subspan(1));
   const graph::Node* node = &graph.node(last.node);
-  while (node->op == "Cast" || node->op == "Reshape") node = &graph.node(node->inputs[0].node);
+  while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
+    node = &graph.node(node->inputs[0].node);
   if (squashes(node->op)) output.activation = node->op;
   output.probabilities = gives_probabilities(graph, last);
   return output;

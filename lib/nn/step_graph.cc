@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/labels.h"
 #include "nn/metric.h"
@@ -66,7 +67,7 @@ Value prepare_input(Builder& b,
 /// The scores that a final activation was applied to, found through casts, in float32.
 Value scores_behind(Builder& b, Value output, std::string_view activation) {
   const graph::Node* node = &b.graph().node(output.node);
-  while (node->op == "Cast") node = &b.graph().node(node->inputs[0].node);
+  while (node->is(graph::ops::k_cast)) node = &b.graph().node(node->inputs[0].node);
   return node->op == activation ? b.cast(node->inputs[0], DType::float32) : Value{};
 }
 

@@ -1,10 +1,9 @@
-#include "passes/fuse_convolutions.h"
-
 #include <map>
 #include <set>
 
+#include "graph/op_handles.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -14,35 +13,37 @@ using graph::Node;
 using graph::Value;
 
 /// Whether a kernel accepts the convolution with this bias.
-bool fuses(
-    const Graph& graph, const Node& conv, Value bias, const graph::OpTable& ops, const Runs& runs) {
+bool fuses(const Graph& graph,
+           const Node& conv,
+           Value bias,
+           const graph::OpTable& ops,
+           const KernelSupport& supports) {
   const DType dtype = conv.outputs[0].dtype;
   if (dtype != DType::float32 && !is_half(dtype)) return false;
-  Graph trial;
-  graph::Builder b(trial, ops);
-  std::vector<Value> inputs;
-  for (const Value& of : {conv.inputs[0], conv.inputs[1], bias}) {
-    const graph::TensorType& type = graph.type(of);
-    inputs.push_back(b.placeholder(std::to_string(inputs.size()), type.dtype, type.shape));
-  }
-  return runs(trial, trial.node(b.add_node("Conv2DBias", std::move(inputs), conv.attrs)));
+  return supports(
+      graph::describe(ops,
+                      "Conv2DBias",
+                      {graph.input(conv.inputs[0]), graph.input(conv.inputs[1]), graph.input(bias)},
+                      conv.attrs));
 }
 
 }  // namespace
 
-Graph fuse_convolutions(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+Graph fuse_convolutions(const Graph& graph,
+                        const graph::OpTable& ops,
+                        const KernelSupport& supports) {
   const Users users(graph);
   std::map<int, int> conv_of;  // by the BiasAdd
   std::set<int> absorbed;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& conv = graph.node(id);
-    if (conv.op != "Conv2D") continue;
-    const int add = users.single_user({id, 0}, "BiasAdd");
+    if (!conv.is(graph::ops::k_conv2d)) continue;
+    const int add = users.single_user({id, 0}, graph::ops::k_bias_add);
     if (add < 0) continue;
     const Node& bias_add = graph.node(add);
     if (bias_add.attrs.get<std::string>("data_format") != "NHWC" ||
         conv.attrs.get<std::string>("data_format") != "NHWC" ||
-        !fuses(graph, conv, bias_add.inputs[1], ops, runs)) {
+        !fuses(graph, conv, bias_add.inputs[1], ops, supports)) {
       continue;
     }
     conv_of[add] = id;

@@ -1,10 +1,10 @@
-#include "passes/fuse_elementwise.h"
-
 #include <algorithm>
 #include <set>
 
+#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "passes/graph_rewriter.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -17,12 +17,14 @@ using graph::ops::ElementwiseStep;
 
 /// The name of an op inside the body of a FusedElementwise; empty when it cannot be fused.
 std::string_view step_name(const Graph& graph, const Node& node) {
-  if (node.op == "Tile") {
+  if (node.is(graph::ops::k_tile)) {
     return graph.type(node.inputs[0]).shape.elements() == 1 ? "BroadcastTo" : "";
   }
-  if (node.op == "BiasAdd" && node.attrs.get<std::string>("data_format") != "NHWC") return "";
+  if (node.is(graph::ops::k_bias_add) && node.attrs.get<std::string>("data_format") != "NHWC")
+    return "";
   // A vector condition selects whole rows in Select.
-  if (node.op == "Select" && graph.type(node.inputs[0]).shape != node.outputs[0].shape) return "";
+  if (node.is(graph::ops::k_select) && graph.type(node.inputs[0]).shape != node.outputs[0].shape)
+    return "";
   return graph::ops::elementwise_operands(node.op) > 0 ? std::string_view(node.op) : "";
 }
 
@@ -53,10 +55,10 @@ struct Fused {
 
 class ElementwiseFusion {
  public:
-  ElementwiseFusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+  ElementwiseFusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
       : graph_(graph),
         ops_(ops),
-        runs_(runs),
+        supports_(supports),
         users_(graph),
         group_of_(static_cast<std::size_t>(graph.size()), -1),
         rewriter_(graph, ops) {
@@ -66,7 +68,7 @@ class ElementwiseFusion {
       const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
         return graph.type(input).dtype == DType::resource;
       });
-      if (touches && node.op != "ReadVariableOp" && node.op != "PackedVariable") {
+      if (touches && !node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) {
         writers_.insert(id);
       }
     }
@@ -94,15 +96,10 @@ class ElementwiseFusion {
     if (node.outputs[0].shape.elements() == 0 || step_name(graph_, node).empty()) return false;
     const Fused alone = fused({id});
     if (alone.results.empty()) return false;
-    Graph trial;
-    graph::Builder b(trial, ops_);
-    std::vector<Value> inputs;
-    for (const Value& input : alone.inputs) {
-      const graph::TensorType& type = graph_.type(input);
-      inputs.push_back(b.placeholder(std::to_string(inputs.size()), type.dtype, type.shape));
-    }
-    const int made = b.add_node("FusedElementwise", std::move(inputs), attributes(alone));
-    return runs_(trial, trial.node(made));
+    std::vector<graph::OpInput> inputs;
+    for (const Value& input : alone.inputs) inputs.push_back(graph_.input(input));
+    return supports_(
+        graph::describe(ops_, "FusedElementwise", std::move(inputs), attributes(alone)));
   }
 
   /// Adds an op to the groups whose results it reads, which are merged, or to a new one.
@@ -154,7 +151,7 @@ class ElementwiseFusion {
   /// Whether a value may alias a variable's memory.
   bool is_variable(Value value) const {
     const graph::TensorType& type = graph_.type(value);
-    while (graph_.node(value.node).op != "ReadVariableOp") {
+    while (!graph_.node(value.node).is(graph::ops::k_read_variable_op)) {
       const std::vector<Value>& inputs = graph_.node(value.node).inputs;
       if (inputs.empty()) return false;
       value = inputs[0];
@@ -233,7 +230,7 @@ class ElementwiseFusion {
 
   const Graph& graph_;
   const graph::OpTable& ops_;
-  const Runs& runs_;
+  const KernelSupport& supports_;
   Users users_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
@@ -244,8 +241,10 @@ class ElementwiseFusion {
 
 }  // namespace
 
-Graph fuse_elementwise(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  return ElementwiseFusion(graph, ops, runs).run();
+Graph fuse_elementwise(const Graph& graph,
+                       const graph::OpTable& ops,
+                       const KernelSupport& supports) {
+  return ElementwiseFusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

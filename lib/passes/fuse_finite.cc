@@ -1,9 +1,8 @@
-#include "passes/fuse_finite.h"
-
 #include <optional>
 
+#include "graph/op_handles.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -14,16 +13,16 @@ using graph::Value;
 /// The tensors whose finiteness `value` tests, if it is a conjunction of such tests.
 std::optional<std::vector<Value>> checked(const Graph& graph, Value value) {
   const graph::Node& node = graph.node(value.node);
-  if (node.op == "LogicalAnd") {
+  if (node.is(graph::ops::k_logical_and)) {
     auto left = checked(graph, node.inputs[0]);
     const auto right = left ? checked(graph, node.inputs[1]) : std::nullopt;
     if (!right) return std::nullopt;
     left->insert(left->end(), right->begin(), right->end());
     return left;
   }
-  if (node.op != "All" || !node.outputs[0].shape.dims().empty()) return std::nullopt;
+  if (!node.is(graph::ops::k_all) || !node.outputs[0].shape.dims().empty()) return std::nullopt;
   const graph::Node& flags = graph.node(node.inputs[0].node);
-  if (flags.op != "IsFinite") return std::nullopt;
+  if (!flags.is(graph::ops::k_is_finite)) return std::nullopt;
   return std::vector<Value>{flags.inputs[0]};
 }
 
@@ -32,7 +31,7 @@ bool inside_conjunction(const Graph& graph, int id) {
   for (int user = id + 1; user < graph.size(); ++user) {
     for (const Value& input : graph.node(user).inputs) {
       if (input.node != id) continue;
-      if (graph.node(user).op != "LogicalAnd") return false;
+      if (!graph.node(user).is(graph::ops::k_logical_and)) return false;
       ++users;
     }
   }
@@ -45,7 +44,7 @@ Graph fuse_finite(const Graph& graph, const graph::OpTable& ops) {
   GraphRewriter rewriter(graph, ops);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    const bool candidate = node.op == "LogicalAnd" || node.op == "All";
+    const bool candidate = node.is(graph::ops::k_logical_and, graph::ops::k_all);
     const auto terms =
         candidate && !inside_conjunction(graph, id) ? checked(graph, {id, 0}) : std::nullopt;
     if (!terms) {

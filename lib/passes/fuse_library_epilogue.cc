@@ -1,14 +1,13 @@
-#include "passes/fuse_library_epilogue.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -44,8 +43,8 @@ bool along_columns(const Graph& graph, const Node& node) {
 
 class Fusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), users_(graph), rewriter_(graph, ops) {}
+  Fusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+      : graph_(graph), ops_(ops), supports_(supports), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     find();
@@ -77,7 +76,7 @@ class Fusion {
   /// Forward chains come first, so that a backward one can use their masks.
   void find() {
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op == "MatMul") add_chain(id);
+      if (graph_.node(id).is(graph::ops::k_matmul)) add_chain(id);
     }
     for (Fused& fused : fused_) add_sums(fused);
     for (const Fused& fused : fused_) {
@@ -94,18 +93,18 @@ class Fusion {
   void add_chain(int product) {
     Fused fused;
     fused.product = fused.last = fused.at = product;
-    const int bias = users_.single_user({product, 0}, "BiasAdd");
+    const int bias = users_.single_user({product, 0}, graph::ops::k_bias_add);
     if (bias >= 0 && graph_.node(bias).inputs[0] == Value{product, 0} &&
         along_columns(graph_, graph_.node(bias))) {
       Fused with = fused;
       with.bias = graph_.node(bias).inputs[1];
       with.last = with.at = bias;
-      const int relu = users_.single_user({bias, 0}, "Relu");
+      const int relu = users_.single_user({bias, 0}, graph::ops::k_relu);
       if (relu >= 0) {
         with.relu = true;
         with.last = with.at = relu;
       }
-      if (runs(with)) {
+      if (supported(with)) {
         fused = with;
         if (relu >= 0) relu_of_[{relu, 0}] = fused_.size();
       }
@@ -117,7 +116,7 @@ class Fusion {
 
   /// Fuses the ReluGrad after dy W^T, and makes the matmul of its Relu write a mask.
   void add_mask(Fused& fused) {
-    const int gradient = users_.single_user({fused.product, 0}, "ReluGrad");
+    const int gradient = users_.single_user({fused.product, 0}, graph::ops::k_relu_grad);
     if (gradient < 0 || graph_.node(gradient).inputs[0] != Value{fused.product, 0}) return;
     const auto relu = relu_of_.find(graph_.node(gradient).inputs[1]);
     if (relu == relu_of_.end() || !transposes(fused.product, false, true)) return;
@@ -128,7 +127,7 @@ class Fusion {
     with.last = with.at = gradient;
     with.partner = static_cast<int>(relu->second);
     writes.partner = static_cast<int>(fused_.size());
-    if (!runs(with) || !runs(writes)) return;
+    if (!supported(with) || !supported(writes)) return;
     fused = with;
     forward = writes;
   }
@@ -140,7 +139,7 @@ class Fusion {
     const Node& product = graph_.node(fused.product);
     const Value summed = fused.masked ? Value{fused.last, 0} : product.inputs[1];
     for (const int user : users_.of(summed)) {
-      if (user < 0 || graph_.node(user).op != "BiasAddGrad" || taken_.contains(user) ||
+      if (user < 0 || !graph_.node(user).is(graph::ops::k_bias_add_grad) || taken_.contains(user) ||
           !along_columns(graph_, graph_.node(user))) {
         continue;
       }
@@ -148,7 +147,7 @@ class Fusion {
       with.sums = user;
       // The position of the first user of either; the operands must be computed before it.
       with.at = std::min(fused.at, user);
-      if (std::max(product.inputs[0].node, product.inputs[1].node) >= with.at || !runs(with)) {
+      if (std::max(product.inputs[0].node, product.inputs[1].node) >= with.at || !supported(with)) {
         continue;
       }
       taken_.insert(user);
@@ -178,25 +177,18 @@ class Fusion {
   }
 
   /// Whether a kernel accepts it.
-  bool runs(const Fused& fused) const {
+  bool supported(const Fused& fused) const {
     const Node& product = graph_.node(fused.product);
     const graph::TensorType& y = product.outputs[0];
     if (y.dtype != DType::float32 && !is_half(y.dtype)) return false;
-    Graph trial;
-    graph::Builder b(trial, ops_);
-    const auto stand_in = [&](std::string_view name, const graph::TensorType& type) {
-      return b.placeholder(name, type.dtype, type.shape);
-    };
-    std::vector<Value> inputs{stand_in("a", graph_.type(product.inputs[0])),
-                              stand_in("b", graph_.type(product.inputs[1]))};
-    if (fused.bias) inputs.push_back(stand_in("bias", graph_.type(*fused.bias)));
+    std::vector<graph::OpInput> inputs = graph::inputs_of(graph_, product);
+    if (fused.bias) inputs.push_back(graph_.input(*fused.bias));
     if (fused.masked) {
       const Shape mask{graph::ops::fused_mask_bytes(y.shape[0], y.shape[1])};
-      inputs.push_back(stand_in("mask", {DType::uint8, mask}));
-      inputs.push_back(stand_in("features", y));
+      inputs.push_back({{DType::uint8, mask}});
+      inputs.push_back({y});
     }
-    const int id = b.add_node("FusedMatMul", std::move(inputs), attributes(fused));
-    return runs_(trial, trial.node(id));
+    return supports_(graph::describe(ops_, "FusedMatMul", std::move(inputs), attributes(fused)));
   }
 
   void emit(const Fused& fused) {
@@ -222,7 +214,7 @@ class Fusion {
 
   const Graph& graph_;
   const graph::OpTable& ops_;
-  const Runs& runs_;
+  const KernelSupport& supports_;
   Users users_;
   GraphRewriter rewriter_;
   std::vector<Fused> fused_;
@@ -234,8 +226,10 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_library_epilogue(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  return Fusion(graph, ops, runs).run();
+Graph fuse_library_epilogue(const Graph& graph,
+                            const graph::OpTable& ops,
+                            const KernelSupport& supports) {
+  return Fusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,9 +1,8 @@
-#include "passes/fuse_norms.h"
-
 #include <optional>
 
+#include "graph/op_handles.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -28,18 +27,19 @@ struct FusedGradient {
 };
 
 bool is_bare(const Node& norm) {
-  return norm.op == "FusedBatchNormV3" && norm.attrs.get<std::string>("data_format") == "NHWC";
+  return norm.is(graph::ops::k_fused_batch_norm_v3) &&
+         norm.attrs.get<std::string>("data_format") == "NHWC";
 }
 
 class NormFusion {
  public:
-  NormFusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), users_(graph), rewriter_(graph, ops) {}
+  NormFusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+      : graph_(graph), ops_(ops), supports_(supports), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
       if (is_bare(graph_.node(id))) find(id);
-      if (graph_.node(id).op == "FusedBatchNormGradV3") find_gradient(id);
+      if (graph_.node(id).is(graph::ops::k_fused_batch_norm_grad_v3)) find_gradient(id);
     }
     for (int id = 0; id < graph_.size(); ++id) {
       if (const auto it = norms_.find(id); it != norms_.end()) {
@@ -57,7 +57,7 @@ class NormFusion {
   void find(int norm) {
     Fused fused{.norm = norm};
     Value y{norm, 0};
-    const int add = users_.single_user(y, "AddV2");
+    const int add = users_.single_user(y, graph::ops::k_add_v2);
     if (add >= 0) {
       const Node& sum = graph_.node(add);
       fused.side = sum.inputs[0] == y ? sum.inputs[1] : sum.inputs[0];
@@ -67,26 +67,20 @@ class NormFusion {
       fused.add = add;
       y = {add, 0};
     }
-    fused.relu = users_.single_user(y, "Relu");
-    if (fused.relu < 0 || !accepted(fused)) return;
+    fused.relu = users_.single_user(y, graph::ops::k_relu);
+    if (fused.relu < 0 || !supported(fused)) return;
     norms_[norm] = fused;
     absorbed_[fused.relu] = true;
     if (add >= 0) absorbed_[add] = true;
   }
 
-  bool accepted(const Fused& fused) const {
-    Graph trial;
-    graph::Builder b(trial, ops_);
-    std::vector<Value> inputs;
-    const auto stand_in = [&](Value of) {
-      const graph::TensorType& type = graph_.type(of);
-      inputs.push_back(b.placeholder(std::to_string(inputs.size()), type.dtype, type.shape));
-    };
-    for (const Value& input : graph_.node(fused.norm).inputs) stand_in(input);
-    if (graph_.type(graph_.node(fused.norm).inputs[1]).dtype != DType::float32) return false;
-    if (fused.add >= 0) stand_in(fused.side);
-    const int id = b.add_node("_FusedBatchNormEx", std::move(inputs), attributes(fused));
-    return runs_(trial, trial.node(id));
+  bool supported(const Fused& fused) const {
+    const Node& norm = graph_.node(fused.norm);
+    if (graph_.type(norm.inputs[1]).dtype != DType::float32) return false;
+    std::vector<graph::OpInput> inputs = graph::inputs_of(graph_, norm);
+    if (fused.add >= 0) inputs.push_back(graph_.input(fused.side));
+    return supports_(
+        graph::describe(ops_, "_FusedBatchNormEx", std::move(inputs), attributes(fused)));
   }
 
   graph::Attrs attributes(const Fused& fused) const {
@@ -101,8 +95,8 @@ class NormFusion {
   void find_gradient(int gradient) {
     const Node& node = graph_.node(gradient);
     const int relu_grad = node.inputs[0].node;
-    if (graph_.node(relu_grad).op != "ReluGrad" ||
-        users_.single_user(node.inputs[0], "FusedBatchNormGradV3") != gradient) {
+    if (!graph_.node(relu_grad).is(graph::ops::k_relu_grad) ||
+        users_.single_user(node.inputs[0], graph::ops::k_fused_batch_norm_grad_v3) != gradient) {
       return;
     }
     for (const auto& [id, fused] : norms_) {
@@ -157,7 +151,7 @@ class NormFusion {
 
   const Graph& graph_;
   const graph::OpTable& ops_;
-  const Runs& runs_;
+  const KernelSupport& supports_;
   Users users_;
   GraphRewriter rewriter_;
   std::map<int, Fused> norms_;              ///< by the normalization
@@ -167,8 +161,8 @@ class NormFusion {
 
 }  // namespace
 
-Graph fuse_norms(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  return NormFusion(graph, ops, runs).run();
+Graph fuse_norms(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports) {
+  return NormFusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

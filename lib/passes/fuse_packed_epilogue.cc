@@ -1,11 +1,10 @@
-#include "passes/fuse_packed_epilogue.h"
-
 #include <optional>
 #include <string>
 
+#include "graph/op_handles.h"
 #include "graph/ops/packed.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -27,9 +26,10 @@ struct Fused {
 
 /// The letter in `forms` for the result of `node` computed from its input, or nothing.
 std::optional<char> form_of(const Graph& graph, const Node& node) {
-  if (node.op == "BiasAddGrad" && node.attrs.get<std::string>("data_format") == "NHWC") return 's';
-  if (node.op == "Cast" && node.outputs[0].dtype == DType::float32) return 'f';
-  if (node.op != "PackOperand") return std::nullopt;
+  if (node.is(graph::ops::k_bias_add_grad) && node.attrs.get<std::string>("data_format") == "NHWC")
+    return 's';
+  if (node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32) return 'f';
+  if (!node.is(graph::ops::k_pack_operand)) return std::nullopt;
   if (graph.type(node.inputs[0]).dtype != node.attrs.get<DType>("dtype")) return std::nullopt;
   const bool transpose = node.attrs.get<bool>("transpose");
   if (node.attrs.get<std::string>("side") == "a") return transpose ? 'T' : 'A';
@@ -47,7 +47,7 @@ class Fusion {
       const auto it = emitted_at_.find(id);
       if (it != emitted_at_.end()) {
         emit(fused_[it->second]);
-      } else if (graph_.node(id).op == "AllFinite") {
+      } else if (graph_.node(id).is(graph::ops::k_all_finite)) {
         check(id);
       } else if (!absorbed_.contains(id)) {
         rewriter_.copy(id);
@@ -60,7 +60,7 @@ class Fusion {
   /// Chains first, so that a backward matmul can use the mask of a forward one; then `forms`.
   void find() {
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op == "PackedMatMul" &&
+      if (graph_.node(id).is(graph::ops::k_packed_matmul) &&
           graph_.node(id).attrs.get<std::string>("forms") == "r") {
         add_chain(id);
       }
@@ -69,7 +69,7 @@ class Fusion {
       if (fused.masked) want(fused_[relu_of_.at(*fused.masked)], 'M');
     }
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op != "AllFinite") continue;
+      if (!graph_.node(id).is(graph::ops::k_all_finite)) continue;
       for (const Value& input : graph_.node(id).inputs) {
         if (Fused* fused = checked(input)) want(*fused, 'n');
       }
@@ -80,7 +80,7 @@ class Fusion {
   /// The matmul whose result, possibly cast to float32, is `value`; null if none.
   Fused* checked(Value value) {
     const Node& node = graph_.node(value.node);
-    const bool widened = node.op == "Cast" && node.outputs[0].dtype == DType::float32;
+    const bool widened = node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32;
     const Value result = widened ? node.inputs[0] : value;
     const auto it = emitted_at_.find(result.node);
     return it != emitted_at_.end() && fused_[it->second].result == result ? &fused_[it->second]
@@ -96,14 +96,14 @@ class Fusion {
       fused.last = next;
       fused.result = {next, 0};
     };
-    const int bias = users_.single_user(fused.result, "BiasAdd");
+    const int bias = users_.single_user(fused.result, graph::ops::k_bias_add);
     if (bias >= 0 && graph_.node(bias).inputs[0] == fused.result &&
         graph_.node(bias).attrs.get<std::string>("data_format") == "NHWC") {
       fused.bias = graph_.node(bias).inputs[1];
       absorb(bias);
     }
-    const int relu = users_.single_user(fused.result, "Relu");
-    const int relu_grad = users_.single_user(fused.result, "ReluGrad");
+    const int relu = users_.single_user(fused.result, graph::ops::k_relu);
+    const int relu_grad = users_.single_user(fused.result, graph::ops::k_relu_grad);
     if (relu >= 0) {
       fused.relu = true;
       absorb(relu);
@@ -135,7 +135,7 @@ class Fusion {
     bool row_major = false;
     for (const int user : users_.of(fused.result)) {
       if (user >= 0 && is_masked_user(user, fused.result)) continue;
-      if (user >= 0 && graph_.node(user).op == "AllFinite") continue;
+      if (user >= 0 && graph_.node(user).is(graph::ops::k_all_finite)) continue;
       const std::optional<char> form =
           user >= 0 ? form_of(graph_, graph_.node(user)) : std::nullopt;
       if (form) {

@@ -1,11 +1,11 @@
-#include "passes/fuse_update_into_matmul.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "passes/graph_rewriter.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -16,10 +16,10 @@ using graph::Value;
 
 class Fusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
+  Fusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
       : graph_(graph),
         ops_(ops),
-        runs_(runs),
+        supports_(supports),
         users_(graph),
         rewriter_(graph, ops),
         done_(static_cast<std::size_t>(graph.size()), false) {}
@@ -38,7 +38,7 @@ class Fusion {
   /// Selects the matmul and the update for fusion, if a kernel accepts them.
   void find(int update) {
     const std::optional<int> product = product_of(update);
-    if (!product || !runs(*product, update)) return;
+    if (!product || !supported(*product, update)) return;
     done_[static_cast<std::size_t>(*product)] = true;
     done_[static_cast<std::size_t>(update)] = true;
     const int place = std::max(*product, last_before(update));
@@ -48,10 +48,11 @@ class Fusion {
   /// The matmul that computes the gradient of a FusedUpdate without further users.
   std::optional<int> product_of(int update) const {
     const Node& node = graph_.node(update);
-    if (node.op != "FusedUpdate" || node.attrs.get<bool>("guarded")) return {};
+    if (!node.is(graph::ops::k_fused_update) || node.attrs.get<bool>("guarded")) return {};
     const Value gradient = gradient_of(node);
     const Node& product = graph_.node(gradient.node);
-    if (product.op != "PackedMatMul" || users_.single_user(gradient, "FusedUpdate") != update)
+    if (!product.is(graph::ops::k_packed_matmul) ||
+        users_.single_user(gradient, graph::ops::k_fused_update) != update)
       return {};
     const bool plain = product.inputs.size() == 2 && product.outputs.size() == 1 &&
                        product.attrs.get<std::string>("forms") == "r" &&
@@ -77,26 +78,11 @@ class Fusion {
   }
 
   /// Whether a kernel accepts the fused node.
-  bool runs(int product, int update) const {
-    Graph trial;
-    graph::Builder b(trial, ops_);
-    std::vector<Value> inputs;
-    for (const Value& old : inputs_of(product, update)) {
-      const Node& from = graph_.node(old.node);
-      const graph::TensorType& type = graph_.type(old);
-      if (type.dtype == DType::resource) {
-        graph::Variable variable;
-        variable.name = "v" + std::to_string(inputs.size());
-        variable.type = graph::ops::variable_type(graph_, old);
-        inputs.push_back(b.variable(std::move(variable)));
-      } else if (from.op == "PackedVariable") {
-        inputs.push_back(b.add("PackedVariable", {inputs[0]}, from.attrs));
-      } else {
-        inputs.push_back(b.placeholder("x", type.dtype, type.shape));
-      }
-    }
-    return runs_(trial,
-                 trial.node(b.add_node("PackedMatMulUpdate", inputs, attributes(product, update))));
+  bool supported(int product, int update) const {
+    std::vector<graph::OpInput> inputs;
+    for (const Value& old : inputs_of(product, update)) inputs.push_back(graph_.input(old));
+    return supports_(graph::describe(
+        ops_, "PackedMatMulUpdate", std::move(inputs), attributes(product, update)));
   }
 
   std::vector<Value> inputs_of(int product, int update) const {
@@ -158,8 +144,8 @@ class Fusion {
     if (value.node <= place) return true;
     const Node& node = graph_.node(value.node);
     if (!node.control.empty()) return false;
-    if (node.op == "ReadVariableOp") return !written_before(node.inputs[0], value.node);
-    if (node.def->stateful && node.op != "VarHandleOp") return false;
+    if (node.is(graph::ops::k_read_variable_op)) return !written_before(node.inputs[0], value.node);
+    if (node.def->stateful && !node.is(graph::ops::k_var_handle_op)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
       return can_stand_after(place, input);
     });
@@ -168,7 +154,7 @@ class Fusion {
   bool written_before(Value handle, int end) const {
     const std::vector<int>& users = users_.of(handle);
     return std::any_of(users.begin(), users.end(), [&](int id) {
-      return id >= 0 && id < end && graph_.node(id).op != "ReadVariableOp";
+      return id >= 0 && id < end && !graph_.node(id).is(graph::ops::k_read_variable_op);
     });
   }
 
@@ -199,7 +185,7 @@ class Fusion {
 
   const Graph& graph_;
   const graph::OpTable& ops_;
-  const Runs& runs_;
+  const KernelSupport& supports_;
   Users users_;
   GraphRewriter rewriter_;
   std::vector<bool> done_;                 ///< copied, or left out
@@ -208,8 +194,10 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_update_into_matmul(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  return Fusion(graph, ops, runs).run();
+Graph fuse_update_into_matmul(const Graph& graph,
+                              const graph::OpTable& ops,
+                              const KernelSupport& supports) {
+  return Fusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,13 +1,12 @@
-#include "passes/fuse_updates.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -17,7 +16,7 @@ using graph::Node;
 using graph::Value;
 
 bool is_update(const Node& node) {
-  return node.op.starts_with("ResourceApply") && node.attrs.get<DType>("T") == DType::float32;
+  return node.def->update && node.attrs.get<DType>("T") == DType::float32;
 }
 
 /// x * factor in float32, with a scalar factor.
@@ -31,7 +30,7 @@ class Gradients {
  public:
   explicit Gradients(const Graph& graph) : graph_(graph), users_(graph) {
     for (int id = 0; id < graph.size(); ++id) {
-      if (graph.node(id).op == "AllFinite") find_unscaled(id);
+      if (graph.node(id).is(graph::ops::k_all_finite)) find_unscaled(id);
     }
     // A check multiplies all of its inputs or none.
     for (bool changed = true; changed;) {
@@ -58,12 +57,13 @@ class Gradients {
   /// The 16-bit value before the cast to float32, if its users can absorb the cast; else the value.
   Value source(Value value) const {
     const Node& node = graph_.node(value.node);
-    if (node.op != "Cast" || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
+    if (!node.is(graph::ops::k_cast) || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
     for (const int user : users_.of(value)) {
       if (user < 0) return value;
       const Node& to = graph_.node(user);
-      const bool inside = to.op == "Mul" && as_product({user, 0}) && all_absorb({user, 0});
-      if (!is_update(to) && to.op != "AllFinite" && !inside) return value;
+      const bool inside =
+          to.is(graph::ops::k_mul) && as_product({user, 0}) && all_absorb({user, 0});
+      if (!is_update(to) && !to.is(graph::ops::k_all_finite) && !inside) return value;
     }
     return node.inputs[0];
   }
@@ -71,7 +71,8 @@ class Gradients {
  private:
   std::optional<Product> as_product(Value value) const {
     const Node& node = graph_.node(value.node);
-    if (node.op != "Mul" || graph_.type(value).dtype != DType::float32) return std::nullopt;
+    if (!node.is(graph::ops::k_mul) || graph_.type(value).dtype != DType::float32)
+      return std::nullopt;
     for (const std::size_t factor : {1U, 0U}) {
       const Product product{node.inputs[1 - factor], node.inputs[factor]};
       if (graph_.type(product.factor).shape.rank() == 0 &&
@@ -87,7 +88,7 @@ class Gradients {
     for (const int user : users_.of(value)) {
       if (user < 0) return false;
       const Node& node = graph_.node(user);
-      const bool checks = node.op == "AllFinite" && unscaled_.contains(user);
+      const bool checks = node.is(graph::ops::k_all_finite) && unscaled_.contains(user);
       if (!checks && !(is_update(node) && reads_gradient(node, value))) return false;
     }
     return true;
@@ -117,26 +118,17 @@ class Gradients {
 };
 
 /// Whether a kernel accepts an update fused with a gradient of `dtype`.
-bool fuses(const Node& update, DType dtype, const graph::OpTable& ops, const Runs& runs) {
-  graph::Graph trial;
-  graph::Builder b(trial, ops);
-  std::vector<Value> inputs;
+bool supported(const Graph& graph,
+               const Node& update,
+               DType dtype,
+               const graph::OpTable& ops,
+               const KernelSupport& supports) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(*update.def);
-  for (std::size_t i = 0; i < ports.inputs; ++i) {
-    if (i < ports.resources) {
-      graph::Variable variable;
-      variable.name = "v" + std::to_string(i);
-      variable.type.shape = {1};
-      inputs.push_back(b.variable(std::move(variable)));
-    } else if (i == ports.gradient) {
-      inputs.push_back(b.placeholder("gradient", dtype, Shape{1}));
-    } else {
-      inputs.push_back(b.scalar(DType::float32, 1));
-    }
-  }
-  inputs.push_back(b.scalar(DType::float32, 1));
-  const int id = b.add_node("FusedUpdate", inputs, {{"rule", update.op}});
-  return runs(trial, trial.node(id));
+  std::vector<graph::OpInput> inputs = graph::inputs_of(graph, update);
+  inputs.resize(ports.inputs);  // without `ok`
+  inputs[ports.gradient] = {{dtype, inputs[ports.gradient].type.shape}};
+  inputs.push_back({{DType::float32, {}}});
+  return supports(graph::describe(ops, "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
 }
 
 class Fusion {
@@ -150,7 +142,7 @@ class Fusion {
       const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
       if (is_update(node)) {
         update(id);
-      } else if (node.op == "AllFinite") {
+      } else if (node.is(graph::ops::k_all_finite)) {
         check(id);
       } else {
         rewriter_.copy(id);
@@ -205,13 +197,13 @@ class Fusion {
 
 }  // namespace
 
-Graph fuse_updates(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
+Graph fuse_updates(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports) {
   std::set<std::string> rules;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (!is_update(node) || !rules.insert(node.op).second) continue;
     for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
-      if (!fuses(node, dtype, ops, runs)) return graph;
+      if (!supported(graph, node, dtype, ops, supports)) return graph;
     }
   }
   return Fusion(graph, ops).run();

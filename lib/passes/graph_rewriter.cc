@@ -47,10 +47,10 @@ const std::vector<int>& Users::of(Value value) const {
   return it == users_.end() ? none_ : it->second;
 }
 
-int Users::single_user(Value value, std::string_view op) const {
+int Users::single_user(Value value, graph::OpHandle op) const {
   const std::vector<int>& users = of(value);
   if (users.size() != 1 || users[0] < 0) return -1;
-  return graph_.node(users[0]).op == op ? users[0] : -1;
+  return graph_.node(users[0]).is(op) ? users[0] : -1;
 }
 
 }  // namespace halfstep::passes

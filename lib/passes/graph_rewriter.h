@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::passes {
 
@@ -45,7 +46,7 @@ class Users {
 
   const std::vector<int>& of(graph::Value value) const;
   /// The only user of `value`, with a single use, if it is an `op`; else -1.
-  int single_user(graph::Value value, std::string_view op) const;
+  int single_user(graph::Value value, graph::OpHandle op) const;
 
  private:
   const graph::Graph& graph_;

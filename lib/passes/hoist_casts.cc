@@ -1,7 +1,7 @@
-#include "passes/hoist_casts.h"
-
+#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "passes/graph_rewriter.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 
@@ -24,12 +24,12 @@ graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops) {
           {id, 0}, b.add("Reshape", {cast, rewriter.mapped(reshape.inputs[1])}, {}, reshape.name));
       continue;
     }
-    if (node.op == "Reshape" && node.control.empty()) {
-      const int cast = users.single_user({id, 0}, "Cast");
+    if (node.is(graph::ops::k_reshape) && node.control.empty()) {
+      const int cast = users.single_user({id, 0}, graph::ops::k_cast);
       const Value x = node.inputs[0];
       if (cast >= 0 && graph.node(cast).control.empty() &&
           graph::ops::elementwise_operands(graph.node(x.node).op) > 0 &&
-          users.single_user(x, "Reshape") == id) {
+          users.single_user(x, graph::ops::k_reshape) == id) {
         reshape_of[cast] = id;
         continue;
       }

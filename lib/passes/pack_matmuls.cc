@@ -1,11 +1,10 @@
-#include "passes/pack_matmuls.h"
-
 #include <tuple>
 
+#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/packed.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -25,7 +24,7 @@ class Packer {
   Value pack(Value x, DType dtype, std::string_view side, bool transpose) {
     graph::Builder& b = rewriter_.builder();
     const graph::Node& producer = b.graph().node(x.node);
-    if (producer.op == "Cast" && b.dtype(producer.inputs[0]) == DType::float32 &&
+    if (producer.is(graph::ops::k_cast) && b.dtype(producer.inputs[0]) == DType::float32 &&
         !is_elementwise(b.graph().node(producer.inputs[0].node))) {
       x = producer.inputs[0];
     }
@@ -66,9 +65,9 @@ bool arrives_packed(const graph::Graph& graph, Value x) {
   constexpr int k_longest_chain = 8;
   for (int i = 0; i < k_longest_chain; ++i) {
     const graph::Node& node = graph.node(x.node);
-    if (node.op == "MatMul" || node.op == "ReadVariableOp") return true;
-    const bool in_epilogue =
-        node.op == "Cast" || node.op == "BiasAdd" || node.op == "Relu" || node.op == "ReluGrad";
+    if (node.is(graph::ops::k_matmul, graph::ops::k_read_variable_op)) return true;
+    const bool in_epilogue = node.is(
+        graph::ops::k_cast, graph::ops::k_bias_add, graph::ops::k_relu, graph::ops::k_relu_grad);
     if (!in_epilogue) return false;
     x = node.inputs[0];
   }
@@ -81,20 +80,17 @@ bool packs(const graph::Graph& graph,
            const graph::Attrs& attrs,
            const graph::OpTable& ops,
            const PackingPays& pays) {
-  graph::Graph trial;
-  graph::Builder b(trial, ops);
   const DType dtype = product.outputs[0].dtype;
-  const auto operand = [&](std::size_t i, std::string_view side, std::string_view rows) {
-    const std::int64_t m = attrs.get<std::int64_t>(rows), k = attrs.get<std::int64_t>("k");
-    if (!arrives_packed(graph, product.inputs[i])) {
-      return b.add("PackOperand",
-                   {b.placeholder(side, dtype, Shape{m, k})},
-                   {{"dtype", dtype}, {"side", std::string("a")}, {"transpose", false}});
-    }
-    return b.placeholder(side, DType::uint8, Shape{graph::ops::packed_bytes(m, k, dtype)});
+  graph::Node pack;
+  pack.op = "PackOperand";
+  const auto operand = [&](std::size_t i, std::string_view rows) {
+    const auto m = attrs.get<std::int64_t>(rows), k = attrs.get<std::int64_t>("k");
+    const Shape shape{graph::ops::packed_bytes(m, k, dtype)};
+    return graph::OpInput{{DType::uint8, shape},
+                          arrives_packed(graph, product.inputs[i]) ? nullptr : &pack};
   };
-  const int id = b.add_node("PackedMatMul", {operand(0, "a", "m"), operand(1, "b", "n")}, attrs);
-  return pays(graph, product, trial, trial.node(id));
+  return pays({product, graph::inputs_of(graph, product)},
+              graph::describe(ops, "PackedMatMul", {operand(0, "m"), operand(1, "n")}, attrs));
 }
 
 bool is_float16_convolution(const graph::Node& node) {
@@ -111,7 +107,7 @@ graph::Graph pack_matmuls(const graph::Graph& graph,
   Packer packer(rewriter);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (node.op != "MatMul" || !is_half(node.outputs[0].dtype) ||
+    if (!node.is(graph::ops::k_matmul) || !is_half(node.outputs[0].dtype) ||
         node.outputs[0].shape.elements() == 0) {
       rewriter.copy(id);
       continue;

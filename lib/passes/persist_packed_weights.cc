@@ -1,11 +1,10 @@
-#include "passes/persist_packed_weights.h"
-
 #include <map>
 #include <tuple>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -19,10 +18,10 @@ struct Writers {
   explicit Writers(const Graph& graph) {
     for (int id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
-      if (node.op == "ReadVariableOp" || node.op == "PackedVariable") continue;
+      if (node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
-        const bool fused = node.op == "FusedUpdate" && i == 0;
+        const bool fused = node.is(graph::ops::k_fused_update) && i == 0;
         auto [it, first] = by_handle.emplace(node.inputs[i], fused ? id : k_other);
         if (!first) it->second = k_other;
       }
@@ -41,8 +40,8 @@ struct Writers {
 
 class Keeper {
  public:
-  Keeper(const Graph& graph, const graph::OpTable& ops, const Runs& runs)
-      : graph_(graph), ops_(ops), runs_(runs), writers_(graph), rewriter_(graph, ops) {}
+  Keeper(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+      : graph_(graph), ops_(ops), supports_(supports), writers_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
@@ -55,13 +54,14 @@ class Keeper {
  private:
   bool keep(int id) {
     const Node& node = graph_.node(id);
-    if (node.op != "PackOperand") return false;
+    if (!node.is(graph::ops::k_pack_operand)) return false;
     const Node& read = graph_.node(node.inputs[0].node);
-    if (read.op != "ReadVariableOp" || graph_.type(node.inputs[0]).dtype != DType::float32 ||
+    if (!read.is(graph::ops::k_read_variable_op) ||
+        graph_.type(node.inputs[0]).dtype != DType::float32 ||
         !writers_.allow(read.inputs[0], id)) {
       return false;
     }
-    if (!runs(node)) return false;
+    if (!supported(node)) return false;
     const DType dtype = node.attrs.get<DType>("dtype");
     auto& others = packed_[read.inputs[0]];
     // An update rounds a variable to one dtype only.
@@ -79,21 +79,17 @@ class Keeper {
   }
 
   /// Whether a kernel supports the PackedVariable of this PackOperand.
-  bool runs(const Node& pack) const {
-    Graph trial;
-    graph::Builder b(trial, ops_);
-    graph::Variable variable;
-    variable.name = "v";
-    variable.type = graph_.type(pack.inputs[0]);
+  bool supported(const Node& pack) const {
     graph::Attrs attrs = pack.attrs;
     attrs.erase("T");
-    const Value kept = b.add("PackedVariable", {b.variable(std::move(variable))}, attrs);
-    return runs_(trial, trial.node(kept.node));
+    const Node& read = graph_.node(pack.inputs[0].node);
+    return supports_(
+        graph::describe(ops_, "PackedVariable", {graph_.input(read.inputs[0])}, std::move(attrs)));
   }
 
   bool update(int id) {
     const Node& node = graph_.node(id);
-    if (node.op != "FusedUpdate") return false;
+    if (!node.is(graph::ops::k_fused_update)) return false;
     const auto it = packed_.find(node.inputs[0]);
     if (it == packed_.end() || it->second.empty()) return false;
     const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
@@ -113,7 +109,7 @@ class Keeper {
 
   const Graph& graph_;
   const graph::OpTable& ops_;
-  const Runs& runs_;
+  const KernelSupport& supports_;
   Writers writers_;
   GraphRewriter rewriter_;
   std::map<Value, std::map<std::tuple<DType, std::string, bool>, Value>> packed_;
@@ -121,8 +117,10 @@ class Keeper {
 
 }  // namespace
 
-Graph persist_packed_weights(const Graph& graph, const graph::OpTable& ops, const Runs& runs) {
-  return Keeper(graph, ops, runs).run();
+Graph persist_packed_weights(const Graph& graph,
+                             const graph::OpTable& ops,
+                             const KernelSupport& supports) {
+  return Keeper(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,4 +1,4 @@
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 

@@ -1,11 +1,10 @@
-#include "passes/swap_relu_maxpool.h"
-
 #include <map>
 #include <optional>
 #include <set>
 
+#include "graph/op_handles.h"
 #include "passes/graph_rewriter.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 
 namespace halfstep::passes {
 namespace {
@@ -29,7 +28,7 @@ class ReluMaxPoolSwap {
 
   Graph run() {
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op != "Relu") continue;
+      if (!graph_.node(id).is(graph::ops::k_relu)) continue;
       if (const auto pooled = find(id)) take(*pooled);
     }
     for (int id = 0; id < graph_.size(); ++id) {
@@ -51,8 +50,11 @@ class ReluMaxPoolSwap {
     for (const int user : users_.of(features)) {
       if (user < 0) return std::nullopt;
       const std::string& op = graph_.node(user).op;
-      int& place = op == "MaxPool" ? p.pool : op == "MaxPoolGrad" ? p.pool_grad : p.relu_grad;
-      if ((&place == &p.relu_grad && op != "ReluGrad") || place >= 0) return std::nullopt;
+      int& place = op == graph::ops::k_max_pool        ? p.pool
+                   : op == graph::ops::k_max_pool_grad ? p.pool_grad
+                                                       : p.relu_grad;
+      if ((&place == &p.relu_grad && op != graph::ops::k_relu_grad) || place >= 0)
+        return std::nullopt;
       place = user;
     }
     if (p.pool < 0 || (p.pool_grad < 0) != (p.relu_grad < 0)) return std::nullopt;
@@ -60,11 +62,12 @@ class ReluMaxPoolSwap {
     if (pooled.elements() >= graph_.type(features).shape.elements()) return std::nullopt;
     if (p.pool_grad < 0) return p;
     const Node& gradient = graph_.node(p.pool_grad);
-    const bool chained = gradient.inputs[0] == features && gradient.inputs[1] == Value{p.pool, 0} &&
-                         users_.single_user({p.pool_grad, 0}, "ReluGrad") == p.relu_grad &&
-                         graph_.node(p.relu_grad).inputs[1] == features &&
-                         gradient.attrs.get<std::vector<std::int64_t>>("ksize") ==
-                             graph_.node(p.pool).attrs.get<std::vector<std::int64_t>>("ksize");
+    const bool chained =
+        gradient.inputs[0] == features && gradient.inputs[1] == Value{p.pool, 0} &&
+        users_.single_user({p.pool_grad, 0}, graph::ops::k_relu_grad) == p.relu_grad &&
+        graph_.node(p.relu_grad).inputs[1] == features &&
+        gradient.attrs.get<std::vector<std::int64_t>>("ksize") ==
+            graph_.node(p.pool).attrs.get<std::vector<std::int64_t>>("ksize");
     return chained ? std::optional(p) : std::nullopt;
   }
 

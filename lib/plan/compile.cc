@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/op_handles.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
 
@@ -92,21 +93,21 @@ class Compiler {
   bool special(int id) {
     const Node& node = impl_->graph.node(id);
     const Value value{id, 0};
-    if (node.op == "VarHandleOp") {
+    if (node.is(graph::ops::k_var_handle_op)) {
       const std::string& variable = node.attrs.get<std::string>("shared_name");
       Slot slot{Slot::Home::variable,
                 {node.attrs.get<DType>("dtype"), node.attrs.get<Shape>("shape"), nullptr},
                 0,
                 variable};
       assign(value, new_slot(std::move(slot), id));
-    } else if (node.op == "ReadVariableOp") {
+    } else if (node.is(graph::ops::k_read_variable_op)) {
       impl_->slot_of[value] = impl_->slot_of.at(node.inputs[0]);
-    } else if (node.op == "Const") {
+    } else if (node.is(graph::ops::k_const)) {
       Slot slot{
           Slot::Home::constant, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
       assign(value, new_slot(std::move(slot), id));
       constants_.push_back(id);
-    } else if (node.op == "Placeholder") {
+    } else if (node.is(graph::ops::k_placeholder)) {
       Slot slot{Slot::Home::arena, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
       const std::size_t index = new_slot(std::move(slot), -1);
       blocks_[block_of_slot_[index]].bytes = impl_->slots[index].view.bytes();
@@ -170,7 +171,7 @@ class Compiler {
 
     Step step;
     step.node = id;
-    if (node.op == "PackedVariable") {
+    if (node.is(graph::ops::k_packed_variable)) {
       const Attrs& variable = impl_->graph.node(node.inputs[0].node).attrs;
       const std::string& source = variable.get<std::string>("shared_name");
       Slot slot{Slot::Home::derived,

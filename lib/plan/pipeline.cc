@@ -8,19 +8,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "nn/training.h"
-#include "passes/fuse_convolutions.h"
-#include "passes/fuse_elementwise.h"
-#include "passes/fuse_finite.h"
-#include "passes/fuse_library_epilogue.h"
-#include "passes/fuse_norms.h"
-#include "passes/fuse_packed_epilogue.h"
-#include "passes/fuse_update_into_matmul.h"
-#include "passes/fuse_updates.h"
-#include "passes/hoist_casts.h"
-#include "passes/pack_matmuls.h"
-#include "passes/persist_packed_weights.h"
-#include "passes/prune.h"
-#include "passes/swap_relu_maxpool.h"
+#include "passes/lowering.h"
 
 namespace halfstep::plan {
 
@@ -32,19 +20,21 @@ struct Target {
   const backend::Backend& backend;
   const Lowering& lowering;
 
-  bool runs(const Graph& graph, const Node& node) const {
-    const backend::Kernel* kernel = backend::choose(backend, {graph, node}).kernel;
-    return kernel != nullptr && !kernel->reference;
+  /// The kernel, no plain loops, that would run an op; nullptr without one.
+  const backend::Kernel* kernel(const backend::NodeView& op) const {
+    const backend::Kernel* kernel = backend::choose(backend, op).kernel;
+    return kernel != nullptr && !kernel->reference ? kernel : nullptr;
   }
-  passes::Runs asks() const {
-    return [this](const Graph& graph, const Node& node) { return runs(graph, node); };
+  passes::KernelSupport supports() const {
+    return [this](const graph::OpInstance& op) { return kernel(backend::NodeView(op)) != nullptr; };
   }
-  passes::PackingPays asks_packing() const {
-    return [this](const Graph& graph, const Node& node, const Graph& trial, const Node& packed) {
-      const backend::NodeView view{trial, packed};
-      const backend::Kernel* kernel = backend::choose(backend, view).kernel;
-      return kernel != nullptr && !kernel->reference &&
-             backend::packing_pays({graph, node}, view, kernel->name, backend.capabilities);
+  passes::PackingPays packing_pays() const {
+    return [this](const graph::OpInstance& matmul, const graph::OpInstance& packed) {
+      const backend::NodeView view(packed);
+      const backend::Kernel* chosen = kernel(view);
+      return chosen != nullptr &&
+             backend::packing_pays(
+                 backend::NodeView(matmul), view, chosen->name, backend.capabilities);
     };
   }
 };
@@ -87,7 +77,7 @@ constexpr std::array k_passes{
          .hides_values = true},
     Pass{.name = "fuse_norms",
          .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_norms(g, table(), t.asks()); },
+                   const Target& t) { return passes::fuse_norms(g, table(), t.supports()); },
          .reason =
              "applies the addition and the ReLU after a batch normalization before its result "
              "is stored",
@@ -99,14 +89,14 @@ constexpr std::array k_passes{
          .hides_values = true},
     Pass{.name = "fuse_convolutions",
          .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_convolutions(g, table(), t.asks()); },
+                   const Target& t) { return passes::fuse_convolutions(g, table(), t.supports()); },
          .reason = "adds the bias of a convolution to the accumulators",
          .hides_values = true,
          .exact = false},
     Pass{
         .name = "fuse_updates",
         .run = [](const Graph& g,
-                  const Target& t) { return passes::fuse_updates(g, table(), t.asks()); },
+                  const Target& t) { return passes::fuse_updates(g, table(), t.supports()); },
         .reason = "lets updates and the finite check widen and unscale gradients as they read them",
         .hides_values = true},
     Pass{.name = "set_float16_products",
@@ -121,7 +111,7 @@ constexpr std::array k_passes{
          .run =
              [](const Graph& g, const Target& t) {
                return passes::pack_matmuls(
-                   g, table(), t.asks_packing(), t.lowering.float16_products);
+                   g, table(), t.packing_pays(), t.lowering.float16_products);
              },
          .reason = "packs the operands of 16-bit MatMuls once, in the order in which matrix units "
                    "read them",
@@ -135,22 +125,25 @@ constexpr std::array k_passes{
          .hides_values = true,
          .exact = false},
     Pass{.name = "fuse_library_epilogue",
-         .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_library_epilogue(g, table(), t.asks()); },
+         .run =
+             [](const Graph& g, const Target& t) {
+               return passes::fuse_library_epilogue(g, table(), t.supports());
+             },
          .reason = "runs bias, activation and mask in the epilogue of a library's GEMM; after "
                    "pack_matmuls took its share",
          .hides_values = true,
          .exact = false},
-    Pass{
-        .name = "persist_packed_weights",
-        .run = [](const Graph& g,
-                  const Target& t) { return passes::persist_packed_weights(g, table(), t.asks()); },
-        .reason = "keeps packed weights from step to step; the update writes them with the weight",
-        .hides_values = true},
+    Pass{.name = "persist_packed_weights",
+         .run =
+             [](const Graph& g, const Target& t) {
+               return passes::persist_packed_weights(g, table(), t.supports());
+             },
+         .reason = "keeps packed weights from step to step; the update writes them with the weight",
+         .hides_values = true},
     Pass{.name = "fuse_update_into_matmul",
          .run =
              [](const Graph& g, const Target& t) {
-               return passes::fuse_update_into_matmul(g, table(), t.asks());
+               return passes::fuse_update_into_matmul(g, table(), t.supports());
              },
          .reason =
              "applies a weight's gradient in the epilogue of the GEMM that computes it, where "
@@ -158,7 +151,7 @@ constexpr std::array k_passes{
          .hides_values = true},
     Pass{.name = "fuse_elementwise",
          .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_elementwise(g, table(), t.asks()); },
+                   const Target& t) { return passes::fuse_elementwise(g, table(), t.supports()); },
          .reason = "makes chains of elementwise ops that are left one pass over memory",
          .hides_values = true},
 };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "graph/op_handles.h"
 #include "plan/plan_impl.h"
 
 namespace halfstep::plan {
@@ -110,7 +111,7 @@ void Plan::copy_inputs(const Plan& other) {
   const graph::Graph& graph = other.graph();
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (node.op != "Placeholder" || !has_input(node.name)) continue;
+    if (!node.is(graph::ops::k_placeholder) || !has_input(node.name)) continue;
     const TensorView from = other.input(node.name);
     impl_->memory->copy(from.data, input(node.name).data, from.bytes());
   }

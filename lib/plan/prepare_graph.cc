@@ -4,7 +4,7 @@
 
 #include "config/warning_codes.h"
 #include "graph/ops/ops.h"
-#include "passes/prune.h"
+#include "passes/lowering.h"
 #include "precision/tf_environment.h"
 
 namespace halfstep::plan {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/op_handles.h"
 #include "precision/list_clusters.h"
 #include "precision/reasons.h"
 
@@ -120,8 +121,8 @@ class Painter {
   /// TensorFlow never forces constants, dense cross-entropy, stateful ops, ops with ref arguments
   /// and ops of the graph's function library.
   static bool can_force(const Node& node) {
-    if (node.def == nullptr || node.def->stateful || node.op == "Const" ||
-        node.op == "SoftmaxCrossEntropyWithLogits") {
+    if (node.def == nullptr || node.def->stateful ||
+        node.is(graph::ops::k_const, graph::ops::k_softmax_cross_entropy_with_logits)) {
       return false;
     }
     const auto is_ref = [](const graph::Port& port) { return port.ref; };
@@ -284,13 +285,13 @@ class Painter {
   void match_loops() {
     index_consumers();
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op != "NextIteration") continue;
+      if (!graph_.node(id).is(graph::ops::k_next_iteration)) continue;
       const int own = types_.find(id, "T");
       std::vector<int> merges;
       int unconverted = -1;
       each_consumer(id, [&](int consumer, std::size_t) {
         const Node& merge = graph_.node(consumer);
-        if (merge.op != "Merge") {
+        if (!merge.is(graph::ops::k_merge)) {
           throw RewriteFailure(
               fmt::format("Expected Merge node after NextIteration, got {}", merge.op));
         }
@@ -309,7 +310,7 @@ class Painter {
   /// A cast to float32 whose readers are all converted may cast to 16 bits instead.
   void adopt_casts() {
     for (int id = 0; id < graph_.size(); ++id) {
-      if (graph_.node(id).op != "Cast") continue;
+      if (!graph_.node(id).is(graph::ops::k_cast)) continue;
       const int own = types_.find(id, "DstT");
       if (own < 0 || !is_float32(own)) continue;
       int reader = -1;
@@ -400,11 +401,11 @@ Painting paint(const PaintJob& job) { return Painter(job).run(); }
 bool reads_ref_variable(const Graph& graph, const Node& node) {
   const Node* at = &node;
   // An Enter counts as the Identity that it passes into a loop.
-  for (int depth = 0; at->op == "Enter" && depth < graph.size(); ++depth) {
+  for (int depth = 0; at->is(graph::ops::k_enter) && depth < graph.size(); ++depth) {
     if (at->inputs.empty()) return false;
     at = &graph.node(at->inputs[0].node);
   }
-  if (at->op != "Identity" || at->inputs.empty()) return false;
+  if (!at->is(graph::ops::k_identity) || at->inputs.empty()) return false;
   const std::string& from = graph.node(at->inputs[0].node).op;
   return from == "Variable" || from == "VariableV2";
 }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "graph/op_def.h"
+#include "graph/op_handles.h"
 #include "graph/ports.h"
 #include "precision/casts.h"
 
@@ -74,7 +75,7 @@ void upgrade_batch_norms(Graph& graph, const OpTable& ops, const std::vector<boo
   for (int id = 0; id < graph.size(); ++id) {
     Node& node = graph.node(id);
     if (!processed[static_cast<std::size_t>(id)]) continue;
-    if (node.op != "FusedBatchNorm" && node.op != "FusedBatchNormGrad") continue;
+    if (!node.is(graph::ops::k_fused_batch_norm, graph::ops::k_fused_batch_norm_grad)) continue;
     node.op += "V2";
     node.def = ops.find(node.op);
     node.attrs.set("U", DType::float32);

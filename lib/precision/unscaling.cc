@@ -11,6 +11,7 @@
 
 #include "config/warning_codes.h"
 #include "core/half.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::precision {
 namespace {
@@ -35,12 +36,12 @@ bool is_transparent(const Node& node) {
 }
 
 bool is_division(const Node& node) {
-  return (node.op == "RealDiv" || node.op == "Div") && node.inputs.size() == 2;
+  return (node.is(graph::ops::k_real_div, graph::ops::k_div)) && node.inputs.size() == 2;
 }
 
 /// The single number of a Const, or nothing.
 std::optional<double> constant_of(const Node& node) {
-  const graph::AttrValue* value = node.op == "Const" ? node.attrs.find("value") : nullptr;
+  const graph::AttrValue* value = node.is(graph::ops::k_const) ? node.attrs.find("value") : nullptr;
   if (value == nullptr) return std::nullopt;
   if (const auto* one = std::get_if<double>(value)) return *one;
   if (const auto* one = std::get_if<std::int64_t>(value)) return static_cast<double>(*one);
@@ -83,7 +84,7 @@ class UnscalingFinder {
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (!computes_in_float16(id)) continue;
-      if (node.op == "Mul" && node.inputs.size() == 2) {
+      if (node.is(graph::ops::k_mul) && node.inputs.size() == 2) {
         for (const std::size_t side : {1U, 0U}) {
           const std::optional<ScaleSource> scale = reciprocal(node.inputs[side]);
           if (!scale || !is_scaled(node.inputs[1 - side], *scale)) continue;
@@ -139,12 +140,13 @@ class UnscalingFinder {
   std::optional<ScaleSource> reciprocal(Value value) const {
     const Value from = origin(value);
     const Node& node = graph_.node(from.node);
-    if ((node.op == "Reciprocal" || node.op == "Inv") && node.inputs.size() == 1) {
+    if ((node.is(graph::ops::k_reciprocal, graph::ops::k_inv)) && node.inputs.size() == 1) {
       return source(node.inputs[0]);
     }
     if (is_division(node)) {
       const Node& above = graph_.node(origin(node.inputs[0]).node);
-      if (above.op == "Const" && constant_of(above).value_or(1) == 1) return source(node.inputs[1]);
+      if (above.is(graph::ops::k_const) && constant_of(above).value_or(1) == 1)
+        return source(node.inputs[1]);
       return std::nullopt;
     }
     const std::optional<double> constant = constant_of(node);
@@ -166,7 +168,7 @@ class UnscalingFinder {
     std::vector<int> open;
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (node.op != "Mul") continue;
+      if (!node.is(graph::ops::k_mul)) continue;
       const bool product = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
         return source(input).key() == scale.key();
       });

@@ -11,6 +11,7 @@
 
 #include "config/warning_codes.h"
 #include "core/half.h"
+#include "graph/op_handles.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"
 #include "report/explain_words.h"
@@ -44,11 +45,11 @@ struct Extent {
 /// The extents of a forward matmul that are a user's choice; nothing for other ops.
 std::vector<Extent> extents(const Graph& graph, const Node& node) {
   const auto last = [&](std::size_t i) { return graph.type(node.inputs[i]).shape.back(); };
-  if (node.op == "MatMul") {
+  if (node.is(graph::ops::k_matmul)) {
     const Shape& out = node.outputs[0].shape;
     return {{"batch", out[0]}, {"inputs", last(0)}, {"units", out[1]}};
   }
-  if (node.op == "Conv2D") return {{"input channels", last(0)}, {"filters", last(1)}};
+  if (node.is(graph::ops::k_conv2d)) return {{"input channels", last(0)}, {"filters", last(1)}};
   return {};
 }
 
@@ -121,8 +122,8 @@ void cast_hint(const HintContext& c) {
 /// The scalar of a Const behind casts, or nothing.
 std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
   const Node* node = &graph.node(value.node);
-  while (node->op == "Cast") node = &graph.node(node->inputs[0].node);
-  if (node->op != "Const") return std::nullopt;
+  while (node->is(graph::ops::k_cast)) node = &graph.node(node->inputs[0].node);
+  if (!node->is(graph::ops::k_const)) return std::nullopt;
   const graph::AttrValue* numbers = node->attrs.find("value");
   if (numbers == nullptr) return std::nullopt;
   const auto* reals = std::get_if<std::vector<double>>(numbers);

@@ -9,7 +9,8 @@
 
 #include "backend/cost_model.h"
 #include "backend/cuda/rows.h"
-#include "passes/prune.h"
+#include "graph/op_handles.h"
+#include "passes/lowering.h"
 #include "report/explain_hints.h"
 #include "report/matrix_unit.h"
 
@@ -112,7 +113,7 @@ class Explainer {
       op.bytes += bytes_of(type);
       if (is_half(type.dtype)) op.half_bytes += bytes_of(type);
     }
-    if (node.op == "Cast" && is_floating(graph_.type(node.inputs[0]).dtype) &&
+    if (node.is(graph::ops::k_cast) && is_floating(graph_.type(node.inputs[0]).dtype) &&
         is_floating(node.outputs[0].dtype)) {
       op.cast = true;
       op.cast_bytes = op.bytes + bytes_of(graph_.type(node.inputs[0]));
@@ -157,8 +158,9 @@ class Explainer {
   /// as accepting.
   bool could_run(std::string_view name, const Node& node) const {
     for (const backend::Kernel& kernel : backend_.kernels) {
-      if (kernel.name != name || (kernel.op != node.op && kernel.op != "PackedMatMul")) continue;
-      return kernel.op == "PackedMatMul" ||
+      if (kernel.name != name || (kernel.op != node.op && kernel.op != graph::ops::k_packed_matmul))
+        continue;
+      return kernel.op == graph::ops::k_packed_matmul ||
              bool(kernel.accepts({graph_, node}, backend_.capabilities));
     }
     return false;
@@ -167,7 +169,7 @@ class Explainer {
   /// The matmul that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
   int summing_product(int id) const {
     const Node& node = graph_.node(id);
-    if (node.op != "BiasAddGrad") return -1;
+    if (!node.is(graph::ops::k_bias_add_grad)) return -1;
     const int dy = node.inputs[0].node;
     std::vector<int> candidates{dy};
     const std::vector<int>& beside = readers_[static_cast<std::size_t>(dy)];

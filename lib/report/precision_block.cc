@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::report {
@@ -17,32 +18,35 @@ double node_flops(const Graph& graph, const Node& node) {
   };
   const auto outputs =
       static_cast<double>(node.outputs.empty() ? 0 : node.outputs[0].shape.elements());
-  if (node.op == "MatMul" || node.op == "FusedMatMul") {
+  if (node.is(graph::ops::k_matmul, graph::ops::k_fused_matmul)) {
     const Shape& a = graph.type(node.inputs[0]).shape;
     return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
   }
-  if (node.op == "PackedMatMul" || node.op == "PackedMatMulUpdate") {
+  if (node.is(graph::ops::k_packed_matmul, graph::ops::k_packed_matmul_update)) {
     double product = 2;
     for (const char* extent : {"m", "n", "k"}) {
       product *= static_cast<double>(node.attrs.get<std::int64_t>(extent));
     }
     return product;
   }
-  if (node.op == "Conv2D" || node.op == "Conv2DBias" || node.op == "DepthwiseConv2dNative") {
+  if (node.is(
+          graph::ops::k_conv2d, graph::ops::k_conv2d_bias, graph::ops::k_depthwise_conv2d_native)) {
     const Shape& filter = graph.type(node.inputs[1]).shape;
-    const bool depthwise = node.op == "DepthwiseConv2dNative";
+    const bool depthwise = node.is(graph::ops::k_depthwise_conv2d_native);
     const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
     return 2 * outputs * taps;
   }
-  if (node.op == "Conv2DBackpropInput" || node.op == "DepthwiseConv2dNativeBackpropInput") {
+  if (node.is(graph::ops::k_conv2d_backprop_input,
+              graph::ops::k_depthwise_conv2d_native_backprop_input)) {
     const Shape& filter = graph.type(node.inputs[1]).shape;
-    const bool depthwise = node.op != "Conv2DBackpropInput";
+    const bool depthwise = !node.is(graph::ops::k_conv2d_backprop_input);
     return 2 * elements(2) *
            static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
   }
-  if (node.op == "Conv2DBackpropFilter" || node.op == "DepthwiseConv2dNativeBackpropFilter") {
+  if (node.is(graph::ops::k_conv2d_backprop_filter,
+              graph::ops::k_depthwise_conv2d_native_backprop_filter)) {
     const Shape& filter = node.outputs[0].shape;
-    const bool depthwise = node.op != "Conv2DBackpropFilter";
+    const bool depthwise = !node.is(graph::ops::k_conv2d_backprop_filter);
     return 2 * elements(2) *
            static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
   }
@@ -81,7 +85,7 @@ std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
   const std::span<const plan::KernelChoice> launches = plan.kernels();
   const bool packs = std::any_of(launches.begin(), launches.end(), [&](const auto& launch) {
     const graph::Node& node = plan.graph().node(launch.node);
-    return node.op == "PackedMatMul" ||
+    return node.is(graph::ops::k_packed_matmul) ||
            (node.attrs.find("float16_products") != nullptr && launch.kernel.ends_with("by halves"));
   });
   return Float16Gemm{exact ? "exact" : "x3", exact || !packs ? "exact" : "x3"};

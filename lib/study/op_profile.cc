@@ -21,7 +21,7 @@ double node_bytes(const graph::Graph& graph, const graph::Node& node) {
   for (const graph::Value input : node.inputs) {
     const graph::TensorType& type = graph.type(input);
     if (type.dtype == DType::resource) {
-      const graph::TensorType variable = graph::ops::variable_type(graph, input);
+      const graph::TensorType variable = graph::ops::variable_type(graph.node(input.node));
       sum += 2 * bytes(variable.dtype, variable.shape);
     } else {
       sum += bytes(type.dtype, type.shape);

@@ -1,5 +1,7 @@
 #include "train/numerics.h"
 
+#include "graph/op_handles.h"
+
 namespace halfstep::train {
 namespace {
 
@@ -19,7 +21,8 @@ std::string value_name(const Node& node, int port) {
 
 /// The float32 tensor that was rounded to this value, if the graph shows it: the input of a cast.
 const TensorView* rounded_from(const Node& node, std::span<const TensorView> inputs) {
-  const bool rounds = node.op == "Cast" && !inputs.empty() && inputs[0].dtype == DType::float32;
+  const bool rounds =
+      node.is(graph::ops::k_cast) && !inputs.empty() && inputs[0].dtype == DType::float32;
   return rounds ? &inputs[0] : nullptr;
 }
 
@@ -32,7 +35,7 @@ class Collector {
            std::span<const TensorView> outputs) {
     if (is_weight_gradient(node)) {
       add(node, node.name, outputs[0], nullptr, 1);
-    } else if (node.op == "AllFinite" && !scaled_) {
+    } else if (node.is(graph::ops::k_all_finite) && !scaled_) {
       // Without a loss scale the gradients are measured unscaled.
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         add(node, gradient_name(node, i), inputs[i], nullptr, 1);

@@ -13,7 +13,7 @@
 #include "backend/cpu/vector/loops.h"
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
-#include "passes/fuse_elementwise.h"
+#include "passes/lowering.h"
 #include "support/evaluate.h"
 #include "support/tolerance.h"
 
@@ -54,9 +54,9 @@ TEST_CASE("fused elementwise: the bits are those of the ops apart") {
         CAPTURE(to_string(shape));
         const backend::Backend cpu = backend::cpu_backend(2, isa);
         const Graph apart = block(dtype, shape);
-        const Graph fused = passes::fuse_elementwise(
-            apart, graph::op_table(), [&](const Graph& g, const graph::Node& node) {
-              const backend::Kernel* kernel = backend::choose(cpu, {g, node}).kernel;
+        const Graph fused =
+            passes::fuse_elementwise(apart, graph::op_table(), [&](const graph::OpInstance& op) {
+              const backend::Kernel* kernel = backend::choose(cpu, backend::NodeView(op)).kernel;
               return kernel != nullptr && !kernel->reference;
             });
         REQUIRE(fused.size() < apart.size() - 6);

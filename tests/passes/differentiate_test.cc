@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/promote_weight_gradient.h"
-#include "passes/prune.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

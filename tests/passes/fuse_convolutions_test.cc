@@ -1,7 +1,5 @@
 // Convolutions and the biases after them: when they are fused and when not.
 
-#include "passes/fuse_convolutions.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -10,6 +8,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -36,8 +35,8 @@ struct Biased {
     graph.fetches() = {{"y", b.add("Relu", {y})}};
   }
 
-  Graph fused(const passes::Runs& runs = always) const {
-    Graph result = passes::fuse_convolutions(graph, graph::op_table(), runs);
+  Graph fused(const passes::KernelSupport& supports = always) const {
+    Graph result = passes::fuse_convolutions(graph, graph::op_table(), supports);
     graph::verify(result, "fuse_convolutions");
     return result;
   }

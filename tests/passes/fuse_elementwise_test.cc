@@ -1,8 +1,6 @@
 // Fusion of elementwise ops: which ops are fused, the position of the fused node, and unchanged
 // ops.
 
-#include "passes/fuse_elementwise.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -13,6 +11,7 @@
 #include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -23,8 +22,8 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
-  Graph fused = passes::fuse_elementwise(graph, graph::op_table(), runs);
+Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
+  Graph fused = passes::fuse_elementwise(graph, graph::op_table(), supports);
   graph::verify(fused, "fuse_elementwise");
   return fused;
 }

@@ -1,11 +1,10 @@
-#include "passes/fuse_finite.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
 
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

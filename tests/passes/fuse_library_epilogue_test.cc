@@ -1,8 +1,6 @@
 // Fusion of ops into the epilogues of library matmuls: which ops, under which epilogue, and which
 // not.
 
-#include "passes/fuse_library_epilogue.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -12,6 +10,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -22,8 +21,8 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
-  Graph fused = passes::fuse_library_epilogue(graph, graph::op_table(), runs);
+Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
+  Graph fused = passes::fuse_library_epilogue(graph, graph::op_table(), supports);
   graph::verify(fused, "fuse_library_epilogue");
   return fused;
 }
@@ -99,13 +98,13 @@ TEST_CASE("fuse_library_epilogue: each dense layer is one product forward and tw
 
 TEST_CASE("fuse_library_epilogue: what no kernel takes stays as it is") {
   const TwoLayers layers(DType::float16);
-  const Graph none = fuse(layers.graph, [](const Graph&, const Node&) { return false; });
+  const Graph none = fuse(layers.graph, never);
   CHECK(count(none, "FusedMatMul") == 0);
   CHECK(none.size() == layers.graph.size());
 
   // A mask that nothing writes cannot be read.
-  const Graph unmasked = fuse(layers.graph, [](const Graph&, const Node& node) {
-    return node.attrs.get<std::string>("epilogue") != "bias_relu_mask";
+  const Graph unmasked = fuse(layers.graph, [](const graph::OpInstance& op) {
+    return op.node.attrs.get<std::string>("epilogue") != "bias_relu_mask";
   });
   CHECK(count(unmasked, "ReluGrad") == 1);
   CHECK(ending(unmasked, "bias_relu") != nullptr);

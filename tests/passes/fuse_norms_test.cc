@@ -1,7 +1,5 @@
 // Normalizations and the activations after them: which ops are fused and which not.
 
-#include "passes/fuse_norms.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -12,6 +10,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/differentiate.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -21,8 +20,8 @@ using graph::Builder;
 using graph::Graph;
 using graph::Value;
 
-Graph fuse(const Graph& graph, const passes::Runs& runs = always) {
-  Graph fused = passes::fuse_norms(graph, graph::op_table(), runs);
+Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
+  Graph fused = passes::fuse_norms(graph, graph::op_table(), supports);
   graph::verify(fused, "fuse_norms");
   return fused;
 }

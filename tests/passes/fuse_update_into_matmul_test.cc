@@ -1,7 +1,5 @@
 // Updates fused into the matmuls that compute their gradients.
 
-#include "passes/fuse_update_into_matmul.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -12,6 +10,7 @@
 #include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -88,8 +87,8 @@ struct Layer {
     return b.add("PackedMatMul", inputs, attributes(bias), name);
   }
 
-  Graph fused(const passes::Runs& runs = always) const {
-    Graph result = passes::fuse_update_into_matmul(graph, graph::op_table(), runs);
+  Graph fused(const passes::KernelSupport& supports = always) const {
+    Graph result = passes::fuse_update_into_matmul(graph, graph::op_table(), supports);
     graph::verify(result, "fuse_update_into_matmul");
     return result;
   }

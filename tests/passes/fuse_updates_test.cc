@@ -1,7 +1,5 @@
 // Updates that read gradients as they come, and packed weights that stay.
 
-#include "passes/fuse_updates.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -11,8 +9,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
-#include "passes/fuse_finite.h"
-#include "passes/persist_packed_weights.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -56,9 +53,9 @@ struct Updates {
     graph.fetches() = {{"ok", ok}};
   }
 
-  Graph fused(const passes::Runs& runs = always) const {
+  Graph fused(const passes::KernelSupport& supports = always) const {
     Graph checked = passes::fuse_finite(graph, graph::op_table());
-    Graph result = passes::fuse_updates(checked, graph::op_table(), runs);
+    Graph result = passes::fuse_updates(checked, graph::op_table(), supports);
     graph::verify(result, "fuse_updates");
     return result;
   }
@@ -112,7 +109,7 @@ TEST_CASE("fuse_updates: where no kernel runs them, and on float32, all stays as
 namespace {
 
 /// A variable that is packed twice and then updated; `other_writer` assigns to it as well.
-Graph kept(const passes::Runs& runs, bool other_writer) {
+Graph kept(const passes::KernelSupport& supports, bool other_writer) {
   Graph graph;
   Builder b(graph, graph::op_table());
   const Value handle = b.variable(variable("w", {64, 64}));
@@ -132,7 +129,7 @@ Graph kept(const passes::Runs& runs, bool other_writer) {
   if (other_writer) {
     b.add_node("AssignVariableOp", {handle, b.placeholder("x", DType::float32, {64, 64})});
   }
-  Graph result = passes::persist_packed_weights(graph, graph::op_table(), runs);
+  Graph result = passes::persist_packed_weights(graph, graph::op_table(), supports);
   graph::verify(result, "persist_packed_weights");
   return result;
 }

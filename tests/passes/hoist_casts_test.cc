@@ -1,7 +1,5 @@
 // Casts after reshapes: which of them are moved before.
 
-#include "passes/hoist_casts.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -9,6 +7,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

@@ -1,7 +1,5 @@
 // Lowering of 16-bit matmuls: packed operands, fused epilogues, and ops that stay separate.
 
-#include "passes/pack_matmuls.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -12,7 +10,7 @@
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
-#include "passes/fuse_packed_epilogue.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
@@ -22,11 +20,12 @@ using graph::Builder;
 using graph::Graph;
 using graph::Value;
 
-Graph pack(const Graph& graph, const passes::Runs& runs = always, std::int64_t products = 3) {
-  const auto pays =
-      [&](const Graph&, const graph::Node&, const Graph& trial, const graph::Node& node) {
-        return runs(trial, node);
-      };
+Graph pack(const Graph& graph,
+           const passes::KernelSupport& supports = always,
+           std::int64_t products = 3) {
+  const auto pays = [&](const graph::OpInstance&, const graph::OpInstance& packed) {
+    return supports(packed);
+  };
   Graph packed = passes::pack_matmuls(graph, graph::op_table(), pays, products);
   graph::verify(packed, "pack_matmuls");
   return packed;

@@ -1,10 +1,9 @@
-#include "passes/prune.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
 
 #include "graph/text.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

@@ -19,8 +19,8 @@ std::string outline(const graph::Graph& graph);
 std::vector<const graph::Node*> nodes(const graph::Graph& graph, std::string_view op);
 std::size_t count(const graph::Graph& graph, std::string_view op);
 
-/// Answers of a machine that runs every node, and none.
-inline bool always(const graph::Graph&, const graph::Node&) { return true; }
-inline bool never(const graph::Graph&, const graph::Node&) { return false; }
+/// Answers of a backend that has a kernel for every op, and for none.
+inline bool always(const graph::OpInstance&) { return true; }
+inline bool never(const graph::OpInstance&) { return false; }
 
 }  // namespace halfstep::test

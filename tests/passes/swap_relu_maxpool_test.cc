@@ -1,7 +1,5 @@
 // A Relu before a max pooling: when the two are swapped and when not.
 
-#include "passes/swap_relu_maxpool.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
@@ -11,6 +9,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "passes/differentiate.h"
+#include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

@@ -55,13 +55,19 @@ std::vector<OpDef> activation_ops() {
     return define(op,
                   "features: T -> activations: T",
                   attrs,
-                  {.infer = infer_unchanged, .gradient = gradient});
+                  {.infer = infer_unchanged, .gradient = gradient, .elementwise = 1});
   };
   const auto of_input = [](std::string_view op, std::string_view attrs) {
-    return define(op, "gradients: T, features: T -> backprops: T", attrs, {.infer = infer_equal});
+    return define(op,
+                  "gradients: T, features: T -> backprops: T",
+                  attrs,
+                  {.infer = infer_equal, .elementwise = 2});
   };
   const auto of_output = [](std::string_view op) {
-    return define(op, "gradients: T, outputs: T -> backprops: T", k_float, {.infer = infer_equal});
+    return define(op,
+                  "gradients: T, outputs: T -> backprops: T",
+                  k_float,
+                  {.infer = infer_equal, .elementwise = 2});
   };
   return {
       row("Elu", k_float, gradient_elu),
@@ -80,8 +86,11 @@ std::vector<OpDef> activation_ops() {
       define("Sigmoid",
              "x: T -> y: T",
              k_float_or_complex,
-             {.infer = infer_unchanged, .gradient = gradient_sigmoid}),
-      define("SigmoidGrad", "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal}),
+             {.infer = infer_unchanged, .gradient = gradient_sigmoid, .elementwise = 1}),
+      define("SigmoidGrad",
+             "y: T, dy: T -> z: T",
+             k_float_or_complex,
+             {.infer = infer_equal, .elementwise = 2}),
       row("Softplus", k_float, gradient_softplus),
       of_input("SoftplusGrad", k_float),
       row("Softsign", k_float, gradient_softsign),
@@ -89,8 +98,11 @@ std::vector<OpDef> activation_ops() {
       define("Tanh",
              "x: T -> y: T",
              k_float_or_complex,
-             {.infer = infer_unchanged, .gradient = gradient_tanh}),
-      define("TanhGrad", "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal}),
+             {.infer = infer_unchanged, .gradient = gradient_tanh, .elementwise = 1}),
+      define("TanhGrad",
+             "y: T, dy: T -> z: T",
+             k_float_or_complex,
+             {.infer = infer_equal, .elementwise = 2}),
   };
 }
 

@@ -15,9 +15,7 @@ namespace {
 
 constexpr std::int64_t k_cell = 8;
 
-const Attrs& handle(const InferContext& c, std::size_t i) {
-  return c.graph.node(c.node.inputs[i].node).attrs;
-}
+const Attrs& handle(const InferContext& c, std::size_t i) { return c.producer(i).attrs; }
 
 void expect(bool fits, const InferContext& c, std::string_view what) {
   if (!fits) throw ShapeError(fmt::format("{}: {}", c.node.op, what));

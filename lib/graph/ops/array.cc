@@ -153,7 +153,7 @@ std::vector<OpDef> array_ops() {
       define("BroadcastTo",
              "input: T, shape: Tidx -> output: T",
              "T: type, Tidx: {int32, int64} = int32",
-             {.infer = infer_broadcast_to, .gradient = gradient_broadcast_to}),
+             {.infer = infer_broadcast_to, .gradient = gradient_broadcast_to, .elementwise = 1}),
       define("ConcatV2",
              "values: N*T, axis: Tidx -> output: T",
              "N: int, T: type, Tidx: {int32, int64} = int32",
@@ -190,7 +190,7 @@ std::vector<OpDef> array_ops() {
       define("Reshape",
              "tensor: T, shape: Tshape -> output: T",
              "T: type, Tshape: {int32, int64} = int32",
-             {.infer = infer_reshape, .gradient = gradient_reshape}),
+             {.infer = infer_reshape, .gradient = gradient_reshape, .promotion = Promotion::terms}),
       define("ReverseV2",
              "tensor: T, axis: Tidx -> output: T",
              "Tidx: {int32, int64} = int32, T: {uint8, int8, uint16, int16, uint32, int32, uint64, "
@@ -223,7 +223,9 @@ std::vector<OpDef> array_ops() {
       define("Transpose",
              "x: T, perm: Tperm -> y: T",
              "T: type, Tperm: {int32, int64} = int32",
-             {.infer = infer_transpose, .gradient = gradient_transpose}),
+             {.infer = infer_transpose,
+              .gradient = gradient_transpose,
+              .promotion = Promotion::terms}),
       define("UnsortedSegmentSum",
              "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
              "T: numbertype, Tindices: {int16, int32, int64}, "

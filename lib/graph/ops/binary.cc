@@ -190,13 +190,24 @@ std::vector<Shape> infer_clip(const InferContext& c) {
 }  // namespace
 
 std::vector<OpDef> binary_ops() {
-  const auto row = [](std::string_view op, std::string_view types, Gradient gradient) {
-    return define(
-        op, "x: T, y: T -> z: T", types, {.infer = infer_broadcast, .gradient = gradient});
+  const auto row = [](std::string_view op,
+                      std::string_view types,
+                      Gradient gradient,
+                      std::size_t elementwise = 2,
+                      Promotion promotion = Promotion::none) {
+    return define(op,
+                  "x: T, y: T -> z: T",
+                  types,
+                  {.infer = infer_broadcast,
+                   .gradient = gradient,
+                   .elementwise = elementwise,
+                   .promotion = promotion});
   };
   const auto question = [](std::string_view op, std::string_view types) {
-    return define(
-        op, "x: T, y: T -> z: bool", types, {.infer = infer_broadcast, .gradient = no_gradients});
+    return define(op,
+                  "x: T, y: T -> z: bool",
+                  types,
+                  {.infer = infer_broadcast, .gradient = no_gradients, .elementwise = 2});
   };
   const auto logical = [](std::string_view op) {
     return define(op,
@@ -208,7 +219,7 @@ std::vector<OpDef> binary_ops() {
     return define(op,
                   "condition: bool, t: T, e: T -> output: T",
                   "T: type",
-                  {.infer = infer, .gradient = gradient_select});
+                  {.infer = infer, .gradient = gradient_select, .elementwise = 3});
   };
   constexpr std::string_view k_floats = "T: {half, float, bfloat16, double, complex64, complex128}";
   return {
@@ -220,15 +231,15 @@ std::vector<OpDef> binary_ops() {
              "inputs: N*T -> sum: T",
              "N: int, T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
              "uint32, uint64, complex64, complex128, qint8, quint8, qint32, variant}",
-             {.infer = infer_equal, .gradient = gradient_add_n}),
-      row("AddV2", k_arithmetic, gradient_add),
+             {.infer = infer_equal, .gradient = gradient_add_n, .promotion = Promotion::terms}),
+      row("AddV2", k_arithmetic, gradient_add, 2, Promotion::terms),
       define("ClipByValue",
              "t: T, clip_value_min: T, clip_value_max: T -> output: T",
              "T: numbertype",
-             {.infer = infer_clip, .gradient = gradient_clip}),
+             {.infer = infer_clip, .gradient = gradient_clip, .elementwise = 3}),
       row("DivNoNan", k_floats, gradient_div_no_nan),
       question("Equal", k_equality),
-      row("FloorDiv", k_arithmetic, no_gradients),
+      row("FloorDiv", k_arithmetic, no_gradients, 0),
       question("Greater", "T: realnumbertype"),
       question("GreaterEqual", "T: realnumbertype"),
       question("Less", "T: realnumbertype"),
@@ -237,11 +248,12 @@ std::vector<OpDef> binary_ops() {
       logical("LogicalOr"),
       row("Maximum", k_ordered, gradient_maximum),
       row("Minimum", k_ordered, gradient_minimum),
-      row("Mul", k_arithmetic, gradient_mul),
+      row("Mul", k_arithmetic, gradient_mul, 2, Promotion::operands),
       question("NotEqual", k_equality),
       row("Pow",
           "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
-          gradient_pow),
+          gradient_pow,
+          0),
       row("RealDiv", k_arithmetic, gradient_real_div),
       select("Select", infer_select),
       select("SelectV2", infer_broadcast),

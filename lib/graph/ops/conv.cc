@@ -127,7 +127,8 @@ std::vector<OpDef> conv_ops() {
              "input: T, filter_sizes: int32, out_backprop: T -> output: T",
              floats,
              {.infer = infer_filter_gradient<conv_geometry>,
-              .gradient = gradient_filter_gradient<Plain>}),
+              .gradient = gradient_filter_gradient<Plain>,
+              .promotion = Promotion::operands}),
       define("DepthwiseConv2dNative",
              "input: T, filter: T -> output: T",
              k_depthwise_attrs,
@@ -141,7 +142,8 @@ std::vector<OpDef> conv_ops() {
              "input: T, filter_sizes: int32, out_backprop: T -> output: T",
              k_depthwise_attrs,
              {.infer = infer_filter_gradient<depthwise_geometry>,
-              .gradient = gradient_filter_gradient<Depthwise>}),
+              .gradient = gradient_filter_gradient<Depthwise>,
+              .promotion = Promotion::operands}),
   };
 }
 

@@ -9,57 +9,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "graph/graph.h"
+#include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
 namespace {
-
-/// Ops by the number of their operands, each list sorted.
-constexpr std::array<std::string_view, 27> k_unary{
-    "Abs",        "BroadcastTo", "Cast",     "Elu",      "Erf",
-    "Exp",        "Expm1",       "IsFinite", "IsInf",    "IsNan",
-    "LeakyRelu",  "Log",         "Log1p",    "Neg",      "RandomUniformFromOrdinal",
-    "Reciprocal", "Relu",        "Relu6",    "Rsqrt",    "Selu",
-    "Sigmoid",    "Sign",        "Softplus", "Softsign", "Sqrt",
-    "Square",     "Tanh"};
-constexpr std::array<std::string_view, 28> k_binary{"Add",
-                                                    "AddV2",
-                                                    "BiasAdd",
-                                                    "DivNoNan",
-                                                    "EluGrad",
-                                                    "Equal",
-                                                    "Greater",
-                                                    "GreaterEqual",
-                                                    "LeakyReluGrad",
-                                                    "Less",
-                                                    "LessEqual",
-                                                    "Maximum",
-                                                    "Minimum",
-                                                    "Mul",
-                                                    "NotEqual",
-                                                    "RealDiv",
-                                                    "ReciprocalGrad",
-                                                    "Relu6Grad",
-                                                    "ReluGrad",
-                                                    "RsqrtGrad",
-                                                    "SeluGrad",
-                                                    "SigmoidGrad",
-                                                    "SoftplusGrad",
-                                                    "SoftsignGrad",
-                                                    "SqrtGrad",
-                                                    "SquaredDifference",
-                                                    "Sub",
-                                                    "TanhGrad"};
-constexpr std::array<std::string_view, 3> k_ternary{"ClipByValue", "Select", "SelectV2"};
-
-template <class List>
-bool holds(const List& list, std::string_view op) {
-  return std::find(list.begin(), list.end(), op) != list.end();
-}
 
 /// Parses a body word by word.
 class Reader {
@@ -147,16 +104,7 @@ class Reader {
 
 /// Whether an op returns bool for numeric operands.
 bool is_predicate(std::string_view op) {
-  constexpr std::array<std::string_view, 9> k_predicates{"Equal",
-                                                         "Greater",
-                                                         "GreaterEqual",
-                                                         "IsFinite",
-                                                         "IsInf",
-                                                         "IsNan",
-                                                         "Less",
-                                                         "LessEqual",
-                                                         "NotEqual"};
-  return holds(k_predicates, op);
+  return op_table().find(op)->outputs[0].fixed == DType::boolean;
 }
 
 /// Checks that the operands and the result of each op have dtypes of its signature.
@@ -167,9 +115,9 @@ void check_dtypes(const InferContext& c, const ElementwiseBody& body) {
     std::vector<DType> x;
     for (const int operand : step.operands) x.push_back(dtypes[static_cast<std::size_t>(operand)]);
     bool fits = true;
-    if (step.op == "RandomUniformFromOrdinal") {
+    if (step.op == k_random_uniform_from_ordinal) {
       fits = x[0] == DType::int64 && step.dtype == DType::float32;
-    } else if (step.op != "Cast") {
+    } else if (step.op != k_cast) {
       const bool selects = x.size() == 3 && step.op.starts_with("Select");
       const DType wanted = is_predicate(step.op) ? x[0] : step.dtype;
       fits = !is_predicate(step.op) || step.dtype == DType::boolean;
@@ -215,9 +163,8 @@ std::vector<Shape> infer_elementwise(const InferContext& c) {
 }  // namespace
 
 std::size_t elementwise_operands(std::string_view op) {
-  if (holds(k_unary, op)) return 1;
-  if (holds(k_binary, op)) return 2;
-  return holds(k_ternary, op) ? 3 : 0;
+  const OpDef* def = op_table().find(op);
+  return def != nullptr ? def->elementwise : 0;
 }
 
 std::string to_string(const ElementwiseBody& body, std::size_t inputs) {

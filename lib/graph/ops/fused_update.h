@@ -29,6 +29,6 @@ struct FusedUpdatePorts {
 FusedUpdatePorts fused_update_ports(const Node& node);
 
 /// The type of a handle's variable.
-TensorType variable_type(const Graph& graph, Value handle);
+TensorType variable_type(const Node& handle);
 
 }  // namespace halfstep::graph::ops

@@ -120,19 +120,24 @@ std::vector<OpDef> matmul_ops() {
              "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
              "uint64, complex64, complex128}, adj_x: bool = false, adj_y: bool = false, "
              "grad_x: bool = false, grad_y: bool = false",
-             {.infer = infer_batch_matmul, .gradient = gradient_batch_matmul}),
+             {.infer = infer_batch_matmul,
+              .gradient = gradient_batch_matmul,
+              .promotion = Promotion::operands}),
       define("BiasAdd",
              "value: T, bias: T -> output: T",
              k_number,
-             {.infer = infer_bias_add, .gradient = gradient_bias_add}),
+             {.infer = infer_bias_add, .gradient = gradient_bias_add, .elementwise = 2}),
+      define("BiasAddGrad",
+             "out_backprop: T -> output: T",
+             k_number,
+             {.infer = infer_bias_add_grad, .promotion = Promotion::operands}),
       define(
-          "BiasAddGrad", "out_backprop: T -> output: T", k_number, {.infer = infer_bias_add_grad}),
-      define("MatMul",
-             "a: T, b: T -> product: T",
-             "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
-             "complex64, complex128}, transpose_a: bool = false, transpose_b: bool = false, "
-             "grad_a: bool = false, grad_b: bool = false",
-             {.infer = infer_matmul, .gradient = gradient_matmul}),
+          "MatMul",
+          "a: T, b: T -> product: T",
+          "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
+          "complex64, complex128}, transpose_a: bool = false, transpose_b: bool = false, "
+          "grad_a: bool = false, grad_b: bool = false",
+          {.infer = infer_matmul, .gradient = gradient_matmul, .promotion = Promotion::operands}),
   };
 }
 

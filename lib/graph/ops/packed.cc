@@ -47,7 +47,7 @@ std::vector<Shape> packed_shape(const InferContext& c, const Shape& x) {
 std::vector<Shape> infer_pack(const InferContext& c) { return packed_shape(c, c.input(0).shape); }
 
 std::vector<Shape> infer_pack_variable(const InferContext& c) {
-  const TensorType x = variable_type(c.graph, c.node.inputs[0]);
+  const TensorType x = variable_type(c.producer(0));
   if (x.dtype != DType::float32) {
     throw ShapeError(fmt::format("a packed variable must be float32, got {}", name(x.dtype)));
   }

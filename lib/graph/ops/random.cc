@@ -23,7 +23,7 @@ std::vector<OpDef> random_ops() {
       define("RandomUniformFromOrdinal",
              "ordinal: int64 -> y: float",
              "shape: shape, seed: int = 0, stream: int = 0",
-             {.infer = infer_random, .gradient = gradient_random}),
+             {.infer = infer_random, .gradient = gradient_random, .elementwise = 1}),
   };
 }
 

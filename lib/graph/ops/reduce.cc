@@ -92,12 +92,13 @@ std::vector<Value> gradient_l2_loss(const GradientContext& c) {
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
-  const auto row = [](std::string_view op, Gradient gradient) {
-    return define(op,
-                  "input: T, reduction_indices: Tidx -> output: T",
-                  "T: numbertype, Tidx: {int32, int64} = int32, keep_dims: bool = false",
-                  {.infer = infer_reduce, .gradient = gradient});
-  };
+  const auto row =
+      [](std::string_view op, Gradient gradient, Promotion promotion = Promotion::none) {
+        return define(op,
+                      "input: T, reduction_indices: Tidx -> output: T",
+                      "T: numbertype, Tidx: {int32, int64} = int32, keep_dims: bool = false",
+                      {.infer = infer_reduce, .gradient = gradient, .promotion = promotion});
+      };
   const auto logical = [](std::string_view op) {
     return define(op,
                   "input: bool, reduction_indices: Tidx -> output: bool",
@@ -130,7 +131,7 @@ std::vector<OpDef> reduce_ops() {
       row("Mean", gradient_mean),
       row("Min", gradient_reduced_extremum),
       row("Prod", nullptr),
-      row("Sum", gradient_sum),
+      row("Sum", gradient_sum, Promotion::operands),
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "graph/builder.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::graph::ops {
 
@@ -53,10 +54,12 @@ std::vector<Value> no_gradients(const GradientContext& c) {
   return std::vector<Value>(c.node.inputs.size());
 }
 
-InferContext context_of(const GradientContext& c) { return {c.b.graph(), c.node}; }
+InferContext context_of(const GradientContext& c) {
+  return {c.node, inputs_of(c.b.graph(), c.node)};
+}
 
 bool wants(const GradientContext& c, std::size_t i) {
-  return c.b.graph().node(c.input(i).node).op != "Const";
+  return !c.b.graph().node(c.input(i).node).is(k_const);
 }
 
 std::vector<std::int64_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }

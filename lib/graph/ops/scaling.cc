@@ -51,7 +51,7 @@ std::vector<Shape> infer_all_finite(const InferContext& c) {
 std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
   constexpr std::array k_wanted{DType::float32, DType::int32, DType::int32};
   for (std::size_t i = 0; i < k_wanted.size(); ++i) {
-    const Attrs& handle = c.graph.node(c.node.inputs[i].node).attrs;
+    const Attrs& handle = c.producer(i).attrs;
     const DType dtype = handle.get<DType>("dtype");
     if (dtype != k_wanted[i] || handle.get<Shape>("shape").elements() != 1) {
       throw ShapeError(fmt::format("'{}' must be one {}, got {} {}",

@@ -14,7 +14,7 @@ std::vector<Shape> infer_handle(const InferContext&) { return {Shape{}}; }
 
 std::vector<Shape> infer_same(const InferContext& c) { return {c.input(0).shape}; }
 
-const Node& handle_of(const InferContext& c) { return c.graph.node(c.node.inputs[0].node); }
+const Node& handle_of(const InferContext& c) { return c.producer(0); }
 
 std::vector<Shape> infer_read(const InferContext& c) {
   return {handle_of(c).attrs.get<Shape>("shape")};
@@ -59,7 +59,7 @@ std::vector<OpDef> state_ops() {
       define("Cast",
              "x: SrcT -> y: DstT",
              "SrcT: type, DstT: type, Truncate: bool = false",
-             {.infer = infer_same, .gradient = gradient_cast}),
+             {.infer = infer_same, .gradient = gradient_cast, .elementwise = 1}),
       define("VarHandleOp",
              "-> resource: resource",
              "dtype: type, shape: shape, shared_name: string = '', container: string = '', "

@@ -65,27 +65,38 @@ Value gradient_erf(const GradientContext& c, double sign) {
 }  // namespace
 
 std::vector<OpDef> unary_ops() {
-  const auto row = [](std::string_view op, std::string_view types, Gradient gradient) {
-    return define(op, "x: T -> y: T", types, {.infer = infer_unchanged, .gradient = gradient});
+  const auto row = [](std::string_view op,
+                      std::string_view types,
+                      Gradient gradient,
+                      std::size_t elementwise = 1) {
+    return define(op,
+                  "x: T -> y: T",
+                  types,
+                  {.infer = infer_unchanged, .gradient = gradient, .elementwise = elementwise});
   };
   // dz/dx of a function from its own output y and the incoming gradient dy.
   const auto from_output = [](std::string_view op) {
-    return define(op, "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal});
+    return define(
+        op, "y: T, dy: T -> z: T", k_float_or_complex, {.infer = infer_equal, .elementwise = 2});
   };
   const auto question = [](std::string_view op) {
-    return define(
-        op, "x: T -> y: bool", k_float, {.infer = infer_unchanged, .gradient = no_gradients});
+    return define(op,
+                  "x: T -> y: bool",
+                  k_float,
+                  {.infer = infer_unchanged, .gradient = no_gradients, .elementwise = 1});
   };
   return {
       row("Abs", "T: {bfloat16, half, float, double, int8, int16, int32, int64}", gradient_abs),
-      row("Ceil", k_float, no_gradients),
+      row("Ceil", k_float, no_gradients, 0),
       row("Erf", k_float, [](const GradientContext& c) { return std::vector{gradient_erf(c, 1)}; }),
-      row("Erfc",
+      row(
+          "Erfc",
           k_float,
-          [](const GradientContext& c) { return std::vector{gradient_erf(c, -1)}; }),
+          [](const GradientContext& c) { return std::vector{gradient_erf(c, -1)}; },
+          0),
       row("Exp", k_float_or_complex, gradient_exp),
       row("Expm1", k_float_or_complex, gradient_expm1),
-      row("Floor", k_float, no_gradients),
+      row("Floor", k_float, no_gradients, 0),
       question("IsFinite"),
       question("IsInf"),
       question("IsNan"),
@@ -99,10 +110,11 @@ std::vector<OpDef> unary_ops() {
       row("OnesLike",
           "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
           "uint64, complex64, complex128, bool}",
-          no_gradients),
+          no_gradients,
+          0),
       row("Reciprocal", k_signed, gradient_reciprocal),
       from_output("ReciprocalGrad"),
-      row("Round", k_signed, no_gradients),
+      row("Round", k_signed, no_gradients, 0),
       row("Rsqrt", k_float_or_complex, gradient_rsqrt),
       from_output("RsqrtGrad"),
       row("Sign", k_signed, no_gradients),
@@ -112,7 +124,7 @@ std::vector<OpDef> unary_ops() {
           "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
           "uint64, complex64, complex128}",
           gradient_square),
-      row("ZerosLike", "T: type", no_gradients),
+      row("ZerosLike", "T: type", no_gradients, 0),
   };
 }
 

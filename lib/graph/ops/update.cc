@@ -24,6 +24,7 @@
 
 #include <fmt/core.h>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
@@ -42,7 +43,7 @@ std::vector<Shape> infer_update(const InferContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     if (i == gradient) continue;
     if (c.input(i).dtype == DType::resource) {
-      const TensorType type = variable_type(c.graph, c.node.inputs[i]);
+      const TensorType type = variable_type(c.producer(i));
       if (type == TensorType{c.input(gradient).dtype, wanted}) continue;
       throw ShapeError(fmt::format("variable '{}' is {} {}, its gradient {} {}",
                                    ports[i].name,
@@ -62,7 +63,7 @@ std::vector<Shape> infer_update(const InferContext& c) {
 /// Checks the inputs of a fused update except its gradient, whose shape is `shape`.
 void check_fused_update(const InferContext& c, const FusedUpdatePorts& ports, const Shape& shape) {
   for (std::size_t i = 0; i < ports.rule.resources; ++i) {
-    const TensorType type = variable_type(c.graph, c.node.inputs[i]);
+    const TensorType type = variable_type(c.producer(i));
     if (type == TensorType{DType::float32, shape}) continue;
     throw ShapeError(fmt::format("a variable is {} {}, its gradient {}",
                                  name(type.dtype),
@@ -70,8 +71,8 @@ void check_fused_update(const InferContext& c, const FusedUpdatePorts& ports, co
                                  to_string(shape)));
   }
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
-    const Node& packed = c.graph.node(c.node.inputs[i].node);
-    if (packed.op != "PackedVariable" || packed.inputs[0] != c.node.inputs[0]) {
+    const Node& packed = c.producer(i);
+    if (!packed.is(k_packed_variable) || packed.inputs[0] != c.in[0].value) {
       throw ShapeError(fmt::format("input {} is not the updated variable, packed", i));
     }
   }
@@ -111,7 +112,7 @@ OpDef update(std::string_view name, std::string_view inputs, std::string_view at
   return define(name,
                 fmt::format("{}, ok?: bool", inputs),
                 fmt::format("T: {{half, bfloat16, float, double}}, {}", attrs),
-                {.infer = infer_update, .stateful = true});
+                {.infer = infer_update, .stateful = true, .update = true});
 }
 
 }  // namespace
@@ -137,13 +138,12 @@ FusedUpdatePorts fused_update_ports(const Node& node) {
   ports.packed_begin = ports.unscale + 1;
   ports.packed_end =
       ports.packed_begin + static_cast<std::size_t>(node.attrs.get<std::int64_t>("packed"));
-  ports.guarded = node.op == "FusedUpdate" && node.attrs.get<bool>("guarded");
+  ports.guarded = node.is(k_fused_update) && node.attrs.get<bool>("guarded");
   return ports;
 }
 
-TensorType variable_type(const Graph& graph, Value handle) {
-  const Attrs& attrs = graph.node(handle.node).attrs;
-  return {attrs.get<DType>("dtype"), attrs.get<Shape>("shape")};
+TensorType variable_type(const Node& handle) {
+  return {handle.attrs.get<DType>("dtype"), handle.attrs.get<Shape>("shape")};
 }
 
 std::vector<OpDef> update_ops() {

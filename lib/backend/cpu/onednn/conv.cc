@@ -18,6 +18,7 @@
 #include "backend/cpu/onednn/limit.h"
 #include "backend/cpu/onednn/program.h"
 #include "backend/cpu/onednn/rows.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu::onednn {
@@ -54,7 +55,7 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
   const WindowAxis& w = g.window.width;
   Conv c;
   c.grouped = g.groups > 1;
-  c.biased = node.node.op == "Conv2DBias";
+  c.biased = node.node.is(graph::ops::k_conv2d_bias);
   c.x = {g.batch, g.inputs, h.input, w.input};
   c.y = {g.batch, g.outputs, h.output, w.output};
   c.w = {g.group_outputs, g.group_inputs, h.size, w.size};

@@ -4,6 +4,7 @@
 #include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"
 #include "backend/cpu/onednn/rows.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::onednn {
 namespace {
@@ -15,7 +16,7 @@ struct Product {
   bool transpose_b = false;
 };
 
-bool is_batched(const NodeView& node) { return node.node.op == "BatchMatMulV2"; }
+bool is_batched(const NodeView& node) { return node.node.is(graph::ops::k_batch_matmul_v2); }
 
 Product product(const NodeView& node) {
   Product p;

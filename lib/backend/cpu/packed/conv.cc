@@ -32,6 +32,7 @@
 
 #include "backend/cpu/packed/conv_grid.h"
 #include "core/parallel.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
@@ -308,7 +309,7 @@ ImplicitGemm forward(const NodeView& node) {
   o.outputs = g.outputs;
   o.result_pixels = h.output * w.output;
   o.position_cells = w.stride;
-  if (node.node.op == "Conv2DBias") o.bias_port = 2;
+  if (node.node.is(graph::ops::k_conv2d_bias)) o.bias_port = 2;
   ConvGrid& grid = o.grid;
   grid.planes = o.partial_products == 1 ? 1 : 2;
   grid.channels = g.inputs;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/packed/conv.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::packed {
 ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result) {
@@ -71,8 +72,8 @@ namespace {
 constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level cache
 
 ConvResult result_of(const NodeView& node) {
-  if (node.node.op == "Conv2DBackpropInput") return ConvResult::x;
-  return node.node.op == "Conv2DBackpropFilter" ? ConvResult::w : ConvResult::y;
+  if (node.node.is(graph::ops::k_conv2d_backprop_input)) return ConvResult::x;
+  return node.node.is(graph::ops::k_conv2d_backprop_filter) ? ConvResult::w : ConvResult::y;
 }
 
 }  // namespace

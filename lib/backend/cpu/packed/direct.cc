@@ -11,6 +11,7 @@
 #include "backend/cpu/packed/conv.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -26,7 +27,7 @@ constexpr I64 k_max_terms = 32;
 I64 output_blocks(I64 outputs) { return (outputs + k_lanes - 1) / k_lanes; }
 
 ConvGeometry geometry(const NodeView& node) {
-  const bool filter = node.node.op == "Conv2DBackpropFilter";
+  const bool filter = node.node.is(graph::ops::k_conv2d_backprop_filter);
   return graph::ops::conv_geometry(
       node.attrs(), node.input(0).shape, filter ? node.output().shape : node.input(1).shape);
 }

@@ -3,6 +3,7 @@
 #include "backend/cpu/packed/kernels.h"
 #include "backend/cpu/packed/packing.h"
 #include "core/parallel.h"
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -34,11 +35,9 @@ Packing Packing::of_update(const graph::TensorType& x,
 }
 
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {
-  const bool variable = node.node.op == "PackedVariable";
+  const bool variable = node.node.is(graph::ops::k_packed_variable);
   const Packing packing(
-      variable ? graph::ops::variable_type(node.graph, node.node.inputs[0]) : node.input(0),
-      node.attrs(),
-      blocks);
+      variable ? graph::ops::variable_type(node.producer(0)) : node.input(0), node.attrs(), blocks);
   return launch([packing](const Args& args) {
     constexpr std::int64_t k_grain = 32;  // k blocks
     const auto* from = args.in[0].as<const std::byte>();

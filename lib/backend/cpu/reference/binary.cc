@@ -5,6 +5,7 @@
 
 #include "backend/cpu/reference/elementwise.h"
 #include "backend/cpu/reference/reference.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -86,7 +87,7 @@ Strides select_strides(const Shape& condition, const Shape& shape, bool rows) {
 Prepared prepare_select(const NodeView& node, const Capabilities&) {
   const Shape shape = node.output().shape;
   // A vector condition selects whole rows in Select; SelectV2 broadcasts it like any operand.
-  const bool rows = node.node.op == "Select" && node.input(0).shape.rank() == 1;
+  const bool rows = node.node.is(graph::ops::k_select) && node.input(0).shape.rank() == 1;
   const std::array<Strides, 3> strides{select_strides(node.input(0).shape, shape, rows),
                                        broadcast_strides(node.input(1).shape, shape),
                                        broadcast_strides(node.input(2).shape, shape)};

@@ -6,6 +6,7 @@
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
 #include "graph/builder.h"
+#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
@@ -21,18 +22,18 @@ Value apart(graph::Builder& b,
             const ElementwiseStep& step,
             std::vector<Value> x,
             const Shape& shape) {
-  if (step.op == "RandomUniformFromOrdinal") {
+  if (step.op == graph::ops::k_random_uniform_from_ordinal) {
     return b.add(
         step.op, std::move(x), {{"shape", shape}, {"seed", step.seed}, {"stream", step.stream}});
   }
-  if (step.op == "Cast") return b.add("Cast", std::move(x), {{"DstT", step.dtype}});
+  if (step.op == graph::ops::k_cast) return b.add("Cast", std::move(x), {{"DstT", step.dtype}});
   // Broadcasts operands of different shapes explicitly where the op itself does not broadcast.
   for (Value& operand : x) {
-    if (b.shape(operand) == shape || step.op == "BiasAdd") continue;
+    if (b.shape(operand) == shape || step.op == graph::ops::k_bias_add) continue;
     const Value extents = b.ints({shape.begin(), shape.end()});
     operand = b.add("BroadcastTo", {operand, extents});
   }
-  if (step.op == "BroadcastTo") return x[0];
+  if (step.op == graph::ops::k_broadcast_to) return x[0];
   graph::Attrs attrs;
   if (step.op.starts_with("LeakyRelu")) attrs.set("alpha", step.alpha);
   return b.add(step.op, std::move(x), attrs);
@@ -98,7 +99,7 @@ class Steps final : public Launch {
 
   void add(int id) {
     const graph::Node& node = graph_.node(id);
-    if (node.op == "Const") {
+    if (node.is(graph::ops::k_const)) {
       // Shapes are read when a kernel is prepared.
       tensors_[static_cast<std::size_t>(id)] = {
           node.outputs[0].dtype, node.outputs[0].shape, nullptr};

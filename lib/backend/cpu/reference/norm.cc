@@ -15,6 +15,7 @@
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -146,7 +147,7 @@ Norm norm_of(const NodeView& node, const Shape& x) {
           .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
           .training = node.attrs().get<bool>("is_training"),
           .side = node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0,
-          .relu = node.node.op == "BatchNormReluGrad" ||
+          .relu = node.node.is(graph::ops::k_batch_norm_relu_grad) ||
                   node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"};
 }
 

@@ -257,7 +257,7 @@ Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& giv
   std::vector<packed::Packing> packings;
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
     packings.emplace_back(graph::TensorType{DType::float32, shape},
-                          node.graph.node(node.node.inputs[i].node).attrs,
+                          node.producer(i).attrs,
                           packed::portable_blocks());
   }
   return launch(

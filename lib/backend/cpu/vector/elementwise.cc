@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/philox.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
@@ -23,7 +24,9 @@ using graph::ops::k_max_elementwise_steps;
 constexpr std::int64_t k_grain_runs = 16;
 constexpr std::size_t k_max_operands = 3;
 
-bool is_random(const ElementwiseStep& step) { return step.op == "RandomUniformFromOrdinal"; }
+bool is_random(const ElementwiseStep& step) {
+  return step.op == graph::ops::k_random_uniform_from_ordinal;
+}
 
 /// Whether a result is one of the operands, 0 or 1, and so needs no rounding.
 bool is_exact(const ElementwiseStep& step) {
@@ -60,7 +63,7 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
       if (step.dtype == DType::float32) continue;
       return Accepts::no("random numbers are float32");
     }
-    const bool cast = step.op == "Cast";
+    const bool cast = step.op == graph::ops::k_cast;
     const auto fits = [&](DType dtype) { return is_computed(dtype) || dtype == DType::boolean; };
     bool computed = cast && is_computed(step.dtype);
     for (const int operand : step.operands) {
@@ -163,7 +166,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     const ElementwiseStep& step = body.steps[i];
     Instruction to;
     to.random = is_random(step);
-    if (!to.random && step.op != "Cast") to.loop = find_map(l, step.op)->loop;
+    if (!to.random && step.op != graph::ops::k_cast) to.loop = find_map(l, step.op)->loop;
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);
@@ -178,7 +181,8 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     }
     // A cast whose operand has the target dtype already is the operand itself. (Not for a float32
     // input: it is read in place, and an output that shares its memory may be stored first.)
-    const bool same = step.op == "Cast" && to.narrow == nullptr && to.operands[0] < input_count &&
+    const bool same = step.op == graph::ops::k_cast && to.narrow == nullptr &&
+                      to.operands[0] < input_count &&
                       dtype_of(node, body, step.operands[0]) != DType::float32;
     places.push_back(same ? to.operands[0] : input_count + to.room);
     if (!same) instructions.push_back(to);

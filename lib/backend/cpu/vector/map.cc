@@ -9,6 +9,7 @@
 #include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
@@ -31,11 +32,12 @@ Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
   }
   // Equal and Select of bools would work, but do not justify a second path.
   if (!computed) return Accepts::no("no floating input");
-  if (node.node.op == "BiasAdd" && node.attrs().get<std::string>("data_format") != "NHWC") {
+  if (node.node.is(graph::ops::k_bias_add) &&
+      node.attrs().get<std::string>("data_format") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
   // A vector condition selects whole rows in Select.
-  if (node.node.op == "Select" && node.input(0).shape.rank() == 1 &&
+  if (node.node.is(graph::ops::k_select) && node.input(0).shape.rank() == 1 &&
       node.output().shape.rank() != 1) {
     return Accepts::no("one condition per row");
   }

@@ -17,6 +17,7 @@
 #include "backend/cpu/vector/row_blocks.h"
 #include "backend/cpu/vector/rows.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
@@ -40,7 +41,7 @@ struct Norm {
         epsilon(node.attrs().get<double>("epsilon")),
         factor(node.attrs().get_or<double>("exponential_avg_factor", 1.0)),
         training(node.attrs().get<bool>("is_training")),
-        relu(node.node.op == "BatchNormReluGrad" ||
+        relu(node.node.is(graph::ops::k_batch_norm_relu_grad) ||
              node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"),
         side(node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0),
         stored(node.output().dtype),

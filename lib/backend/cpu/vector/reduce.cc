@@ -11,6 +11,7 @@
 #include "backend/cpu/vector/row_blocks.h"
 #include "backend/cpu/vector/rows.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
@@ -25,8 +26,8 @@ struct Extents {
 /// Nothing when kept axes are between reduced ones, or the axes are not constant.
 std::optional<Extents> extents(const NodeView& node) {
   const Shape& shape = node.input(0).shape;
-  if (node.node.op == "L2Loss") return Extents{1, shape.elements(), 1};
-  if (node.node.op == "BiasAddGrad")
+  if (node.node.is(graph::ops::k_l2_loss)) return Extents{1, shape.elements(), 1};
+  if (node.node.is(graph::ops::k_bias_add_grad))
     return Extents{1, shape.elements() / shape.back(), shape.back()};
   const auto axes = node.constant(1);
   if (!axes) return std::nullopt;
@@ -55,7 +56,8 @@ Accepts accepts_reduce(const NodeView& node, const Capabilities&) {
   const graph::TensorType& x = node.input(0);
   if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
   if (x.shape.elements() == 0) return Accepts::no("empty");
-  if (node.node.op == "BiasAddGrad" && node.attrs().get<std::string>("data_format") != "NHWC") {
+  if (node.node.is(graph::ops::k_bias_add_grad) &&
+      node.attrs().get<std::string>("data_format") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
   if (!extents(node)) return Accepts::no("the reduced axes are not adjacent");
@@ -137,20 +139,21 @@ Prepared fold_runs(
 Prepared prepare_reduce(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const std::string_view op = node.node.op;
-  const std::string_view loop = op == "Mean" || op == "BiasAddGrad" ? "Sum" : op;
+  const std::string_view loop =
+      op == graph::ops::k_mean || op == graph::ops::k_bias_add_grad ? "Sum" : op;
   const FoldRow fold = *std::find_if(
       l.folds.begin(), l.folds.end(), [&](const FoldRow& row) { return loop == row.op; });
   const Extents e = *extents(node);
   Finish finish{.sink = Sink(l, node.output().dtype)};
-  if (op == "Mean") finish.divisor = static_cast<double>(e.rows);
-  if (op == "L2Loss") finish.divisor = 2;
+  if (op == graph::ops::k_mean) finish.divisor = static_cast<double>(e.rows);
+  if (op == graph::ops::k_l2_loss) finish.divisor = 2;
   const Source source(l, node.input(0).dtype);
   const auto prepare = [&](auto join) {
     return e.columns == 1 ? fold_runs(e, fold, source, finish, join)
                           : fold_columns(e, fold, source, finish, join);
   };
-  if (op == "Max") return prepare(k_larger);
-  if (op == "Min") return prepare(k_smaller);
+  if (op == graph::ops::k_max) return prepare(k_larger);
+  if (op == graph::ops::k_min) return prepare(k_smaller);
   return prepare(k_plus);
 }
 

@@ -49,7 +49,7 @@ FusedUpdate::FusedUpdate(const NodeView& node,
       shape_(gradient.shape),
       blocks_(&packed::blocks(capabilities.isa)) {
   for (std::size_t i = ports_.packed_begin; i < ports_.packed_end; ++i) {
-    const graph::Attrs& attrs = node.graph.node(node.node.inputs[i].node).attrs;
+    const graph::Attrs& attrs = node.producer(i).attrs;
     const auto dtype = attrs.get<DType>("dtype");
     packings_.push_back(packed::Packing::of_update({dtype, shape_}, attrs, *blocks_));
     narrow_ = narrow_loop(*loops_, dtype);
@@ -136,7 +136,7 @@ Accepts accepts_fused_update(const NodeView& node, DType gradient) {
   if (!is_computed(gradient)) return Accepts::no(fmt::format("no {} here", name(gradient)));
   const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
   const auto packed_dtype = [&](std::size_t i) {
-    return node.graph.node(node.node.inputs[i].node).attrs.get<DType>("dtype");
+    return node.producer(i).attrs.get<DType>("dtype");
   };
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
     if (packed_dtype(i) != packed_dtype(ports.packed_begin)) {

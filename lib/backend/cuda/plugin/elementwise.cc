@@ -5,6 +5,7 @@
 #include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/plugin/prepare.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
@@ -62,13 +63,13 @@ Work prepare_clip(const Facts& node, const Machine& machine) {
 
 Work prepare_select(const Facts& node, const Machine& machine) {
   const Shape& condition = node.input(0).shape;
-  kernels::SelectParams params{
-      .element_bytes = size_bytes(node.output().dtype),
-      .condition_shape = condition,
-      .t_shape = node.input(1).shape,
-      .e_shape = node.input(2).shape,
-      .shape = node.output().shape,
-      .rows = node.op == "Select" && condition.rank() == 1 && node.output().shape.rank() > 1};
+  kernels::SelectParams params{.element_bytes = size_bytes(node.output().dtype),
+                               .condition_shape = condition,
+                               .t_shape = node.input(1).shape,
+                               .e_shape = node.input(2).shape,
+                               .shape = node.output().shape,
+                               .rows = node.op == graph::ops::k_select && condition.rank() == 1 &&
+                                       node.output().shape.rank() > 1};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.condition = a.input<bool>(0);
     params.t = a.in[1];

@@ -7,6 +7,7 @@
 #include "backend/cuda/kernels/pool.h"
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/plugin/prepare.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda::plugin {
@@ -165,7 +166,7 @@ Work prepare_softmax(const Facts& node, const Machine& machine) {
   kernels::SoftmaxParams params{.dtype = node.output().dtype,
                                 .rows = x.elements(0, x.rank() - 1),
                                 .classes = x.back(),
-                                .logarithm = node.op == "LogSoftmax"};
+                                .logarithm = node.op == graph::ops::k_log_softmax};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.x = a.in[0];
     params.y = a.out[0];
