@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Style and structure.
-#   scripts/check.sh              format, floors, headers, shell
+#   scripts/check.sh              format, floors, headers, shell, prose
 #   scripts/check.sh STEP...      some of: format floors headers shell prose counts tidy
 #   scripts/check.sh tidy         clang-tidy, most recently changed files first, for at most
 #                                 TIDY_SECONDS (default 1800); the rest is counted, not hidden
@@ -32,7 +32,7 @@ check_headers() {
     cmake --build build/ci --parallel "$(processors)" --target check_headers -- -k 0
 }
 
-# prose: the wording of comments and Markdown. Not among the default steps until it passes.
+# prose: the wording of comments and Markdown.
 check_prose() { python3 scripts/check_prose.py; }
 
 # counts: sizes and duplicated facts, each held below its limit. Not among the default steps: most
@@ -100,7 +100,7 @@ run_step() {
   fi
 }
 
-if (($# == 0)); then set -- format floors headers shell; fi
+if (($# == 0)); then set -- format floors headers shell prose; fi
 while (($# > 0)); do
   step=$1
   shift
