@@ -343,7 +343,7 @@ TEST_CASE("help: the manual page has every command and flag, in valid roff") {
   CHECK(holds(end.out, "\\fB\\-\\-progress\\fR \\fIauto|bar|lines|none\\fR\n"));
   CHECK(holds(end.out, ".SH EXIT STATUS\n.TP\n.B 0\ndone\n"));
   write_text(directory.file("halfstep.1"), end.out);
-  // groff, where it is there, warns of what it does not understand.
+  // groff, where it is installed, warns of requests that it does not know.
   const Finished groff =
       Process({"/bin/sh", "-c", "command -v groff || exit 0; groff -man -ww -z halfstep.1 >&2"},
               directory.path())

@@ -42,7 +42,7 @@ std::vector<std::string> lines_with(const std::string& text, std::string_view pa
   return found;
 }
 
-/// The lines that stay: what is left of each after its last redraw.
+/// The lines that remain on the terminal, each after its last redraw.
 std::vector<std::string> kept_lines(const std::string& text, std::string_view start) {
   std::vector<std::string> kept;
   for (std::string line : lines_with(text, start)) {

@@ -75,7 +75,7 @@ TEST_CASE("unscaling: by TensorFlow's newer rules it is float16, by the older on
     CHECK(found(step(line), newer()) == (divides ? "unscaled/" : "unscaled"));
     CHECK(found(step(line), {}) == "");
     CHECK(found(step(line), in_mode(Mode::bf16)) == "");
-    // Emulated, the op is float32 between two casts, and loses what the float16 op loses.
+    // Emulated, the op is float32 between two casts, and loses the same values as the float16 op.
     CHECK(found(step(line), in_mode(Mode::cpu)) == "");
     RewriteOptions emulated = newer();
     emulated.mode = Mode::cpu;
