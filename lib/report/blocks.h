@@ -22,6 +22,10 @@ using Column = std::vector<std::optional<double>>;
 /// Means over a set of samples by name: "loss" and each metric.
 using MetricsBlock = std::map<std::string, std::optional<double>>;
 
+/// An optional member that may be null.
+template <class T>
+using MaybeNull = std::optional<std::optional<T>>;
+
 /// The first two members of every report.
 void describe_kind(Fields& f, std::string_view kind);
 /// `nonfinite`, the last member of a report.
@@ -97,10 +101,7 @@ struct ConfigBlock {
 
 /// The dtypes and the kernel of one launch.
 struct OpRow {
-  std::string name;
-  std::string type;
-  std::string layer;
-  std::string phase;
+  std::string name, type, layer, phase;
   std::string in_dtype;
   std::string compute_dtype;
   std::string accumulate_dtype;  ///< "" where nothing is summed, or it is not known

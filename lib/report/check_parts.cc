@@ -118,11 +118,13 @@ void check_step_time(const StepTime& time, const std::string& path, Found& found
   }
   check_interval(time.median_ci95, path + ".median_ci95", found);
   if (!time.histogram) return;
-  const std::uint64_t sum =
-      static_cast<std::uint64_t>(time.histogram->above) + sum_of(time.histogram->counts);
-  if (!counted) {
-    found.push_back({path + ".histogram", "counts no step"});
-  } else if (static_cast<std::uint64_t>(time.n) != sum) {
+  const StepTimeHistogramBlock* bins = time.bins();
+  if ((bins != nullptr) != counted) {
+    found.push_back(
+        {path + ".histogram", counted ? "is null although steps were counted" : "counts no step"});
+  } else if (counted) {
+    const std::uint64_t sum = static_cast<std::uint64_t>(bins->above) + sum_of(bins->counts);
+    if (static_cast<std::uint64_t>(time.n) == sum) return;
     found.push_back({path + ".histogram", fmt::format("counts {} steps, n is {}", sum, time.n)});
   }
 }

@@ -171,10 +171,14 @@ void StepTime::fields(Fields& f) {
   f("p99", p99, "ms");
   f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
   f("outliers", outliers, "steps with a modified z-score above 14.8");
-  f("histogram", histogram, {.doc = "of the steps counted; null without any", .may_lack = true});
+  f("histogram", histogram, {.doc = "of the steps counted; null without any", .left_out = true});
   f("breakdown_median",
     breakdown_median,
     "medians of the parts of a step; null where a device runs it as one");
+}
+
+const StepTimeHistogramBlock* StepTime::bins() const {
+  return histogram && *histogram ? &**histogram : nullptr;
 }
 
 StepTime step_time_block(const train::StepTimeSummary& s) {
@@ -184,6 +188,7 @@ StepTime step_time_block(const train::StepTimeSummary& s) {
   time.n = s.n;
   time.first_step = s.first_step;
   time.outliers = s.outliers;
+  time.histogram.emplace();
   if (s.parts) {
     time.breakdown_median = {std::nullopt, s.forward, s.backward, s.finite_check, s.optimizer};
   }
@@ -221,11 +226,8 @@ train::StepTimeSummary read_step_time(const StepTime& time) {
   s.p99 = real(time.p99);
   s.median_ci95 = time.median_ci95.value_or(Interval{std::nan(""), std::nan("")});
   s.outliers = time.outliers;
-  if (time.histogram) {
-    s.histogram = {real(time.histogram->from),
-                   real(time.histogram->to),
-                   time.histogram->counts,
-                   time.histogram->above};
+  if (const StepTimeHistogramBlock* bins = time.bins()) {
+    s.histogram = {real(bins->from), real(bins->to), bins->counts, bins->above};
   }
   const Breakdown& parts = time.breakdown_median;
   s.data_wait = real(parts.data_wait);

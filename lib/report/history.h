@@ -63,9 +63,12 @@ struct StepTime {
   std::optional<double> first_step, median, mean, stddev, mad, min, max, p05, p95, p99;
   std::optional<Interval> median_ci95;
   std::int64_t outliers = 0;
-  std::optional<StepTimeHistogramBlock> histogram;
+  MaybeNull<StepTimeHistogramBlock> histogram;  ///< absent in reports of earlier versions
   Breakdown breakdown_median;
   void fields(Fields& f);
+
+  /// Null without a histogram.
+  const StepTimeHistogramBlock* bins() const;
 };
 StepTime step_time_block(const train::StepTimeSummary& summary);
 train::StepTimeSummary read_step_time(const StepTime& time);

@@ -10,10 +10,6 @@
 
 namespace halfstep::report {
 
-/// An optional member that may be null.
-template <class T>
-using MaybeNull = std::optional<std::optional<T>>;
-
 struct EvalReport {
   static constexpr std::string_view k_kind = "eval", k_doc = "an evaluation of a checkpoint";
   std::string checkpoint, split;

@@ -84,8 +84,8 @@ Series histogram_series(const StepTime& step_time, const std::string& name, int 
   Series series{name, color};
   series.stepped = true;
   series.filled = true;
-  const auto& histogram = step_time.histogram;
-  if (!histogram || !histogram->from || !histogram->to) return series;
+  const StepTimeHistogramBlock* histogram = step_time.bins();
+  if (histogram == nullptr || !histogram->from || !histogram->to) return series;
   const std::vector<std::int64_t>& counts = histogram->counts;
   const double from = *histogram->from;
   const double width =

@@ -175,8 +175,8 @@ std::string skips(const LossScale& scale) {
 
 std::string step_time_chart(const StepTime& time) {
   LineChart chart{"step-times", "Step time", "ms", "steps", {histogram_series(time, "steps", 0)}};
-  if (time.histogram && time.histogram->above > 0) {
-    const std::int64_t count = time.histogram->above;
+  if (const StepTimeHistogramBlock* bins = time.bins(); bins != nullptr && bins->above > 0) {
+    const std::int64_t count = bins->above;
     chart.title += fmt::format(" ({} slower {} not shown)", count, count == 1 ? "step" : "steps");
   }
   return figure(chart);
