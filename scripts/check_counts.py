@@ -73,16 +73,16 @@ def rows():
     return [
         ("files of lib/ that name the op Elu or its gradient", files_naming("Elu", "EluGrad"), 9, 4),
         ("files of lib/ that name the op MaxPool or its gradient",
-         files_naming("MaxPool", "MaxPoolGrad"), 8, 8),
+         files_naming("MaxPool", "MaxPoolGrad"), 7, 8),
         ('comparisons with an op\'s name (op == "...") in lib/', op_comparisons(), 0, 0),
-        ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 14060, 7600),
+        ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 13828, 7600),
         ("lines of lib/passes", lines("lib/passes"), 2300, 1440),
-        ("lines of lib/", lines("lib"), 75894, 57200),
+        ("lines of lib/", lines("lib"), 78133, 57200),
         ("files of at most 25 lines in lib/ and app/", short_files(), 112, 30),
         ("private member functions of Trainer", functions, 29, 10),
         ("data members of Trainer", members, 19, 8),
         ('comment lines with "what" as a noun in lib/ and app/',
-         check_prose.count_what(["lib", "app"]), 498, 0),
+         check_prose.count_what(["lib", "app"]), 0, 0),
     ]
 
 
