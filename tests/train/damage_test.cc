@@ -16,7 +16,13 @@ TEST_CASE("damage: state.json") {
   progress.history.emplace_back();
   progress.history[0].epoch = 1;
   progress.history[0].train = {{"loss", 0.25}};
-  progress.scale_events.push_back({1, 2, 3, 32768, 16384, FirstNonfinite{}});
+  progress.scale_events.push_back(
+      {1,
+       2,
+       3,
+       32768,
+       16384,
+       FirstNonfinite{"conv/y", "Conv2D", "conv", "forward", "float16", "inf", 4}});
   progress.skips.push_back({2, 3, false, std::nullopt});
   progress.time_to_accuracy = TimeToAccuracy{"val_accuracy", 0.9, true, 4, 1, 1.5, 2.5};
   progress.finished = Status::completed;
@@ -36,6 +42,7 @@ TEST_CASE("damage: state.json") {
                                 "1e300"sv,
                                 "{}"sv,
                                 "[]"sv};
+  CHECK_NOTHROW(progress_from_json(to_json(progress), "state.json"));
   const test::DamageOutcome outcome =
       test::read_damaged(to_json(progress), k_tokens, 3000, [](const std::string& text) {
         const Progress read = progress_from_json(text, "state.json");
