@@ -26,7 +26,7 @@ target_compile_options(halfstep_cold INTERFACE $<$<CONFIG:Release>:-O1>)
 
 # Files of a module are compiled several at a time, since most of the time goes into headers that they
 # share: a third of the time from a clone to a program. Names in the unnamed namespaces of a module must
-# therefore differ. Off in the presets that check each file by itself.
+# therefore differ. Off in the preset that checks each file by itself.
 option(HALFSTEP_UNITY "Compile the files of a module together" ON)
 function(halfstep_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALFSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 10)

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "report/check_parts.h"
 
 namespace halfstep::report {
 namespace {
-
-using Found = std::vector<Violation>;
 
 template <class R>
 Json schema_of() {

@@ -4,12 +4,11 @@
 
 #include <cmath>
 
+#include "report/check_parts.h"
 #include "report/text.h"
 
 namespace halfstep::report {
 namespace {
-
-using Number = std::optional<double>;
 
 std::string ms(const Number& value) {
   return value && std::isfinite(*value) ? milliseconds(*value) : "-";

@@ -87,7 +87,7 @@ constexpr PackStep k_across = pack_step<Value, Value, side, Run::across_depth>;
 
 void fence() {}
 
-constexpr Blocks k_blocks{
+constexpr Blocks k_portable_table{
     .pack = {{k_pack_steps<bfloat16, Side::a>, k_pack_steps<bfloat16, Side::b>},
              {k_pack_steps<float16, Side::a>, k_pack_steps<float16, Side::b>}},
     .pack_past = {{{k_along<bfloat16, Side::a>, k_across<bfloat16, Side::a>},
@@ -99,6 +99,6 @@ constexpr Blocks k_blocks{
 
 }  // namespace
 
-const Blocks& portable_blocks() { return k_blocks; }
+const Blocks& portable_blocks() { return k_portable_table; }
 
 }  // namespace halfstep::backend::cpu::packed
