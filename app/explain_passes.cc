@@ -50,7 +50,7 @@ std::vector<PassRow> run_passes(const train::Session& session,
     if (dumps(flags, run.pass.name)) row.graph = graph::print_graph(run.graph);
     rows.push_back(std::move(row));
   };
-  const plan::Prepared step = plan::build_step(session.blueprint(),
+  const plan::Prepared step = plan::build_step(session.step_spec(),
                                                session.data_shape(),
                                                session.spec().training.batch_size,
                                                nn::Purpose::train,

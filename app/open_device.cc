@@ -8,7 +8,7 @@
 
 #include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
-#include "backend/unrecorded.h"
+#include "backend/eager_device.h"
 #include "config/warning_codes.h"
 #include "core/files.h"
 #include "core/hash.h"
@@ -92,7 +92,7 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
   std::variant<backend::Backend, cuda::Absence> opened = cuda::open(search, options);
   backend::Backend* backend = std::get_if<backend::Backend>(&opened);
   if (backend != nullptr && !spec.device.recorded) {
-    backend->device = backend::unrecorded(backend->device);
+    backend->device = backend::eager_device(backend->device);
   }
   return opened;
 }

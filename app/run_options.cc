@@ -170,7 +170,7 @@ LoadedConfig load_config(const RunOptions& options) {
   load.environment = environment;
   const config::Node node = config::assemble(options.configs, overrides, diagnostics, load);
   loaded.spec = config::parse_run_spec(node, diagnostics);
-  nn::read_blueprint(loaded.spec, diagnostics);
+  nn::read_step_spec(loaded.spec, diagnostics);
   diagnostics.throw_if_any();
   loaded.spec.precision.tensorflow_variables =
       environment_with_prefix(precision::k_variable_prefix);

@@ -32,10 +32,10 @@ function(halfstep_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALFSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
-# halfstep_room(name DEPS modules... LIBS third-party...): the library of one module of lib/. COLD:
+# halfstep_module(name DEPS modules... LIBS third-party...): the library of one module of lib/. COLD:
 # see halfstep_cold. APART: no unity build (halfstep_unity), for hot loops and files with flags of
 # their own. Sources are the folder's *.cc and those of the folders in LEAVES.
-function(halfstep_room name)
+function(halfstep_module name)
   cmake_parse_arguments(ARG "COLD;APART" "" "DEPS;LIBS;LEAVES;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
   foreach(leaf IN LISTS ARG_LEAVES)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Style and structure.
-#   scripts/check.sh              format, floors, headers, shell, prose
-#   scripts/check.sh STEP...      some of: format floors headers shell prose counts tidy
+#   scripts/check.sh              format, modules, headers, shell, prose
+#   scripts/check.sh STEP...      some of: format modules headers shell prose counts tidy
 #   scripts/check.sh tidy         clang-tidy, most recently changed files first, for at most
 #                                 TIDY_SECONDS (default 1800); the rest is counted, not hidden
 #   scripts/check.sh tidy FILE..  clang-tidy on these files
@@ -23,8 +23,8 @@ check_format() {
   sources | xargs -r -n 16 -P "$(processors)" $tool --dry-run -Werror --ferror-limit=1
 }
 
-# floors: who includes whom, who uses which library, tables, sizes.
-check_floors() { python3 scripts/check_floors.py; }
+# modules: who includes whom, who uses which library, tables, sizes.
+check_modules() { python3 scripts/check_modules.py; }
 
 # headers: each header of lib/ compiles alone, without warnings.
 check_headers() {
@@ -100,17 +100,17 @@ run_step() {
   fi
 }
 
-if (($# == 0)); then set -- format floors headers shell prose; fi
+if (($# == 0)); then set -- format modules headers shell prose; fi
 while (($# > 0)); do
   step=$1
   shift
   case $step in
-    format | floors | headers | shell | prose | counts) run_step "$step" ;;
+    format | modules | headers | shell | prose | counts) run_step "$step" ;;
     tidy)
       run_step tidy "$@"
       break
       ;;
-    *) die "unknown step '$step'; steps: format floors headers shell prose counts tidy" ;;
+    *) die "unknown step '$step'; steps: format modules headers shell prose counts tidy" ;;
   esac
 done
 if ((${#failed[@]} > 0)); then die "failed: ${failed[*]}"; fi

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-import check_floors
+import check_modules
 import check_prose
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -56,7 +56,7 @@ def short_files():
 
 def trainer_members():
     """(private member functions, data members) of class Trainer."""
-    text = check_floors.without_comments_and_strings((ROOT / "lib/train/trainer.h").read_text())
+    text = check_modules.without_comments_and_strings((ROOT / "lib/train/trainer.h").read_text())
     private = re.search(r"^class Trainer \{.*?^ private:\n(.*?)^\};", text, re.S | re.M).group(1)
     # Bodies of functions go, so that each declaration ends in one semicolon.
     private = re.sub(r"\{[^{}]*\}", ";", private)

@@ -20,11 +20,11 @@ namespace halfstep::app {
 namespace {
 
 /// The shapes of a data set that fits the model and its loss.
-nn::DataShape fitting_data(const nn::Blueprint& blueprint) {
+nn::DataShape fitting_data(const nn::StepSpec& step_spec) {
   nn::DataShape data;
-  data.sample = blueprint.model.inputs.at(0).shape;
-  if (blueprint.loss->label_kind() != nn::LabelKind::classes) {
-    data.label = blueprint.output.shape;
+  data.sample = step_spec.model.inputs.at(0).shape;
+  if (step_spec.loss->label_kind() != nn::LabelKind::classes) {
+    data.label = step_spec.output.shape;
     data.label_dtype = DType::float32;
   }
   return data;
@@ -38,14 +38,14 @@ std::vector<config::Warning> check_step(config::RunSpec spec) {
     spec.precision.target = DType::float16;
   }
   Diagnostics diagnostics;
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  const nn::StepSpec step_spec = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   // No shape rule depends on the number of samples.
   constexpr std::int64_t k_samples = 2;
   const plan::Prepared step = plan::prepare_graph(
-      nn::build_step(blueprint, fitting_data(blueprint), k_samples, nn::Purpose::train), spec);
+      nn::build_step(step_spec, fitting_data(step_spec), k_samples, nn::Purpose::train), spec);
   std::vector<config::Warning> warnings = step.warnings;
-  for (config::Warning& warning : nn::precision_warnings(blueprint, step.graph)) {
+  for (config::Warning& warning : nn::precision_warnings(step_spec, step.graph)) {
     warnings.push_back(std::move(warning));
   }
   return warnings;

@@ -77,7 +77,7 @@ int summary(const RunOptions& options) {
                "fixed",
                "MFLOP");
   }
-  for (const nn::ModelNode& node : session.blueprint().model.nodes) {
+  for (const nn::ModelNode& node : session.step_spec().model.nodes) {
     const LayerRow& row = rows[node.name];
     report.trainable_parameters += row.trainable;
     report.fixed_parameters += row.fixed;

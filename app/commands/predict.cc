@@ -267,7 +267,7 @@ int predict(const PredictFlags& state) {
   train::load_weights(used.checkpoint, session.state());
   const Tensor outputs = train::predict(session, asked.data.train.images.view());
 
-  const nn::Loss& loss = *session.blueprint().loss;
+  const nn::Loss& loss = *session.step_spec().loss;
   const auto width = static_cast<std::size_t>(outputs.elements() / samples);
   const bool several = asked.files.front() != asked.files.back();
   report::PredictReport report;

@@ -158,11 +158,11 @@ Topic warnings_topic() {
       .title = "Warnings",
       .doc = "what the codes of warnings and hints mean, and what to do",
       .text =
-          "Warnings and the hints of `explain` begin with a code that always means the same. A "
-          "warning is about something that is allowed and probably not meant; `--strict` makes "
-          "it an error. Reports list the warnings of a run under `warnings`. Codes that begin "
-          "with W1 are about the config and what it asks for, W2 about the dtypes that ops "
-          "compute in, W3 about a run and its measurements."};
+          "Each warning, and each hint of `explain`, begins with a code such as W211. A code "
+          "keeps its meaning from one version to the next. A warning reports a setting that is "
+          "allowed and probably not meant; with `--strict` it is an error. Reports list the "
+          "warnings of a run under `warnings`. Codes W1xx are about the config, W2xx about the "
+          "dtypes in which ops compute, W3xx about a run and its measurements."};
   for (const config::WarningCode& each : config::warning_codes()) {
     topic.entries.push_back({.kind = "warning",
                              .name = std::string(each.code),

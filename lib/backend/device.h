@@ -11,11 +11,11 @@
 namespace halfstep::backend {
 
 /// Launches captured once as a graph and launched again as a whole (CUDA: a CUDA graph).
-class Recording {
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
+  virtual ~CapturedGraph() = default;
   /// Enqueues the captured launches; does not block.
-  virtual void replay() = 0;
+  virtual void launch() = 0;
 };
 
 /// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.
@@ -38,7 +38,7 @@ class Device {
   virtual void synchronize() = 0;
   /// Captures the launches of `enqueue` without running them (stream capture). Blocking calls and
   /// allocations inside `enqueue` are errors.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
+  virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) = 0;
 };
 
 }  // namespace halfstep::backend

@@ -66,25 +66,25 @@ void check_text(std::string_view text, const std::string& file) {
   }
 }
 
-/// Interpolates the environment variables of every value. `room` is the number of bytes that values
-/// may still add.
+/// Interpolates the environment variables of every value. `bytes_left` is the number of bytes that
+/// values may still add.
 void interpolate_all(Node& node,
                      const Lookup& environment,
-                     std::size_t& room,
+                     std::size_t& bytes_left,
                      Diagnostics& diagnostics) {
-  for (Node& item : node.items) interpolate_all(item, environment, room, diagnostics);
+  for (Node& item : node.items) interpolate_all(item, environment, bytes_left, diagnostics);
   for (Node::Entry& entry : node.entries) {
-    interpolate_all(entry.value, environment, room, diagnostics);
+    interpolate_all(entry.value, environment, bytes_left, diagnostics);
   }
   if (node.kind != Node::Kind::scalar || node.text.find("${") == std::string::npos) return;
   const std::size_t problems = diagnostics.problems().size();
-  std::string text = interpolate(node.text, environment, room, node.where, diagnostics);
+  std::string text = interpolate(node.text, environment, bytes_left, node.where, diagnostics);
   if (diagnostics.problems().size() > problems) return;
   if (!is_utf8(text)) {
     diagnostics.error(node.where, "is not UTF-8 text once the environment's variables are put in");
     return;
   }
-  room -= text.size();
+  bytes_left -= text.size();
   node.text = std::move(text);
   if (!node.quoted && (node.text.empty() || node.text == "null" || node.text == "~")) {
     node.kind = Node::Kind::null;
@@ -121,8 +121,8 @@ Node load_text(std::string_view text,
          fmt::format("a config is a map of keys and values, not a {}", list ? "list" : "word"));
   }
   set_paths(*root);
-  std::size_t room = options.max_tree_bytes;
-  interpolate_all(*root, options.environment, room, diagnostics);
+  std::size_t bytes_left = options.max_tree_bytes;
+  interpolate_all(*root, options.environment, bytes_left, diagnostics);
   return std::move(*root);
 }
 

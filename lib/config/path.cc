@@ -13,9 +13,9 @@ namespace {
 /// number of values.
 constexpr std::size_t k_most_path_bytes = std::size_t{32} << 20U;
 
-void set_paths_below(Node& node, std::string_view path, std::size_t& room) {
+void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left) {
   // The path is stored twice: with the value and with the key.
-  if (2 * path.size() > room) {
+  if (2 * path.size() > bytes_left) {
     constexpr std::size_t k_longest_shown = 60;
     throw UserError(ErrorKind::config,
                     {node.where.file, node.where.line, node.where.column, {}},
@@ -23,14 +23,14 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& room) {
                                 k_most_path_bytes >> 20U),
                     fmt::format("use shorter keys than '{}'", shortened(path, k_longest_shown)));
   }
-  room -= 2 * path.size();
+  bytes_left -= 2 * path.size();
   node.where.path = path;
   for (std::size_t i = 0; i < node.items.size(); ++i) {
-    set_paths_below(node.items[i], item_path(path, i), room);
+    set_paths_below(node.items[i], item_path(path, i), bytes_left);
   }
   for (Node::Entry& entry : node.entries) {
     entry.where.path = key_path(path, entry.key);
-    set_paths_below(entry.value, entry.where.path, room);
+    set_paths_below(entry.value, entry.where.path, bytes_left);
   }
 }
 
@@ -101,8 +101,8 @@ const Node* find_path(const Node& root, std::string_view path) {
 }
 
 void set_paths(Node& root) {
-  std::size_t room = k_most_path_bytes;
-  set_paths_below(root, {}, room);
+  std::size_t bytes_left = k_most_path_bytes;
+  set_paths_below(root, {}, bytes_left);
 }
 
 }  // namespace halfstep::config

@@ -25,11 +25,11 @@ std::vector<std::byte> deflate(std::span<const std::byte> bytes, Wrapper wrapper
       bytes = bytes.subspan(piece);
     }
     if (written == out.size()) out.resize(2 * out.size());
-    const std::size_t room = std::min(out.size() - written, k_largest_piece);
+    const std::size_t piece = std::min(out.size() - written, k_largest_piece);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + written);
-    stream.avail_out = static_cast<uInt>(room);
+    stream.avail_out = static_cast<uInt>(piece);
     status = ::deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
-    written += room - stream.avail_out;
+    written += piece - stream.avail_out;
   }
   deflateEnd(&stream);
   require(status == Z_STREAM_END, "zlib stopped with {}", status);

@@ -67,11 +67,11 @@ std::size_t Inflater::read(std::span<std::byte> out) {
   std::size_t written = 0;
   while (written < out.size() && !s.done) {
     s.refill();
-    const std::size_t room = std::min(out.size() - written, k_largest_piece);
+    const std::size_t piece = std::min(out.size() - written, k_largest_piece);
     s.stream.next_out = reinterpret_cast<Bytef*>(out.data() + written);
-    s.stream.avail_out = static_cast<uInt>(room);
+    s.stream.avail_out = static_cast<uInt>(piece);
     const int status = inflate(&s.stream, Z_NO_FLUSH);
-    written += room - s.stream.avail_out;
+    written += piece - s.stream.avail_out;
     if (status == Z_STREAM_END) {
       s.done = true;
       if (s.wrapper != Wrapper::gzip) continue;

@@ -23,19 +23,20 @@ struct LineError {
   std::string message;
 };
 
-/// One line, scanned left to right. `room` is the number of items that may still be read.
+/// One line, scanned left to right. `items_left` is the number of items that may still be read.
 class Line {
  public:
-  Line(std::string_view text, std::string_view file, int number, std::size_t& room)
-      : text_(text), file_(file), number_(number), room_(room) {}
+  Line(std::string_view text, std::string_view file, int number, std::size_t& items_left)
+      : text_(text), file_(file), number_(number), items_left_(items_left) {}
 
   Where where(std::size_t at) const {
     return {std::string(file_), number_, static_cast<int>(at) + 1, {}};
   }
   /// The position of an item that starts here.
   Where item() {
-    if (room_ == 0) fail(fmt::format("a graph has at most {} names and values", k_most_items));
-    --room_;
+    if (items_left_ == 0)
+      fail(fmt::format("a graph has at most {} names and values", k_most_items));
+    --items_left_;
     return where(at());
   }
   std::size_t at() {
@@ -198,7 +199,7 @@ class Line {
   std::string_view text_;
   std::string_view file_;
   int number_;
-  std::size_t& room_;
+  std::size_t& items_left_;
   std::size_t at_ = 0;
 };
 
@@ -280,11 +281,11 @@ void read_line(Line& line, RawGraph& graph) {
 
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics) {
   RawGraph graph;
-  std::size_t room = k_most_items;
+  std::size_t items_left = k_most_items;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
-    Line line(text.substr(0, end), file_name, number, room);
-    if (room == 0 || diagnostics.problems().size() >= k_most_problems) {
+    Line line(text.substr(0, end), file_name, number, items_left);
+    if (items_left == 0 || diagnostics.problems().size() >= k_most_problems) {
       diagnostics.error(line.where(0), "this line and those that follow were not read");
       break;
     }

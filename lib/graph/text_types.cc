@@ -147,7 +147,7 @@ class Inference {
   void open(int id, int used) {
     Node& node = graph_.node(id);
     Facts& f = facts(id);
-    if (!take_room(node, used)) used = 1;
+    if (!take_ports(node, used)) used = 1;
     if (node.def == nullptr) {
       open_unknown(node, f, used);
       return;
@@ -175,7 +175,7 @@ class Inference {
   /// Charges the ports that a count attribute or the index of a used output gives the node: a short
   /// text can declare many of them. False, with an error, when the graph has too many; the count
   /// attributes are then erased.
-  bool take_room(Node& node, int used) {
+  bool take_ports(Node& node, int used) {
     constexpr std::int64_t k_free = 16;  // of each node
     std::int64_t ports = used;
     std::vector<std::string> counts;
@@ -188,8 +188,8 @@ class Inference {
       ports += node.attrs.get<std::int64_t>(entry.first);
     }
     const std::int64_t taken = std::max<std::int64_t>(0, ports - k_free);
-    if (taken <= room_) {
-      room_ -= taken;
+    if (taken <= ports_left_) {
+      ports_left_ -= taken;
       return true;
     }
     for (const std::string& attr : counts) node.attrs.erase(attr);
@@ -349,7 +349,7 @@ class Inference {
   std::set<int> partly_known_;               ///< slots with an input whose dtype is known
   std::size_t first_open_ = 0;               ///< no slot before it is without dtype
   std::deque<int> queue_;                    ///< slots whose dtype is to be passed on
-  std::int64_t room_ = k_most_extra_ports;
+  std::int64_t ports_left_ = k_most_extra_ports;
 };
 
 }  // namespace

@@ -37,10 +37,7 @@ bool same_axes(const Shape& a, const Shape& b) {
 }
 
 /// Stored samples as float32 in the input shape of the model.
-Value prepare_input(Builder& b,
-                    const Blueprint& blueprint,
-                    const DataShape& data,
-                    std::int64_t batch) {
+Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std::int64_t batch) {
   const auto batched = [&](const Shape& sample) {
     std::vector<std::int64_t> dims{batch};
     dims.insert(dims.end(), sample.begin(), sample.end());
@@ -50,12 +47,12 @@ Value prepare_input(Builder& b,
   const ScopeGuard scope(b, origin(Phase::input, "the input is scaled in float32"), "input");
   Value x = b.cast(images, DType::float32);
   const double by_dtype = data.sample_dtype == DType::uint8 ? 1.0 / 255.0 : 1.0;
-  const double scale = blueprint.input_scale.value_or(by_dtype);
+  const double scale = spec.input_scale.value_or(by_dtype);
   if (scale != 1) x = b.add("Mul", {x, b.scalar(DType::float32, scale)});
-  const Shape& wanted = blueprint.model.inputs.at(0).shape;
+  const Shape& wanted = spec.model.inputs.at(0).shape;
   if (wanted.elements() != data.sample.elements() || !same_axes(wanted, data.sample)) {
     throw UserError(ErrorKind::config,
-                    blueprint.input_where,
+                    spec.input_where,
                     fmt::format("the data has samples of shape {}, the model takes {}",
                                 to_string(data.sample),
                                 to_string(wanted)),
@@ -76,15 +73,14 @@ Value scores_behind(Builder& b, Value output, std::string_view activation) {
 void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose) {
   Builder& b = step.b;
   Graph& graph = step.graph;
-  const Blueprint& blueprint = step.blueprint;
+  const StepSpec& spec = step.spec;
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-  const Value x = prepare_input(b, blueprint, data, batch);
+  const Value x = prepare_input(b, spec, data, batch);
 
   Forward forward;
   {
     const ScopeGuard scope(b, origin(Phase::forward, ""), "");
-    forward =
-        build_forward(b, blueprint.model, {x}, ordinal, blueprint.seed, purpose == Purpose::train);
+    forward = build_forward(b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train);
   }
   const Value output = forward.outputs.at(0);
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
@@ -98,11 +94,11 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   }
   if (purpose == Purpose::predict) return;
 
-  check_labels_fit(blueprint.loss->label_kind(),
+  check_labels_fit(spec.loss->label_kind(),
                    Shape(b.shape(predictions).dims().subspan(1)),
                    data.label,
                    data.label_dtype,
-                   blueprint.loss_where);
+                   spec.loss_where);
   std::vector<std::int64_t> label_dims{batch};
   label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
   Value labels;
@@ -115,27 +111,23 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
                             scores_behind(b, output, "Softmax"),
                             scores_behind(b, output, "Sigmoid"),
                             labels};
-  const Value per_sample = blueprint.loss->build(context);
+  const Value per_sample = spec.loss->build(context);
   step.loss = graph::ops::reduce(b, "Mean", per_sample);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
   graph.fetches().emplace_back("loss", step.loss);
 
   {
     const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
-    for (const std::string& name : blueprint.metrics) {
+    for (const std::string& name : spec.metrics) {
       graph.fetches().emplace_back(
-          "metric/" + name,
-          build_metric(b, name, predictions, labels, blueprint.loss->from_logits()));
+          "metric/" + name, build_metric(b, name, predictions, labels, spec.loss->from_logits()));
     }
   }
   step.record = std::move(forward.record);
 }
 
-Graph build_step(const Blueprint& blueprint,
-                 const DataShape& data,
-                 std::int64_t batch,
-                 Purpose purpose) {
-  StepDraft step(blueprint);
+Graph build_step(const StepSpec& spec, const DataShape& data, std::int64_t batch, Purpose purpose) {
+  StepDraft step(spec);
   build_loss(step, data, batch, purpose);
   if (purpose == Purpose::train) {
     differentiate_loss(step);

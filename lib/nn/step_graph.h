@@ -28,7 +28,7 @@ struct DataShape {
 };
 
 /// The specification of the step, read from a config and checked once.
-struct Blueprint {
+struct StepSpec {
   Model model;
   ModelOutput output;
   Where input_where;  ///< of the model's input
@@ -46,7 +46,7 @@ struct Blueprint {
 
 /// Reads model, loss, optimizer and precision of a config and builds the forward pass once as a
 /// check; all problems go to `diagnostics`, warnings to `model.warnings`.
-Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics);
+StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics);
 
 /// The purpose of a graph. `train` updates variables; `evaluate` computes loss and metrics;
 /// `predict` needs no labels.
@@ -55,9 +55,9 @@ enum class Purpose { train, evaluate, predict };
 /// A training step under construction, and the values that its parts pass on. It
 /// does not move: the builder refers to the graph.
 struct StepDraft {
-  explicit StepDraft(const Blueprint& of) : blueprint(of), b(graph, graph::op_table()) {}
+  explicit StepDraft(const StepSpec& of) : spec(of), b(graph, graph::op_table()) {}
 
-  const Blueprint& blueprint;
+  const StepSpec& spec;
   graph::Graph graph;
   graph::Builder b;
   graph::Value loss;
@@ -80,14 +80,13 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
 /// sum over the batch (float32 scalar) per metric, predictions (int64 [batch]); train adds ok
 /// (bool), learning_rate and, if configured, loss_scale (before the step) and global_norm.
 /// Errors: UserError(config) when shapes do not fit.
-graph::Graph build_step(const Blueprint& blueprint,
+graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         std::int64_t batch,
                         Purpose purpose);
 
 /// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,
 /// gradients unscaled in float16.
-std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
-                                                const graph::Graph& graph);
+std::vector<config::Warning> precision_warnings(const StepSpec& spec, const graph::Graph& graph);
 
 }  // namespace halfstep::nn

@@ -90,7 +90,7 @@ void clip(Builder& b,
 
 void differentiate_loss(StepDraft& step) {
   Builder& b = step.b;
-  const LossScaling& scaling = step.blueprint.loss_scaling;
+  const LossScaling& scaling = step.spec.loss_scaling;
   Value target = step.loss;
   if (scaling.mode != LossScaling::Mode::none) {
     const ScopeGuard scope(b, in_float32(Phase::loss, "the loss is scaled in float32"), "");
@@ -118,18 +118,18 @@ void differentiate_loss(StepDraft& step) {
 
 void promote_weight_gradients(StepDraft& step) {
   // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
-  if (step.blueprint.grad_dtype != config::GradDtype::float32) return;
+  if (step.spec.grad_dtype != config::GradDtype::float32) return;
   const ScopeGuard scope(step.b, in_float32(Phase::loss, "losses are computed in float32"), "loss");
   for (Value& g : step.gradients) g = passes::promote_weight_gradient(step.b, g);
 }
 
 void append_updates(StepDraft& step) {
   Builder& b = step.b;
-  const Blueprint& blueprint = step.blueprint;
-  const LossScaling& scaling = blueprint.loss_scaling;
+  const StepSpec& spec = step.spec;
+  const LossScaling& scaling = spec.loss_scaling;
   const bool scaled = scaling.mode != LossScaling::Mode::none;
   const bool dynamic = scaling.mode == LossScaling::Mode::dynamic;
-  const bool guarded = dynamic || blueprint.on_nonfinite != config::OnNonfinite::apply;
+  const bool guarded = dynamic || spec.on_nonfinite != config::OnNonfinite::apply;
   const std::vector<Weight>& weights = step.weights;
   const std::vector<Value>& raw = step.gradients;
   std::vector<Value> gradients = raw;
@@ -155,7 +155,7 @@ void append_updates(StepDraft& step) {
     b.graph().fetches().emplace_back("ok", ok);
   }
 
-  clip(b, blueprint.optimizer.spec, weights, gradients);
+  clip(b, spec.optimizer.spec, weights, gradients);
 
   const ScopeGuard scope(
       b, in_float32(Phase::update, "optimizers compute in float32"), "optimizer");
@@ -168,7 +168,7 @@ void append_updates(StepDraft& step) {
   const Value count = b.read(iterations);
   // The host reads the learning rate even in a step that is skipped.
   b.origin().phase = Phase::clip;
-  const Value rate = b.add("LearningRate", {count}, blueprint.learning_rate, "learning_rate");
+  const Value rate = b.add("LearningRate", {count}, spec.learning_rate, "learning_rate");
   b.graph().fetches().emplace_back("learning_rate", rate);
   b.origin().phase = Phase::update;
   const Value number = b.add("AddV2", {b.cast(count, DType::float32), b.scalar(DType::float32, 1)});
@@ -180,7 +180,7 @@ void append_updates(StepDraft& step) {
     const DType dtype = b.dtype(weights[i].read);
     OptimizerContext context{
         b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
-    blueprint.optimizer.optimizer->update(context);
+    spec.optimizer.optimizer->update(context);
   }
   for (const Assignment& assignment : step.record.assignments) {
     std::vector<Value> inputs{assignment.handle, assignment.value};

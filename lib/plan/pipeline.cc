@@ -206,13 +206,13 @@ void check_skippable(const std::set<std::string, std::less<>>& names, const Wher
   }
 }
 
-Prepared build_step(const nn::Blueprint& blueprint,
+Prepared build_step(const nn::StepSpec& step_spec,
                     const nn::DataShape& data,
                     std::int64_t batch,
                     nn::Purpose purpose,
                     const config::RunSpec& spec,
                     const PassOptions& options) {
-  nn::StepDraft step(blueprint);
+  nn::StepDraft step(step_spec);
   nn::build_loss(step, data, batch, purpose);
   Prepared prepared;
   for (const Pass& pass : k_passes) {

@@ -69,7 +69,7 @@ void check_skippable(const std::set<std::string, std::less<>>& names, const Wher
 /// The passes of the stages training (for Purpose::train) and precision, on a new forward pass.
 /// Errors: UserError(config) for shapes that do not fit, a model that cannot be trained and list
 /// edits that cannot be applied.
-Prepared build_step(const nn::Blueprint& blueprint,
+Prepared build_step(const nn::StepSpec& step_spec,
                     const nn::DataShape& data,
                     std::int64_t batch,
                     nn::Purpose purpose,

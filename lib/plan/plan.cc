@@ -43,7 +43,7 @@ std::size_t Plan::constant_bytes() const { return impl_->constants.bytes(); }
 bool Plan::hides_values() const { return impl_->hides_values; }
 
 void Plan::bind(State& state, const Arena& arena) {
-  impl_->recording = nullptr;
+  impl_->captured = nullptr;
   require(arena.bytes() >= impl_->arena_bytes,
           "an arena of {} bytes for a plan of {}",
           arena.bytes(),
@@ -124,10 +124,10 @@ void Plan::run() {
     impl_->launch_all();
     impl_->warm = true;
   } else {
-    if (!impl_->recording) {
-      impl_->recording = impl_->device->record([this] { impl_->launch_all(); });
+    if (!impl_->captured) {
+      impl_->captured = impl_->device->capture([this] { impl_->launch_all(); });
     }
-    impl_->recording->replay();
+    impl_->captured->launch();
   }
   impl_->note_written();
 }

@@ -56,8 +56,8 @@ struct Plan::Impl {
   std::shared_ptr<backend::Device> device;  ///< outlives the launches that it has prepared
   bool hides_values = false;                ///< see Pass::hides_values
   std::vector<KernelChoice> kernels;
-  std::unique_ptr<backend::Recording>
-      recording;      ///< of all launches, with the addresses of the last bind()
+  std::unique_ptr<backend::CapturedGraph>
+      captured;       ///< of all launches, with the addresses of the last bind()
   bool warm = false;  ///< whether each launch has run once
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;

@@ -175,7 +175,7 @@ void deny_hints(const HintContext& c) {
   }
   if (denied.empty()) return;
   const Graph given =
-      nn::build_step(c.session.blueprint(), c.session.data_shape(), c.e.batch, nn::Purpose::train);
+      nn::build_step(c.session.step_spec(), c.session.data_shape(), c.e.batch, nn::Purpose::train);
   for (const auto& [op, node] : denied) {
     const std::int64_t more = gained(c, given, op);
     if (more <= 0) continue;

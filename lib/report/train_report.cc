@@ -209,7 +209,7 @@ TrainReport train_report(train::Session& session,
   report.throughput =
       throughput_block(time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)));
   report.memory = result.memory;
-  report.loss_scale = loss_scale_block(session.blueprint().loss_scaling, result);
+  report.loss_scale = loss_scale_block(session.step_spec().loss_scaling, result);
   report.numerics = numerics_block(spec.report.numerics, result.numerics);
   if (result.test) {
     report.test = metrics_block(result.test->metrics);

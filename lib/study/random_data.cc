@@ -32,18 +32,18 @@ void fill(const Tensor& tensor, std::int64_t classes, RandomStream random) {
 
 data::Dataset describe_data(const config::RunSpec& spec) {
   Diagnostics diagnostics;
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  const nn::StepSpec step = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   data::Dataset dataset;
   dataset.name = k_random_name;
   dataset.source = "generated";
-  dataset.sample_shape = blueprint.model.inputs.at(0).shape;
+  dataset.sample_shape = step.model.inputs.at(0).shape;
   dataset.scale = spec.data.scale.value_or(1.0 / 255.0);
   std::vector<std::int64_t> extents{0};
   extents.insert(extents.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
   dataset.train.images = Tensor(DType::uint8, Shape(extents));
-  const std::int64_t outputs = blueprint.output.shape.elements();
-  const bool events = blueprint.loss->label_kind() == nn::LabelKind::events;
+  const std::int64_t outputs = step.output.shape.elements();
+  const bool events = step.loss->label_kind() == nn::LabelKind::events;
   if (spec.regression() || (events && outputs > 1)) {
     dataset.train.labels =
         outputs == 1 ? Tensor(DType::float32, {0}) : Tensor(DType::float32, {0, outputs});

@@ -51,7 +51,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     plan.write("ordinal", &k_no_ordinal);
     plan.run();
     loss += static_cast<double>(plan.read<float>("loss")) * static_cast<double>(size);
-    for (const std::string& metric : session.blueprint().metrics) {
+    for (const std::string& metric : session.step_spec().metrics) {
       sums[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
     }
     if (!plan.graph().has_fetch("predictions")) continue;

@@ -75,7 +75,7 @@ void replace_unsupported(config::RunSpec& spec,
 
 void Session::check_labels() const {
   const Shape& output = prepared_.graph.type(prepared_.graph.fetch("outputs")).shape;
-  const auto limit = nn::label_limit(blueprint_.loss->label_kind(), without_first(output));
+  const auto limit = nn::label_limit(step_spec_.loss->label_kind(), without_first(output));
   if (!limit) return;
   for (const auto& [rows, what] : {std::pair(&train_rows_, "training"),
                                    std::pair(&validation_rows_, "validation"),
@@ -107,7 +107,7 @@ Session::Session(const config::RunSpec& spec,
   replace_unsupported(spec_, backend_, replaced);
   if (backend_.device && !spec_.precision.target) spec_.precision.target = DType::float16;
   Diagnostics diagnostics;
-  blueprint_ = nn::read_blueprint(spec_, diagnostics);
+  step_spec_ = nn::read_step_spec(spec_, diagnostics);
   diagnostics.throw_if_any();
   split_data();
 
@@ -118,7 +118,7 @@ Session::Session(const config::RunSpec& spec,
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
-  for (config::Warning& warning : nn::precision_warnings(blueprint_, prepared_.graph)) {
+  for (config::Warning& warning : nn::precision_warnings(step_spec_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
   }
   std::size_t state_bytes = 0;
@@ -126,7 +126,7 @@ Session::Session(const config::RunSpec& spec,
     state_bytes += static_cast<std::size_t>(v.type.shape.elements()) * size_bytes(v.type.dtype);
   }
   check_memory(state_bytes);
-  state_ = std::make_unique<plan::State>(prepared_.graph, blueprint_.seed, backend_.memory);
+  state_ = std::make_unique<plan::State>(prepared_.graph, step_spec_.seed, backend_.memory);
 
   plan(purpose, batch);
   if (purpose != nn::Purpose::train) return;
@@ -204,7 +204,7 @@ plan::Plan* Session::trace_plan(std::int64_t batch) {
 }
 
 Prepared Session::prepare(nn::Purpose purpose, std::int64_t batch) const {
-  return plan::build_step(blueprint_, data_shape_, batch, purpose, spec_, {skipped_passes_});
+  return plan::build_step(step_spec_, data_shape_, batch, purpose, spec_, {skipped_passes_});
 }
 
 graph::Graph Session::graph_for(nn::Purpose purpose, std::int64_t batch) const {

@@ -37,7 +37,7 @@ class Session {
           std::set<std::string, std::less<>> skipped_passes = {});
 
   const config::RunSpec& spec() const { return spec_; }
-  const nn::Blueprint& blueprint() const { return blueprint_; }
+  const nn::StepSpec& step_spec() const { return step_spec_; }
   const nn::DataShape& data_shape() const { return data_shape_; }
   const backend::Backend& backend() const { return backend_; }
   const data::Dataset& dataset() const { return dataset_; }
@@ -83,7 +83,7 @@ class Session {
   backend::Backend backend_;
   nn::Purpose purpose_;
   std::set<std::string, std::less<>> skipped_passes_;
-  nn::Blueprint blueprint_;
+  nn::StepSpec step_spec_;
   nn::DataShape data_shape_;
   data::SplitView train_rows_, validation_rows_, test_rows_;
   std::unique_ptr<plan::State> state_;

@@ -19,10 +19,10 @@ T take(const std::byte*& cell) {
 
 OutcomeViews::OutcomeViews(const plan::Plan& plan,
                            const plan::State& state,
-                           const nn::Blueprint& blueprint)
+                           const nn::StepSpec& step_spec)
     : checks_(plan.graph().has_fetch("ok")), scales_(state.contains(precision::k_scale_variable)) {
   views_ = {plan.fetch("loss"), plan.fetch("learning_rate")};
-  for (const std::string& metric : blueprint.metrics) {
+  for (const std::string& metric : step_spec.metrics) {
     views_.push_back(plan.fetch("metric/" + metric));
   }
   if (checks_) views_.push_back(plan.fetch("ok"));

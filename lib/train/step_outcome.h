@@ -17,14 +17,14 @@ struct StepOutcome {
   double loss = 0;
   double learning_rate = 0;
   std::optional<double> loss_scale;  ///< after the step
-  std::vector<double> metrics;       ///< sums over the batch, in the order of Blueprint::metrics
+  std::vector<double> metrics;       ///< sums over the batch, in the order of StepSpec::metrics
 };
 
 /// The locations of these scalars in a plan and a state. Plans of one run have the same scalars in
 /// the same order.
 class OutcomeViews {
  public:
-  OutcomeViews(const plan::Plan& plan, const plan::State& state, const nn::Blueprint& blueprint);
+  OutcomeViews(const plan::Plan& plan, const plan::State& state, const nn::StepSpec& step_spec);
 
   /// In the backend's memory; each of at most k_cell bytes.
   std::span<const TensorView> views() const { return views_; }

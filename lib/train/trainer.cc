@@ -162,7 +162,7 @@ void Trainer::prepare_batches() {
   prefetch.image_dtype = session_.train_rows().images.dtype;
   batches_ = make_batch_source(backend, session_.train_rows(), batch_options(spec), prefetch);
   if (DeviceBatches* resident = batches_->resident()) {
-    ahead_ = RunAhead::make(session_, *resident);
+    ahead_ = StepPipeline::make(session_, *resident);
   }
 }
 
@@ -173,7 +173,7 @@ bool Trainer::advance(std::int64_t steps) {
       break;
     }
     const std::int64_t together = ahead_ ? steps_ahead(steps) : 1;
-    if (together > 1 && run_ahead(together)) {
+    if (together > 1 && pipeline(together)) {
       steps -= together;
     } else {
       step();
@@ -207,7 +207,7 @@ void Trainer::end_epoch(bool partial) {
   // The sums of a partial epoch are kept, so that a later run can complete it.
   if (!partial) sums = {};
   progress_.history.push_back(record);
-  obey(judge_epoch(record, session_.spec().training, elapsed(), progress_));
+  obey(evaluate_epoch(record, session_.spec().training, elapsed(), progress_));
   observer_.on_epoch(record);
 }
 

@@ -9,12 +9,12 @@
 #include <string>
 
 #include "train/batch_source.h"
+#include "train/evaluate_epoch.h"
 #include "train/interrupt.h"
-#include "train/judge_epoch.h"
 #include "train/observer.h"
 #include "train/progress.h"
-#include "train/run_ahead.h"
 #include "train/session.h"
+#include "train/step_pipeline.h"
 
 namespace halfstep::train {
 
@@ -65,7 +65,7 @@ class Trainer {
   /// The number of steps a device may run without the host, at most `most`.
   std::int64_t steps_ahead(std::int64_t most) const;
   /// False when the steps were rolled back.
-  bool run_ahead(std::int64_t steps);
+  bool pipeline(std::int64_t steps);
   /// Whether the host has to run these steps one by one.
   bool needs_host(const std::vector<StepOutcome>& outcomes) const;
   /// Records a completed step; true when it was the last of its epoch.
@@ -113,7 +113,7 @@ class Trainer {
   std::int64_t steps_per_epoch_ = 0;
   std::int64_t last_ordinal_ = 0;  ///< batches after which training ends
   std::unique_ptr<BatchSource> batches_;
-  std::unique_ptr<RunAhead> ahead_;  ///< on a device; nullptr where every step needs the host
+  std::unique_ptr<StepPipeline> ahead_;  ///< on a device; nullptr where every step needs the host
   std::int64_t one_by_one_until_ =
       0;  ///< until this batch steps run one by one, after a non-finite step
   std::vector<StepSample> samples_;

@@ -66,7 +66,7 @@ void Trainer::step() {
   // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
   plan::Plan& plan = session_.plan(nn::Purpose::train, batch.size());
   const StepOutcome outcome =
-      OutcomeViews(plan, session_.state(), session_.blueprint()).read(*session_.backend().memory);
+      OutcomeViews(plan, session_.state(), session_.step_spec()).read(*session_.backend().memory);
   sample.total = seconds_since(begin);
   sample.counted =
       outcome.applied && !sampled && sample.samples == session_.spec().training.batch_size;
@@ -81,7 +81,7 @@ std::int64_t Trainer::steps_ahead(std::int64_t most) const {
   const std::int64_t full_batches = session_.train_rows().samples() / training.batch_size;
   most = std::min(
       {most,
-       RunAhead::k_most_steps,
+       StepPipeline::k_most_steps,
        full_batches - ordinal % steps_per_epoch_,
        last_ordinal_ - ordinal,
        static_cast<std::int64_t>(k_seconds_ahead / std::max(samples_.back().total, 1e-6))});
@@ -93,7 +93,7 @@ std::int64_t Trainer::steps_ahead(std::int64_t most) const {
   return steps;
 }
 
-bool Trainer::run_ahead(std::int64_t steps) {
+bool Trainer::pipeline(std::int64_t steps) {
   const Clock::time_point begin = Clock::now();
   const std::int64_t first = progress_.counters.ordinal;
   std::optional<double> scale_before = scale();
@@ -105,7 +105,7 @@ bool Trainer::run_ahead(std::int64_t steps) {
   const std::vector<StepOutcome> outcomes = ahead_->outcomes(first, steps);
   const double seconds = seconds_since(begin);
   if (needs_host(outcomes)) {
-    ahead_->take_back();
+    ahead_->rollback();
     one_by_one_until_ = first + steps;
     progress_.sums.seconds += seconds;
     progress_.train_seconds += seconds;
@@ -120,12 +120,12 @@ bool Trainer::run_ahead(std::int64_t steps) {
     sample.repeats = sample.counted && told;
     told = told || sample.counted;
     if (!outcomes[i].applied) {
-      ahead_->enter_bad_step();
+      ahead_->restore_overflow_snapshot();
       batches_->take(batches[i].ordinal);
       batches_->fill(session_.plan(nn::Purpose::train, batches[i].size()));
     }
     epoch_end = account(batches[i], outcomes[i], scale_before, sample);
-    if (!outcomes[i].applied) ahead_->leave_bad_step();
+    if (!outcomes[i].applied) ahead_->leave_overflow_snapshot();
     scale_before = outcomes[i].loss_scale;
   }
   settle(epoch_end);
@@ -133,17 +133,17 @@ bool Trainer::run_ahead(std::int64_t steps) {
 }
 
 bool Trainer::retries() const {
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
+  const precision::LossScaling& scaling = session_.step_spec().loss_scaling;
   return scaling.mode == precision::LossScaling::Mode::dynamic && scaling.retry;
 }
 
 bool Trainer::stops_on_bad_step() const {
-  return session_.blueprint().loss_scaling.mode != precision::LossScaling::Mode::dynamic &&
-         session_.blueprint().on_nonfinite == config::OnNonfinite::stop;
+  return session_.step_spec().loss_scaling.mode != precision::LossScaling::Mode::dynamic &&
+         session_.step_spec().on_nonfinite == config::OnNonfinite::stop;
 }
 
 bool Trainer::needs_host(const std::vector<StepOutcome>& outcomes) const {
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
+  const precision::LossScaling& scaling = session_.step_spec().loss_scaling;
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   std::int64_t in_a_row = progress_.consecutive_skips;
   int runs =
@@ -225,7 +225,7 @@ void Trainer::on_bad_step(const data::Batch& batch,
                           std::optional<double> scale_before,
                           std::optional<double> scale_after,
                           bool retry) {
-  const precision::LossScaling& scaling = session_.blueprint().loss_scaling;
+  const precision::LossScaling& scaling = session_.step_spec().loss_scaling;
   const bool dynamic = scaling.mode == precision::LossScaling::Mode::dynamic;
   Counters& counters = progress_.counters;
   std::optional<FirstNonfinite> first;
@@ -298,7 +298,7 @@ void Trainer::add_to_epoch(const data::Batch& batch,
     sums.loss += outcome.loss * static_cast<double>(batch.size());
     sums.loss_samples += batch.size();
   }
-  const auto& names = session_.blueprint().metrics;
+  const auto& names = session_.step_spec().metrics;
   for (std::size_t i = 0; i < names.size(); ++i) sums.metrics[names[i]] += outcome.metrics[i];
   sums.samples += batch.size();
   sums.steps += 1;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -148,17 +148,18 @@ void check(const Tensor& got, const Sums& want) {
 
 void check_against_products(const Case& c, bool depthwise, DType dtype) {
   const std::string kind = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
-  Lab lab;
+  Fixture fixture;
   const Tensor x = random_tensor(dtype, c.x, 1), f = random_tensor(dtype, c.filter, 2);
   const Tensor dy = random_tensor(dtype, y_shape(c, depthwise), 3);
-  const Value vx = lab.input(x.clone()), vf = lab.input(f.clone()), vdy = lab.input(dy.clone());
+  const Value vx = fixture.input(x.clone()), vf = fixture.input(f.clone()),
+              vdy = fixture.input(dy.clone());
   const Attrs attrs = attrs_of(c);
-  const Value y = lab.b().add(kind, {vx, vf}, attrs);
-  const Value x_sizes = lab.b().ints({c.x.begin(), c.x.end()});
-  const Value f_sizes = lab.b().ints({c.filter.begin(), c.filter.end()});
-  const Value dx = lab.b().add(kind + "BackpropInput", {x_sizes, vf, vdy}, attrs);
-  const Value df = lab.b().add(kind + "BackpropFilter", {vx, f_sizes, vdy}, attrs);
-  lab.run();
+  const Value y = fixture.b().add(kind, {vx, vf}, attrs);
+  const Value x_sizes = fixture.b().ints({c.x.begin(), c.x.end()});
+  const Value f_sizes = fixture.b().ints({c.filter.begin(), c.filter.end()});
+  const Value dx = fixture.b().add(kind + "BackpropInput", {x_sizes, vf, vdy}, attrs);
+  const Value df = fixture.b().add(kind + "BackpropFilter", {vx, f_sizes, vdy}, attrs);
+  fixture.run();
 
   const auto xs = values(x), fs = values(f), dys = values(dy);
   Sums want_y(dy.shape()), want_dx(c.x), want_df(c.filter);
@@ -167,10 +168,10 @@ void check_against_products(const Case& c, bool depthwise, DType dtype) {
     want_dx.add(xi, dys[yi] * fs[fi]);
     want_df.add(fi, dys[yi] * xs[xi]);
   });
-  REQUIRE(lab.b().shape(y) == dy.shape());
-  check(lab.result(y), want_y);
-  check(lab.result(dx), want_dx);
-  check(lab.result(df), want_df);
+  REQUIRE(fixture.b().shape(y) == dy.shape());
+  check(fixture.result(y), want_y);
+  check(fixture.result(dx), want_dx);
+  check(fixture.result(df), want_df);
 }
 
 TEST_CASE("conv: forward and both gradients are the sums of their products") {
@@ -196,38 +197,39 @@ TEST_CASE("conv: all gradient rules agree with finite differences") {
       if (c.filter.elements() > 300) continue;
       CAPTURE(kind);
       CAPTURE(c.name);
-      const auto held = [&](Lab& lab, const Shape& shape, std::uint64_t seed) {
-        return lab.input(random_tensor(DType::float64, shape, seed));
+      const auto held = [&](Fixture& fixture, const Shape& shape, std::uint64_t seed) {
+        return fixture.input(random_tensor(DType::float64, shape, seed));
       };
-      const auto sizes = [](Lab& lab, const Shape& s) {
-        return lab.b().ints({s.begin(), s.end()});
+      const auto sizes = [](Fixture& fixture, const Shape& s) {
+        return fixture.b().ints({s.begin(), s.end()});
       };
       const Attrs attrs = attrs_of(c);
       const Shape y = y_shape(c, depthwise);
       {
-        Lab lab;
-        const int node = lab.b().add_node(kind, {held(lab, c.x, 1), held(lab, c.filter, 2)}, attrs);
-        for (double error : gradient_errors(lab, node, {0, 1})) {
+        Fixture fixture;
+        const int node =
+            fixture.b().add_node(kind, {held(fixture, c.x, 1), held(fixture, c.filter, 2)}, attrs);
+        for (double error : gradient_errors(fixture, node, {0, 1})) {
           CHECK(error <= difference_tolerance());
         }
       }
       {
-        Lab lab;
-        const int node =
-            lab.b().add_node(kind + "BackpropInput",
-                             {sizes(lab, c.x), held(lab, c.filter, 2), held(lab, y, 3)},
-                             attrs);
-        for (double error : gradient_errors(lab, node, {1, 2})) {
+        Fixture fixture;
+        const int node = fixture.b().add_node(
+            kind + "BackpropInput",
+            {sizes(fixture, c.x), held(fixture, c.filter, 2), held(fixture, y, 3)},
+            attrs);
+        for (double error : gradient_errors(fixture, node, {1, 2})) {
           CHECK(error <= difference_tolerance());
         }
       }
       {
-        Lab lab;
-        const int node =
-            lab.b().add_node(kind + "BackpropFilter",
-                             {held(lab, c.x, 1), sizes(lab, c.filter), held(lab, y, 3)},
-                             attrs);
-        for (double error : gradient_errors(lab, node, {0, 2})) {
+        Fixture fixture;
+        const int node = fixture.b().add_node(
+            kind + "BackpropFilter",
+            {held(fixture, c.x, 1), sizes(fixture, c.filter), held(fixture, y, 3)},
+            attrs);
+        for (double error : gradient_errors(fixture, node, {0, 2})) {
           CHECK(error <= difference_tolerance());
         }
       }
@@ -236,12 +238,12 @@ TEST_CASE("conv: all gradient rules agree with finite differences") {
 }
 
 TEST_CASE("conv: whole numbers are exact") {
-  Lab lab;
-  const Value x = lab.input(tensor(DType::int32, {1, 2, 2, 1}, {70000, 2, -3, 4}));
-  const Value f = lab.input(tensor(DType::int32, {2, 2, 1, 1}, {20000, 10, 100, 1000}));
-  const Value y = lab.b().add(
+  Fixture fixture;
+  const Value x = fixture.input(tensor(DType::int32, {1, 2, 2, 1}, {70000, 2, -3, 4}));
+  const Value f = fixture.input(tensor(DType::int32, {2, 2, 1, 1}, {20000, 10, 100, 1000}));
+  const Value y = fixture.b().add(
       "Conv2D", {x, f}, {{"strides", Ints{1, 1, 1, 1}}, {"padding", std::string("VALID")}});
-  CHECK(values(lab.evaluate(y)) == std::vector<double>{1'400'003'720});
+  CHECK(values(fixture.evaluate(y)) == std::vector<double>{1'400'003'720});
 }
 
 TEST_CASE("conv: every number of threads gives the same bits") {
@@ -250,17 +252,19 @@ TEST_CASE("conv: every number of threads gives the same bits") {
   std::vector<std::vector<double>> first;
   for (int threads : {1, 2, 3, 7}) {
     set_thread_count(threads);
-    Lab lab;
-    const Value x = lab.input(random_tensor(DType::float32, c.x, 1));
-    const Value f = lab.input(random_tensor(DType::float32, c.filter, 2));
-    const Value dy = lab.input(random_tensor(DType::float32, y_shape(c, false), 3));
+    Fixture fixture;
+    const Value x = fixture.input(random_tensor(DType::float32, c.x, 1));
+    const Value f = fixture.input(random_tensor(DType::float32, c.filter, 2));
+    const Value dy = fixture.input(random_tensor(DType::float32, y_shape(c, false), 3));
     const Value outputs[] = {
-        lab.b().add("Conv2D", {x, f}, attrs_of(c)),
-        lab.b().add("Conv2DBackpropInput", {lab.b().ints({5, 9, 11, 6}), f, dy}, attrs_of(c)),
-        lab.b().add("Conv2DBackpropFilter", {x, lab.b().ints({3, 3, 3, 20}), dy}, attrs_of(c))};
-    lab.run();
+        fixture.b().add("Conv2D", {x, f}, attrs_of(c)),
+        fixture.b().add(
+            "Conv2DBackpropInput", {fixture.b().ints({5, 9, 11, 6}), f, dy}, attrs_of(c)),
+        fixture.b().add(
+            "Conv2DBackpropFilter", {x, fixture.b().ints({3, 3, 3, 20}), dy}, attrs_of(c))};
+    fixture.run();
     std::vector<std::vector<double>> got;
-    for (const Value& value : outputs) got.push_back(values(lab.result(value)));
+    for (const Value& value : outputs) got.push_back(values(fixture.result(value)));
     if (first.empty()) first = got;
     CHECK(got == first);
   }
@@ -274,16 +278,17 @@ TEST_CASE("conv: infinities reach what they touch and nothing else") {
     set(x, 0, HUGE_VAL);
     // The first tap is infinite as well, but is in the padding for the first output.
     const Tensor f = tensor(dtype, {1, 3, 1, 1}, {HUGE_VAL, 1, 1});
-    Lab lab;
-    const Value y = lab.b().add("Conv2D",
-                                {lab.input(x.clone()), lab.input(f.clone())},
-                                attrs_of({"", {1, 1, 5, 1}, {1, 3, 1, 1}}));
-    const Value z = lab.b().add("Conv2D",
-                                {lab.input(x.clone()), lab.input(tensor(dtype, {1, 1, 1, 1}, {2}))},
-                                attrs_of({"", {1, 1, 5, 1}, {1, 1, 1, 1}}));
-    lab.run();
-    CHECK(values(lab.result(y))[0] == HUGE_VAL);
-    const std::vector<double> passed = values(lab.result(z));
+    Fixture fixture;
+    const Value y = fixture.b().add("Conv2D",
+                                    {fixture.input(x.clone()), fixture.input(f.clone())},
+                                    attrs_of({"", {1, 1, 5, 1}, {1, 3, 1, 1}}));
+    const Value z =
+        fixture.b().add("Conv2D",
+                        {fixture.input(x.clone()), fixture.input(tensor(dtype, {1, 1, 1, 1}, {2}))},
+                        attrs_of({"", {1, 1, 5, 1}, {1, 1, 1, 1}}));
+    fixture.run();
+    CHECK(values(fixture.result(y))[0] == HUGE_VAL);
+    const std::vector<double> passed = values(fixture.result(z));
     CHECK(passed[0] == HUGE_VAL);
     for (std::size_t i = 1; i < 5; ++i) CHECK(std::isfinite(passed[i]));
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -28,9 +28,10 @@ std::vector<double> augmented(std::string_view op,
                               const Tensor& images,
                               Attrs attrs,
                               double ordinal = 0) {
-  Lab lab;
-  const Value at = lab.input(tensor(DType::int64, {}, {ordinal}));
-  return values(lab.evaluate(lab.b().add(op, {lab.input(images.clone()), at}, std::move(attrs))));
+  Fixture fixture;
+  const Value at = fixture.input(tensor(DType::int64, {}, {ordinal}));
+  return values(
+      fixture.evaluate(fixture.b().add(op, {fixture.input(images.clone()), at}, std::move(attrs))));
 }
 
 std::vector<double> sample(const std::vector<double>& all, const Shape& shape, std::int64_t n) {
@@ -105,11 +106,12 @@ TEST_CASE("random flip: keeps every bit in every dtype, and another ordinal flip
 }
 
 TEST_CASE("random flip: the gradient flips back") {
-  Lab lab;
-  const int node = lab.b().add_node("RandomFlip",
-                                    {lab.input(random_tensor(DType::float64, {6, 3, 2, 2}, 1)),
-                                     lab.input(tensor(DType::int64, {}, {4}))});
-  CHECK(gradient_errors(lab, node, {0})[0] <= difference_tolerance());
+  Fixture fixture;
+  const int node =
+      fixture.b().add_node("RandomFlip",
+                           {fixture.input(random_tensor(DType::float64, {6, 3, 2, 2}, 1)),
+                            fixture.input(tensor(DType::int64, {}, {4}))});
+  CHECK(gradient_errors(fixture, node, {0})[0] <= difference_tolerance());
 }
 
 Attrs translation(double down, double right, std::string fill, std::string interpolation) {

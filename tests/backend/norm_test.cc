@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("batch norm: training normalizes by the batch and returns its statisti
       CAPTURE(c.name);
       const std::int64_t channels = c.x.back();
       for (const double factor : {1.0, 0.25}) {
-        Lab lab;
+        Fixture fixture;
         const Shape vector{channels};
         const Tensor x = random_tensor(types.x, c.x, 1, c.low, c.high);
         const Tensor scale = random_tensor(types.statistics, vector, 2, 0.5, 2);
@@ -85,19 +85,20 @@ TEST_CASE("batch norm: training normalizes by the batch and returns its statisti
         const Tensor variance = random_tensor(types.statistics, vector, 5, 0, 1);
         // With factor 1 the old statistics are not read: they may be empty.
         const Shape old = factor == 1 ? Shape{0} : vector;
-        const Value vmean = lab.input(factor == 1 ? Tensor(types.statistics, old) : mean.clone());
+        const Value vmean =
+            fixture.input(factor == 1 ? Tensor(types.statistics, old) : mean.clone());
         const Value vvariance =
-            lab.input(factor == 1 ? Tensor(types.statistics, old) : variance.clone());
+            fixture.input(factor == 1 ? Tensor(types.statistics, old) : variance.clone());
         const int node =
-            lab.b().add_node("FusedBatchNormV3",
-                             {lab.input(x.clone()),
-                              lab.input(scale.clone()),
-                              lab.input(offset.clone()),
-                              vmean,
-                              vvariance},
-                             {{"epsilon", k_epsilon}, {"exponential_avg_factor", factor}});
-        lab.run();
-        const auto out = [&](int port) { return values(lab.result({node, port})); };
+            fixture.b().add_node("FusedBatchNormV3",
+                                 {fixture.input(x.clone()),
+                                  fixture.input(scale.clone()),
+                                  fixture.input(offset.clone()),
+                                  vmean,
+                                  vvariance},
+                                 {{"epsilon", k_epsilon}, {"exponential_avg_factor", factor}});
+        fixture.run();
+        const auto out = [&](int port) { return values(fixture.result({node, port})); };
         for (std::int64_t ch = 0; ch < channels; ++ch) {
           const auto at = static_cast<std::size_t>(ch);
           const std::vector<double> xs = channel(values(x), channels, ch);
@@ -129,23 +130,23 @@ TEST_CASE("batch norm: training normalizes by the batch and returns its statisti
 TEST_CASE("batch norm: inference normalizes by the given statistics") {
   for (const Types& types : k_types) {
     CAPTURE(name(types.x));
-    Lab lab;
+    Fixture fixture;
     const Shape shape{2, 3, 2, 3};
     const Tensor x = random_tensor(types.x, shape, 1);
     std::vector<Tensor> s;
     for (unsigned i = 0; i < 4; ++i) {
       s.push_back(random_tensor(types.statistics, {3}, 10 + i, 0.25, 2));
     }
-    const int node = lab.b().add_node("FusedBatchNormV3",
-                                      {lab.input(x.clone()),
-                                       lab.input(s[0].clone()),
-                                       lab.input(s[1].clone()),
-                                       lab.input(s[2].clone()),
-                                       lab.input(s[3].clone())},
-                                      {{"epsilon", k_epsilon}, {"is_training", false}});
-    const std::vector<double> y = values(lab.evaluate({node, 0}));
-    CHECK(values(lab.result({node, 1})) == values(s[2]));
-    CHECK(values(lab.result({node, 2})) == values(s[3]));
+    const int node = fixture.b().add_node("FusedBatchNormV3",
+                                          {fixture.input(x.clone()),
+                                           fixture.input(s[0].clone()),
+                                           fixture.input(s[1].clone()),
+                                           fixture.input(s[2].clone()),
+                                           fixture.input(s[3].clone())},
+                                          {{"epsilon", k_epsilon}, {"is_training", false}});
+    const std::vector<double> y = values(fixture.evaluate({node, 0}));
+    CHECK(values(fixture.result({node, 1})) == values(s[2]));
+    CHECK(values(fixture.result({node, 2})) == values(s[3]));
     for (std::size_t i = 0; i < y.size(); ++i) {
       const std::size_t c = i % 3;
       const double want = (values(x)[i] - values(s[2])[c]) /
@@ -163,7 +164,7 @@ TEST_CASE("batch norm: the gradient is the direct formula in every dtype") {
       for (const bool training : {true, false}) {
         CAPTURE(c.name);
         CAPTURE(training);
-        Lab lab;
+        Fixture fixture;
         const std::int64_t channels = c.x.back();
         const Tensor x = random_tensor(types.x, c.x, 1, c.low, c.high);
         const Tensor dy = random_tensor(types.x, c.x, 2);
@@ -172,22 +173,22 @@ TEST_CASE("batch norm: the gradient is the direct formula in every dtype") {
         const double square = std::max(1.0, (c.high - c.low) * (c.high - c.low) / 4);
         const Tensor variance =
             random_tensor(types.statistics, {channels}, 5, 0.25 * square, 2 * square);
-        const Value statistics[] = {lab.input(mean.clone()), lab.input(variance.clone())};
-        const int node = lab.b().add_node("FusedBatchNormGradV3",
-                                          {lab.input(dy.clone()),
-                                           lab.input(x.clone()),
-                                           lab.input(scale.clone()),
-                                           statistics[0],
-                                           statistics[1],
-                                           lab.input(Tensor(types.statistics, {}))},
-                                          {{"epsilon", k_epsilon}, {"is_training", training}});
-        lab.run();
-        CHECK(lab.result({node, 3}).shape() == Shape{0});
+        const Value statistics[] = {fixture.input(mean.clone()), fixture.input(variance.clone())};
+        const int node = fixture.b().add_node("FusedBatchNormGradV3",
+                                              {fixture.input(dy.clone()),
+                                               fixture.input(x.clone()),
+                                               fixture.input(scale.clone()),
+                                               statistics[0],
+                                               statistics[1],
+                                               fixture.input(Tensor(types.statistics, {}))},
+                                              {{"epsilon", k_epsilon}, {"is_training", training}});
+        fixture.run();
+        CHECK(fixture.result({node, 3}).shape() == Shape{0});
         for (std::int64_t ch = 0; ch < channels; ++ch) {
           const auto at = static_cast<std::size_t>(ch);
           const std::vector<double> xs = channel(values(x), channels, ch);
           const std::vector<double> ds = channel(values(dy), channels, ch);
-          const std::vector<double> got = channel(values(lab.result({node, 0})), channels, ch);
+          const std::vector<double> got = channel(values(fixture.result({node, 0})), channels, ch);
           const double n = static_cast<double>(xs.size());
           const double root = std::sqrt(values(variance)[at] + k_epsilon);
           double sum = 0, product = 0, magnitude = 0;
@@ -197,8 +198,9 @@ TEST_CASE("batch norm: the gradient is the direct formula in every dtype") {
             product += ds[i] * xhat;
             magnitude = std::max(magnitude, std::abs(xhat));
           }
-          check_close(types.statistics, values(lab.result({node, 1}))[at], product, n * magnitude);
-          check_close(types.statistics, values(lab.result({node, 2}))[at], sum, n);
+          check_close(
+              types.statistics, values(fixture.result({node, 1}))[at], product, n * magnitude);
+          check_close(types.statistics, values(fixture.result({node, 2}))[at], sum, n);
           for (std::size_t i = 0; i < xs.size(); ++i) {
             const double xhat = (xs[i] - values(mean)[at]) / root;
             const double through = training ? (sum + xhat * product) / n : 0;
@@ -214,18 +216,19 @@ TEST_CASE("batch norm: the gradient is the direct formula in every dtype") {
 TEST_CASE("batch norm: the gradient rule agrees with finite differences") {
   for (const bool training : {true, false}) {
     CAPTURE(training);
-    Lab lab;
+    Fixture fixture;
     const Shape shape{3, 2, 2, 2};
     // Numbers of float32, since TensorFlow's gradient takes the scale in that dtype.
-    const Value scale = lab.input(tensor(DType::float64, {2}, {0.75, 1.5}));
-    const int node = lab.b().add_node("FusedBatchNormV3",
-                                      {lab.input(random_tensor(DType::float64, shape, 1)),
-                                       scale,
-                                       lab.input(random_tensor(DType::float64, {2}, 2)),
-                                       lab.input(random_tensor(DType::float64, {2}, 3)),
-                                       lab.input(random_tensor(DType::float64, {2}, 4, 0.5, 1))},
-                                      {{"epsilon", k_epsilon}, {"is_training", training}});
-    for (double error : gradient_errors(lab, node, {0, 1, 2})) {
+    const Value scale = fixture.input(tensor(DType::float64, {2}, {0.75, 1.5}));
+    const int node =
+        fixture.b().add_node("FusedBatchNormV3",
+                             {fixture.input(random_tensor(DType::float64, shape, 1)),
+                              scale,
+                              fixture.input(random_tensor(DType::float64, {2}, 2)),
+                              fixture.input(random_tensor(DType::float64, {2}, 3)),
+                              fixture.input(random_tensor(DType::float64, {2}, 4, 0.5, 1))},
+                             {{"epsilon", k_epsilon}, {"is_training", training}});
+    for (double error : gradient_errors(fixture, node, {0, 1, 2})) {
       CHECK(error <= 16 * difference_tolerance());  // third derivatives grow as variance^(-3/2)
     }
   }
@@ -233,16 +236,16 @@ TEST_CASE("batch norm: the gradient rule agrees with finite differences") {
 
 TEST_CASE("batch norm: a NaN or infinity spoils its channel, and no other") {
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
-    Lab lab;
+    Fixture fixture;
     Tensor x = random_tensor(DType::float16, {2, 2, 2, 3}, 1);
     x.as<float16>()[1] = float16(static_cast<float>(bad));
-    const Value ones = lab.input(tensor(DType::float32, {3}, {1, 1, 1}));
-    const int node = lab.b().add_node("FusedBatchNormV3",
-                                      {lab.input(x.clone()), ones, ones, ones, ones},
-                                      {{"epsilon", k_epsilon}});
-    const std::vector<double> y = values(lab.evaluate({node, 0}));
+    const Value ones = fixture.input(tensor(DType::float32, {3}, {1, 1, 1}));
+    const int node = fixture.b().add_node("FusedBatchNormV3",
+                                          {fixture.input(x.clone()), ones, ones, ones, ones},
+                                          {{"epsilon", k_epsilon}});
+    const std::vector<double> y = values(fixture.evaluate({node, 0}));
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isfinite(y[i]) == (i % 3 != 1));
-    CHECK(std::isnan(values(lab.result({node, 2}))[1]));
+    CHECK(std::isnan(values(fixture.result({node, 2}))[1]));
   }
 }
 
@@ -251,16 +254,16 @@ TEST_CASE("batch norm: every number of threads gives the same bits") {
   std::vector<std::vector<double>> first;
   for (int threads : {1, 2, 3}) {
     set_thread_count(threads);
-    Lab lab;
-    const Value x = lab.input(random_tensor(DType::float32, {8, 17, 19, 67}, 1));
-    const Value s = lab.input(random_tensor(DType::float32, {67}, 2, 0.5, 1));
-    const int node = lab.b().add_node("FusedBatchNormV3", {x, s, s, s, s});
+    Fixture fixture;
+    const Value x = fixture.input(random_tensor(DType::float32, {8, 17, 19, 67}, 1));
+    const Value s = fixture.input(random_tensor(DType::float32, {67}, 2, 0.5, 1));
+    const int node = fixture.b().add_node("FusedBatchNormV3", {x, s, s, s, s});
     const int grad =
-        lab.b().add_node("FusedBatchNormGradV3", {x, x, s, {node, 3}, {node, 4}, {node, 5}});
-    lab.run();
+        fixture.b().add_node("FusedBatchNormGradV3", {x, x, s, {node, 3}, {node, 4}, {node, 5}});
+    fixture.run();
     std::vector<std::vector<double>> got;
-    for (int port : {0, 1, 2}) got.push_back(values(lab.result({node, port})));
-    for (int port : {0, 1, 2}) got.push_back(values(lab.result({grad, port})));
+    for (int port : {0, 1, 2}) got.push_back(values(fixture.result({node, port})));
+    for (int port : {0, 1, 2}) got.push_back(values(fixture.result({grad, port})));
     if (first.empty()) first = got;
     CHECK(got == first);
   }

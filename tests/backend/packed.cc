@@ -9,9 +9,9 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/kernels.h"
+#include "fixture.h"
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
-#include "lab.h"
 #include "support/tolerance.h"
 
 namespace halfstep::testing {

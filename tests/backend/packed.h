@@ -9,14 +9,14 @@
 #include "backend/backend.h"
 #include "backend/cpu/packed/blocks.h"
 #include "backend/cpu/packed/layout.h"
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "core/tensor.h"
 
 namespace halfstep::testing {
 
 /// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its tiles of the result
 /// are small, so that small matmuls have several.
-extern const backend::cpu::packed::Unit k_emulated_unit;
+extern const backend::cpu::packed::MicroKernel k_emulated_unit;
 
 /// One node between tensors.
 class PackedNode {

@@ -8,10 +8,10 @@
 namespace halfstep::testing {
 namespace {
 
-using backend::cpu::packed::Sweep;
-using backend::cpu::packed::Unit;
+using backend::cpu::packed::MicroKernel;
+using backend::cpu::packed::MicroKernelArgs;
 
-#include "backend/cpu/packed/isa/sweep.inc"
+#include "backend/cpu/packed/isa/microkernel.inc"
 
 /// Denormal numbers are zero, going in and coming out.
 float flushed(float x) { return std::abs(x) < std::numeric_limits<float>::min() ? 0 * x : x; }
@@ -64,7 +64,7 @@ void nothing() {}
 
 }  // namespace
 
-constinit const Unit k_emulated_unit{
+constinit const MicroKernel k_emulated_unit{
     .name = "emulated",
     .begin = nothing,
     .end = nothing,

@@ -6,7 +6,7 @@
 #include <limits>
 #include <ostream>
 
-#include "lab.h"
+#include "fixture.h"
 #include "packed.h"
 #include "support/tolerance.h"
 

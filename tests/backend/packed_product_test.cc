@@ -8,8 +8,8 @@
 
 #include "backend/cpu/kernels.h"
 #include "core/parallel.h"
+#include "fixture.h"
 #include "graph/ops/packed.h"
-#include "lab.h"
 #include "packed.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"

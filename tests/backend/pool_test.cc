@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -89,19 +89,20 @@ TEST_CASE("max pool: output and gradient belong to the first largest cell") {
     CAPTURE(name(dtype));
     for (const Case& c : k_cases) {
       CAPTURE(c.name);
-      Lab lab;
+      Fixture fixture;
       // Few distinct values, so that ties abound.
       Tensor x = random_tensor(dtype, c.x, 1, -2, 2);
       for (std::int64_t i = 0; i < x.elements(); ++i) {
         set(x, i, std::round(element_as_double(x.view(), i)));
       }
-      const Value vx = lab.input(x.clone());
-      const Value y = lab.b().add("MaxPool", {vx}, attrs_of(c));
-      const Tensor dy = random_tensor(dtype, lab.b().shape(y), 2);
-      const Value dx = lab.b().add("MaxPoolGrad", {vx, y, lab.input(dy.clone())}, attrs_of(c));
-      lab.run();
+      const Value vx = fixture.input(x.clone());
+      const Value y = fixture.b().add("MaxPool", {vx}, attrs_of(c));
+      const Tensor dy = random_tensor(dtype, fixture.b().shape(y), 2);
+      const Value dx =
+          fixture.b().add("MaxPoolGrad", {vx, y, fixture.input(dy.clone())}, attrs_of(c));
+      fixture.run();
 
-      const auto cells = windows(c, lab.b().shape(y));
+      const auto cells = windows(c, fixture.b().shape(y));
       const std::vector<double> xs = values(x), dys = values(dy);
       std::vector<double> want_y, want_dx(xs.size());
       for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -113,8 +114,8 @@ TEST_CASE("max pool: output and gradient belong to the first largest cell") {
         want_y.push_back(xs[best]);
         want_dx[best] += dys[i];
       }
-      CHECK(values(lab.result(y)) == want_y);
-      check_near(lab.result(dx), want_dx, 30);
+      CHECK(values(fixture.result(y)) == want_y);
+      check_near(fixture.result(dx), want_dx, 30);
     }
   }
 }
@@ -124,16 +125,17 @@ TEST_CASE("average pool: the mean of the cells that exist, and its gradient") {
     CAPTURE(name(dtype));
     for (const Case& c : k_cases) {
       CAPTURE(c.name);
-      Lab lab;
+      Fixture fixture;
       const Tensor x = random_tensor(dtype, c.x, 1);
-      const Value y = lab.b().add("AvgPool", {lab.input(x.clone())}, attrs_of(c));
-      const Tensor dy = random_tensor(dtype, lab.b().shape(y), 2);
-      const Value dx = lab.b().add("AvgPoolGrad",
-                                   {lab.b().ints({c.x.begin(), c.x.end()}), lab.input(dy.clone())},
-                                   attrs_of(c));
-      lab.run();
+      const Value y = fixture.b().add("AvgPool", {fixture.input(x.clone())}, attrs_of(c));
+      const Tensor dy = random_tensor(dtype, fixture.b().shape(y), 2);
+      const Value dx =
+          fixture.b().add("AvgPoolGrad",
+                          {fixture.b().ints({c.x.begin(), c.x.end()}), fixture.input(dy.clone())},
+                          attrs_of(c));
+      fixture.run();
 
-      const auto cells = windows(c, lab.b().shape(y));
+      const auto cells = windows(c, fixture.b().shape(y));
       const std::vector<double> xs = values(x), dys = values(dy);
       std::vector<double> want_y, want_dx(xs.size());
       for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -145,8 +147,8 @@ TEST_CASE("average pool: the mean of the cells that exist, and its gradient") {
         }
         want_y.push_back(mean);
       }
-      check_near(lab.result(y), want_y, 30);
-      check_near(lab.result(dx), want_dx, 30);
+      check_near(fixture.result(y), want_y, 30);
+      check_near(fixture.result(dx), want_dx, 30);
     }
   }
 }
@@ -156,19 +158,19 @@ TEST_CASE("pooling: gradient rules agree with finite differences") {
     CAPTURE(c.name);
     for (const std::string op : {"MaxPool", "AvgPool"}) {
       CAPTURE(op);
-      Lab lab;
-      const int node =
-          lab.b().add_node(op, {lab.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c));
-      CHECK(gradient_errors(lab, node, {0})[0] <= difference_tolerance());
+      Fixture fixture;
+      const int node = fixture.b().add_node(
+          op, {fixture.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c));
+      CHECK(gradient_errors(fixture, node, {0})[0] <= difference_tolerance());
     }
-    Lab lab;
-    const Shape y = lab.b().shape(
-        lab.b().add("AvgPool", {lab.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c)));
-    const int node = lab.b().add_node(
-        "AvgPoolGrad",
-        {lab.b().ints({c.x.begin(), c.x.end()}), lab.input(random_tensor(DType::float64, y, 2))},
-        attrs_of(c));
-    CHECK(gradient_errors(lab, node, {1})[0] <= difference_tolerance());
+    Fixture fixture;
+    const Shape y = fixture.b().shape(fixture.b().add(
+        "AvgPool", {fixture.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c)));
+    const int node = fixture.b().add_node("AvgPoolGrad",
+                                          {fixture.b().ints({c.x.begin(), c.x.end()}),
+                                           fixture.input(random_tensor(DType::float64, y, 2))},
+                                          attrs_of(c));
+    CHECK(gradient_errors(fixture, node, {1})[0] <= difference_tolerance());
   }
 }
 
@@ -192,26 +194,27 @@ TEST_CASE("max pool: a NaN is above every number, and the first one takes the gr
     for (const Row& row : rows) {
       CAPTURE(row.name);
       const Case c{"", {1, 2, 2, 1}, 2, 2, 1, 1};
-      Lab lab;
-      const Value x = lab.input(tensor(dtype, c.x, row.x));
-      const Value y = lab.b().add("MaxPool", {x}, attrs_of(c));
-      const Value dx = lab.b().add(
-          "MaxPoolGrad", {x, y, lab.input(tensor(dtype, {1, 1, 1, 1}, {2}))}, attrs_of(c));
-      lab.run();
-      const double got = values(lab.result(y))[0], want = row.x[row.winner];
+      Fixture fixture;
+      const Value x = fixture.input(tensor(dtype, c.x, row.x));
+      const Value y = fixture.b().add("MaxPool", {x}, attrs_of(c));
+      const Value dx = fixture.b().add(
+          "MaxPoolGrad", {x, y, fixture.input(tensor(dtype, {1, 1, 1, 1}, {2}))}, attrs_of(c));
+      fixture.run();
+      const double got = values(fixture.result(y))[0], want = row.x[row.winner];
       CHECK((std::isnan(want) ? std::isnan(got) : got == want));
       for (std::size_t i = 0; i < 4; ++i) {
-        CHECK(values(lab.result(dx))[i] == (i == row.winner ? 2 : 0));
+        CHECK(values(fixture.result(dx))[i] == (i == row.winner ? 2 : 0));
       }
     }
   }
 }
 
 TEST_CASE("average pool: infinities and NaN reach their windows alone") {
-  Lab lab;
+  Fixture fixture;
   const Case c{"", {1, 1, 6, 1}, 1, 2, 1, 2};
-  const Value x = lab.input(tensor(DType::float16, c.x, {HUGE_VAL, 1, k_nan, 1, 60000, 60000}));
-  const std::vector<double> y = values(lab.evaluate(lab.b().add("AvgPool", {x}, attrs_of(c))));
+  const Value x = fixture.input(tensor(DType::float16, c.x, {HUGE_VAL, 1, k_nan, 1, 60000, 60000}));
+  const std::vector<double> y =
+      values(fixture.evaluate(fixture.b().add("AvgPool", {x}, attrs_of(c))));
   CHECK(y[0] == HUGE_VAL);
   CHECK(std::isnan(y[1]));
   CHECK(y[2] == 60000);  // the sum alone would overflow float16
@@ -220,10 +223,10 @@ TEST_CASE("average pool: infinities and NaN reach their windows alone") {
 TEST_CASE("max pool: whole numbers") {
   for (const DType dtype : {DType::int32, DType::int64, DType::uint8}) {
     CAPTURE(name(dtype));
-    Lab lab;
+    Fixture fixture;
     const Case c{"", {1, 2, 3, 1}, 2, 2, 1, 1};
-    const Value x = lab.input(tensor(dtype, c.x, {1, 200, 3, 4, 5, 200}));
-    CHECK(values(lab.evaluate(lab.b().add("MaxPool", {x}, attrs_of(c)))) ==
+    const Value x = fixture.input(tensor(dtype, c.x, {1, 200, 3, 4, 5, 200}));
+    CHECK(values(fixture.evaluate(fixture.b().add("MaxPool", {x}, attrs_of(c)))) ==
           std::vector<double>{200, 200});
   }
 }
@@ -234,16 +237,16 @@ TEST_CASE("pooling: every number of threads gives the same bits") {
   std::vector<std::vector<double>> first;
   for (int threads : {1, 2, 5}) {
     set_thread_count(threads);
-    Lab lab;
-    const Value x = lab.input(random_tensor(DType::float32, c.x, 1));
-    const Value y = lab.b().add("MaxPool", {x}, attrs_of(c));
-    const Value mean = lab.b().add("AvgPool", {x}, attrs_of(c));
-    const Value dx = lab.b().add("MaxPoolGrad", {x, y, mean}, attrs_of(c));
-    const Value sizes = lab.b().ints({c.x.begin(), c.x.end()});
-    const Value dmean = lab.b().add("AvgPoolGrad", {sizes, mean}, attrs_of(c));
-    lab.run();
+    Fixture fixture;
+    const Value x = fixture.input(random_tensor(DType::float32, c.x, 1));
+    const Value y = fixture.b().add("MaxPool", {x}, attrs_of(c));
+    const Value mean = fixture.b().add("AvgPool", {x}, attrs_of(c));
+    const Value dx = fixture.b().add("MaxPoolGrad", {x, y, mean}, attrs_of(c));
+    const Value sizes = fixture.b().ints({c.x.begin(), c.x.end()});
+    const Value dmean = fixture.b().add("AvgPoolGrad", {sizes, mean}, attrs_of(c));
+    fixture.run();
     std::vector<std::vector<double>> got;
-    for (const Value& value : {y, mean, dx, dmean}) got.push_back(values(lab.result(value)));
+    for (const Value& value : {y, mean, dx, dmean}) got.push_back(values(fixture.result(value)));
     if (first.empty()) first = got;
     CHECK(got == first);
   }

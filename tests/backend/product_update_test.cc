@@ -9,7 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/kernels.h"
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 #include "packed.h"
 #include "support/tolerance.h"
 #include "update_cases.h"
@@ -83,22 +83,22 @@ struct After {
   std::vector<Tensor> tensors;
 
   After(const backend::Backend& device, const Problem& p, const UpdateCase& c, bool inside) {
-    Lab lab(device);
+    Fixture fixture(device);
     std::vector<Value> handles;
     for (int i = 0; i <= c.slots; ++i) {
-      handles.push_back(
-          lab.variable("v" + std::to_string(i), initial_state(DType::float32, {p.m, p.n}, c, i)));
+      handles.push_back(fixture.variable("v" + std::to_string(i),
+                                         initial_state(DType::float32, {p.m, p.n}, c, i)));
     }
     std::vector<Value> kept;
     for (const bool transpose : {false, true}) {
-      kept.push_back(
-          lab.b().add("PackedVariable",
-                      {handles[0]},
-                      {{"dtype", p.dtype}, {"side", std::string("b")}, {"transpose", transpose}}));
+      kept.push_back(fixture.b().add(
+          "PackedVariable",
+          {handles[0]},
+          {{"dtype", p.dtype}, {"side", std::string("b")}, {"transpose", transpose}}));
     }
     const auto operand = [&](const Shape& shape, char side, unsigned seed) {
       const Tensor x = random_tensor(p.dtype, shape, seed);
-      return lab.input(pack(packed::portable_blocks(), x, p.dtype, side, false));
+      return fixture.input(pack(packed::portable_blocks(), x, p.dtype, side, false));
     };
     const Value a = operand({p.m, p.k}, 'a', 50);
     const Value b = operand({p.k, p.n}, 'b', 51);
@@ -109,24 +109,24 @@ struct After {
     update.set("packed", static_cast<std::int64_t>(kept.size()));
 
     std::vector<Value> inputs = handles;
-    for (double x : c.before({}, 1)) inputs.push_back(lab.b().scalar(DType::float32, x));
+    for (double x : c.before({}, 1)) inputs.push_back(fixture.b().scalar(DType::float32, x));
     if (inside) {
       inputs.push_back(a);
     } else {
       product.set("Tresults", std::vector<DType>{p.dtype});
-      inputs.push_back(lab.b().add("PackedMatMul", {a, b}, product));
+      inputs.push_back(fixture.b().add("PackedMatMul", {a, b}, product));
     }
-    for (double x : c.after({}, 1)) inputs.push_back(lab.b().scalar(DType::float32, x));
-    inputs.push_back(lab.b().scalar(DType::float32, p.unscale));
+    for (double x : c.after({}, 1)) inputs.push_back(fixture.b().scalar(DType::float32, x));
+    inputs.push_back(fixture.b().scalar(DType::float32, p.unscale));
     inputs.insert(inputs.end(), kept.begin(), kept.end());
     if (inside) {
       inputs.push_back(b);
       for (const auto& [name, value] : product) update.set(name, value);
     }
-    lab.b().add_node(inside ? "PackedMatMulUpdate" : "FusedUpdate", inputs, update);
-    lab.run();
-    for (const Value handle : handles) tensors.push_back(lab.held(handle).clone());
-    for (const Value form : kept) tensors.push_back(lab.result(form).clone());
+    fixture.b().add_node(inside ? "PackedMatMulUpdate" : "FusedUpdate", inputs, update);
+    fixture.run();
+    for (const Value handle : handles) tensors.push_back(fixture.held(handle).clone());
+    for (const Value form : kept) tensors.push_back(fixture.result(form).clone());
   }
 
   /// The first tensor in which two differ, by its number; -1 without one.
@@ -194,20 +194,21 @@ TEST_CASE("product update: the same bits with any number of threads") {
 }
 
 TEST_CASE("product update: shapes that do not fit are refused") {
-  Lab lab;
-  const Value w = lab.variable("w", Tensor(DType::float32, {64, 32}));
-  const Value one = lab.b().scalar(DType::float32, 1);
+  Fixture fixture;
+  const Value w = fixture.variable("w", Tensor(DType::float32, {64, 32}));
+  const Value one = fixture.b().scalar(DType::float32, 1);
   const auto operand = [&](std::int64_t rows) {
-    return lab.input(Tensor(DType::uint8, {graph::ops::packed_bytes(rows, 32, DType::bfloat16)}));
+    return fixture.input(
+        Tensor(DType::uint8, {graph::ops::packed_bytes(rows, 32, DType::bfloat16)}));
   };
   const auto update = [&](std::int64_t m, std::int64_t rows_a, std::int64_t rows_b) {
-    lab.b().add_node("PackedMatMulUpdate",
-                     {w, one, operand(rows_a), one, operand(rows_b)},
-                     {{"T", DType::bfloat16},
-                      {"m", m},
-                      {"n", std::int64_t{32}},
-                      {"k", std::int64_t{32}},
-                      {"rule", std::string("ResourceApplyGradientDescent")}});
+    fixture.b().add_node("PackedMatMulUpdate",
+                         {w, one, operand(rows_a), one, operand(rows_b)},
+                         {{"T", DType::bfloat16},
+                          {"m", m},
+                          {"n", std::int64_t{32}},
+                          {"k", std::int64_t{32}},
+                          {"rule", std::string("ResourceApplyGradientDescent")}});
   };
   CHECK_NOTHROW(update(64, 64, 32));
   CHECK_THROWS_WITH_AS(update(64, 32, 32),

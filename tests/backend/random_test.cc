@@ -8,7 +8,7 @@
 
 #include "core/parallel.h"
 #include "core/philox.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -19,9 +19,9 @@ std::vector<double> uniform(const Shape& shape,
                             std::int64_t ordinal,
                             std::int64_t seed = 1,
                             std::int64_t stream = 2) {
-  Lab lab;
-  const Value at = lab.input(tensor(DType::int64, {}, {static_cast<double>(ordinal)}));
-  return values(lab.evaluate(lab.b().add(
+  Fixture fixture;
+  const Value at = fixture.input(tensor(DType::int64, {}, {static_cast<double>(ordinal)}));
+  return values(fixture.evaluate(fixture.b().add(
       "RandomUniformFromOrdinal", {at}, {{"shape", shape}, {"seed", seed}, {"stream", stream}})));
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {
@@ -19,10 +19,10 @@ using Ints = std::vector<std::int64_t>;
 constexpr DType k_floating[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
 
 bool all_finite(std::initializer_list<const Tensor*> tensors) {
-  Lab lab;
+  Fixture fixture;
   std::vector<Value> inputs;
-  for (const Tensor* t : tensors) inputs.push_back(lab.input(t->clone()));
-  return values(lab.evaluate(lab.b().add("AllFinite", inputs)))[0] != 0;
+  for (const Tensor* t : tensors) inputs.push_back(fixture.input(t->clone()));
+  return values(fixture.evaluate(fixture.b().add("AllFinite", inputs)))[0] != 0;
 }
 
 TEST_CASE("all finite: finds one NaN or infinity anywhere, in every dtype") {
@@ -188,20 +188,20 @@ std::vector<Trace> traces() {
 TEST_CASE("loss scale: follows the rule of each system, step by step") {
   for (const Trace& trace : traces()) {
     CAPTURE(trace.name);
-    Lab lab;
+    Fixture fixture;
     const auto hysteresis = static_cast<double>(trace.attrs.get_or<std::int64_t>("hysteresis", 1));
-    const Value scale = lab.variable("scale", tensor(DType::float32, {}, {trace.start}));
-    const Value good =
-        lab.variable("good", tensor(DType::int32, {}, {static_cast<double>(trace.good_before)}));
-    const Value left = lab.variable("left", tensor(DType::int32, {}, {hysteresis}));
-    const Value ok = lab.input(tensor(DType::boolean, {}, {1}));
-    lab.b().add_node("UpdateLossScale", {scale, good, left, ok}, trace.attrs);
+    const Value scale = fixture.variable("scale", tensor(DType::float32, {}, {trace.start}));
+    const Value good = fixture.variable(
+        "good", tensor(DType::int32, {}, {static_cast<double>(trace.good_before)}));
+    const Value left = fixture.variable("left", tensor(DType::int32, {}, {hysteresis}));
+    const Value ok = fixture.input(tensor(DType::boolean, {}, {1}));
+    fixture.b().add_node("UpdateLossScale", {scale, good, left, ok}, trace.attrs);
     std::vector<double> scales, counts;
     for (char step : trace.steps) {
-      *lab.held(ok).as<bool>() = step == '+';
-      lab.run();
-      scales.push_back(values(lab.held(scale))[0]);
-      counts.push_back(values(lab.held(good))[0]);
+      *fixture.held(ok).as<bool>() = step == '+';
+      fixture.run();
+      scales.push_back(values(fixture.held(scale))[0]);
+      counts.push_back(values(fixture.held(good))[0]);
     }
     CHECK(scales == trace.scales);
     if (!trace.good_steps.empty()) CHECK(counts == trace.good_steps);
@@ -209,21 +209,21 @@ TEST_CASE("loss scale: follows the rule of each system, step by step") {
 }
 
 TEST_CASE("loss scale: 17 bad steps take Keras 3 from 2^15 to a quarter") {
-  Lab lab;
-  const Value scale = lab.variable("scale", tensor(DType::float32, {}, {32768}));
-  const Value good = lab.variable("good", tensor(DType::int32, {}, {0}));
-  const Value left = lab.variable("left", tensor(DType::int32, {}, {1}));
-  lab.b().add_node("UpdateLossScale",
-                   {scale, good, left, lab.input(tensor(DType::boolean, {}, {0}))},
-                   {{"min_scale", 0.0}});
-  for (int i = 0; i < 17; ++i) lab.run();
-  CHECK(values(lab.held(scale))[0] == 0.25);
+  Fixture fixture;
+  const Value scale = fixture.variable("scale", tensor(DType::float32, {}, {32768}));
+  const Value good = fixture.variable("good", tensor(DType::int32, {}, {0}));
+  const Value left = fixture.variable("left", tensor(DType::int32, {}, {1}));
+  fixture.b().add_node("UpdateLossScale",
+                       {scale, good, left, fixture.input(tensor(DType::boolean, {}, {0}))},
+                       {{"min_scale", 0.0}});
+  for (int i = 0; i < 17; ++i) fixture.run();
+  CHECK(values(fixture.held(scale))[0] == 0.25);
 }
 
 double learning_rate(std::int64_t step, Attrs attrs) {
-  Lab lab;
-  const Value at = lab.input(tensor(DType::int64, {}, {static_cast<double>(step)}));
-  return values(lab.evaluate(lab.b().add("LearningRate", {at}, std::move(attrs))))[0];
+  Fixture fixture;
+  const Value at = fixture.input(tensor(DType::int64, {}, {static_cast<double>(step)}));
+  return values(fixture.evaluate(fixture.b().add("LearningRate", {at}, std::move(attrs))))[0];
 }
 
 Attrs schedule(std::string kind, double base, std::vector<graph::Attrs::Entry> more = {}) {

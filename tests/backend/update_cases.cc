@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "lab.h"
+#include "fixture.h"
 
 namespace halfstep::testing {
 namespace {

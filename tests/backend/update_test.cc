@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "core/parallel.h"
-#include "lab.h"
+#include "fixture.h"
 #include "update_cases.h"
 
 namespace halfstep::testing {
@@ -21,51 +21,52 @@ constexpr DType k_dtypes[] = {DType::float32, DType::float16, DType::bfloat16, D
 
 /// The graph of one update whose scalars, gradient and `ok` can be rewritten between runs.
 struct Update {
-  Lab lab;
+  Fixture fixture;
   std::vector<Value> handles, scalars;
   Value gradient, ok;
 
   Update(const Case& c, DType dtype, const Shape& shape, bool guarded = true) {
     std::vector<Value> inputs;
     for (int i = 0; i <= c.slots; ++i) {
-      handles.push_back(lab.variable("v" + std::to_string(i), initial_state(dtype, shape, c, i)));
+      handles.push_back(
+          fixture.variable("v" + std::to_string(i), initial_state(dtype, shape, c, i)));
       inputs.push_back(handles.back());
     }
     const auto add_scalars = [&](const std::vector<double>& all) {
       for (double value : all) {
-        scalars.push_back(lab.input(tensor(dtype, {}, {value})));
+        scalars.push_back(fixture.input(tensor(dtype, {}, {value})));
         inputs.push_back(scalars.back());
       }
     };
     add_scalars(c.before({}, 1));
-    gradient = lab.input(random_tensor(dtype, shape, 100));
+    gradient = fixture.input(random_tensor(dtype, shape, 100));
     inputs.push_back(gradient);
     add_scalars(c.after({}, 1));
     if (guarded) {
-      ok = lab.input(tensor(DType::boolean, {}, {1}));
+      ok = fixture.input(tensor(DType::boolean, {}, {1}));
       inputs.push_back(ok);
     }
-    lab.b().add_node(c.op, inputs, c.attrs);
+    fixture.b().add_node(c.op, inputs, c.attrs);
   }
 
   void step(const Case& c, int t) {
     std::vector<double> all = c.before({}, t);
     const std::vector<double> after = c.after({}, t);
     all.insert(all.end(), after.begin(), after.end());
-    const DType dtype = lab.held(gradient).dtype();
+    const DType dtype = fixture.held(gradient).dtype();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      lab.held(scalars[i]) = tensor(dtype, {}, {all[i]});
+      fixture.held(scalars[i]) = tensor(dtype, {}, {all[i]});
     }
-    lab.held(gradient) =
-        random_tensor(dtype, lab.held(gradient).shape(), 100 + static_cast<unsigned>(t));
-    lab.run();
+    fixture.held(gradient) =
+        random_tensor(dtype, fixture.held(gradient).shape(), 100 + static_cast<unsigned>(t));
+    fixture.run();
   }
 
   Element element(std::size_t i) {
     Element e;
     double* parts[] = {&e.w, &e.a, &e.b, &e.c};
     for (std::size_t h = 0; h < handles.size(); ++h) {
-      *parts[h] = element_as_double(lab.held(handles[h]).view(), static_cast<std::int64_t>(i));
+      *parts[h] = element_as_double(fixture.held(handles[h]).view(), static_cast<std::int64_t>(i));
     }
     return e;
   }
@@ -112,16 +113,16 @@ TEST_CASE("updates: with ok = false every byte stays as it is") {
     for (const DType dtype : k_dtypes) {
       CAPTURE(name(dtype));
       Update update(c, dtype, shape);
-      update.lab.held(update.ok) = tensor(DType::boolean, {}, {0});
+      update.fixture.held(update.ok) = tensor(DType::boolean, {}, {0});
       std::vector<Tensor> before;
       for (const Value& handle : update.handles) {
-        before.push_back(update.lab.held(handle).clone());
+        before.push_back(update.fixture.held(handle).clone());
       }
-      Tensor& g = update.lab.held(update.gradient);
+      Tensor& g = update.fixture.held(update.gradient);
       g = tensor(dtype, shape, std::vector<double>(21, std::numeric_limits<double>::quiet_NaN()));
-      update.lab.run();
+      update.fixture.run();
       for (std::size_t i = 0; i < before.size(); ++i) {
-        const Tensor& after = update.lab.held(update.handles[i]);
+        const Tensor& after = update.fixture.held(update.handles[i]);
         CHECK(std::memcmp(after.view().data, before[i].view().data, after.bytes()) == 0);
       }
     }
@@ -139,7 +140,7 @@ TEST_CASE("updates: without ok and with ok = true the same bits, on every number
       Update update(c, DType::float32, shape, threads != 2);
       update.step(c, 1);
       std::vector<std::vector<double>> got;
-      for (const Value& handle : update.handles) got.push_back(values(update.lab.held(handle)));
+      for (const Value& handle : update.handles) got.push_back(values(update.fixture.held(handle)));
       if (first.empty()) first = got;
       CHECK(got == first);
     }
@@ -151,8 +152,8 @@ TEST_CASE("updates: an unguarded NaN reaches the weight, and only its own elemen
   for (const Case& c : update_cases()) {
     CAPTURE(c.name);
     Update update(c, DType::float32, {9}, false);
-    update.lab.held(update.gradient).as<float>()[4] = std::numeric_limits<float>::quiet_NaN();
-    update.lab.run();
+    update.fixture.held(update.gradient).as<float>()[4] = std::numeric_limits<float>::quiet_NaN();
+    update.fixture.run();
     for (std::size_t i = 0; i < 9; ++i) {
       CHECK(std::isnan(update.element(i).w) == (i == 4));
     }
@@ -167,18 +168,18 @@ TEST_CASE("fused update: the same bits as widening, unscaling, the update, and p
       CAPTURE(c.name);
       for (const DType dtype : {DType::bfloat16, DType::float16}) {
         CAPTURE(name(dtype));
-        Lab apart(device), fused(device);
+        Fixture apart(device), fused(device);
         std::vector<Value> want, got;
         const Tensor gradient = random_tensor(dtype, shape, 100);
-        const auto inputs = [&](Lab& lab, std::vector<Value>& handles, Value g) {
+        const auto inputs = [&](Fixture& fixture, std::vector<Value>& handles, Value g) {
           for (int i = 0; i <= c.slots; ++i) {
-            handles.push_back(
-                lab.variable("v" + std::to_string(i), initial_state(DType::float32, shape, c, i)));
+            handles.push_back(fixture.variable("v" + std::to_string(i),
+                                               initial_state(DType::float32, shape, c, i)));
           }
           std::vector<Value> all = handles;
-          for (double x : c.before({}, 1)) all.push_back(lab.b().scalar(DType::float32, x));
+          for (double x : c.before({}, 1)) all.push_back(fixture.b().scalar(DType::float32, x));
           all.push_back(g);
-          for (double x : c.after({}, 1)) all.push_back(lab.b().scalar(DType::float32, x));
+          for (double x : c.after({}, 1)) all.push_back(fixture.b().scalar(DType::float32, x));
           return all;
         };
         graph::Builder& b = apart.b();
@@ -210,7 +211,7 @@ TEST_CASE("fused update: the same bits as widening, unscaling, the update, and p
           CHECK(same(apart.held(want[i]), fused.held(got[i])));
         }
         for (std::size_t i = 0; i < packed.size(); ++i) {
-          Lab after(device);
+          Fixture after(device);
           const Value w = after.input(fused.held(got[0]).clone());
           CHECK(same(fused.result(packed[i]),
                      after.evaluate(after.b().add("PackOperand", {w}, packings[i]))));
@@ -221,51 +222,52 @@ TEST_CASE("fused update: the same bits as widening, unscaling, the update, and p
 }
 
 TEST_CASE("centered rmsprop: a variance that rounds below zero counts as zero") {
-  Lab lab;
+  Fixture fixture;
   // The same gradient over and over: its mean square and squared mean differ by rounding alone.
-  const auto scalar = [&](double x) { return lab.b().scalar(DType::float32, x); };
+  const auto scalar = [&](double x) { return fixture.b().scalar(DType::float32, x); };
   std::vector<Value> handles;
   for (double start : {1.0, 300.0, 89999.9921875, 0.0}) {
-    handles.push_back(
-        lab.variable("v" + std::to_string(handles.size()), tensor(DType::float32, {1}, {start})));
+    handles.push_back(fixture.variable("v" + std::to_string(handles.size()),
+                                       tensor(DType::float32, {1}, {start})));
   }
-  lab.b().add_node("ResourceApplyCenteredRMSProp",
-                   {handles[0],
-                    handles[1],
-                    handles[2],
-                    handles[3],
-                    scalar(0.5),
-                    scalar(0.9),
-                    scalar(0),
-                    scalar(1e-6),
-                    lab.input(tensor(DType::float32, {1}, {300}))});
-  lab.run();
-  const double w = values(lab.held(handles[0]))[0];
+  fixture.b().add_node("ResourceApplyCenteredRMSProp",
+                       {handles[0],
+                        handles[1],
+                        handles[2],
+                        handles[3],
+                        scalar(0.5),
+                        scalar(0.9),
+                        scalar(0),
+                        scalar(1e-6),
+                        fixture.input(tensor(DType::float32, {1}, {300}))});
+  fixture.run();
+  const double w = values(fixture.held(handles[0]))[0];
   CHECK(w == doctest::Approx(1 - 0.5 * 300 / std::sqrt(1e-6)).epsilon(1e-6));
 }
 
 TEST_CASE("updates: a learning rate of 2^-14 moves a float32 weight of one") {
-  Lab lab;
-  const Value w = lab.variable("w", tensor(DType::float32, {1}, {1}));
-  lab.b().add_node(
-      "ResourceApplyGradientDescent",
-      {w, lab.b().scalar(DType::float32, 0x1p-14), lab.input(tensor(DType::float32, {1}, {1}))});
-  lab.run();
-  CHECK(values(lab.held(w))[0] == 1 - 0x1p-14);
+  Fixture fixture;
+  const Value w = fixture.variable("w", tensor(DType::float32, {1}, {1}));
+  fixture.b().add_node("ResourceApplyGradientDescent",
+                       {w,
+                        fixture.b().scalar(DType::float32, 0x1p-14),
+                        fixture.input(tensor(DType::float32, {1}, {1}))});
+  fixture.run();
+  CHECK(values(fixture.held(w))[0] == 1 - 0x1p-14);
 }
 
 TEST_CASE("updates: shapes and dtypes that do not fit are refused") {
-  Lab lab;
-  const Value w = lab.variable("w", Tensor(DType::float32, {3}));
-  const Value half = lab.variable("half", Tensor(DType::float16, {2}));
-  const Value lr = lab.b().scalar(DType::float32, 1);
-  const Value g = lab.input(Tensor(DType::float32, {2}));
-  CHECK_THROWS_WITH_AS(lab.b().add_node("ResourceApplyGradientDescent", {w, lr, g}),
+  Fixture fixture;
+  const Value w = fixture.variable("w", Tensor(DType::float32, {3}));
+  const Value half = fixture.variable("half", Tensor(DType::float16, {2}));
+  const Value lr = fixture.b().scalar(DType::float32, 1);
+  const Value g = fixture.input(Tensor(DType::float32, {2}));
+  CHECK_THROWS_WITH_AS(fixture.b().add_node("ResourceApplyGradientDescent", {w, lr, g}),
                        doctest::Contains("variable 'var' is float32 [3], its gradient float32 [2]"),
                        UserError);
-  CHECK_THROWS_AS(lab.b().add_node("ResourceApplyGradientDescent", {half, lr, g}), UserError);
-  const Value w2 = lab.variable("w2", Tensor(DType::float32, {2}));
-  CHECK_THROWS_WITH_AS(lab.b().add_node("ResourceApplyGradientDescent", {w2, g, g}),
+  CHECK_THROWS_AS(fixture.b().add_node("ResourceApplyGradientDescent", {half, lr, g}), UserError);
+  const Value w2 = fixture.variable("w2", Tensor(DType::float32, {2}));
+  CHECK_THROWS_WITH_AS(fixture.b().add_node("ResourceApplyGradientDescent", {w2, g, g}),
                        doctest::Contains("'alpha' must be one number, got shape [2]"),
                        UserError);
 }

@@ -75,7 +75,7 @@ TEST_CASE("schema: sections, types, bounds, words, defaults and docs are there")
   CHECK(data["validation_split"]["exclusiveMaximum"] == 1);
 }
 
-TEST_CASE("schema: types of other rooms are plugged in, also within each other") {
+TEST_CASE("schema: types of other modules are plugged in, also within each other") {
   const Json schema = Json::parse(schema_of(RunSpec(), "config", types()));
   const Json& layers = schema["properties"]["model"]["properties"]["layers"];
   CHECK(layers["items"]["oneOf"][0]["$ref"] == "#/$defs/layers.dense");

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cuda_run/device.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {
@@ -23,35 +23,35 @@ class CountedDevice final : public backend::Device {
     auto inner = std::make_shared<backend::Prepared>(device_->prepare(row, node));
     return backend::launch(
         [this, inner](const backend::Args& args) {
-          if (!recording_) ++launches;
+          if (!captured_) ++launches;
           inner->launch->run(args);
         },
         inner->workspace_bytes);
   }
   void synchronize() override { device_->synchronize(); }
-  std::unique_ptr<backend::Recording> record(const std::function<void()>& enqueue) override {
-    struct Counted final : backend::Recording {
-      void replay() override {
-        ++device->replays;
-        inner->replay();
+  std::unique_ptr<backend::CapturedGraph> capture(const std::function<void()>& enqueue) override {
+    struct Counted final : backend::CapturedGraph {
+      void launch() override {
+        ++device->graph_launches;
+        inner->launch();
       }
       CountedDevice* device = nullptr;
-      std::unique_ptr<backend::Recording> inner;
+      std::unique_ptr<backend::CapturedGraph> inner;
     };
     auto counted = std::make_unique<Counted>();
     counted->device = this;
-    recording_ = true;
+    captured_ = true;
     counted->inner = device_->record(enqueue);
-    recording_ = false;
+    captured_ = false;
     return counted;
   }
 
   int launches = 0;
-  int replays = 0;
+  int graph_launches = 0;
 
  private:
   std::shared_ptr<backend::Device> device_;
-  bool recording_ = false;
+  bool captured_ = false;
 };
 
 /// Memory of a device that counts blocking calls.
@@ -150,10 +150,10 @@ TEST_CASE("device: steps ahead are one replay each, and the host sends and reads
   run.trainer().advance(1);
   run.trainer().advance(3);
   memory->uploads = memory->downloads = memory->copies = 0;
-  device->launches = device->replays = 0;
+  device->launches = device->graph_launches = 0;
   run.trainer().advance(12);
   CHECK(run.record().steps.size() == 16);
-  CHECK(device->replays == 12);
+  CHECK(device->graph_launches == 12);
   CHECK(memory->uploads == 0);
   // None of these is a step's, only an interval's: the scale and the log; the cursor, a flag and
   // the variables. One interval as a rule, several on a machine that is slow just now.
@@ -177,12 +177,12 @@ TEST_CASE("device: a step that is left out costs no other step, and is traced al
   Run run(tiny.spec(), {}, digits(), counted);
   for (int i = 0; i < 4; ++i) run.trainer().advance(1);
   CHECK(run.record().skips.empty());
-  device->replays = 0;
+  device->graph_launches = 0;
   run.trainer().advance(12);
   // After six good steps the scale is far too high, and needs some steps to come down.
   CHECK(run.record().skips.size() > 1);
   CHECK(run.record().steps.size() == 16);
-  CHECK(device->replays == 12);
+  CHECK(device->graph_launches == 12);
   for (const SkippedStep& skip : run.record().skips) {
     REQUIRE(skip.first_nonfinite.has_value());
     CHECK(skip.first_nonfinite->loss_finite);

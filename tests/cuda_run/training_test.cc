@@ -9,11 +9,11 @@
 #include <ostream>
 #include <string_view>
 
-#include "backend/unrecorded.h"
+#include "backend/eager_device.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "support/paths.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {
@@ -195,7 +195,7 @@ TEST_CASE("device: recorded steps give the bits of steps that are launched one b
   tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}";
   const TrainResult recorded = Run(tiny.spec(), {}, digits(), emulated()).finish();
   backend::Backend plain = emulated();
-  plain.device = backend::unrecorded(plain.device);
+  plain.device = backend::eager_device(plain.device);
   const TrainResult launched = Run(tiny.spec(), {}, digits(), plain).finish();
   CHECK(recorded.state_hash == launched.state_hash);
 }

@@ -22,11 +22,10 @@ graph::Graph step(const std::filesystem::path& file, const std::string& policy, 
   config::RunSpec spec =
       config::parse_run_spec(config::load_file(file.string(), diagnostics), diagnostics);
   spec.precision.policy = policy;
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  const nn::StepSpec step = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
-  const nn::DataShape data{blueprint.model.inputs.front().shape, DType::uint8, {}, DType::int32};
-  return nn::build_step(
-      blueprint, data, tail ? k_tail : spec.training.batch_size, nn::Purpose::train);
+  const nn::DataShape data{step.model.inputs.front().shape, DType::uint8, {}, DType::int32};
+  return nn::build_step(step, data, tail ? k_tail : spec.training.batch_size, nn::Purpose::train);
 }
 
 /// The shapes of x and filter, from the tensors or from the constants that stand for them.

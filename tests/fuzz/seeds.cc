@@ -19,7 +19,7 @@
 #include "report/train_report.h"
 #include "support/paths.h"
 #include "support/temporary_directory.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 #include "train/progress.h"
 
 namespace halfstep::fuzz {

@@ -60,7 +60,7 @@ config::RunSpec spec_of(std::string_view text, bool with_model) {
   Diagnostics diagnostics;
   const config::Node node = config::load_text(text, "input.yaml", diagnostics);
   config::RunSpec spec = config::parse_run_spec(node, diagnostics);
-  if (with_model) nn::read_blueprint(spec, diagnostics);
+  if (with_model) nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   return spec;
 }

@@ -54,7 +54,7 @@ TEST_CASE("text limits: ports that a count or a port number asks for are bounded
                               }))
             .find("ports; beyond") != std::string::npos);
   CHECK(problem(lines(100, [](const std::string& i) {
-          return "f" + i + "=Foreign\nr" + i + "=Relu(f" + i + ":65535)";
+          return "f" + i + "=Imported\nr" + i + "=Relu(f" + i + ":65535)";
         })).find("ports; beyond") != std::string::npos);
   CHECK(peak_rss_bytes() - before < std::uint64_t{300} << 20U);
   // A few such nodes, and many with as many ports as real ones have, are fine.
@@ -68,7 +68,7 @@ TEST_CASE("text limits: names and values, attributes and mistakes are bounded") 
   std::string list = "x = Const {value: [1";
   for (int i = 0; i < 2'100'000; ++i) list += ",1";
   CHECK(problem(list + "]}\n") == "a graph has at most 2000000 names and values");
-  std::string attrs = "f = Foreign {";
+  std::string attrs = "f = Imported {";
   for (int i = 0; i < 2000; ++i) attrs += "a" + std::to_string(i) + ": 1,";
   CHECK(problem(attrs + "}\n") == "more than 1000 attributes");
   try {
@@ -101,7 +101,7 @@ TEST_CASE("text limits: types are inferred in time linear in the text") {
   // Every node goes back to the first.
   const std::string cycles = lines(20'000, [](const std::string& i) {
     const int n = std::stoi(i);
-    return "n" + i + " = Foreign(n" + std::to_string(n + 1) + ", n0)";
+    return "n" + i + " = Imported(n" + std::to_string(n + 1) + ", n0)";
   });
   CHECK(problem(cycles + "n20000 = Const\n").size() < 500);
   CHECK(Clock::now() - start < std::chrono::seconds(20));

@@ -93,12 +93,12 @@ class Lesson {
  private:
   static graph::Graph graph_of(const json& c, std::int64_t inputs, std::int64_t batch) {
     Diagnostics diagnostics;
-    const Blueprint blueprint = read_blueprint(spec_of(c, inputs, batch), diagnostics);
+    const StepSpec step_spec = read_step_spec(spec_of(c, inputs, batch), diagnostics);
     diagnostics.throw_if_any();
     const bool integers = c["integers"].get<bool>();
     DataShape data{{inputs}, DType::float32, {}, integers ? DType::int32 : DType::float32};
     if (!integers) data.label = {c["layer"]["units"].get<std::int64_t>()};
-    return build_step(blueprint, data, batch, Purpose::train);
+    return build_step(step_spec, data, batch, Purpose::train);
   }
 
   void check(const std::string& what, const TensorView& got, std::int64_t i, const json& want) {

@@ -31,7 +31,7 @@ config::RunSpec spec_of(std::string_view layers,
 std::vector<std::string> codes(const config::RunSpec& spec) {
   Diagnostics diagnostics;
   std::vector<std::string> codes;
-  for (const config::Warning& w : read_blueprint(spec, diagnostics).model.warnings) {
+  for (const config::Warning& w : read_step_spec(spec, diagnostics).model.warnings) {
     codes.push_back(w.code);
   }
   diagnostics.throw_if_any();
@@ -146,7 +146,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
         Case{"[{type: lstm, units: 10}]", k_sparse, "", "'halfstep config schema' lists all"}}) {
     CAPTURE(c.said);
     Diagnostics diagnostics;
-    read_blueprint(spec_of(c.layers, c.loss, c.more), diagnostics);
+    read_step_spec(spec_of(c.layers, c.loss, c.more), diagnostics);
     REQUIRE(!diagnostics.empty());
     CHECK(diagnostics.problems().front().hint.find(c.said) != std::string::npos);
   }
@@ -161,7 +161,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
     config::apply(node,
                   {config::Override::Kind::set, "optimizer", optimizer, "--set optimizer"},
                   diagnostics);
-    read_blueprint(config::parse_run_spec(node, diagnostics), diagnostics);
+    read_step_spec(config::parse_run_spec(node, diagnostics), diagnostics);
     REQUIRE(!diagnostics.empty());
     CHECK(diagnostics.problems().front().hint.find(said) != std::string::npos);
   }

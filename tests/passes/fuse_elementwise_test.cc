@@ -31,7 +31,7 @@ Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
 std::string body(const Node& node) { return node.attrs.get<std::string>("body"); }
 
 /// A matrix to start from.
-struct Lab {
+struct Fixture {
   Graph graph;
   Builder b{graph, graph::op_table()};
   Value x = b.placeholder("x", DType::float16, {4, 6});
@@ -42,19 +42,19 @@ struct Lab {
 }  // namespace
 
 TEST_CASE("fuse_elementwise: a dropout is one node that gives what others read") {
-  Lab lab;
-  Builder& b = lab.b;
+  Fixture fixture;
+  Builder& b = fixture.b;
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
   const Value uniform =
       b.add("RandomUniformFromOrdinal",
             {ordinal},
             {{"shape", Shape{4, 6}}, {"seed", std::int64_t{7}}, {"stream", std::int64_t{-2}}});
   const Value kept = b.add("GreaterEqual", {uniform, b.scalar(DType::float32, 0.25)});
-  const Value scaled = b.add("Mul", {lab.x, lab.number(1.25)});
+  const Value scaled = b.add("Mul", {fixture.x, fixture.number(1.25)});
   const Value mask = b.cast(kept, DType::float16);
   const Value y = b.add("Mul", {scaled, mask}, {}, "dropped");
-  lab.graph.fetches() = {{"y", y}, {"mask", mask}};
-  const Graph fused = fuse(lab.graph);
+  fixture.graph.fetches() = {{"y", y}, {"mask", mask}};
+  const Graph fused = fuse(fixture.graph);
   REQUIRE(count(fused, "FusedElementwise") == 1);
   const Node& node = *nodes(fused, "FusedElementwise")[0];
   CHECK(node.name == "dropped");
@@ -71,13 +71,13 @@ TEST_CASE("fuse_elementwise: a dropout is one node that gives what others read")
 }
 
 TEST_CASE("fuse_elementwise: nothing moves behind somebody who reads it") {
-  Lab lab;
-  const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
-  const Value sum = lab.b.add("Sum", {a, lab.b.ints({0})}, {}, "sum");
-  const Value c = lab.b.add("Mul", {a, sum}, {}, "c");
-  const Value d = lab.b.add("Relu", {c}, {}, "d");
-  lab.graph.fetches() = {{"d", d}};
-  const Graph fused = fuse(lab.graph);
+  Fixture fixture;
+  const Value a = fixture.b.add("Neg", {fixture.x}, {}, "a");
+  const Value sum = fixture.b.add("Sum", {a, fixture.b.ints({0})}, {}, "sum");
+  const Value c = fixture.b.add("Mul", {a, sum}, {}, "c");
+  const Value d = fixture.b.add("Relu", {c}, {}, "d");
+  fixture.graph.fetches() = {{"d", d}};
+  const Graph fused = fuse(fixture.graph);
   CHECK(fused.node(fused.find("a")).op == "Neg");
   REQUIRE(count(fused, "FusedElementwise") == 1);
   CHECK(body(*nodes(fused, "FusedElementwise")[0]) ==
@@ -86,12 +86,12 @@ TEST_CASE("fuse_elementwise: nothing moves behind somebody who reads it") {
 
 TEST_CASE("fuse_elementwise: shapes, phases and nodes that others wait for stay apart") {
   const auto two = [](auto&& change) {
-    Lab lab;
-    const Value a = lab.b.add("Neg", {lab.x}, {}, "a");
-    const Value c = lab.b.add("Relu", {a}, {}, "c");
-    lab.graph.fetches() = {{"c", c}};
-    change(lab.graph);
-    return count(fuse(lab.graph), "FusedElementwise");
+    Fixture fixture;
+    const Value a = fixture.b.add("Neg", {fixture.x}, {}, "a");
+    const Value c = fixture.b.add("Relu", {a}, {}, "c");
+    fixture.graph.fetches() = {{"c", c}};
+    change(fixture.graph);
+    return count(fuse(fixture.graph), "FusedElementwise");
   };
   CHECK(two([](Graph&) {}) == 1);
   CHECK(two([](Graph& g) { g.node(g.find("c")).origin.phase = graph::Phase::backward; }) == 0);
@@ -102,55 +102,55 @@ TEST_CASE("fuse_elementwise: shapes, phases and nodes that others wait for stay 
           g.node(b.add("Sum", {g.fetch("c"), b.ints({0})}).node).control = {g.find("a")};
         }) == 0);
 
-  Lab lab;
-  const Value row = lab.b.add("Relu", {lab.b.placeholder("row", DType::float16, {6})});
-  lab.graph.fetches() = {{"y", lab.b.add("AddV2", {lab.x, row})}};
-  CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
+  Fixture fixture;
+  const Value row = fixture.b.add("Relu", {fixture.b.placeholder("row", DType::float16, {6})});
+  fixture.graph.fetches() = {{"y", fixture.b.add("AddV2", {fixture.x, row})}};
+  CHECK(count(fuse(fixture.graph), "FusedElementwise") == 0);
 }
 
 TEST_CASE("fuse_elementwise: ops that pick whole rows, or channels before the last axis, stay") {
-  Lab lab;
-  Builder& b = lab.b;
+  Fixture fixture;
+  Builder& b = fixture.b;
   const Value rows = b.placeholder("rows", DType::boolean, {4});
-  const Value picked = b.add("Select", {rows, lab.x, lab.x});
+  const Value picked = b.add("Select", {rows, fixture.x, fixture.x});
   const Value image = b.placeholder("image", DType::float16, {1, 6, 2, 2});
   const Value bias = b.placeholder("bias", DType::float16, {6});
   const Value biased = b.add("BiasAdd", {image, bias}, {{"data_format", std::string("NCHW")}});
-  lab.graph.fetches() = {{"a", b.add("Relu", {picked})}, {"b", b.add("Relu", {biased})}};
-  CHECK(count(fuse(lab.graph), "FusedElementwise") == 0);
+  fixture.graph.fetches() = {{"a", b.add("Relu", {picked})}, {"b", b.add("Relu", {biased})}};
+  CHECK(count(fuse(fixture.graph), "FusedElementwise") == 0);
 }
 
 TEST_CASE("fuse_elementwise: a variable is not read after it was written") {
   for (const bool written : {false, true}) {
     CAPTURE(written);
-    Lab lab;
-    Builder& b = lab.b;
+    Fixture fixture;
+    Builder& b = fixture.b;
     graph::Variable variable;
     variable.name = "w";
     variable.type = {DType::float32, {4}};
     const Value w = b.variable(variable);
     const Value twice = b.add("Mul", {b.read(w), b.scalar(DType::float32, 2)});
     if (written) b.add_node("AssignAddVariableOp", {w, b.placeholder("d", DType::float32, {4})});
-    lab.graph.fetches() = {{"y", b.add("Relu", {twice})}};
-    CHECK(count(fuse(lab.graph), "FusedElementwise") == (written ? 0 : 1));
+    fixture.graph.fetches() = {{"y", b.add("Relu", {twice})}};
+    CHECK(count(fuse(fixture.graph), "FusedElementwise") == (written ? 0 : 1));
   }
 }
 
 TEST_CASE("fuse_elementwise: a chain beyond the longest body is several") {
-  Lab lab;
-  Value y = lab.x;
+  Fixture fixture;
+  Value y = fixture.x;
   const auto steps = static_cast<int>(2 * graph::ops::k_max_elementwise_steps);
-  for (int i = 0; i < steps; ++i) y = lab.b.add("Square", {y});
-  lab.graph.fetches() = {{"y", y}};
-  const Graph fused = fuse(lab.graph);
+  for (int i = 0; i < steps; ++i) y = fixture.b.add("Square", {y});
+  fixture.graph.fetches() = {{"y", y}};
+  const Graph fused = fuse(fixture.graph);
   CHECK(count(fused, "FusedElementwise") == 2);
   CHECK(count(fused, "Square") == 0);
 }
 
 TEST_CASE("fuse_elementwise: without a kernel all stays as it was") {
-  Lab lab;
-  lab.graph.fetches() = {{"y", lab.b.add("Relu", {lab.b.add("Neg", {lab.x})})}};
-  CHECK(outline(fuse(lab.graph, never)) == outline(lab.graph));
+  Fixture fixture;
+  fixture.graph.fetches() = {{"y", fixture.b.add("Relu", {fixture.b.add("Neg", {fixture.x})})}};
+  CHECK(outline(fuse(fixture.graph, never)) == outline(fixture.graph));
 }
 
 TEST_CASE("fuse_elementwise: a body is read back from its text, and wrong ones are refused") {
@@ -180,12 +180,12 @@ TEST_CASE("fuse_elementwise: a body is read back from its text, and wrong ones a
 
 TEST_CASE("fuse_elementwise: a body that does not fit its inputs is refused") {
   const auto refused = [](std::string_view text) {
-    Lab lab;
-    CHECK_THROWS_AS(lab.b.add("FusedElementwise",
-                              {lab.x, lab.b.placeholder("wide", DType::float32, {6})},
-                              {{"body", std::string(text)},
-                               {"shape", Shape{4, 6}},
-                               {"Tresults", std::vector<DType>{DType::float16}}}),
+    Fixture fixture;
+    CHECK_THROWS_AS(fixture.b.add("FusedElementwise",
+                                  {fixture.x, fixture.b.placeholder("wide", DType::float32, {6})},
+                                  {{"body", std::string(text)},
+                                   {"shape", Shape{4, 6}},
+                                   {"Tresults", std::vector<DType>{DType::float16}}}),
                     UserError);
   };
   refused("Mul x0 x1 : float16 -> t0");

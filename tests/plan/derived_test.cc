@@ -34,10 +34,10 @@ optimizer: {type: adam, learning_rate: 1e-2}
   Diagnostics diagnostics;
   const config::RunSpec spec = config::parse_run_spec(
       config::load_text(std::string(k_text), "dense.yaml", diagnostics), diagnostics);
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  const nn::StepSpec step_spec = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   const nn::DataShape data{{16, 16, 1}, DType::uint8, {}, DType::int32};
-  return nn::build_step(blueprint, data, batch, purpose);
+  return nn::build_step(step_spec, data, batch, purpose);
 }
 
 void copy(const State& from, State& to) {

@@ -146,7 +146,7 @@ TEST_CASE("pipeline: the passes of the table make the step that nn::build_step m
     if (c.config.spec.precision.rewrite != config::Rewrite::none) continue;
     CAPTURE(c.name);
     const graph::Graph whole =
-        nn::build_step(c.config.blueprint, c.config.data, k_pipeline_batch, nn::Purpose::train);
+        nn::build_step(c.config.step_spec, c.config.data, k_pipeline_batch, nn::Purpose::train);
     CHECK(graph::print_graph(c.config.prepare(k_pipeline_batch).graph) ==
           graph::print_graph(whole));
   }

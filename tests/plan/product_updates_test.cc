@@ -41,10 +41,10 @@ optimizer: {}
   Diagnostics diagnostics;
   const config::RunSpec spec =
       config::parse_run_spec(config::load_text(text, "dense.yaml", diagnostics), diagnostics);
-  const nn::Blueprint blueprint = nn::read_blueprint(spec, diagnostics);
+  const nn::StepSpec step = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   const nn::DataShape data{{15, 15, 1}, DType::uint8, {}, DType::int32};
-  return nn::build_step(blueprint, data, 64, nn::Purpose::train);
+  return nn::build_step(step, data, 64, nn::Purpose::train);
 }
 
 /// One plan and its state.

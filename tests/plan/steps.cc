@@ -15,7 +15,7 @@ namespace {
 /// The training step of a config on 8x8 images.
 graph::Graph step_of(const std::string& text, std::int64_t batch) {
   const StepConfig config(text);
-  return nn::build_step(config.blueprint, config.data, batch, nn::Purpose::train);
+  return nn::build_step(config.step_spec, config.data, batch, nn::Purpose::train);
 }
 
 }  // namespace
@@ -23,12 +23,12 @@ graph::Graph step_of(const std::string& text, std::int64_t batch) {
 StepConfig::StepConfig(const std::string& text) {
   Diagnostics diagnostics;
   spec = config::parse_run_spec(config::load_text(text, "steps.yaml", diagnostics), diagnostics);
-  blueprint = nn::read_blueprint(spec, diagnostics);
+  step_spec = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
 }
 
 Prepared StepConfig::prepare(std::int64_t batch, const PassOptions& options) const {
-  return build_step(blueprint, data, batch, nn::Purpose::train, spec, options);
+  return build_step(step_spec, data, batch, nn::Purpose::train, spec, options);
 }
 
 graph::Graph step_graph(std::string_view policy, std::int64_t batch) {

@@ -18,7 +18,7 @@ struct StepConfig {
   Prepared prepare(std::int64_t batch, const PassOptions& options = {}) const;
 
   config::RunSpec spec;
-  nn::Blueprint blueprint;
+  nn::StepSpec step_spec;
   nn::DataShape data{{8, 8, 1}, DType::uint8, {}, DType::int32};
 };
 

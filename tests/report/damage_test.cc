@@ -10,7 +10,7 @@
 #include "report/diff.h"
 #include "report/export/exporter.h"
 #include "report/show.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::report {
 namespace {

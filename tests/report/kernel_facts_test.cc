@@ -15,7 +15,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/rows.h"
 #include "report/precision_block.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::report {
 namespace {

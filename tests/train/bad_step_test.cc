@@ -11,7 +11,7 @@
 #include "nn/training.h"
 #include "precision/loss_scale.h"
 #include "train/checkpoint.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -12,7 +12,7 @@
 #include <ostream>
 
 #include "core/files.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/files.h"
 #include "train/checkpoint.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <ostream>
 
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 

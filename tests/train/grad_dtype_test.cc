@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "config/load.h"
 #include "graph/ops/ops.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

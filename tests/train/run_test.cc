@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 

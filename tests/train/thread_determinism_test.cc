@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "train/lab.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 namespace {

@@ -1,7 +1,7 @@
 // The loops are assembly, so this file needs no compiler flags. Every accumulator is written once
 // per iteration: with 12 or more of them no instruction waits for the result of an earlier one.
 
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "backend/cpu/register_peak.h"
 
 namespace halfstep::backend::cpu {

@@ -97,9 +97,9 @@ struct Options {
   std::uint64_t memory_limit;  ///< limit on allocated bytes; 0: all device memory
 };
 
-struct Device;     ///< an opened device with its stream and libraries
-struct Launch;     ///< a prepared kernel
-struct Recording;  ///< a captured graph
+struct Device;         ///< an opened device with its stream and libraries
+struct Launch;         ///< a prepared kernel
+struct CapturedGraph;  ///< a captured graph
 
 /// The functions of a plugin. Addresses of tensors and workspaces are device addresses.
 struct Table {
@@ -143,10 +143,10 @@ struct Table {
   void (*discard)(Launch* launch);
 
   /// Between the two calls, launches are captured and not run.
-  Status (*begin_recording)(Device* device);
-  Status (*end_recording)(Device* device, Recording** recording);
-  Status (*replay)(Recording* recording);
-  void (*forget)(Recording* recording);
+  Status (*begin_capture)(Device* device);
+  Status (*end_capture)(Device* device, CapturedGraph** captured);
+  Status (*launch_graph)(CapturedGraph* captured);
+  void (*forget)(CapturedGraph* captured);
 };
 
 /// The type of the exported function.

@@ -47,21 +47,21 @@ class RemoteLaunch final : public Launch {
   std::vector<void*> out_;
 };
 
-class RemoteRecording final : public Recording {
+class RemoteCapturedGraph final : public CapturedGraph {
  public:
-  RemoteRecording(std::shared_ptr<PluginLibrary> library, boundary::Recording* recording)
-      : library_(std::move(library)), recording_(recording) {}
-  RemoteRecording(const RemoteRecording&) = delete;
-  RemoteRecording& operator=(const RemoteRecording&) = delete;
-  ~RemoteRecording() override { library_->table().forget(recording_); }
+  RemoteCapturedGraph(std::shared_ptr<PluginLibrary> library, boundary::CapturedGraph* captured)
+      : library_(std::move(library)), captured_(captured) {}
+  RemoteCapturedGraph(const RemoteCapturedGraph&) = delete;
+  RemoteCapturedGraph& operator=(const RemoteCapturedGraph&) = delete;
+  ~RemoteCapturedGraph() override { library_->table().forget(captured_); }
 
-  void replay() override {
-    check(library_->table(), library_->table().replay(recording_), "the recorded step");
+  void launch() override {
+    check(library_->table(), library_->table().launch_graph(captured_), "the recorded step");
   }
 
  private:
   std::shared_ptr<PluginLibrary> library_;
-  boundary::Recording* recording_;
+  boundary::CapturedGraph* captured_;
 };
 
 }  // namespace
@@ -80,7 +80,7 @@ std::byte* RemoteDevice::allocate(std::size_t bytes) {
   auto* block = static_cast<std::byte*>(address);
   blocks_[block] = bytes;
   allocated_ += bytes;
-  const Room now = room();
+  const MemoryInfo now = memory_info();
   peak_.allocated = std::max(peak_.allocated, allocated_);
   peak_.in_use = std::max(peak_.in_use, now.total - now.left);
   return block;
@@ -96,13 +96,13 @@ void RemoteDevice::release(std::byte* address) noexcept {
 
 std::size_t RemoteDevice::alignment() const { return boundary::k_alignment; }
 
-RemoteDevice::Room RemoteDevice::room() const {
-  Room room;
-  check(table_, table_.memory(device_, &room.left, &room.total), "memory of the device");
-  return room;
+RemoteDevice::MemoryInfo RemoteDevice::memory_info() const {
+  MemoryInfo info;
+  check(table_, table_.memory(device_, &info.left, &info.total), "memory of the device");
+  return info;
 }
 
-std::uint64_t RemoteDevice::left() const { return room().left; }
+std::uint64_t RemoteDevice::left() const { return memory_info().left; }
 
 void RemoteDevice::upload(const void* host, void* address, std::size_t bytes) {
   if (bytes > 0) check(table_, table_.upload(device_, host, address, bytes), "copy to the device");
@@ -130,17 +130,17 @@ Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {
 
 void RemoteDevice::synchronize() { check(table_, table_.synchronize(device_), "the step"); }
 
-std::unique_ptr<Recording> RemoteDevice::record(const std::function<void()>& enqueue) {
-  check(table_, table_.begin_recording(device_), "begin of the capture");
-  boundary::Recording* recording = nullptr;
+std::unique_ptr<CapturedGraph> RemoteDevice::capture(const std::function<void()>& enqueue) {
+  check(table_, table_.begin_capture(device_), "begin of the capture");
+  boundary::CapturedGraph* captured = nullptr;
   try {
     enqueue();
   } catch (...) {
-    if (table_.end_recording(device_, &recording) == Status::ok) table_.forget(recording);
+    if (table_.end_capture(device_, &captured) == Status::ok) table_.forget(captured);
     throw;
   }
-  check(table_, table_.end_recording(device_, &recording), "end of the capture");
-  return std::make_unique<RemoteRecording>(library_, recording);
+  check(table_, table_.end_capture(device_, &captured), "end of the capture");
+  return std::make_unique<RemoteCapturedGraph>(library_, captured);
 }
 
 }  // namespace halfstep::backend::cuda

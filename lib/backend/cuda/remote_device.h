@@ -31,13 +31,13 @@ class RemoteDevice final : public Memory, public Device {
 
   Prepared prepare(const Kernel& row, const NodeView& node) override;
   void synchronize() override;
-  std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override;
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override;
 
  private:
-  struct Room {
+  struct MemoryInfo {
     std::uint64_t left = 0, total = 0;
   };
-  Room room() const;
+  MemoryInfo memory_info() const;
 
   std::shared_ptr<PluginLibrary> library_;
   const boundary::Table& table_;

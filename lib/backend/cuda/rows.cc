@@ -209,7 +209,7 @@ class NoDevice final : public Device {
     return launch([](const Args&) { require(false, "there is no device to run on"); });
   }
   void synchronize() override {}
-  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>&) override { return nullptr; }
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ std::vector<OpDef> array_ops();
 std::vector<OpDef> binary_ops();
 std::vector<OpDef> conv_ops();
 std::vector<OpDef> elementwise_ops();
-std::vector<OpDef> foreign_ops();
+std::vector<OpDef> imported_ops();
 std::vector<OpDef> fused_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> matmul_ops();

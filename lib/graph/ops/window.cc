@@ -101,12 +101,12 @@ WindowAxis window_axis(std::int64_t input,
     axis.pad_before = needed / 2;
   } else if (padding == "VALID" || padding == "EXPLICIT") {
     expect(before >= 0 && after >= 0, "paddings must not be negative");
-    const std::int64_t room = input + before + after - axis.extent();
-    expect(room >= 0,
+    const std::int64_t span = input + before + after - axis.extent();
+    expect(span >= 0,
            "a window of {} cells does not fit the {} cells of the input",
            axis.extent(),
            input + before + after);
-    axis.output = room / stride + 1;
+    axis.output = span / stride + 1;
     axis.pad_before = before;
   } else {
     throw ShapeError(fmt::format("padding must be SAME, VALID or EXPLICIT, got {}", padding));

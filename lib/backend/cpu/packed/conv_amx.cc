@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "core/dtype.h"
 
 namespace halfstep::backend::cpu::packed {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "backend/cpu/packed/blocks.h"
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -14,11 +14,14 @@ Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
 
 /// PackedMatMul.
 Accepts accepts_product(const NodeView& node);
-Prepared prepare_product(const NodeView& node, const Unit& unit, const Blocks& blocks, int threads);
+Prepared prepare_product(const NodeView& node,
+                         const MicroKernel& unit,
+                         const Blocks& blocks,
+                         int threads);
 /// PackedMatMulUpdate.
 Accepts accepts_product_update(const NodeView& node);
 Prepared prepare_product_update(const NodeView& node,
-                                const Unit& unit,
+                                const MicroKernel& unit,
                                 const Capabilities& capabilities);
 
 }  // namespace halfstep::backend::cpu::packed

@@ -1,7 +1,7 @@
 #pragma once
 // The memory layout of packed operands, in the order in which the micro-kernels read them.
 //
-// The reduction axis ("depth") is split into kc blocks (`slab`), a kc block into panels of 32 rows
+// The reduction axis ("depth") is split into kc blocks (`kc`), a kc block into panels of 32 rows
 // (of a) or columns (of b), a panel into k blocks (`step`) of 32 reduction elements. So a thread
 // reads one panel of one kc block as contiguous memory, and a block of panels is one region,
 // without power-of-two strides. A k block holds, part by part, two tiles of 1 KiB of bfloat16:
@@ -37,19 +37,19 @@ struct Layout {
   std::int64_t bytes() const { return panels() * steps() * step_bytes(); }
 
   /// K blocks of a full kc block: one of its panels is 24 KiB, half of a first-level cache.
-  std::int64_t slab_steps() const { return 12 / parts; }
-  std::int64_t slabs() const { return (steps() + slab_steps() - 1) / slab_steps(); }
-  std::int64_t steps_in(std::int64_t slab) const {
-    return std::min(slab_steps(), steps() - slab * slab_steps());
+  std::int64_t kc_steps() const { return 12 / parts; }
+  std::int64_t kc_blocks() const { return (steps() + kc_steps() - 1) / kc_steps(); }
+  std::int64_t steps_in(std::int64_t kc) const {
+    return std::min(kc_steps(), steps() - kc * kc_steps());
   }
 
   /// The offset of a panel of a kc block, in bytes.
-  std::int64_t panel_offset(std::int64_t slab, std::int64_t panel) const {
-    return (slab * slab_steps() * panels() + panel * steps_in(slab)) * step_bytes();
+  std::int64_t panel_offset(std::int64_t kc, std::int64_t panel) const {
+    return (kc * kc_steps() * panels() + panel * steps_in(kc)) * step_bytes();
   }
   std::int64_t step_offset(std::int64_t panel, std::int64_t step) const {
-    const std::int64_t slab = step / slab_steps();
-    return panel_offset(slab, panel) + (step - slab * slab_steps()) * step_bytes();
+    const std::int64_t kc = step / kc_steps();
+    return panel_offset(kc, panel) + (step - kc * kc_steps()) * step_bytes();
   }
 };
 

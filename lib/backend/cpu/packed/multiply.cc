@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/packed/finisher.h"
+#include "backend/cpu/packed/epilogue.h"
 #include "backend/cpu/packed/kernels.h"
 #include "backend/cpu/packed/product.h"
 
@@ -23,23 +23,23 @@ Accepts accepts_product(const NodeView& node) {
 }
 
 Prepared prepare_product(const NodeView& node,
-                         const Unit& unit,
+                         const MicroKernel& unit,
                          const Blocks& blocks,
                          int threads) {
   const Product product = product_of(node.attrs(), unit, threads, Product::Tiles::long_rows);
-  const Finisher finisher(node, blocks);
+  const Epilogue epilogue(node, blocks);
   return launch(
-      [product, finisher](const Args& args) {
-        const Finisher::Bound bound = finisher.bind(args, args.workspace);
+      [product, epilogue](const Args& args) {
+        const Epilogue::Bound bound = epilogue.bind(args, args.workspace);
         product.run(
             args.in[0].as<std::byte>(),
             args.in[1].as<std::byte>(),
-            args.workspace + finisher.workspace_bytes(),
+            args.workspace + epilogue.workspace_bytes(),
             [&](const float* sums, const Product::Place& at) { bound.finish(sums, at.i, at.j); },
             [](std::int64_t) {});
         bound.complete();
       },
-      finisher.workspace_bytes() + product.workspace_bytes());
+      epilogue.workspace_bytes() + product.workspace_bytes());
 }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -22,17 +22,17 @@ constexpr std::int64_t k_rounded_bytes = 2;
 
 class ProductUpdate {
  public:
-  ProductUpdate(const NodeView& node, const Unit& unit, const Capabilities& capabilities)
+  ProductUpdate(const NodeView& node, const MicroKernel& unit, const Capabilities& capabilities)
       : ports_(graph::ops::fused_update_ports(node.node)),
         m_(node.attrs().get<std::int64_t>("m")),
         n_(node.attrs().get<std::int64_t>("n")),
         product_(product_of(node.attrs(), unit, capabilities.threads, Product::Tiles::square)),
         update_(node, {node.attrs().get<DType>("T"), {m_, n_}}, capabilities),
         finish_(blocks(capabilities.isa).finish[node.attrs().get<DType>("T") == DType::float16]),
-        room_bytes_(product_.run_panels() * k_block * k_block * k_rounded_bytes),
+        buffer_bytes_(product_.run_panels() * k_block * k_block * k_rounded_bytes),
         waiting_(static_cast<std::size_t>(product_.parts())) {}
 
-  std::size_t workspace_bytes() const { return rooms_bytes() + product_.workspace_bytes(); }
+  std::size_t workspace_bytes() const { return buffers_bytes() + product_.workspace_bytes(); }
 
   void operator()(const Args& args) {
     const FusedUpdate::Step step = update_.step(args);
@@ -40,7 +40,7 @@ class ProductUpdate {
     product_.run(
         args.in[ports_.rule.gradient].as<std::byte>(),
         args.in[ports_.packed_end].as<std::byte>(),
-        args.workspace + rooms_bytes(),
+        args.workspace + buffers_bytes(),
         [&](const float* sums, const Product::Place& at) { finish(step, sums, at); },
         [&](std::int64_t part) {
           Waiting& waiting = waiting_[static_cast<std::size_t>(part)];
@@ -54,18 +54,18 @@ class ProductUpdate {
     FusedUpdate::Piece piece{};
     std::int64_t rows = 0;
     std::int64_t done = 0;
-    std::int64_t asked = 0;  ///< rows whose weights and slots have been prefetched
-    std::int64_t room = 0;   ///< index of the buffer, 0 or 1, that holds the gradient
+    std::int64_t asked = 0;   ///< rows whose weights and slots have been prefetched
+    std::int64_t buffer = 0;  ///< index of the buffer, 0 or 1, that holds the gradient
   };
 
-  std::size_t rooms_bytes() const {
-    return static_cast<std::size_t>(2 * product_.parts() * room_bytes_);
+  std::size_t buffers_bytes() const {
+    return static_cast<std::size_t>(2 * product_.parts() * buffer_bytes_);
   }
 
   void finish(const FusedUpdate::Step& step, const float* sums, const Product::Place& at) {
     Waiting& waiting = waiting_[static_cast<std::size_t>(at.part)];
-    const std::int64_t room = 1 - waiting.room;
-    std::byte* rounded = step.args.workspace + (2 * at.part + room) * room_bytes_;
+    const std::int64_t buffer = 1 - waiting.buffer;
+    std::byte* rounded = step.args.workspace + (2 * at.part + buffer) * buffer_bytes_;
     const std::int64_t column = at.begin * k_block;
     const std::int64_t columns = std::min(n_, at.end * k_block) - column;
     finish_({.sums = sums,
@@ -78,7 +78,7 @@ class ProductUpdate {
     const std::int64_t block = at.j - at.begin + 1;
     apply(step, waiting, waiting.rows * block / blocks);
     if (block == blocks) {
-      waiting = {.piece = {at.i, column, columns, rounded, columns, rounded}, .room = room};
+      waiting = {.piece = {at.i, column, columns, rounded, columns, rounded}, .buffer = buffer};
       waiting.rows = update_.rows_of(waiting.piece);
     }
     // Prefetch the rows that are updated while the next block is computed.
@@ -105,7 +105,7 @@ class ProductUpdate {
   Product product_;
   FusedUpdate update_;
   Finish finish_;
-  std::int64_t room_bytes_;
+  std::int64_t buffer_bytes_;
   std::vector<Waiting> waiting_;  ///< by part of the matmul
 };
 
@@ -116,7 +116,7 @@ Accepts accepts_product_update(const NodeView& node) {
 }
 
 Prepared prepare_product_update(const NodeView& node,
-                                const Unit& unit,
+                                const MicroKernel& unit,
                                 const Capabilities& capabilities) {
   ProductUpdate update(node, unit, capabilities);
   const std::size_t workspace_bytes = update.workspace_bytes();

@@ -13,7 +13,7 @@ constexpr std::int64_t k_block_sums = k_block * k_block;
 constexpr std::int64_t k_block_bytes = k_block_sums * static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t k_line = 64;
 
-void (*sweep_of(const Unit& unit, std::int64_t products))(const Sweep&) {
+void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
 }
 
@@ -32,7 +32,7 @@ void hand_back(void* context, const float* sums, std::int64_t block) {
 
 }  // namespace
 
-Product::Product(const Unit& unit,
+Product::Product(const MicroKernel& unit,
                  const Layout& a,
                  const Layout& b,
                  std::int64_t products,
@@ -48,7 +48,7 @@ Product::Product(const Unit& unit,
   require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
   choose_cut(threads, tiles);
   const std::int64_t running =
-      a_.slabs() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
+      a_.kc_blocks() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
   part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes);
 }
 
@@ -79,7 +79,7 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // Cut parts into tiles. With one kc block no accumulators are kept between kc blocks, so a tile
   // may be as wide as its columns of b fit in the second-level cache.
   constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
-  if (wanted == Tiles::long_rows && a_.slabs() == 1) {
+  if (wanted == Tiles::long_rows && a_.kc_blocks() == 1) {
     across_ *= divide_up(divide_up(b_.bytes(), across_), k_resident_bytes);
   } else {
     across_ *= divide_up(divide_up(b_.panels(), across_), tile_panels_);
@@ -139,27 +139,27 @@ std::int64_t Product::run_tile(const Part& x,
                                std::int64_t t,
                                std::atomic<std::int64_t>& next) const {
   const Region here = tile(t);
-  const std::int64_t last = a_.slabs() - 1;
-  for (std::int64_t slab = 0; slab < last; ++slab) run_slab(x, here, slab, here);
+  const std::int64_t last = a_.kc_blocks() - 1;
+  for (std::int64_t kc = 0; kc < last; ++kc) run_kc_block(x, here, kc, here);
   // The next tile is taken only when its operands can be prefetched.
   const std::int64_t then = next.fetch_add(1);
-  run_slab(x, here, last, then < tiles() ? tile(then) : Region{});
+  run_kc_block(x, here, last, then < tiles() ? tile(then) : Region{});
   return then;
 }
 
-void Product::run_slab(const Part& x,
-                       const Region& tile,
-                       std::int64_t slab,
-                       const Region& next_tile) const {
-  const bool last = slab + 1 == a_.slabs();
-  const std::int64_t steps = a_.steps_in(slab);
+void Product::run_kc_block(const Part& x,
+                           const Region& tile,
+                           std::int64_t kc,
+                           const Region& next_tile) const {
+  const bool last = kc + 1 == a_.kc_blocks();
+  const std::int64_t steps = a_.steps_in(kc);
 
   // While this kc block is multiplied, the operands of the next one are prefetched at an even rate.
   const Region& then = last ? next_tile : tile;
-  const std::int64_t then_slab = last ? 0 : slab + 1;
-  const std::int64_t panel_bytes = a_.steps_in(then_slab) * a_.step_bytes();
-  const std::byte* ahead_a = x.a + a_.panel_offset(then_slab, then.i0);
-  const std::byte* ahead_b = x.b + b_.panel_offset(then_slab, then.j0);
+  const std::int64_t next_kc_block = last ? 0 : kc + 1;
+  const std::int64_t panel_bytes = a_.steps_in(next_kc_block) * a_.step_bytes();
+  const std::byte* ahead_a = x.a + a_.panel_offset(next_kc_block, then.i0);
+  const std::byte* ahead_b = x.b + b_.panel_offset(next_kc_block, then.j0);
   const std::int64_t a_lines = then.rows() * panel_bytes / k_line;
   const std::int64_t b_lines = then.columns() * panel_bytes / k_line;
   const std::int64_t steps_of_row = tile.columns() * std::max<std::int64_t>(steps - 1, 1);
@@ -170,14 +170,14 @@ void Product::run_slab(const Part& x,
     Finished context{x.finish, {i, tile.j0, tile.j0, tile.j1, x.index}};
     const std::int64_t row = i - tile.i0;
     const std::int64_t line = row * lines * steps_of_row;
-    sweep_({.a = x.a + a_.panel_offset(slab, i),
-            .b = x.b + b_.panel_offset(slab, tile.j0),
+    sweep_({.a = x.a + a_.panel_offset(kc, i),
+            .b = x.b + b_.panel_offset(kc, tile.j0),
             .steps = steps,
             .blocks = tile.columns(),
             .sums = sums + row * tile.columns() * k_block_sums,
-            .first = slab == 0,
+            .first = kc == 0,
             .last = last,
-            .room = reinterpret_cast<float*>(x.workspace),
+            .scratch = reinterpret_cast<float*>(x.workspace),
             .finish = hand_back,
             .context = &context,
             .ahead = line < a_lines ? ahead_a + line * k_line : ahead_b + (line - a_lines) * k_line,
@@ -185,7 +185,10 @@ void Product::run_slab(const Part& x,
   }
 }
 
-Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads, Product::Tiles tiles) {
+Product product_of(const graph::Attrs& attrs,
+                   const MicroKernel& unit,
+                   int threads,
+                   Product::Tiles tiles) {
   const DType dtype = attrs.get<DType>("T");
   const auto k = attrs.get<std::int64_t>("k");
   return {unit,

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "backend/cpu/packed/layout.h"
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "core/parallel.h"
 #include "graph/attr.h"
 
@@ -22,7 +22,7 @@ class Product {
   enum class Tiles { square, long_rows };
   /// `products`: partial products per multiplication of values, 1 for operands of one part, 3 or 4
   /// for operands of two.
-  Product(const Unit& unit,
+  Product(const MicroKernel& unit,
           const Layout& a,
           const Layout& b,
           std::int64_t products,
@@ -77,13 +77,13 @@ class Product {
   Region tile(std::int64_t t) const;
   /// Returns the next tile of this thread; tiles() or more: none remain.
   std::int64_t run_tile(const Part& x, std::int64_t t, std::atomic<std::int64_t>& next) const;
-  void run_slab(const Part& x,
-                const Region& tile,
-                std::int64_t slab,
-                const Region& next_tile) const;
+  void run_kc_block(const Part& x,
+                    const Region& tile,
+                    std::int64_t kc,
+                    const Region& next_tile) const;
 
-  const Unit* unit_;
-  void (*sweep_)(const Sweep&);
+  const MicroKernel* unit_;
+  void (*sweep_)(const MicroKernelArgs&);
   Layout a_, b_;
   std::int64_t tile_panels_;
   std::int64_t parts_ = 1;
@@ -94,6 +94,9 @@ class Product {
 };
 
 /// The GEMM for a node's attributes m, n, k, T and `products`.
-Product product_of(const graph::Attrs& attrs, const Unit& unit, int threads, Product::Tiles tiles);
+Product product_of(const graph::Attrs& attrs,
+                   const MicroKernel& unit,
+                   int threads,
+                   Product::Tiles tiles);
 
 }  // namespace halfstep::backend::cpu::packed

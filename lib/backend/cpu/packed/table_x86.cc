@@ -69,12 +69,12 @@ Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) 
   return prepare(node, packed::k_avx512_direct_micro_kernels, capabilities);
 }
 
-template <const packed::Unit& unit>
+template <const packed::MicroKernel& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_product(node, unit, packed::avx512_bf16_blocks(), capabilities.threads);
 }
 
-template <const packed::Unit& unit>
+template <const packed::MicroKernel& unit>
 Prepared prepare_product_update(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_product_update(node, unit, capabilities);
 }
@@ -88,19 +88,19 @@ std::span<const Kernel> packed_kernels() {
       {"PackedMatMul",
        k_amx,
        accepts_amx<packed::accepts_product>,
-       prepare_product<packed::k_amx_unit>},
+       prepare_product<packed::k_amx_microkernel>},
       {"PackedMatMul",
        k_avx512_bf16,
        accepts_avx512_bf16<packed::accepts_product>,
-       prepare_product<packed::k_avx512_bf16_unit>},
+       prepare_product<packed::k_avx512_bf16_microkernel>},
       {"PackedMatMulUpdate",
        k_amx,
        accepts_amx<packed::accepts_product_update>,
-       prepare_product_update<packed::k_amx_unit>},
+       prepare_product_update<packed::k_amx_microkernel>},
       {"PackedMatMulUpdate",
        k_avx512_bf16,
        accepts_avx512_bf16<packed::accepts_product_update>,
-       prepare_product_update<packed::k_avx512_bf16_unit>},
+       prepare_product_update<packed::k_avx512_bf16_microkernel>},
       {"Conv2D", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
       {"Conv2DBias", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
       {"Conv2DBackpropFilter",

@@ -91,7 +91,7 @@ class Steps final : public Launch {
     std::vector<TensorView> in;
   };
 
-  std::size_t room(std::size_t bytes) {
+  std::size_t allocate(std::size_t bytes) {
     const std::size_t at = bytes_;
     bytes_ += (bytes + 63) / 64 * 64;
     return at;
@@ -113,8 +113,8 @@ class Steps final : public Launch {
     const TensorView result{node.outputs[0].dtype, node.outputs[0].shape, nullptr};
     ones_.push_back({id,
                      std::move(prepared.launch),
-                     room(result.bytes()),
-                     room(prepared.workspace_bytes),
+                     allocate(result.bytes()),
+                     allocate(prepared.workspace_bytes),
                      std::vector<TensorView>(node.inputs.size())});
   }
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backend/cpu/packed/finisher.h"
+#include "backend/cpu/packed/epilogue.h"
 #include "backend/cpu/packed/kernels.h"
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
@@ -76,17 +76,17 @@ class Sums {
 
 Prepared prepare_product(const NodeView& node, const Capabilities&) {
   const Sums sums(node.attrs());
-  const packed::Finisher finisher(node, packed::portable_blocks());
+  const packed::Epilogue epilogue(node, packed::portable_blocks());
   return launch(
       [=](const Args& args) {
-        const packed::Finisher::Bound bound = finisher.bind(args, args.workspace);
+        const packed::Epilogue::Bound bound = epilogue.bind(args, args.workspace);
         sums.run(
             args.in[0].as<std::byte>(),
             args.in[1].as<std::byte>(),
             [&](const float* block, std::int64_t i, std::int64_t j) { bound.finish(block, i, j); });
         bound.complete();
       },
-      finisher.workspace_bytes());
+      epilogue.workspace_bytes());
 }
 
 /// Computes the whole gradient, then the update.

@@ -44,12 +44,12 @@ struct Source {
       : loop(widen_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 
   /// Elements [i, i + n) as float32: the tensor's memory if no conversion is needed, else converted
-  /// into `room`.
-  const float* read(const void* data, std::int64_t i, std::int64_t n, float* room) const {
+  /// into `scratch`.
+  const float* read(const void* data, std::int64_t i, std::int64_t n, float* scratch) const {
     const auto* x = static_cast<const std::byte*>(data) + i * size;
     if (loop == nullptr) return reinterpret_cast<const float*>(x);
-    loop(room, x, n);
-    return room;
+    loop(scratch, x, n);
+    return scratch;
   }
 };
 
@@ -63,14 +63,14 @@ struct Sink {
   Sink(const Loops& loops, DType dtype)
       : loop(narrow_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
 
-  /// The address at which to compute elements from `i` on: the tensor's memory, or `room` if they
-  /// must be converted.
-  float* place(void* data, std::int64_t i, float* room) const {
-    return loop == nullptr ? static_cast<float*>(data) + i : room;
+  /// The address at which to compute elements from `i` on: the tensor's memory, or `scratch` if
+  /// they must be converted.
+  float* place(void* data, std::int64_t i, float* scratch) const {
+    return loop == nullptr ? static_cast<float*>(data) + i : scratch;
   }
   /// Converts and stores elements that were computed at the address that place() returned.
-  void store(void* data, std::int64_t i, std::int64_t n, const float* room) const {
-    if (loop != nullptr) loop(static_cast<std::byte*>(data) + i * size, room, n);
+  void store(void* data, std::int64_t i, std::int64_t n, const float* scratch) const {
+    if (loop != nullptr) loop(static_cast<std::byte*>(data) + i * size, scratch, n);
   }
 };
 

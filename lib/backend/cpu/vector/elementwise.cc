@@ -92,7 +92,7 @@ struct Instruction {
   std::uint64_t stream = 0;
   std::array<std::size_t, k_max_operands> operands{};
   std::size_t count = 0;
-  std::size_t room = 0;
+  std::size_t buffer = 0;
   int output = -1;          ///< index of the output, for a last result that is computed in place
   Narrow narrow = nullptr;  ///< rounds the result for its readers in the body
   Widen widen = nullptr;
@@ -116,7 +116,7 @@ struct Program {
 };
 
 /// Assigns scratch buffers to results: a buffer is free again after the last op that reads it.
-std::vector<std::size_t> rooms_of(const ElementwiseBody& body, std::size_t inputs) {
+std::vector<std::size_t> assign_buffers(const ElementwiseBody& body, std::size_t inputs) {
   const std::size_t steps = body.steps.size();
   std::vector<std::size_t> last(steps, 0);
   for (std::size_t i = 0; i < steps; ++i) {
@@ -126,20 +126,20 @@ std::vector<std::size_t> rooms_of(const ElementwiseBody& body, std::size_t input
     }
   }
   for (const int result : body.results) last[static_cast<std::size_t>(result)] = steps;
-  std::vector<std::size_t> room(steps);
+  std::vector<std::size_t> buffer(steps);
   for (std::size_t i = 0; i < steps; ++i) {
     for (std::size_t candidate = 0;; ++candidate) {
-      const bool taken = std::any_of(room.begin(),
-                                     room.begin() + static_cast<std::ptrdiff_t>(i),
+      const bool taken = std::any_of(buffer.begin(),
+                                     buffer.begin() + static_cast<std::ptrdiff_t>(i),
                                      [&, j = std::size_t{0}](std::size_t r) mutable {
                                        return last[j++] > i && r == candidate;
                                      });
       if (taken) continue;
-      room[i] = candidate;
+      buffer[i] = candidate;
       break;
     }
   }
-  return room;
+  return buffer;
 }
 
 Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& body)
@@ -159,7 +159,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
   for (std::size_t i = 0; i < input_count; ++i) {
     if (read[i]) inputs[i] = Operand(l, node.input(i).dtype, node.input(i).shape, shape);
   }
-  const std::vector<std::size_t> rooms = rooms_of(body, input_count);
+  const std::vector<std::size_t> buffers = assign_buffers(body, input_count);
   std::vector<std::size_t> places;  // buffer indices of inputs and results
   for (std::size_t i = 0; i < input_count; ++i) places.push_back(i);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
@@ -174,7 +174,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     for (std::size_t j = 0; j < to.count; ++j) {
       to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
     }
-    to.room = rooms[i];
+    to.buffer = buffers[i];
     if (read_here[i] && !is_exact(step)) {
       to.narrow = narrow_loop(l, step.dtype);
       to.widen = widen_loop(l, step.dtype);
@@ -184,7 +184,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     const bool same = step.op == graph::ops::k_cast && to.narrow == nullptr &&
                       to.operands[0] < input_count &&
                       dtype_of(node, body, step.operands[0]) != DType::float32;
-    places.push_back(same ? to.operands[0] : input_count + to.room);
+    places.push_back(same ? to.operands[0] : input_count + to.buffer);
     if (!same) instructions.push_back(to);
   }
   for (const int result : body.results) {
@@ -198,25 +198,25 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
 }
 
 void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const {
-  alignas(64) float rooms[k_max_elementwise_steps][k_run];
-  alignas(64) float input_rooms[k_max_elementwise_inputs][Operand::k_room];
+  alignas(64) float buffers[k_max_elementwise_steps][k_run];
+  alignas(64) float input_scratch[k_max_elementwise_inputs][Operand::k_scratch];
   alignas(64) std::uint16_t rounded[k_run];
   std::array<const float*, k_max_elementwise_inputs + k_max_elementwise_steps> at{};
   const std::int64_t longest = std::min(k_run, n);
   for (std::size_t i = 0; i < input_count; ++i) {
-    if (read[i]) inputs[i].start(args.in[i].data, input_rooms[i], longest);
+    if (read[i]) inputs[i].start(args.in[i].data, input_scratch[i], longest);
   }
-  for (std::size_t i = 0; i < k_max_elementwise_steps; ++i) at[input_count + i] = rooms[i];
+  for (std::size_t i = 0; i < k_max_elementwise_steps; ++i) at[input_count + i] = buffers[i];
   for (std::int64_t run = first; run < last; ++run) {
     const std::int64_t begin = run * k_run;
     const std::int64_t length = std::min(k_run, n - begin);
     // An output may share the memory of an input: all inputs are read before anything is stored.
     for (std::size_t i = 0; i < input_count; ++i) {
-      if (read[i]) at[i] = inputs[i].read(args.in[i].data, input_rooms[i], begin, length);
+      if (read[i]) at[i] = inputs[i].read(args.in[i].data, input_scratch[i], begin, length);
     }
     for (const Instruction& step : instructions) {
       float* y = step.output < 0
-                     ? rooms[step.room]
+                     ? buffers[step.buffer]
                      : args.out[static_cast<std::size_t>(step.output)].as<float>() + begin;
       const float* x[k_max_operands] = {};
       for (std::size_t j = 0; j < step.count; ++j) x[j] = at[step.operands[j]];

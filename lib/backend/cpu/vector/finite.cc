@@ -22,11 +22,11 @@ bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n) 
 
 /// Whether x * factor is finite, as float32.
 bool is_finite(const Loops& l, const Source& x, const void* data, std::int64_t n, float factor) {
-  alignas(64) float room[k_run];
+  alignas(64) float scratch[k_run];
   for (std::int64_t i = 0; i < n; i += k_run) {
     const std::int64_t m = std::min(k_run, n - i);
-    l.scale(room, x.read(data, i, m, room), factor, m);
-    if (!l.all_finite32(room, m)) return false;
+    l.scale(scratch, x.read(data, i, m, scratch), factor, m);
+    if (!l.all_finite32(scratch, m)) return false;
   }
   return true;
 }

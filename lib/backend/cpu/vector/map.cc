@@ -57,16 +57,17 @@ Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
       row.attribute == nullptr ? 0.0F : static_cast<float>(node.attrs().get<double>(row.attribute));
   return launch([=, n = out.shape.elements()](const Args& args) {
     parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float rooms[k_max_inputs][Operand::k_room];
+      alignas(64) float scratch[k_max_inputs][Operand::k_scratch];
       alignas(64) float result[k_run];
       const float* x[k_max_inputs];
       const std::size_t count = inputs(row);
       const std::int64_t longest = std::min(k_run, end - begin);
-      for (std::size_t j = 0; j < count; ++j) operands[j].start(args.in[j].data, rooms[j], longest);
+      for (std::size_t j = 0; j < count; ++j)
+        operands[j].start(args.in[j].data, scratch[j], longest);
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
         for (std::size_t j = 0; j < count; ++j) {
-          x[j] = operands[j].read(args.in[j].data, rooms[j], i, length);
+          x[j] = operands[j].read(args.in[j].data, scratch[j], i, length);
         }
         row.loop(sink.place(args.out[0].data, i, result), x, length, a);
         sink.store(args.out[0].data, i, length, result);
@@ -97,10 +98,10 @@ Prepared prepare_cast(const NodeView& node, const Capabilities& capabilities) {
   const Sink sink(l, node.output().dtype);
   return launch([=, n = node.output().shape.elements()](const Args& args) {
     parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float room[k_run];
+      alignas(64) float scratch[k_run];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
-        float* y = sink.place(args.out[0].data, i, room);
+        float* y = sink.place(args.out[0].data, i, scratch);
         const float* x = source.read(args.in[0].data, i, length, y);
         if (sink.loop != nullptr) {
           sink.store(args.out[0].data, i, length, x);
@@ -127,14 +128,14 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
   const Map add = find_map(l, "AddV2")->loop;
   return launch([=, n = node.output().shape.elements()](const Args& args) {
     parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float room[k_run];
+      alignas(64) float scratch[k_run];
       alignas(64) float sum[k_run];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
         const float* x[2] = {source.read(args.in[0].data, i, length, sum), nullptr};
         float* y = sink.place(args.out[0].data, i, sum);
         for (const TensorView& in : args.in.subspan(1)) {
-          x[1] = source.read(in.data, i, length, room);
+          x[1] = source.read(in.data, i, length, scratch);
           add(y, x, length, 0);
           x[0] = y;
         }

@@ -57,11 +57,11 @@ struct Norm {
 };
 
 /// Workspace: `vectors` vectors of channels in float32, followed by the partial sums.
-struct Room {
+struct Workspace {
   float* vectors;
   double* partial;
 
-  Room(const Args& args, const Norm& p, int count)
+  Workspace(const Args& args, const Norm& p, int count)
       : vectors(static_cast<float*>(static_cast<void*>(args.workspace))),
         partial(static_cast<double*>(static_cast<void*>(args.workspace + bytes(p, count)))) {}
   static std::size_t bytes(const Norm& p, int count) {
@@ -86,12 +86,12 @@ void for_each_piece(const Norm& p, const F& body) {
 /// The mean of up to 32 rows spread over x, an estimate of the mean of all.
 void sample_mean(const Norm& p, const void* x, float* mean) {
   const std::int64_t samples = std::min<std::int64_t>(32, p.rows);
-  alignas(64) float room[k_run];
+  alignas(64) float scratch[k_run];
   std::fill_n(mean, p.channels, 0.0F);
   for (std::int64_t s = 0; s < samples; ++s) {
     for (std::int64_t c = 0; c < p.channels; c += k_run) {
       const std::int64_t n = std::min(k_run, p.channels - c);
-      const float* row = p.source.read(x, s * p.rows / samples * p.channels + c, n, room);
+      const float* row = p.source.read(x, s * p.rows / samples * p.channels + c, n, scratch);
       p.loops->add_scaled(mean + c, row, 1.0F / static_cast<float>(samples), n);
     }
   }
@@ -102,8 +102,8 @@ void statistics(
     const Norm& p, const RowBlocks& blocks, const Args& a, float* shift, double* partial) {
   sample_mean(p, a.in[0].data, shift);
   const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
-    alignas(64) float room[k_run];
-    const float* x = p.source.read(a.in[0].data, at, rows * columns, room);
+    alignas(64) float scratch[k_run];
+    const float* x = p.source.read(a.in[0].data, at, rows * columns, scratch);
     p.loops->moments(acc[0], acc[1], x, shift + column, rows, columns);
   };
   blocks.fold<2>(partial, 0.0F, leaf, k_plus);
@@ -142,11 +142,11 @@ void find_gain(const Norm& p, const TensorView& scale, const TensorView& varianc
 
 /// The normalized elements of a piece of n, with the side input.
 void store_with_side(
-    const Norm& p, const Args& a, std::int64_t at, std::int64_t n, float* y, float* side_room) {
+    const Norm& p, const Args& a, std::int64_t at, std::int64_t n, float* y, float* side_scratch) {
   alignas(64) float rounded[k_run];
   p.sink.store(rounded, 0, n, y);
   const float* normal = p.sink.loop == nullptr ? y : p.source.read(rounded, 0, n, y);
-  const float* side = p.source.read(a.in[5].data, at, n, side_room);
+  const float* side = p.source.read(a.in[5].data, at, n, side_scratch);
   float* z = p.sink.place(a.out[0].data, at, y);
   p.loops->add_relu(z, normal, side, n);
   p.sink.store(a.out[0].data, at, n, z);
@@ -157,9 +157,9 @@ Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
   const RowBlocks blocks(1, p.rows, p.channels);
   return launch(
       [=](const Args& a) {
-        const Room room(a, p, 1);
+        const Workspace workspace(a, p, 1);
         if (p.training) {
-          statistics(p, blocks, a, room.vectors, room.partial);
+          statistics(p, blocks, a, workspace.vectors, workspace.partial);
         } else {
           for (const std::size_t i : {1U, 3U})
             std::copy_n(a.in[3].as<float>(), p.channels, a.out[i].as<float>());
@@ -167,26 +167,26 @@ Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
             std::copy_n(a.in[4].as<float>(), p.channels, a.out[i].as<float>());
         }
         *a.out[5].as<float>() = 0;
-        find_gain(p, a.in[1], a.out[4], room.vectors);
+        find_gain(p, a.in[1], a.out[4], workspace.vectors);
         const float* mean = a.out[3].as<float>();
         const float* offset = a.in[2].as<float>();
         const auto loop = p.loops->normalize[p.relu && !p.side];
         for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
-          alignas(64) float x_room[k_run];
-          alignas(64) float y_room[k_run];
-          const float* x = p.source.read(a.in[0].data, at, rows * channels, x_room);
-          const NormChannels here{mean + c, room.vectors + c, offset + c};
+          alignas(64) float x_scratch[k_run];
+          alignas(64) float y_scratch[k_run];
+          const float* x = p.source.read(a.in[0].data, at, rows * channels, x_scratch);
+          const NormChannels here{mean + c, workspace.vectors + c, offset + c};
           if (p.side) {
-            loop(y_room, x, here, rows, channels);
-            store_with_side(p, a, at, rows * channels, y_room, x_room);
+            loop(y_scratch, x, here, rows, channels);
+            store_with_side(p, a, at, rows * channels, y_scratch, x_scratch);
             return;
           }
-          float* y = p.sink.place(a.out[0].data, at, y_room);
+          float* y = p.sink.place(a.out[0].data, at, y_scratch);
           loop(y, x, here, rows, channels);
-          p.sink.store(a.out[0].data, at, rows * channels, y_room);
+          p.sink.store(a.out[0].data, at, rows * channels, y_scratch);
         });
       },
-      Room::bytes(p, 1) + blocks.partials(2) * sizeof(double));
+      Workspace::bytes(p, 1) + blocks.partials(2) * sizeof(double));
 }
 
 Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilities) {
@@ -194,8 +194,8 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
   const RowBlocks blocks(1, p.rows, p.channels);
   return launch(
       [=](const Args& args) {
-        const Room room(args, p, 3);
-        float* gain = room.vectors;
+        const Workspace workspace(args, p, 3);
+        float* gain = workspace.vectors;
         float* a = gain + p.channels;
         float* b = a + p.channels;
         const TensorView& variance = args.in[p.relu ? 5 : 4];
@@ -206,17 +206,17 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
         };
         find_gain(p, args.in[2], variance, gain);
         const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
-          alignas(64) float dy_room[k_run];
-          alignas(64) float x_room[k_run];
-          const float* dy = p.source.read(args.in[0].data, at, rows * columns, dy_room);
-          const float* x = p.source.read(args.in[1].data, at, rows * columns, x_room);
+          alignas(64) float dy_scratch[k_run];
+          alignas(64) float x_scratch[k_run];
+          const float* dy = p.source.read(args.in[0].data, at, rows * columns, dy_scratch);
+          const float* x = p.source.read(args.in[1].data, at, rows * columns, x_scratch);
           p.loops->comoments[p.relu](acc[0], acc[1], dy, x, from(column), rows, columns);
         };
-        blocks.fold<2>(room.partial, 0.0F, leaf, k_plus);
+        blocks.fold<2>(workspace.partial, 0.0F, leaf, k_plus);
         const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
         for (std::int64_t c = 0; c < p.channels; ++c) {
-          const double s1 = blocks.joined(room.partial, 0, 0, c, k_plus);
-          const double s2 = blocks.joined(room.partial, 1, 0, c, k_plus);
+          const double s1 = blocks.joined(workspace.partial, 0, 0, c, k_plus);
+          const double s2 = blocks.joined(workspace.partial, 1, 0, c, k_plus);
           const double inverse = inverse_deviation(p, variance.as<float>()[c]);
           a[c] = static_cast<float>(p.training ? s1 * share : 0);
           b[c] = static_cast<float>(p.training ? s2 * inverse * inverse * share : 0);
@@ -224,15 +224,15 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
           args.out[2].as<float>()[c] = static_cast<float>(s1);
         }
         for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
-          alignas(64) float rooms[3][k_run];
-          const float* dy = p.source.read(args.in[0].data, at, rows * channels, rooms[0]);
-          const float* x = p.source.read(args.in[1].data, at, rows * channels, rooms[1]);
-          float* dx = p.sink.place(args.out[0].data, at, rooms[2]);
+          alignas(64) float scratch[3][k_run];
+          const float* dy = p.source.read(args.in[0].data, at, rows * channels, scratch[0]);
+          const float* x = p.source.read(args.in[1].data, at, rows * channels, scratch[1]);
+          float* dx = p.sink.place(args.out[0].data, at, scratch[2]);
           p.loops->normalize_grad[p.relu](dx, dy, x, from(c), a + c, b + c, rows, channels);
-          p.sink.store(args.out[0].data, at, rows * channels, rooms[2]);
+          p.sink.store(args.out[0].data, at, rows * channels, scratch[2]);
         });
       },
-      Room::bytes(p, 3) + blocks.partials(2) * sizeof(double));
+      Workspace::bytes(p, 3) + blocks.partials(2) * sizeof(double));
 }
 
 Accepts accepts_norm(const NodeView& node, const Capabilities&) {

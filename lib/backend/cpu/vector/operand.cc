@@ -32,28 +32,28 @@ Operand::Operand(const Loops& loops, DType dtype, const Shape& shape, const Shap
   }
 }
 
-void Operand::start(const void* data, float* room, std::int64_t longest) const {
+void Operand::start(const void* data, float* scratch, std::int64_t longest) const {
   if (period_ == 0) return;
-  const float* x = source_.read(data, 0, period_, room);
-  if (x != room) std::copy_n(x, period_, room);
+  const float* x = source_.read(data, 0, period_, scratch);
+  if (x != scratch) std::copy_n(x, period_, scratch);
   // Repeats the period by doubling.
   const std::int64_t all = period_ + longest;
   for (std::int64_t there = period_; there < all;) {
     const std::int64_t n = std::min(there, all - there);
-    std::copy_n(room, n, room + there);
+    std::copy_n(scratch, n, scratch + there);
     there += n;
   }
 }
 
-const float* Operand::read(const void* data, float* room, std::int64_t i, std::int64_t n) const {
-  if (period_ == 1) return room;
-  if (period_ > 0) return room + i % period_;
-  if (axis_count_ == 1) return source_.read(data, i, n, room);
-  gather(data, room, i, n);
-  return room;
+const float* Operand::read(const void* data, float* scratch, std::int64_t i, std::int64_t n) const {
+  if (period_ == 1) return scratch;
+  if (period_ > 0) return scratch + i % period_;
+  if (axis_count_ == 1) return source_.read(data, i, n, scratch);
+  gather(data, scratch, i, n);
+  return scratch;
 }
 
-void Operand::gather(const void* data, float* room, std::int64_t i, std::int64_t n) const {
+void Operand::gather(const void* data, float* scratch, std::int64_t i, std::int64_t n) const {
   std::array<std::int64_t, Shape::k_max_rank> at{};
   std::int64_t offset = 0;
   for (std::size_t axis = axis_count_; axis-- > 0;) {
@@ -65,12 +65,12 @@ void Operand::gather(const void* data, float* room, std::int64_t i, std::int64_t
   while (n > 0) {
     const std::int64_t length = std::min(n, axes_[last].extent - at[last]);
     if (axes_[last].stride == 0) {
-      std::fill_n(room, length, *source_.read(data, offset, 1, room));
+      std::fill_n(scratch, length, *source_.read(data, offset, 1, scratch));
     } else {
-      const float* x = source_.read(data, offset, length, room);
-      if (x != room) std::copy_n(x, length, room);
+      const float* x = source_.read(data, offset, length, scratch);
+      if (x != scratch) std::copy_n(x, length, scratch);
     }
-    room += length;
+    scratch += length;
     n -= length;
     at[last] += length;
     offset += length * axes_[last].stride;

@@ -12,16 +12,17 @@ namespace halfstep::backend::cpu::vector {
 class Operand {
  public:
   /// Floats of scratch for start() and read(), per thread.
-  static constexpr std::int64_t k_room = 2 * k_run;
+  static constexpr std::int64_t k_scratch = 2 * k_run;
 
   Operand() = default;
   /// An input of this dtype and shape, broadcast to the shape `output`.
   Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
 
-  /// Prepares `room` for reading `data` in runs of at most `longest`.
-  void start(const void* data, float* room, std::int64_t longest = k_run) const;
-  /// The elements broadcast to the output's elements [i, i + n), n <= k_run; in place or in `room`.
-  const float* read(const void* data, float* room, std::int64_t i, std::int64_t n) const;
+  /// Prepares `scratch` for reading `data` in runs of at most `longest`.
+  void start(const void* data, float* scratch, std::int64_t longest = k_run) const;
+  /// The elements broadcast to the output's elements [i, i + n), n <= k_run; in place or in
+  /// `scratch`.
+  const float* read(const void* data, float* scratch, std::int64_t i, std::int64_t n) const;
 
  private:
   /// Merged axes of the output over which the operand is either dense or a single element.
@@ -30,7 +31,7 @@ class Operand {
     std::int64_t stride = 0;
   };
 
-  void gather(const void* data, float* room, std::int64_t i, std::int64_t n) const;
+  void gather(const void* data, float* scratch, std::int64_t i, std::int64_t n) const;
 
   Source source_;
   std::array<Axis, Shape::k_max_rank> axes_;  // outermost first

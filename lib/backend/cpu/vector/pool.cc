@@ -76,12 +76,12 @@ struct Pool {
   std::int64_t window() const { return h.size * w.size; }
 
   /// Calls body(item, offsets, scratch) for the items 0, 1, ... of `count`; `offsets` has space for
-  /// the cells of a window, `room` is a scratch of that many floats.
+  /// the cells of a window, `scratch` is a scratch of that many floats.
   template <class F>
-  void for_each(const Args& args, std::int64_t count, std::int64_t room, const F& body) const {
+  void for_each(const Args& args, std::int64_t count, std::int64_t scratch, const F& body) const {
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
-        std::byte* own = args.workspace + static_cast<std::size_t>(part) * part_bytes(room);
+        std::byte* own = args.workspace + static_cast<std::size_t>(part) * part_bytes(scratch);
         auto* offsets = reinterpret_cast<std::int64_t*>(own);
         auto* floats = reinterpret_cast<float*>(offsets + window());
         for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
@@ -90,13 +90,13 @@ struct Pool {
       }
     });
   }
-  std::size_t part_bytes(std::int64_t room) const {
+  std::size_t part_bytes(std::int64_t scratch) const {
     return (static_cast<std::size_t>(window()) * sizeof(std::int64_t) +
-            static_cast<std::size_t>(room) * sizeof(float) + 63) /
+            static_cast<std::size_t>(scratch) * sizeof(float) + 63) /
            64 * 64;
   }
-  std::size_t workspace_bytes(std::int64_t room) const {
-    return static_cast<std::size_t>(parts) * part_bytes(room);
+  std::size_t workspace_bytes(std::int64_t scratch) const {
+    return static_cast<std::size_t>(parts) * part_bytes(scratch);
   }
 };
 
@@ -147,7 +147,7 @@ void for_windows(
 /// One row of outputs from the rows of x under it.
 template <Kind kind>
 void pool_row(
-    const Pool& p, const Args& args, std::int64_t at, std::int64_t* offsets, float* room) {
+    const Pool& p, const Args& args, std::int64_t at, std::int64_t* offsets, float* scratch) {
   const std::int64_t image = at / p.h.output;
   const std::int64_t i = at % p.h.output;
   const std::int64_t first = p.h.cell(i, p.h.first_tap(i));
@@ -163,8 +163,9 @@ void pool_row(
     if (!nan) return;
   }
   const float* x = p.source.read(
-      args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), room);
-  float* y = p.sink.place(args.out[0].data, at * p.output_row(), room + p.h.size * p.input_row());
+      args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), scratch);
+  float* y =
+      p.sink.place(args.out[0].data, at * p.output_row(), scratch + p.h.size * p.input_row());
   const auto loop = kind == Kind::max ? p.loops->max_windows : p.loops->mean_windows;
   for_windows(p, i, first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
     loop(y + j * p.channels, x, windows);
@@ -175,14 +176,15 @@ void pool_row(
 template <Kind kind>
 Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.input(0).shape, capabilities);
-  const std::int64_t room = p.h.size * p.input_row() + p.output_row();
+  const std::int64_t scratch = p.h.size * p.input_row() + p.output_row();
   return launch(
       [=](const Args& args) {
-        p.for_each(args, p.batch * p.h.output, room, [&](std::int64_t row, auto* offsets, auto* r) {
-          pool_row<kind>(p, args, row, offsets, r);
-        });
+        p.for_each(
+            args, p.batch * p.h.output, scratch, [&](std::int64_t row, auto* offsets, auto* r) {
+              pool_row<kind>(p, args, row, offsets, r);
+            });
       },
-      p.workspace_bytes(room));
+      p.workspace_bytes(scratch));
 }
 
 /// Rows [first, last) of the input whose gradient depends on rows [begin, end) of the output alone.
@@ -216,7 +218,7 @@ std::int64_t strip_rows(const Pool& p) {
 /// The gradient of one strip of an image: dx from dy, and for max from the op's input x.
 template <Kind kind>
 void pool_grad_strip(
-    const Pool& p, const Args& args, std::int64_t item, std::int64_t* offsets, float* room) {
+    const Pool& p, const Args& args, std::int64_t item, std::int64_t* offsets, float* scratch) {
   const std::int64_t image = item / strips(p);
   const Strip strip = strip_of(p, item % strips(p));
   const std::int64_t at = (image * p.h.input + strip.first) * p.input_row();
@@ -236,12 +238,12 @@ void pool_grad_strip(
     if (!nan) return;
   }
   const auto* gradient = args.in[kind == Kind::max ? 2 : 1].data;
-  float* dx = p.sink.place(args.out[0].data, at, room);
-  room += cells;
-  const float* dy =
-      p.source.read(gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, room);
-  room += outputs;
-  const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, room) : nullptr;
+  float* dx = p.sink.place(args.out[0].data, at, scratch);
+  scratch += cells;
+  const float* dy = p.source.read(
+      gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, scratch);
+  scratch += outputs;
+  const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, scratch) : nullptr;
   if (!alone) std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = strip.begin; i < strip.end; ++i, dy += p.output_row()) {
     for_windows(p, i, strip.first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
@@ -259,14 +261,15 @@ template <Kind kind>
 Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.output().shape, capabilities);
   const std::int64_t outputs = apart(p.h) ? p.output_row() : p.output_image();
-  const std::int64_t room = 2 * strip_rows(p) * p.input_row() + outputs;
+  const std::int64_t scratch = 2 * strip_rows(p) * p.input_row() + outputs;
   return launch(
       [=](const Args& args) {
-        p.for_each(args, p.batch * strips(p), room, [&](std::int64_t item, auto* offsets, auto* r) {
-          pool_grad_strip<kind>(p, args, item, offsets, r);
-        });
+        p.for_each(
+            args, p.batch * strips(p), scratch, [&](std::int64_t item, auto* offsets, auto* r) {
+              pool_grad_strip<kind>(p, args, item, offsets, r);
+            });
       },
-      p.workspace_bytes(room));
+      p.workspace_bytes(scratch));
 }
 
 Accepts accepts_pool(const NodeView& node, const Capabilities&) {

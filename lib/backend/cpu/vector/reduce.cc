@@ -70,9 +70,9 @@ struct Finish {
   Sink sink;
 
   void operator()(double value, void* y, std::int64_t i) const {
-    float room = 0;
-    *sink.place(y, i, &room) = static_cast<float>(value / divisor);
-    sink.store(y, i, 1, &room);
+    float scratch = 0;
+    *sink.place(y, i, &scratch) = static_cast<float>(value / divisor);
+    sink.store(y, i, 1, &scratch);
   }
 };
 
@@ -88,8 +88,9 @@ Prepared fold_columns(
       [=](const Args& args) {
         auto* partial = static_cast<double*>(static_cast<void*>(args.workspace));
         const auto leaf = [&](float** acc, auto at, auto, auto rows, auto columns) {
-          alignas(64) float room[k_run];
-          fold.rows(acc[0], source.read(args.in[0].data, at, rows * columns, room), rows, columns);
+          alignas(64) float scratch[k_run];
+          fold.rows(
+              acc[0], source.read(args.in[0].data, at, rows * columns, scratch), rows, columns);
         };
         blocks.fold<1>(partial, fold.start, leaf, join);
         parallel_for(e.outer * e.columns, 4096, [&](std::int64_t begin, std::int64_t end) {
@@ -114,14 +115,14 @@ Prepared fold_runs(
         const std::int64_t grain =
             std::max<std::int64_t>(1, 16384 / std::min(e.rows, k_fold_block));
         parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-          alignas(64) float room[k_run];
+          alignas(64) float scratch[k_run];
           for (std::int64_t unit = begin; unit < end; ++unit) {
             const std::int64_t first = unit / blocks * e.rows;
             const std::int64_t stop = std::min(e.rows, (unit % blocks + 1) * k_fold_block);
             double value = static_cast<double>(fold.start);
             for (std::int64_t i = unit % blocks * k_fold_block; i < stop; i += k_run) {
               const std::int64_t n = std::min(k_run, stop - i);
-              const float* x = source.read(args.in[0].data, first + i, n, room);
+              const float* x = source.read(args.in[0].data, first + i, n, scratch);
               value = join(value, static_cast<double>(fold.run(x, n)));
             }
             partial[unit] = value;

@@ -82,9 +82,9 @@ class RowBlocks {
       results[s] = at(partial, s, o, block) + column;
       std::fill_n(results[s], width, static_cast<double>(start));
     }
-    alignas(64) float rooms[sums][k_run];
+    alignas(64) float scratch[sums][k_run];
     float* acc[sums];
-    for (int s = 0; s < sums; ++s) acc[s] = rooms[s];
+    for (int s = 0; s < sums; ++s) acc[s] = scratch[s];
     for (std::int64_t row = block * block_rows_; row < end;) {
       const std::int64_t stop = std::min(end, row + k_float_rows);
       for (int s = 0; s < sums; ++s) std::fill_n(acc[s], width, start);

@@ -35,21 +35,21 @@ struct Logits {
     parts = std::clamp<std::int64_t>(rows * columns / k_grain, 1, capabilities.threads);
   }
 
-  std::int64_t room() const { return (group * columns + 15) / 16 * 16; }
-  std::size_t workspace_bytes(int rooms) const {
-    return static_cast<std::size_t>(parts * rooms * room()) * sizeof(float);
+  std::int64_t buffer_size() const { return (group * columns + 15) / 16 * 16; }
+  std::size_t workspace_bytes(int count) const {
+    return static_cast<std::size_t>(parts * count * buffer_size()) * sizeof(float);
   }
 
-  /// Calls body(first row, rows, `rooms`) for all groups; the scratch buffers are room()
+  /// Calls body(first row, rows, `buffers`) for all groups; the scratch buffers are buffer_size()
   /// floats apart.
   template <class F>
-  void for_each_group(const Args& args, int rooms, const F& body) const {
+  void for_each_group(const Args& args, int count, const F& body) const {
     auto* workspace = static_cast<float*>(static_cast<void*>(args.workspace));
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
         const std::int64_t stop = rows * (part + 1) / parts;
         for (std::int64_t row = rows * part / parts; row < stop; row += group) {
-          body(row, std::min(group, stop - row), workspace + part * rooms * room());
+          body(row, std::min(group, stop - row), workspace + part * count * buffer_size());
         }
       }
     });
@@ -61,13 +61,13 @@ Prepared prepare_softmax(const NodeView& node, const Capabilities& capabilities)
   const Logits p(node, capabilities);
   return launch(
       [p](const Args& args) {
-        p.for_each_group(args, 3, [&](std::int64_t row, std::int64_t rows, float* rooms) {
+        p.for_each_group(args, 3, [&](std::int64_t row, std::int64_t rows, float* buffers) {
           const std::int64_t at = row * p.columns;
           const std::int64_t n = rows * p.columns;
-          const float* x = p.source.read(args.in[0].data, at, n, rooms);
-          float* y = p.sink.place(args.out[0].data, at, rooms + p.room());
+          const float* x = p.source.read(args.in[0].data, at, n, buffers);
+          float* y = p.sink.place(args.out[0].data, at, buffers + p.buffer_size());
           if constexpr (logarithm) {
-            p.loops->log_softmax(y, rooms + 2 * p.room(), x, rows, p.columns);
+            p.loops->log_softmax(y, buffers + 2 * p.buffer_size(), x, rows, p.columns);
           } else {
             p.loops->softmax(y, x, rows, p.columns);
           }
@@ -91,20 +91,21 @@ Prepared prepare_cross_entropy(const NodeView& node, const Capabilities& capabil
   const Logits p(node, capabilities);
   return launch(
       [p](const Args& args) {
-        p.for_each_group(args, 4, [&](std::int64_t row, std::int64_t rows, float* rooms) {
+        p.for_each_group(args, 4, [&](std::int64_t row, std::int64_t rows, float* buffers) {
           const std::int64_t at = row * p.columns;
           const std::int64_t n = rows * p.columns;
-          float loss_room[k_run];
-          const float* x = p.source.read(args.in[0].data, at, n, rooms);
-          float* dx = p.sink.place(args.out[1].data, at, rooms + p.room());
-          float* loss = p.sink.place(args.out[0].data, row, loss_room);
-          float* z = rooms + 2 * p.room();
+          float loss_scratch[k_run];
+          const float* x = p.source.read(args.in[0].data, at, n, buffers);
+          float* dx = p.sink.place(args.out[1].data, at, buffers + p.buffer_size());
+          float* loss = p.sink.place(args.out[0].data, row, loss_scratch);
+          float* z = buffers + 2 * p.buffer_size();
           if constexpr (sparse) {
             std::int64_t labels[k_run];
             read_labels(args.in[1], row, rows, labels);
             p.loops->sparse_cross_entropy(loss, dx, z, x, labels, rows, p.columns);
           } else {
-            const float* labels = p.source.read(args.in[1].data, at, n, rooms + 3 * p.room());
+            const float* labels =
+                p.source.read(args.in[1].data, at, n, buffers + 3 * p.buffer_size());
             p.loops->cross_entropy(loss, dx, z, x, labels, rows, p.columns);
           }
           p.sink.store(args.out[1].data, at, n, dx);

@@ -66,11 +66,11 @@ void FusedUpdate::elements(const Step& step,
                            std::int64_t i,
                            std::int64_t n,
                            const std::byte* gradient) const {
-  alignas(64) float room[k_run];
-  const float* g = gradient_.read(gradient, 0, n, room);
+  alignas(64) float scratch[k_run];
+  const float* g = gradient_.read(gradient, 0, n, scratch);
   if (step.unscale != 1) {
-    loops_->scale(room, g, step.unscale, n);
-    g = room;
+    loops_->scale(scratch, g, step.unscale, n);
+    g = scratch;
   }
   float* state[k_max_resources];
   for (std::size_t s = 0; s < rule_.resources(); ++s) state[s] = step.args.in[s].as<float>() + i;
@@ -95,7 +95,7 @@ void FusedUpdate::rows(const Step& step,
       const std::int64_t at = (first + row) * shape_[1] + piece.column + c;
       elements(step, at, n, piece.gradient + (row * piece.stride + c) * gradient_.size);
       if (!packs()) continue;
-      narrow_(piece.room + (row * piece.columns + c) * k_narrow_bytes,
+      narrow_(piece.scratch + (row * piece.columns + c) * k_narrow_bytes,
               step.args.in[0].as<float>() + at,
               n);
     }
@@ -121,7 +121,7 @@ void FusedUpdate::pack(const Step& step, const Piece& piece) const {
   for (std::size_t p = 0; p < packings_.size(); ++p) {
     auto* to = step.args.in[ports_.packed_begin + p].as<std::byte>();
     for (std::int64_t c = 0; c < piece.columns; c += packed::k_block) {
-      packings_[p].pack_block({piece.room + c * k_narrow_bytes,
+      packings_[p].pack_block({piece.scratch + c * k_narrow_bytes,
                                piece.columns,
                                rows,
                                std::min(packed::k_block, piece.columns - c)},
@@ -152,7 +152,7 @@ constexpr std::int64_t k_update_grain = 16384;
 /// Columns of which a FusedUpdate packs 32 rows at a time: their copy in the packed dtype is a
 /// quarter of a second-level cache.
 constexpr std::int64_t k_band_columns = 4096;
-constexpr std::int64_t k_room_bytes = packed::k_block * k_band_columns * k_narrow_bytes;
+constexpr std::int64_t k_scratch_bytes = packed::k_block * k_band_columns * k_narrow_bytes;
 
 Accepts accepts_update(const NodeView& node, const Capabilities&) {
   const DType dtype = node.attrs().get<DType>("T");
@@ -174,15 +174,15 @@ Prepared prepare_update(const NodeView& node, const Capabilities& capabilities) 
     const auto scalars = rule.scalars(args, args.in.size() - (guarded ? 1 : 0), source);
     const TensorView& gradient = args.in[rule.gradient()];
     parallel_for(gradient.elements(), k_update_grain, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float rooms[k_max_resources + 1][k_run];
+      alignas(64) float scratch[k_max_resources + 1][k_run];
       float* state[k_max_resources];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t n = std::min(k_run, end - i);
-        const float* g = source.read(gradient.data, i, n, rooms[k_max_resources]);
+        const float* g = source.read(gradient.data, i, n, scratch[k_max_resources]);
         for (std::size_t s = 0; s < rule.resources(); ++s) {
           // Where nothing is widened the loop works on the variable in place.
-          source.read(args.in[s].data, i, n, rooms[s]);
-          state[s] = sink.place(args.in[s].data, i, rooms[s]);
+          source.read(args.in[s].data, i, n, scratch[s]);
+          state[s] = sink.place(args.in[s].data, i, scratch[s]);
         }
         rule.loop(state, g, n, scalars.data());
         for (std::size_t s = 0; s < rule.resources(); ++s) {
@@ -237,7 +237,7 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
                                             std::min(width - column, k_band_columns),
                                             gradient_at(args, i * packed::k_block * width + column),
                                             width,
-                                            args.workspace + part * k_room_bytes};
+                                            args.workspace + part * k_scratch_bytes};
               update.rows(step, band, 0, update.rows_of(band));
               update.pack(step, band);
             }
@@ -245,7 +245,7 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
           update.done();
         });
       },
-      static_cast<std::size_t>(parts * k_room_bytes));
+      static_cast<std::size_t>(parts * k_scratch_bytes));
 }
 
 }  // namespace

@@ -62,12 +62,12 @@ class FusedUpdate {
     std::int64_t panel, column, columns;
     const std::byte* gradient;  ///< of the first of them
     std::int64_t stride;        ///< elements of the gradient from row to row
-    std::byte* room;  ///< scratch: 32 x columns new weights in the packed dtype; may be the
-                      ///< gradient's memory
+    std::byte* scratch;  ///< scratch: 32 x columns new weights in the packed dtype; may be the
+                         ///< gradient's memory
   };
   std::int64_t rows_of(const Piece& piece) const;
   /// Updates rows [begin, end) of a piece in the order of memory, and copies the new weights to
-  /// `room`.
+  /// `scratch`.
   void rows(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
   /// Prefetches the memory that rows() will read and write.
   void ask_for(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;

@@ -7,7 +7,7 @@ namespace halfstep::backend::cuda::plugin {
 namespace {
 
 /// A matrix and the larger, padded one that holds it.
-struct Room {
+struct PaddedOperand {
   Shape small, large;
   std::size_t element_bytes;
 
@@ -41,8 +41,8 @@ Shape matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
 }
 
 /// The operands of a matmul and their padded copies.
-struct Rooms {
-  Rooms(const MatmulKey& key, const MatmulKey& large)
+struct PaddedOperands {
+  PaddedOperands(const MatmulKey& key, const MatmulKey& large)
       : a{matrix(key.m, key.k, key.transpose_a),
           matrix(large.m, large.k, key.transpose_a),
           size_bytes(key.in)},
@@ -52,7 +52,7 @@ struct Rooms {
         c{Shape{key.m, key.n}, Shape{large.m, large.n}, size_bytes(key.out)},
         bias{Shape{key.n}, Shape{large.n}, size_bytes(key.out)} {}
 
-  Room a, b, c, bias;
+  PaddedOperand a, b, c, bias;
 };
 
 }  // namespace
@@ -102,11 +102,11 @@ std::shared_ptr<LibraryProduct> LibraryProduct::get(const MatmulKey& key, const 
 std::size_t LibraryProduct::workspace_bytes() const {
   std::size_t bytes = product_->workspace_bytes();
   if (!padding_) return bytes;
-  const Rooms rooms(key_, padding_->key);
-  if (padding_->a) bytes += rooms.a.bytes();
-  if (padding_->b) bytes += rooms.b.bytes();
-  if (padding_->c) bytes += rooms.c.bytes();
-  if (padding_->bias) bytes += rooms.bias.bytes();
+  const PaddedOperands padded(key_, padding_->key);
+  if (padding_->a) bytes += padded.a.bytes();
+  if (padding_->b) bytes += padded.b.bytes();
+  if (padding_->c) bytes += padded.c.bytes();
+  if (padding_->bias) bytes += padded.bias.bytes();
   return bytes;
 }
 
@@ -116,33 +116,33 @@ void LibraryProduct::run(const Matmul::Operands& operands, std::byte* workspace)
 }
 
 void LibraryProduct::run_padded(Matmul::Operands operands, std::byte* workspace) const {
-  const Rooms rooms(key_, padding_->key);
-  const auto take = [&](const Room& room) {
+  const PaddedOperands padded(key_, padding_->key);
+  const auto take = [&](const PaddedOperand& operand) {
     std::byte* place = workspace;
-    workspace += room.bytes();
+    workspace += operand.bytes();
     return place;
   };
   void* const c = operands.c;
   void* const bias = operands.bias;
   const bool sums = key_.epilogue == Epilogue::sums_of_b;
   if (padding_->a) {
-    std::byte* place = take(rooms.a);
-    rooms.a.enter(stream_, operands.a, place, padding_->zeros);
+    std::byte* place = take(padded.a);
+    padded.a.enter(stream_, operands.a, place, padding_->zeros);
     operands.a = place;
   }
   if (padding_->b) {
-    std::byte* place = take(rooms.b);
-    rooms.b.enter(stream_, operands.b, place, padding_->zeros);
+    std::byte* place = take(padded.b);
+    padded.b.enter(stream_, operands.b, place, padding_->zeros);
     operands.b = place;
   }
-  if (padding_->c) operands.c = take(rooms.c);
+  if (padding_->c) operands.c = take(padded.c);
   if (padding_->bias) {
-    operands.bias = take(rooms.bias);
-    if (!sums) rooms.bias.enter(stream_, bias, operands.bias, false);
+    operands.bias = take(padded.bias);
+    if (!sums) padded.bias.enter(stream_, bias, operands.bias, false);
   }
   product_->run(operands, workspace);
-  if (padding_->c) rooms.c.leave(stream_, operands.c, c);
-  if (sums && padding_->bias) rooms.bias.leave(stream_, operands.bias, bias);
+  if (padding_->c) padded.c.leave(stream_, operands.c, c);
+  if (sums && padding_->bias) padded.bias.leave(stream_, operands.bias, bias);
 }
 
 }  // namespace halfstep::backend::cuda::plugin

@@ -22,7 +22,7 @@ struct boundary::Device {
 struct boundary::Launch {
   plugin::Work work;
 };
-struct boundary::Recording {
+struct boundary::CapturedGraph {
   std::unique_ptr<CapturedGraph> graph;
 };
 
@@ -207,19 +207,19 @@ Status run(boundary::Launch* launch,
 
 void discard(boundary::Launch* launch) { delete launch; }
 
-Status begin_recording(boundary::Device* device) {
+Status begin_capture(boundary::Device* device) {
   return fenced([&] { device->vendor->begin_capture(); });
 }
 
-Status end_recording(boundary::Device* device, boundary::Recording** recording) {
-  return fenced([&] { *recording = new boundary::Recording{device->vendor->end_capture()}; });
+Status end_capture(boundary::Device* device, boundary::CapturedGraph** captured) {
+  return fenced([&] { *captured = new boundary::CapturedGraph{device->vendor->end_capture()}; });
 }
 
-Status replay(boundary::Recording* recording) {
-  return fenced([&] { recording->graph->launch(); });
+Status launch_graph(boundary::CapturedGraph* captured) {
+  return fenced([&] { captured->graph->launch(); });
 }
 
-void forget(boundary::Recording* recording) { delete recording; }
+void forget(boundary::CapturedGraph* captured) { delete captured; }
 
 }  // namespace
 }  // namespace plugin
@@ -244,9 +244,9 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .prepare = plugin::prepare,
                                        .run = plugin::run,
                                        .discard = plugin::discard,
-                                       .begin_recording = plugin::begin_recording,
-                                       .end_recording = plugin::end_recording,
-                                       .replay = plugin::replay,
+                                       .begin_capture = plugin::begin_capture,
+                                       .end_capture = plugin::end_capture,
+                                       .launch_graph = plugin::launch_graph,
                                        .forget = plugin::forget};
   return &k_table;
 }

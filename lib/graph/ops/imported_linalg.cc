@@ -1,11 +1,11 @@
 // Matrices, transforms and random numbers.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_linalg = R"(
+const std::string_view k_imported_linalg = R"(
 BatchMatMul(x: T,
     y: T -> output: T) T: {half, bfloat16, float, double, int32, int64, complex64, complex128},
     adj_x: bool = false, adj_y: bool = false, grad_x: bool = false, grad_y: bool = false

@@ -1,11 +1,11 @@
 // Shapes, slices, gathers, sparse and ragged tensors.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_array = R"(
+const std::string_view k_imported_array = R"(
 BroadcastArgs(s0: T, s1: T -> r0: T) T: {int32, int64} = int32
 BroadcastGradientArgs(s0: T, s1: T -> r0: T, r1: T) T: {int32, int64} = int32
 Concat(concat_dim: int32, values: N*T -> output: T) N: int, T: type

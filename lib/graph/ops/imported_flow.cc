@@ -1,11 +1,11 @@
 // Control flow, functions, tensor lists and arrays.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_flow = R"(
+const std::string_view k_imported_flow = R"(
 Abort() error_msg: string = '', exit_without_error: bool = false
 AccumulateNV2(inputs: N*T -> sum: T) N: int,
     T: {half, bfloat16, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64,

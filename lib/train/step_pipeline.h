@@ -17,11 +17,11 @@
 
 namespace halfstep::train {
 
-class RunAhead {
+class StepPipeline {
  public:
   /// Steps of full batches; nullptr when the device's memory cannot hold two more copies of the
   /// variables.
-  static std::unique_ptr<RunAhead> make(Session& session, DeviceBatches& batches);
+  static std::unique_ptr<StepPipeline> make(Session& session, DeviceBatches& batches);
 
   /// Takes a snapshot of the variables. The next step is that of the last batch taken.
   void begin();
@@ -32,18 +32,18 @@ class RunAhead {
   std::vector<StepOutcome> outcomes(std::int64_t first, std::int64_t steps);
 
   /// Restores the variables of begin().
-  void take_back();
+  void rollback();
   /// Restores the snapshot of the first non-finite step, which also holds for the non-finite steps
-  /// directly after it, except for the loss scale; leave_bad_step() returns to the present
-  /// variables. take_back() is no longer possible afterwards.
-  void enter_bad_step();
-  void leave_bad_step();
+  /// directly after it, except for the loss scale; leave_overflow_snapshot() returns to the present
+  /// variables. rollback() is no longer possible afterwards.
+  void restore_overflow_snapshot();
+  void leave_overflow_snapshot();
 
   /// Largest number of steps between two copies of the log to the host.
   static constexpr std::int64_t k_most_steps = 64;
 
  private:
-  RunAhead(Session& session, DeviceBatches& batches, plan::Plan& plan);
+  StepPipeline(Session& session, DeviceBatches& batches, plan::Plan& plan);
 
   /// The launches of a step: the next batch, the plan, its outcome to the log. record() captures
   /// them.
@@ -64,7 +64,7 @@ class RunAhead {
   backend::Buffer taken_;  ///< two flags: whether `bad_` is set, and a constant false
   DeviceOp write_log_;
   std::unique_ptr<DeviceOp> keep_bad_;
-  std::unique_ptr<backend::Recording> recording_;
+  std::unique_ptr<backend::CapturedGraph> captured_;
   const void* recorded_ = nullptr;  ///< the address of the plan's ordinal at the capture
 };
 

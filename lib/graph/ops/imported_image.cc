@@ -1,11 +1,11 @@
 // Convolution, normalisation, pooling and images.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_image = R"(
+const std::string_view k_imported_image = R"(
 AdjustContrastv2(images: T, contrast_factor: float -> output: T) T: {half, float} = float
 AdjustHue(images: T, delta: float -> output: T) T: {half, float} = float
 AdjustSaturation(images: T, scale: float -> output: T) T: {half, float} = float

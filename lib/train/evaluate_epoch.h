@@ -16,9 +16,9 @@ struct Judgement {
 
 /// Evaluates `record` by the config's rules and updates their state in `progress`. A partial epoch
 /// is compared with the target only. Units: `wall_seconds` is the time since the run began.
-Judgement judge_epoch(const EpochRecord& record,
-                      const config::TrainingSpec& rules,
-                      double wall_seconds,
-                      Progress& progress);
+Judgement evaluate_epoch(const EpochRecord& record,
+                         const config::TrainingSpec& rules,
+                         double wall_seconds,
+                         Progress& progress);
 
 }  // namespace halfstep::train

@@ -13,10 +13,10 @@
 
 namespace halfstep::backend::cpu::packed {
 
-class Finisher {
+class Epilogue {
  public:
   /// Reads m, n, T, bias, activation, mask and `forms` of a PackedMatMul.
-  Finisher(const NodeView& node, const Blocks& blocks);
+  Epilogue(const NodeView& node, const Blocks& blocks);
 
   /// For a padded copy of the bias and for the column sums of each row panel.
   std::size_t workspace_bytes() const;
@@ -30,13 +30,13 @@ class Finisher {
     void complete() const;
 
    private:
-    friend class Finisher;
-    Bound(const Finisher& finisher, const Args& args, std::byte* workspace);
+    friend class Epilogue;
+    Bound(const Epilogue& epilogue, const Args& args, std::byte* workspace);
     /// The address of the result of a form, or null.
     template <class T = std::byte>
     T* result(char form) const;
 
-    const Finisher& f_;
+    const Epilogue& f_;
     const Args& args_;
     float* bias_ = nullptr;         // [padded n]
     float* column_sums_ = nullptr;  // [row panels, padded n]

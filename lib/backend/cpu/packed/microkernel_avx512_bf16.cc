@@ -3,7 +3,7 @@
 
 #include <immintrin.h>
 
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
@@ -29,8 +29,12 @@ inline __m512bh pair(const std::byte* p) {
 }
 
 /// Rows [row, row + k_rows) of a block, over all k blocks of the kc block; `a` and `b` are panels.
-inline void strip(
-    const Sweep& s, const std::byte* a, const std::byte* b, I64 row, float* from, float* to) {
+inline void strip(const MicroKernelArgs& s,
+                  const std::byte* a,
+                  const std::byte* b,
+                  I64 row,
+                  float* from,
+                  float* to) {
   __m512 left[k_rows];
   __m512 right[k_rows];
 #pragma GCC unroll 8
@@ -59,11 +63,11 @@ inline void strip(
   }
 }
 
-void sweep(const Sweep& s) {
+void sweep(const MicroKernelArgs& s) {
   const std::byte* b = s.b;
   for (I64 block = 0; block < s.blocks; ++block, b += s.steps * k_step_bytes) {
     float* from = s.sums + block * 1024;
-    float* to = s.last ? s.room : from;
+    float* to = s.last ? s.scratch : from;
     for (I64 row = 0; row < 32; row += k_rows) strip(s, s.a, b, row, from, to);
     if (s.last) s.finish(s.context, to, block);
   }
@@ -73,10 +77,10 @@ void nothing() {}
 
 }  // namespace
 
-constinit const Unit k_avx512_bf16_unit{.name = "avx512_bf16",
-                                        .begin = nothing,
-                                        .end = nothing,
-                                        .sweep = {sweep, nullptr, nullptr},
-                                        .panels = {12, 16}};
+constinit const MicroKernel k_avx512_bf16_microkernel{.name = "avx512_bf16",
+                                                      .begin = nothing,
+                                                      .end = nothing,
+                                                      .sweep = {sweep, nullptr, nullptr},
+                                                      .panels = {12, 16}};
 
 }  // namespace halfstep::backend::cpu::packed

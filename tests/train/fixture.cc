@@ -1,4 +1,4 @@
-#include "train/lab.h"
+#include "train/fixture.h"
 
 #include <limits>
 

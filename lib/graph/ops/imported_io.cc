@@ -1,11 +1,11 @@
 // Tables, queues, input, checkpoints, summaries, strings and collectives.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_io = R"(
+const std::string_view k_imported_io = R"(
 AnonymousIteratorV3!(-> handle: resource) output_types: list(type), output_shapes: string
 AsString(input: T -> output: string) T: {half, bfloat16, float, double, int8, int16, int32, int64,
         uint8, uint16, uint32, uint64, bool, complex64, complex128, string, variant},

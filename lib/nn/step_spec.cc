@@ -34,9 +34,9 @@ bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
 
 /// A loss scale preserves small float16 gradients; the other dtypes have float32's exponent
 /// range.
-void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
+void warn_of_idle_scale(const config::RunSpec& spec, StepSpec& step) {
   using Mode = precision::LossScaling::Mode;
-  if (uses_float16(spec.precision, blueprint.model)) return;
+  if (uses_float16(spec.precision, step.model)) return;
   config::LossScaleSpec given = spec.precision.loss_scale;
   if (given.mode == config::LossScaleMode::none) return;
   const bool automatic = given.mode == config::LossScaleMode::automatic;
@@ -46,7 +46,7 @@ void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
   std::string message =
       "has no use here: nothing computes in float16, and other dtypes have the "
       "exponent range of float32";
-  switch (blueprint.loss_scaling.mode) {
+  switch (step.loss_scaling.mode) {
     case Mode::none:
       message += "; with mode: auto it is left out";
       break;
@@ -59,72 +59,68 @@ void warn_of_idle_scale(const config::RunSpec& spec, Blueprint& blueprint) {
           "finite is skipped, whatever precision.on_nonfinite says";
       break;
   }
-  warn(blueprint.model.warnings,
+  warn(step.model.warnings,
        config::k_idle_loss_scale,
        spec.where("precision.loss_scale"),
        std::move(message));
 }
 
 /// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
-void look_at_output(Blueprint& blueprint, Diagnostics& diagnostics) {
+void look_at_output(StepSpec& step, Diagnostics& diagnostics) {
   try {
-    blueprint.output = model_output(blueprint.model);
+    step.output = model_output(step.model);
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
   }
-  const Model& model = blueprint.model;
+  const Model& model = step.model;
   const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0)));
   for (config::Warning& warning :
-       output_warnings(blueprint.output, *blueprint.loss, last.name, blueprint.loss_where)) {
-    blueprint.model.warnings.push_back(std::move(warning));
+       output_warnings(step.output, *step.loss, last.name, step.loss_where)) {
+    step.model.warnings.push_back(std::move(warning));
   }
 }
 
 }  // namespace
 
-Blueprint read_blueprint(const config::RunSpec& spec, Diagnostics& diagnostics) {
-  Blueprint blueprint;
-  blueprint.model = read_model(spec, diagnostics);
-  if (blueprint.model.inputs.size() > 1) {
-    diagnostics.error(
-        spec.where("model.inputs"),
-        fmt::format("a model trains on one input, got {}", blueprint.model.inputs.size()));
+StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
+  StepSpec step;
+  step.model = read_model(spec, diagnostics);
+  if (step.model.inputs.size() > 1) {
+    diagnostics.error(spec.where("model.inputs"),
+                      fmt::format("a model trains on one input, got {}", step.model.inputs.size()));
   }
-  if (blueprint.model.outputs.size() > 1) {
+  if (step.model.outputs.size() > 1) {
     diagnostics.error(
         spec.where("model.outputs"),
-        fmt::format("a model trains on one output, got {}", blueprint.model.outputs.size()));
+        fmt::format("a model trains on one output, got {}", step.model.outputs.size()));
   }
-  blueprint.input_where = spec.where(spec.model.inputs.empty() ? "model.input" : "model.inputs");
-  blueprint.loss = make_loss(spec.loss, diagnostics);
-  blueprint.loss_where = spec.where("loss");
-  blueprint.optimizer = make_optimizer(spec.optimizer, diagnostics);
-  if (blueprint.optimizer.def != nullptr) {
-    blueprint.learning_rate = read_schedule(blueprint.optimizer.spec.learning_rate,
-                                            blueprint.optimizer.def->default_learning_rate,
-                                            diagnostics);
+  step.input_where = spec.where(spec.model.inputs.empty() ? "model.input" : "model.inputs");
+  step.loss = make_loss(spec.loss, diagnostics);
+  step.loss_where = spec.where("loss");
+  step.optimizer = make_optimizer(spec.optimizer, diagnostics);
+  if (step.optimizer.def != nullptr) {
+    step.learning_rate = read_schedule(
+        step.optimizer.spec.learning_rate, step.optimizer.def->default_learning_rate, diagnostics);
   }
   check_metrics(spec, diagnostics);
-  blueprint.loss_scaling =
+  step.loss_scaling =
       precision::resolve_loss_scaling(spec.precision.loss_scale, computes_float16(spec.precision));
-  blueprint.on_nonfinite = spec.precision.on_nonfinite;
-  blueprint.grad_dtype = spec.precision.grad_dtype;
-  blueprint.metrics = spec.metrics;
-  blueprint.input_scale = spec.data.scale;
-  blueprint.seed = static_cast<std::uint64_t>(spec.seed);
-  if (!diagnostics.empty()) return blueprint;
-  warn_of_idle_scale(spec, blueprint);
-  look_at_output(blueprint, diagnostics);
-  return blueprint;
+  step.on_nonfinite = spec.precision.on_nonfinite;
+  step.grad_dtype = spec.precision.grad_dtype;
+  step.metrics = spec.metrics;
+  step.input_scale = spec.data.scale;
+  step.seed = static_cast<std::uint64_t>(spec.seed);
+  if (!diagnostics.empty()) return step;
+  warn_of_idle_scale(spec, step);
+  look_at_output(step, diagnostics);
+  return step;
 }
 
-std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
-                                                const graph::Graph& graph) {
-  std::vector<config::Warning> warnings = blueprint.model.warnings;
+std::vector<config::Warning> precision_warnings(const StepSpec& step, const graph::Graph& graph) {
+  std::vector<config::Warning> warnings = step.model.warnings;
   const graph::Node& output = graph.node(graph.fetch("outputs").node);
-  const ModelNode& last =
-      blueprint.model.nodes.at(static_cast<std::size_t>(blueprint.model.outputs.at(0)));
+  const ModelNode& last = step.model.nodes.at(static_cast<std::size_t>(step.model.outputs.at(0)));
   // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
   if (output.is(graph::ops::k_cast) && is_half(graph.type(output.inputs[0]).dtype)) {
     warn(warnings,
@@ -134,7 +130,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
                      last.name,
                      name(graph.type(output.inputs[0]).dtype)));
   }
-  for (const ModelNode& node : blueprint.model.nodes) {
+  for (const ModelNode& node : step.model.nodes) {
     const precision::Policy& policy = node.precision.policy;
     if (!policy.mixed() && is_half(policy.compute)) {
       warn(
@@ -156,7 +152,7 @@ std::vector<config::Warning> precision_warnings(const Blueprint& blueprint,
       });
   std::optional<config::Warning> unscaling = precision::unscaling_warning(
       graph,
-      blueprint.loss_scaling.initial,
+      step.loss_scaling.initial,
       own_weights ? "a mixed policy unscales in float32"
                   : "precision.rewrite_rules: 2.19 unscales in float32");
   if (unscaling) warnings.push_back(std::move(*unscaling));

@@ -1,14 +1,14 @@
-#include "backend/unrecorded.h"
+#include "backend/eager_device.h"
 
 #include <utility>
 
 namespace halfstep::backend {
 namespace {
 
-class Again final : public Recording {
+class Again final : public CapturedGraph {
  public:
   explicit Again(std::function<void()> enqueue) : enqueue_(std::move(enqueue)) {}
-  void replay() override { enqueue_(); }
+  void launch() override { enqueue_(); }
 
  private:
   std::function<void()> enqueue_;
@@ -22,7 +22,7 @@ class Unrecorded final : public Device {
     return device_->prepare(row, node);
   }
   void synchronize() override { device_->synchronize(); }
-  std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override {
     return std::make_unique<Again>(enqueue);
   }
 
@@ -32,7 +32,7 @@ class Unrecorded final : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> unrecorded(std::shared_ptr<Device> device) {
+std::shared_ptr<Device> eager_device(std::shared_ptr<Device> device) {
   return std::make_shared<Unrecorded>(std::move(device));
 }
 

@@ -11,13 +11,13 @@
 
 namespace halfstep::graph::ops {
 
-extern const std::string_view k_foreign_array;
-extern const std::string_view k_foreign_flow;
-extern const std::string_view k_foreign_image;
-extern const std::string_view k_foreign_io;
-extern const std::string_view k_foreign_linalg;
-extern const std::string_view k_foreign_math;
-extern const std::string_view k_foreign_rnn;
-extern const std::string_view k_foreign_state;
+extern const std::string_view k_imported_array;
+extern const std::string_view k_imported_flow;
+extern const std::string_view k_imported_image;
+extern const std::string_view k_imported_io;
+extern const std::string_view k_imported_linalg;
+extern const std::string_view k_imported_math;
+extern const std::string_view k_imported_rnn;
+extern const std::string_view k_imported_state;
 
 }  // namespace halfstep::graph::ops

@@ -1,4 +1,4 @@
-#include "train/judge_epoch.h"
+#include "train/evaluate_epoch.h"
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ End follow(const config::TrainingSpec& rules, std::span<const double> values) {
   End end;
   for (std::size_t i = 0; i < values.size() && end.stopped == 0; ++i) {
     const auto number = static_cast<std::int64_t>(i) + 1;
-    const Judgement judgement = judge_epoch(epoch(number, values[i]), rules, 0, progress);
+    const Judgement judgement = evaluate_epoch(epoch(number, values[i]), rules, 0, progress);
     if (judgement.best_to_restore) end.best = number;
     if (judgement.stop) end.stopped = number;
   }
@@ -79,7 +79,7 @@ config::TrainingSpec early_stopping(std::string monitor, std::int64_t patience, 
 
 }  // namespace
 
-TEST_CASE("judge_epoch: patience counts the epochs without improvement in a row") {
+TEST_CASE("evaluate_epoch: patience counts the epochs without improvement in a row") {
   struct Row {
     std::string_view what;
     std::int64_t patience;
@@ -107,7 +107,7 @@ TEST_CASE("judge_epoch: patience counts the epochs without improvement in a row"
   }
 }
 
-TEST_CASE("judge_epoch: stops when Keras's callback does") {
+TEST_CASE("evaluate_epoch: stops when Keras's callback does") {
   std::mt19937 random(5);
   for (int i = 0; i < 2000; ++i) {
     std::vector<double> values(12);
@@ -127,35 +127,35 @@ TEST_CASE("judge_epoch: stops when Keras's callback does") {
   }
 }
 
-TEST_CASE("judge_epoch: the best epoch to keep goes by its own metric") {
+TEST_CASE("evaluate_epoch: the best epoch to keep goes by its own metric") {
   config::TrainingSpec rules;
   rules.keep_best = "val_accuracy";
   Progress progress;
   std::vector<bool> kept;
   std::int64_t number = 0;
   for (const double value : {0.5, 0.5, k_nan, 0.75, 0.7}) {
-    kept.push_back(judge_epoch(epoch(++number, value), rules, 0, progress).best_to_keep);
+    kept.push_back(evaluate_epoch(epoch(++number, value), rules, 0, progress).best_to_keep);
   }
   CHECK(kept == std::vector<bool>{true, false, false, true, false});
   CHECK(progress.keep_best.epoch == 4);
   CHECK(progress.keep_best.value == 0.75);
 }
 
-TEST_CASE("judge_epoch: an epoch cut short is held against the target only") {
+TEST_CASE("evaluate_epoch: an epoch cut short is held against the target only") {
   config::TrainingSpec rules = early_stopping("val_loss", 1, 0);
   rules.keep_best = "val_loss";
   rules.target = "val_loss=4";
   Progress progress;
-  judge_epoch(epoch(1, 5), rules, 1, progress);
+  evaluate_epoch(epoch(1, 5), rules, 1, progress);
   const Best before = progress.early_stopping;
-  const Judgement judgement = judge_epoch(epoch(2, 3, true), rules, 2, progress);
+  const Judgement judgement = evaluate_epoch(epoch(2, 3, true), rules, 2, progress);
   CHECK(judgement.target_reached);
   CHECK_FALSE(judgement.best_to_keep);
   CHECK_FALSE(judgement.best_to_restore);
   CHECK(progress.early_stopping == before);
 }
 
-TEST_CASE("judge_epoch: a target is reached once") {
+TEST_CASE("evaluate_epoch: a target is reached once") {
   struct Row {
     std::string_view target;
     std::vector<double> values;
@@ -179,7 +179,7 @@ TEST_CASE("judge_epoch: a target is reached once") {
       const auto number = static_cast<std::int64_t>(i) + 1;
       progress.counters.applied = 10 * number;
       const auto seconds = static_cast<double>(number);
-      if (!judge_epoch(epoch(number, row.values[i]), rules, seconds, progress).target_reached)
+      if (!evaluate_epoch(epoch(number, row.values[i]), rules, seconds, progress).target_reached)
         continue;
       reached = number;
       ++times;

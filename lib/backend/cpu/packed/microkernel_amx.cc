@@ -3,12 +3,12 @@
 
 #include <immintrin.h>
 
-#include "backend/cpu/packed/unit.h"
+#include "backend/cpu/packed/microkernel.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
 
-#include "backend/cpu/packed/isa/sweep.inc"
+#include "backend/cpu/packed/isa/microkernel.inc"
 
 /// The eight tile registers: accumulators in 0 to 3, a in 4 and 5, b in 6 and 7. Register numbers
 /// are immediate operands.
@@ -76,7 +76,7 @@ void configure_amx_tiles() {
 
 void release_amx_tiles() { _tile_release(); }
 
-constinit const Unit k_amx_unit{
+constinit const MicroKernel k_amx_microkernel{
     .name = "amx",
     .begin = configure_amx_tiles,
     .end = release_amx_tiles,

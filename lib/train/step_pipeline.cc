@@ -1,4 +1,4 @@
-#include "train/run_ahead.h"
+#include "train/step_pipeline.h"
 
 #include <array>
 
@@ -10,8 +10,8 @@ constexpr std::size_t k_flag_apart = 64;
 DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views) {
   const auto values = static_cast<std::int64_t>(views.views().size());
   const auto cell = static_cast<std::int64_t>(OutcomeViews::k_cell);
-  std::vector<DeviceOp::Port> ports{{DType::uint8, {RunAhead::k_most_steps * values * cell}, true},
-                                    {DType::int64, {}}};
+  std::vector<DeviceOp::Port> ports{
+      {DType::uint8, {StepPipeline::k_most_steps * values * cell}, true}, {DType::int64, {}}};
   std::vector<DType> dtypes;
   for (const TensorView& view : views.views()) {
     ports.push_back({view.dtype, view.shape});
@@ -20,12 +20,12 @@ DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views) {
   return {backend,
           "LogScalars",
           ports,
-          {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{RunAhead::k_most_steps}}}};
+          {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{StepPipeline::k_most_steps}}}};
 }
 
 }  // namespace
 
-std::unique_ptr<RunAhead> RunAhead::make(Session& session, DeviceBatches& batches) {
+std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches& batches) {
   const std::int64_t batch = session.spec().training.batch_size;
   if (session.train_rows().samples() < batch) return nullptr;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
@@ -34,16 +34,16 @@ std::unique_ptr<RunAhead> RunAhead::make(Session& session, DeviceBatches& batche
       3 * session.state().device_bytes() > session.backend().memory->left()) {
     return nullptr;
   }
-  return std::unique_ptr<RunAhead>(new RunAhead(session, batches, plan));
+  return std::unique_ptr<StepPipeline>(new StepPipeline(session, batches, plan));
 }
 
-RunAhead::RunAhead(Session& session, DeviceBatches& batches, plan::Plan& plan)
+StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan& plan)
     : session_(session),
       memory_(*session.backend().memory),
       batches_(batches),
       plan_(plan),
       checks_(plan.graph().has_fetch("ok")),
-      views_(plan, session.state(), session.blueprint()),
+      views_(plan, session.state(), session.step_spec()),
       row_bytes_(views_.views().size() * OutcomeViews::k_cell),
       log_(session.backend().memory, static_cast<std::size_t>(k_most_steps) * row_bytes_),
       kept_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
@@ -61,32 +61,32 @@ RunAhead::RunAhead(Session& session, DeviceBatches& batches, plan::Plan& plan)
                                          graph::Attrs{});
 }
 
-void RunAhead::begin() {
+void StepPipeline::begin() {
   batches_.aim(plan_);
-  if (!recording_ || recorded_ != plan_.input("ordinal").data) record();
+  if (!captured_ || recorded_ != plan_.input("ordinal").data) record();
   if (!checks_) return;
   memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
   session_.state().keep(kept_);
 }
 
-void RunAhead::record() {
-  views_ = OutcomeViews(plan_, session_.state(), session_.blueprint());
+void StepPipeline::record() {
+  views_ = OutcomeViews(plan_, session_.state(), session_.step_spec());
   // The first launch of a kernel loads code, which cannot be captured: run those that the plan has
   // not run.
   batches_.advance(plan_);
   enqueue_outcome();
   batches_.aim(plan_);
-  recording_ = session_.backend().device->record([this] { enqueue(); });
+  captured_ = session_.backend().device->capture([this] { enqueue(); });
   recorded_ = plan_.input("ordinal").data;
 }
 
-void RunAhead::enqueue() {
+void StepPipeline::enqueue() {
   batches_.advance(plan_);
   plan_.enqueue();
   enqueue_outcome();
 }
 
-void RunAhead::enqueue_outcome() {
+void StepPipeline::enqueue_outcome() {
   std::vector<TensorView> in{{DType::uint8, {static_cast<std::int64_t>(log_.bytes())}, log_.data()},
                              plan_.input("ordinal")};
   in.insert(in.end(), views_.views().begin(), views_.views().end());
@@ -100,9 +100,9 @@ void RunAhead::enqueue_outcome() {
   keep_bad_->run(kept, {});
 }
 
-void RunAhead::run() { recording_->replay(); }
+void StepPipeline::run() { captured_->launch(); }
 
-std::vector<StepOutcome> RunAhead::outcomes(std::int64_t first, std::int64_t steps) {
+std::vector<StepOutcome> StepPipeline::outcomes(std::int64_t first, std::int64_t steps) {
   std::vector<std::byte> rows(log_.bytes());
   memory_.download(log_.data(), rows.data(), rows.size());
   std::vector<StepOutcome> outcomes;
@@ -113,13 +113,13 @@ std::vector<StepOutcome> RunAhead::outcomes(std::int64_t first, std::int64_t ste
   return outcomes;
 }
 
-void RunAhead::take_back() { session_.state().set_back(kept_); }
+void StepPipeline::rollback() { session_.state().set_back(kept_); }
 
-void RunAhead::enter_bad_step() {
+void StepPipeline::restore_overflow_snapshot() {
   session_.state().keep(kept_);
   session_.state().set_back(bad_);
 }
 
-void RunAhead::leave_bad_step() { session_.state().set_back(kept_); }
+void StepPipeline::leave_overflow_snapshot() { session_.state().set_back(kept_); }
 
 }  // namespace halfstep::train

@@ -1,11 +1,11 @@
 // Arithmetic, activations and reductions.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_math = R"(
+const std::string_view k_imported_math = R"(
 Acos(x: T -> y: T) T: {half, bfloat16, float, double, complex64, complex128}
 Acosh(x: T -> y: T) T: {half, bfloat16, float, double, complex64, complex128}
 Angle(input: T -> output: Tout) T: {complex64, complex128} = complex64,

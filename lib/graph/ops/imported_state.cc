@@ -1,11 +1,11 @@
 // Variables and optimizers.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_state = R"(
+const std::string_view k_imported_state = R"(
 ApplyAdaMax(var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, lr: T, beta1: T, beta2: T,
     epsilon: T,
     grad: T -> out: Ref(T)) T: {half, bfloat16, float, double, int8, int16, int32, int64, uint8,

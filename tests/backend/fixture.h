@@ -27,11 +27,11 @@ std::vector<double> values(const Tensor& tensor);
 /// How far storing `x` as `dtype` may move it: half a unit in the last place.
 double rounding(DType dtype, double x);
 
-class Lab {
+class Fixture {
  public:
-  Lab();
+  Fixture();
   /// The same with the rows of one device instead of the reference kernels.
-  explicit Lab(backend::Backend backend);
+  explicit Fixture(backend::Backend backend);
 
   graph::Builder& b() { return builder_; }
 
@@ -60,7 +60,7 @@ class Lab {
 /// Compares the gradient rule of `node` with central differences, in double, at a random direction
 /// of its outputs `ports`: for each input of `inputs` (placeholders of float64) the largest
 /// distance between both, relative to the largest derivative.
-std::vector<double> gradient_errors(Lab& lab,
+std::vector<double> gradient_errors(Fixture& fixture,
                                     int node,
                                     const std::vector<std::size_t>& inputs,
                                     const std::vector<int>& ports = {0});

@@ -8,15 +8,15 @@ namespace halfstep::backend::cpu::packed {
 
 /// Arguments of the microkernel: one panel of a times consecutive panels of b. The accumulators of
 /// a block are 1024 floats, four tiles of 16 x 16.
-struct Sweep {
+struct MicroKernelArgs {
   const std::byte* a;   ///< the panel in this kc block
   const std::byte* b;   ///< the first panel in this kc block; the others follow it in memory
   std::int64_t steps;   ///< k blocks of the kc block
   std::int64_t blocks;  ///< panels of b
-  float* sums;  ///< accumulators, block after block; read unless `first`, stored unless `last`
-  bool first;   ///< the accumulators start at zero
-  bool last;    ///< the accumulators are complete
-  float* room;  ///< scratch for two blocks of complete accumulators
+  float* sums;     ///< accumulators, block after block; read unless `first`, stored unless `last`
+  bool first;      ///< the accumulators start at zero
+  bool last;       ///< the accumulators are complete
+  float* scratch;  ///< scratch for two blocks of complete accumulators
   /// The epilogue, called with each block of complete accumulators.
   void (*finish)(void* context, const float* sums, std::int64_t block);
   void* context;
@@ -25,16 +25,16 @@ struct Sweep {
   std::int64_t lines_ahead;
 };
 
-struct Unit {
+struct MicroKernel {
   const char* name;
   /// To be called on a thread before its first and after its last microkernel call.
   void (*begin)();
   void (*end)();
   /// By the number of partial products: 1, 3 and 4; null where the unit does not implement it.
   struct {
-    void (*one)(const Sweep&);
-    void (*three)(const Sweep&);
-    void (*four)(const Sweep&);
+    void (*one)(const MicroKernelArgs&);
+    void (*three)(const MicroKernelArgs&);
+    void (*four)(const MicroKernelArgs&);
   } sweep;
   /// Panels along each axis of the part of the result whose accumulators stay in the second-level
   /// cache next to the operands of a kc block: for one part per value, and for two.
@@ -47,7 +47,7 @@ struct Unit {
 void configure_amx_tiles();
 void release_amx_tiles();
 
-extern const Unit k_amx_unit;
-extern const Unit k_avx512_bf16_unit;
+extern const MicroKernel k_amx_microkernel;
+extern const MicroKernel k_avx512_bf16_microkernel;
 
 }  // namespace halfstep::backend::cpu::packed

@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # The modules that a module may include besides itself; their own dependencies are included.
-FLOORS = {
+MODULES = {
     "core": [],
     "config": ["core"],
     "graph": ["core"],
@@ -92,12 +92,12 @@ def report(path, line, message):
     findings.append(f"{path.relative_to(ROOT)}:{line}: {message}")
 
 
-def reachable(room):
-    """The modules that `room` may include: itself and its transitive dependencies."""
-    seen = {room}
-    waiting = [room]
+def reachable(module):
+    """The modules that `module` may include: itself and its transitive dependencies."""
+    seen = {module}
+    waiting = [module]
     while waiting:
-        for below in FLOORS[waiting.pop()]:
+        for below in MODULES[waiting.pop()]:
             if below not in seen:
                 seen.add(below)
                 waiting.append(below)
@@ -115,7 +115,7 @@ def without_comments_and_strings(text):
     return pattern.sub(blank, text)
 
 
-def check_include(path, line, room, quote, target):
+def check_include(path, line, module, quote, target):
     where = str(path.relative_to(ROOT))
     for prefix, places in LIBRARIES.items():
         if target.startswith(prefix) and not any(where.startswith(p) for p in places):
@@ -127,20 +127,20 @@ def check_include(path, line, room, quote, target):
         if (ROOT / "lib" / target).is_file():
             report(path, line, f'<{target}> is our own: write "{target}"')
         return
-    if room == "app" and (ROOT / "app" / target).is_file():
+    if module == "app" and (ROOT / "app" / target).is_file():
         return
     if not (ROOT / "lib" / target).is_file():
         report(path, line, f'"{target}" is not a file of lib/ (includes are written from lib/)')
         return
     other = target.split("/")[0]
-    if other not in reachable(room):
-        report(path, line, f'{room} may not include {other} ("{target}")')
-    sealed = SEALED.get(room)
+    if other not in reachable(module):
+        report(path, line, f'{module} may not include {other} ("{target}")')
+    sealed = SEALED.get(module)
     if sealed and target.startswith(sealed) and not where.startswith("lib/" + sealed):
-        report(path, line, f'{room} may not include {sealed} ("{target}")')
+        report(path, line, f'{module} may not include {sealed} ("{target}")')
 
 
-def check_file(path, room):
+def check_file(path, module):
     text = path.read_text()
     lines = text.splitlines()
     code = without_comments_and_strings(text).splitlines()
@@ -158,9 +158,9 @@ def check_file(path, room):
         match = INCLUDE.match(line)
         if match:
             includes.append(match.group(2))
-            check_include(path, number, room, *match.groups())
+            check_include(path, number, module, *match.groups())
     own = path.with_suffix(".h")
-    base = ROOT / ("app" if room == "app" else "lib")
+    base = ROOT / ("app" if module == "app" else "lib")
     if not header and own.is_file() and (not includes or base / includes[0] != own):
         report(path, 1, f"the first include is the file's own header {own.name}")
 
@@ -169,9 +169,9 @@ def check_file(path, room):
             report(path, number, "using namespace")
         if DIRECTIVE.match(line) and str(path.relative_to(ROOT)) not in DIRECTIVES_ALLOWED:
             report(path, number, "no macros and no conditional compilation: let the build choose")
-        if room != "app" and ENVIRONMENT.search(line):
+        if module != "app" and ENVIRONMENT.search(line):
             report(path, number, "only app/ reads the environment")
-        if room != "app" and re.search(r"\bstd::(cout|cerr)\b|\bprintf\s*\(|\bputs\s*\(", line):
+        if module != "app" and re.search(r"\bstd::(cout|cerr)\b|\bprintf\s*\(|\bputs\s*\(", line):
             report(path, number, "only app/ and core/log write to the terminal")
 
 
@@ -202,18 +202,18 @@ def check_tables():
 
 def main():
     if "--list" in sys.argv[1:]:
-        for room in FLOORS:
-            print(f"{room}: {' '.join(sorted(reachable(room) - {room})) or '-'}")
+        for module in MODULES:
+            print(f"{module}: {' '.join(sorted(reachable(module) - {module})) or '-'}")
         return 0
     for folder in ("lib", "app"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix not in (".h", ".cc", ".cu"):
                 continue
-            room = "app" if folder == "app" else path.relative_to(ROOT / "lib").parts[0]
-            if room not in FLOORS:
-                report(path, 1, f"lib/{room} is not in the floor table of scripts/check_floors.py")
+            module = "app" if folder == "app" else path.relative_to(ROOT / "lib").parts[0]
+            if module not in MODULES:
+                report(path, 1, f"lib/{module} is not in the module table of scripts/check_modules.py")
                 continue
-            check_file(path, room)
+            check_file(path, module)
     for path in sorted((ROOT / "tests").rglob("*")):
         if path.suffix in (".h", ".cc"):
             for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -1,11 +1,11 @@
 // Recurrent cells, CTC.
-// foreign_rows.h describes the syntax.
+// imported_ops.h describes the syntax.
 
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 
 namespace halfstep::graph::ops {
 
-const std::string_view k_foreign_rnn = R"(
+const std::string_view k_imported_rnn = R"(
 BlockLSTM(seq_len_max: int64, x: T, cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T,
     b: T -> i: T, cs: T, f: T, o: T, ci: T, co: T, h: T) forget_bias: float = 1,
     cell_clip: float = 3, use_peephole: bool = false, T: {half, float}

@@ -1,11 +1,11 @@
-#include "backend/cpu/packed/finisher.h"
+#include "backend/cpu/packed/epilogue.h"
 
 #include "core/dispatch.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::packed {
 
-Finisher::Finisher(const NodeView& node, const Blocks& blocks)
+Epilogue::Epilogue(const NodeView& node, const Blocks& blocks)
     : m_(node.attrs().get<std::int64_t>("m")),
       n_(node.attrs().get<std::int64_t>("n")),
       dtype_(node.attrs().get<DType>("T")),
@@ -19,32 +19,32 @@ Finisher::Finisher(const NodeView& node, const Blocks& blocks)
   if (node.attrs().get<bool>("mask")) mask_port_ = port++;
 }
 
-std::size_t Finisher::workspace_bytes() const {
+std::size_t Epilogue::workspace_bytes() const {
   const std::int64_t rows = (bias_port_ != 0 ? 1 : 0) + (has('s') ? as_a_.panels() : 0);
   return static_cast<std::size_t>(rows * as_columns_.panels() * k_block) * sizeof(float);
 }
 
-Finisher::Bound::Bound(const Finisher& finisher, const Args& args, std::byte* workspace)
-    : f_(finisher), args_(args) {
-  auto* room = reinterpret_cast<float*>(workspace);
+Epilogue::Bound::Bound(const Epilogue& epilogue, const Args& args, std::byte* workspace)
+    : f_(epilogue), args_(args) {
+  auto* scratch = reinterpret_cast<float*>(workspace);
   const std::int64_t padded = f_.as_columns_.panels() * k_block;
   if (f_.bias_port_ != 0) {
-    bias_ = room;
-    room += padded;
+    bias_ = scratch;
+    scratch += padded;
     convert(args.in[f_.bias_port_], {DType::float32, {f_.n_}, bias_});
     std::fill(bias_ + f_.n_, bias_ + padded, 0.0F);
   }
-  if (f_.has('s')) column_sums_ = room;
+  if (f_.has('s')) column_sums_ = scratch;
   if (f_.mask_port_ != 0) mask_ = args.in[f_.mask_port_].as<std::uint32_t>();
 }
 
 template <class T>
-T* Finisher::Bound::result(char form) const {
+T* Epilogue::Bound::result(char form) const {
   const std::size_t i = f_.forms_.find(form);
   return i == std::string::npos ? nullptr : args_.out[i].as<T>();
 }
 
-void Finisher::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) const {
+void Epilogue::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) const {
   const std::int64_t row = i * k_block;
   const std::int64_t column = j * k_block;
   const std::int64_t block = i * f_.as_columns_.panels() + j;
@@ -73,7 +73,7 @@ void Finisher::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) 
               .max_norm = past(result<std::uint16_t>('n'), block)});
 }
 
-void Finisher::Bound::complete() const {
+void Epilogue::Bound::complete() const {
   if (column_sums_ == nullptr) return;
   const std::int64_t padded = f_.as_columns_.panels() * k_block;
   dispatch_floating(f_.dtype_, [&]<class T>(Type<T>) {

@@ -1,7 +1,7 @@
 // Ops that halfstep reads but never executes: they occur in imported graphs only.
 
 #include "core/error.h"
-#include "graph/ops/foreign_rows.h"
+#include "graph/ops/imported_ops.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -47,16 +47,16 @@ void read_rows(std::string_view text, std::vector<OpDef>& ops) {
 
 }  // namespace
 
-std::vector<OpDef> foreign_ops() {
+std::vector<OpDef> imported_ops() {
   std::vector<OpDef> ops;
-  for (std::string_view text : {k_foreign_array,
-                                k_foreign_flow,
-                                k_foreign_image,
-                                k_foreign_io,
-                                k_foreign_linalg,
-                                k_foreign_math,
-                                k_foreign_rnn,
-                                k_foreign_state}) {
+  for (std::string_view text : {k_imported_array,
+                                k_imported_flow,
+                                k_imported_image,
+                                k_imported_io,
+                                k_imported_linalg,
+                                k_imported_math,
+                                k_imported_rnn,
+                                k_imported_state}) {
     read_rows(text, ops);
   }
   return ops;

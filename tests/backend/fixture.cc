@@ -1,4 +1,4 @@
-#include "lab.h"
+#include "fixture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,18 +80,18 @@ double rounding(DType dtype, double x) {
   return std::max(0.5 * (epsilon(dtype) + twice) * std::abs(x), smallest);
 }
 
-Lab::Lab() : Lab(backend::cpu_reference()) {}
+Fixture::Fixture() : Fixture(backend::cpu_reference()) {}
 
-Lab::Lab(backend::Backend backend)
+Fixture::Fixture(backend::Backend backend)
     : backend_(std::move(backend)), builder_(graph_, graph::op_table()) {}
 
-graph::Value Lab::input(Tensor tensor) {
+graph::Value Fixture::input(Tensor tensor) {
   const graph::Value value = builder_.placeholder("input", tensor.dtype(), tensor.shape());
   held_[value.node] = std::move(tensor);
   return value;
 }
 
-graph::Value Lab::variable(std::string name, Tensor tensor) {
+graph::Value Fixture::variable(std::string name, Tensor tensor) {
   graph::Variable variable;
   variable.name = std::move(name);
   variable.type = {tensor.dtype(), tensor.shape()};
@@ -100,7 +100,7 @@ graph::Value Lab::variable(std::string name, Tensor tensor) {
   return handle;
 }
 
-void Lab::run() {
+void Fixture::run() {
   graph::verify(graph_, "building");
   results_.clear();
   for (int id = 0; id < graph_.size(); ++id) {
@@ -138,7 +138,7 @@ void Lab::run() {
   }
 }
 
-const Tensor& Lab::evaluate(graph::Value value) {
+const Tensor& Fixture::evaluate(graph::Value value) {
   run();
   return result(value);
 }
@@ -148,36 +148,36 @@ double difference_tolerance() {
   return k_step * k_step + 1024 * epsilon(DType::float64) / k_step;
 }
 
-std::vector<double> gradient_errors(Lab& lab,
+std::vector<double> gradient_errors(Fixture& fixture,
                                     int node,
                                     const std::vector<std::size_t>& inputs,
                                     const std::vector<int>& ports) {
-  const graph::Graph& graph = lab.b().graph();
+  const graph::Graph& graph = fixture.b().graph();
   const graph::Node& op = graph.node(node);
   std::vector<graph::Value> dy(op.outputs.size());
   std::vector<Tensor> directions;
   for (int port : ports) {
     const graph::TensorType& type = op.outputs[static_cast<std::size_t>(port)];
     directions.push_back(random_tensor(type.dtype, type.shape, 77 + static_cast<unsigned>(port)));
-    dy[static_cast<std::size_t>(port)] = lab.input(directions.back().clone());
+    dy[static_cast<std::size_t>(port)] = fixture.input(directions.back().clone());
   }
   require(op.def->gradient != nullptr, "{} has no gradient", op.op);
-  const std::vector<graph::Value> dx = op.def->gradient({lab.b(), op, node, dy});
-  lab.run();
+  const std::vector<graph::Value> dx = op.def->gradient({fixture.b(), op, node, dy});
+  fixture.run();
   std::vector<Tensor> analytic;
-  for (std::size_t i : inputs) analytic.push_back(lab.result(dx[i]).clone());
+  for (std::size_t i : inputs) analytic.push_back(fixture.result(dx[i]).clone());
 
   const auto along = [&] {
-    lab.run();
+    fixture.run();
     double sum = 0;
     for (std::size_t p = 0; p < ports.size(); ++p) {
-      sum += dot(directions[p], lab.result({node, ports[p]}));
+      sum += dot(directions[p], fixture.result({node, ports[p]}));
     }
     return sum;
   };
   std::vector<double> errors;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    double* x = lab.held(op.inputs[inputs[k]]).as<double>();
+    double* x = fixture.held(op.inputs[inputs[k]]).as<double>();
     double worst = 0, largest = 0;
     for (std::int64_t i = 0; i < analytic[k].elements(); ++i) {
       const double kept = x[i];

@@ -1,4 +1,4 @@
-#include "train/judge_epoch.h"
+#include "train/evaluate_epoch.h"
 
 #include <cmath>
 #include <limits>
@@ -47,10 +47,10 @@ bool reaches_target(const EpochRecord& record,
 
 }  // namespace
 
-Judgement judge_epoch(const EpochRecord& record,
-                      const config::TrainingSpec& rules,
-                      double wall_seconds,
-                      Progress& progress) {
+Judgement evaluate_epoch(const EpochRecord& record,
+                         const config::TrainingSpec& rules,
+                         double wall_seconds,
+                         Progress& progress) {
   Judgement judgement;
   const auto target = rules.target ? config::parse_target(*rules.target) : std::nullopt;
   if (target) {
