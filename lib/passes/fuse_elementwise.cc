@@ -47,7 +47,7 @@ int part(graph::Phase phase) {
 using Group = std::vector<int>;
 
 /// The node of a group: its inputs and its body.
-struct Fused {
+struct FusedGroup {
   std::vector<Value> inputs;
   ElementwiseBody body;
   std::vector<Value> results;
@@ -94,7 +94,7 @@ class ElementwiseFusion {
     const Node& node = graph_.node(id);
     if (node.outputs.size() != 1 || !node.control.empty() || awaited_.contains(id)) return false;
     if (node.outputs[0].shape.elements() == 0 || step_name(graph_, node).empty()) return false;
-    const Fused alone = fused({id});
+    const FusedGroup alone = fused({id});
     if (alone.results.empty()) return false;
     std::vector<graph::OpInput> inputs;
     for (const Value& input : alone.inputs) inputs.push_back(graph_.input(input));
@@ -161,8 +161,8 @@ class ElementwiseFusion {
     return true;
   }
 
-  Fused fused(const Group& group) const {
-    Fused fused;
+  FusedGroup fused(const Group& group) const {
+    FusedGroup fused;
     // Inputs are numbered before the body's ops, so they must be known first.
     const auto operands = [&](const Node& node) {
       return std::span(node.inputs)
@@ -207,7 +207,7 @@ class ElementwiseFusion {
     return fused;
   }
 
-  graph::Attrs attributes(const Fused& fused) const {
+  graph::Attrs attributes(const FusedGroup& fused) const {
     std::vector<DType> dtypes;
     for (const Value& result : fused.results) dtypes.push_back(graph_.type(result).dtype);
     return {{"body", to_string(fused.body, fused.inputs.size())},
@@ -216,7 +216,7 @@ class ElementwiseFusion {
   }
 
   void emit(const Group& group) {
-    const Fused whole = fused(group);
+    const FusedGroup whole = fused(group);
     const Node& last = graph_.node(group.back());
     graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, last.origin, "");

@@ -17,7 +17,7 @@ using graph::Node;
 using graph::Value;
 
 /// A MatMul and the nodes fused into it.
-struct Fused {
+struct LibraryEpilogue {
   int product = -1;
   int last = -1;  ///< the node whose value is the first output of the fused matmul
   int at = -1;    ///< the node at whose position the fused node is inserted
@@ -41,15 +41,17 @@ bool along_columns(const Graph& graph, const Node& node) {
          graph.type(node.inputs[0]).shape.rank() == 2;
 }
 
-class Fusion {
+class LibraryEpilogueFusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+  LibraryEpilogueFusion(const Graph& graph,
+                        const graph::OpTable& ops,
+                        const KernelSupport& supports)
       : graph_(graph), ops_(ops), supports_(supports), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
     find();
-    std::map<int, const Fused*> at;
-    for (const Fused& fused : fused_) {
+    std::map<int, const LibraryEpilogue*> at;
+    for (const LibraryEpilogue& fused : fused_) {
       if (!fused.epilogue().empty()) at[fused.at] = &fused;
     }
     for (int id = 0; id < graph_.size(); ++id) {
@@ -78,8 +80,8 @@ class Fusion {
     for (int id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).is(graph::ops::k_matmul)) add_chain(id);
     }
-    for (Fused& fused : fused_) add_sums(fused);
-    for (const Fused& fused : fused_) {
+    for (LibraryEpilogue& fused : fused_) add_sums(fused);
+    for (const LibraryEpilogue& fused : fused_) {
       if (fused.epilogue().empty()) continue;
       for (int id = fused.product; id >= 0 && id != fused.last; id = next(id)) absorbed_.insert(id);
       absorbed_.insert(fused.last);
@@ -91,12 +93,12 @@ class Fusion {
   int next(int id) const { return users_.of({id, 0}).front(); }
 
   void add_chain(int product) {
-    Fused fused;
+    LibraryEpilogue fused;
     fused.product = fused.last = fused.at = product;
     const int bias = users_.single_user({product, 0}, graph::ops::k_bias_add);
     if (bias >= 0 && graph_.node(bias).inputs[0] == Value{product, 0} &&
         along_columns(graph_, graph_.node(bias))) {
-      Fused with = fused;
+      LibraryEpilogue with = fused;
       with.bias = graph_.node(bias).inputs[1];
       with.last = with.at = bias;
       const int relu = users_.single_user({bias, 0}, graph::ops::k_relu);
@@ -115,14 +117,14 @@ class Fusion {
   }
 
   /// Fuses the ReluGrad after dy W^T, and makes the matmul of its Relu write a mask.
-  void add_mask(Fused& fused) {
+  void add_mask(LibraryEpilogue& fused) {
     const int gradient = users_.single_user({fused.product, 0}, graph::ops::k_relu_grad);
     if (gradient < 0 || graph_.node(gradient).inputs[0] != Value{fused.product, 0}) return;
     const auto relu = relu_of_.find(graph_.node(gradient).inputs[1]);
     if (relu == relu_of_.end() || !transposes(fused.product, false, true)) return;
-    Fused& forward = fused_[relu->second];
+    LibraryEpilogue& forward = fused_[relu->second];
     if (forward.partner >= 0 || !transposes(forward.product, false, false)) return;
-    Fused with = fused, writes = forward;
+    LibraryEpilogue with = fused, writes = forward;
     with.masked = true;
     with.last = with.at = gradient;
     with.partner = static_cast<int>(relu->second);
@@ -133,7 +135,7 @@ class Fusion {
   }
 
   /// Fuses the bias gradient that sums the result of a masked matmul, or the dy of x^T dy.
-  void add_sums(Fused& fused) {
+  void add_sums(LibraryEpilogue& fused) {
     const bool weights = fused.last == fused.product && transposes(fused.product, true, false);
     if (!fused.masked && !weights) return;
     const Node& product = graph_.node(fused.product);
@@ -143,7 +145,7 @@ class Fusion {
           !along_columns(graph_, graph_.node(user))) {
         continue;
       }
-      Fused with = fused;
+      LibraryEpilogue with = fused;
       with.sums = user;
       // The position of the first user of either; the operands must be computed before it.
       with.at = std::min(fused.at, user);
@@ -156,7 +158,7 @@ class Fusion {
     }
   }
 
-  graph::Attrs attributes(const Fused& fused) const {
+  graph::Attrs attributes(const LibraryEpilogue& fused) const {
     const Node& product = graph_.node(fused.product);
     const DType dtype = product.outputs[0].dtype;
     const std::string epilogue = fused.epilogue();
@@ -177,7 +179,7 @@ class Fusion {
   }
 
   /// Whether a kernel accepts it.
-  bool supported(const Fused& fused) const {
+  bool supported(const LibraryEpilogue& fused) const {
     const Node& product = graph_.node(fused.product);
     const graph::TensorType& y = product.outputs[0];
     if (y.dtype != DType::float32 && !is_half(y.dtype)) return false;
@@ -191,7 +193,7 @@ class Fusion {
     return supports_(graph::describe(ops_, "FusedMatMul", std::move(inputs), attributes(fused)));
   }
 
-  void emit(const Fused& fused) {
+  void emit(const LibraryEpilogue& fused) {
     const Node& product = graph_.node(fused.product);
     graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, product.origin, "");
@@ -217,7 +219,7 @@ class Fusion {
   const KernelSupport& supports_;
   Users users_;
   GraphRewriter rewriter_;
-  std::vector<Fused> fused_;
+  std::vector<LibraryEpilogue> fused_;
   std::set<int> absorbed_;
   std::set<int> taken_;                   ///< bias gradients that were fused
   std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> the index of its matmul
@@ -229,7 +231,7 @@ class Fusion {
 Graph fuse_library_epilogue(const Graph& graph,
                             const graph::OpTable& ops,
                             const KernelSupport& supports) {
-  return Fusion(graph, ops, supports).run();
+  return LibraryEpilogueFusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

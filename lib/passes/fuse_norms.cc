@@ -12,7 +12,7 @@ using graph::Node;
 using graph::Value;
 
 /// A normalization and the nodes fused into it.
-struct Fused {
+struct FusedNorm {
   int norm = -1;
   int add = -1;
   int relu = -1;
@@ -55,7 +55,7 @@ class NormFusion {
 
  private:
   void find(int norm) {
-    Fused fused{.norm = norm};
+    FusedNorm fused{.norm = norm};
     Value y{norm, 0};
     const int add = users_.single_user(y, graph::ops::k_add_v2);
     if (add >= 0) {
@@ -74,7 +74,7 @@ class NormFusion {
     if (add >= 0) absorbed_[add] = true;
   }
 
-  bool supported(const Fused& fused) const {
+  bool supported(const FusedNorm& fused) const {
     const Node& norm = graph_.node(fused.norm);
     if (graph_.type(norm.inputs[1]).dtype != DType::float32) return false;
     std::vector<graph::OpInput> inputs = graph::inputs_of(graph_, norm);
@@ -83,7 +83,7 @@ class NormFusion {
         graph::describe(ops_, "_FusedBatchNormEx", std::move(inputs), attributes(fused)));
   }
 
-  graph::Attrs attributes(const Fused& fused) const {
+  graph::Attrs attributes(const FusedNorm& fused) const {
     graph::Attrs attrs = graph_.node(fused.norm).attrs;
     attrs.set("activation_mode", std::string("Relu"));
     attrs.set("num_side_inputs", std::int64_t{fused.add >= 0 ? 1 : 0});
@@ -116,7 +116,7 @@ class NormFusion {
     }
   }
 
-  void emit(const Fused& fused) {
+  void emit(const FusedNorm& fused) {
     const Node& norm = graph_.node(fused.norm);
     const graph::ScopeGuard scope(rewriter_.builder(), norm.origin, "");
     std::vector<Value> inputs;
@@ -154,7 +154,7 @@ class NormFusion {
   const KernelSupport& supports_;
   Users users_;
   GraphRewriter rewriter_;
-  std::map<int, Fused> norms_;              ///< by the normalization
+  std::map<int, FusedNorm> norms_;          ///< by the normalization
   std::map<int, FusedGradient> gradients_;  ///< by the gradient
   std::map<int, bool> absorbed_;
 };

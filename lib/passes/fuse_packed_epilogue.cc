@@ -14,7 +14,7 @@ using graph::Node;
 using graph::Value;
 
 /// A PackedMatMul and the nodes fused into it.
-struct Fused {
+struct PackedEpilogue {
   int product = -1;
   int last = -1;                ///< the node at whose position the fused node is inserted
   Value result;                 ///< of `last`; the results in `forms` are formats of this value
@@ -36,9 +36,9 @@ std::optional<char> form_of(const Graph& graph, const Node& node) {
   return transpose ? std::nullopt : std::optional('B');
 }
 
-class Fusion {
+class PackedEpilogueFusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops)
+  PackedEpilogueFusion(const Graph& graph, const graph::OpTable& ops)
       : graph_(graph), users_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
@@ -65,20 +65,20 @@ class Fusion {
         add_chain(id);
       }
     }
-    for (Fused& fused : fused_) {
+    for (PackedEpilogue& fused : fused_) {
       if (fused.masked) want(fused_[relu_of_.at(*fused.masked)], 'M');
     }
     for (int id = 0; id < graph_.size(); ++id) {
       if (!graph_.node(id).is(graph::ops::k_all_finite)) continue;
       for (const Value& input : graph_.node(id).inputs) {
-        if (Fused* fused = checked(input)) want(*fused, 'n');
+        if (PackedEpilogue* fused = checked(input)) want(*fused, 'n');
       }
     }
-    for (Fused& fused : fused_) add_forms(fused);
+    for (PackedEpilogue& fused : fused_) add_forms(fused);
   }
 
   /// The matmul whose result, possibly cast to float32, is `value`; null if none.
-  Fused* checked(Value value) {
+  PackedEpilogue* checked(Value value) {
     const Node& node = graph_.node(value.node);
     const bool widened = node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32;
     const Value result = widened ? node.inputs[0] : value;
@@ -88,7 +88,7 @@ class Fusion {
   }
 
   void add_chain(int product) {
-    Fused fused;
+    PackedEpilogue fused;
     fused.product = fused.last = product;
     fused.result = {product, 0};
     const auto absorb = [&](int next) {
@@ -117,13 +117,13 @@ class Fusion {
     fused_.push_back(std::move(fused));
   }
 
-  static void want(Fused& fused, char form) {
+  static void want(PackedEpilogue& fused, char form) {
     if (fused.forms.find(form) == std::string::npos) fused.forms.push_back(form);
   }
 
   /// Whether `user` reads the features of `value` only for a mask.
   bool is_masked_user(int user, Value value) const {
-    for (const Fused& fused : fused_) {
+    for (const PackedEpilogue& fused : fused_) {
       if (fused.last == user && fused.masked == value) {
         return graph_.node(user).inputs[0] != value;
       }
@@ -131,7 +131,7 @@ class Fusion {
     return false;
   }
 
-  void add_forms(Fused& fused) {
+  void add_forms(PackedEpilogue& fused) {
     bool row_major = false;
     for (const int user : users_.of(fused.result)) {
       if (user >= 0 && is_masked_user(user, fused.result)) continue;
@@ -148,7 +148,7 @@ class Fusion {
     if (row_major || fused.forms.empty()) fused.forms.insert(0, 1, 'r');
   }
 
-  void emit(const Fused& fused) {
+  void emit(const PackedEpilogue& fused) {
     const Node& product = graph_.node(fused.product);
     graph::Builder& b = rewriter_.builder();
     const graph::ScopeGuard scope(b, product.origin, "");
@@ -196,7 +196,7 @@ class Fusion {
     const Node& node = graph_.node(id);
     std::vector<Value> inputs;
     for (const Value& input : node.inputs) {
-      const Fused* fused = checked(input);
+      const PackedEpilogue* fused = checked(input);
       inputs.push_back(fused != nullptr ? max_norms_.at(fused->result) : rewriter_.mapped(input));
     }
     const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
@@ -207,14 +207,14 @@ class Fusion {
     rewriter_.replace({id, 0}, {now, 0});
   }
 
-  static Value result(const Fused& fused, int id, char form) {
+  static Value result(const PackedEpilogue& fused, int id, char form) {
     return {id, static_cast<int>(fused.forms.find(form))};
   }
 
   const Graph& graph_;
   Users users_;
   GraphRewriter rewriter_;
-  std::vector<Fused> fused_;
+  std::vector<PackedEpilogue> fused_;
   std::map<int, std::size_t> emitted_at_;
   std::map<int, bool> absorbed_;
   std::map<Value, std::size_t> relu_of_;  ///< the result of a fused Relu -> its chain
@@ -225,7 +225,7 @@ class Fusion {
 }  // namespace
 
 Graph fuse_packed_epilogue(const Graph& graph, const graph::OpTable& ops) {
-  return Fusion(graph, ops).run();
+  return PackedEpilogueFusion(graph, ops).run();
 }
 
 }  // namespace halfstep::passes

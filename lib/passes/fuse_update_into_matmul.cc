@@ -14,9 +14,9 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-class Fusion {
+class MatmulUpdateFusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+  MatmulUpdateFusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
       : graph_(graph),
         ops_(ops),
         supports_(supports),
@@ -197,7 +197,7 @@ class Fusion {
 Graph fuse_update_into_matmul(const Graph& graph,
                               const graph::OpTable& ops,
                               const KernelSupport& supports) {
-  return Fusion(graph, ops, supports).run();
+  return MatmulUpdateFusion(graph, ops, supports).run();
 }
 
 }  // namespace halfstep::passes

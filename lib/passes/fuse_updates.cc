@@ -131,9 +131,9 @@ bool supported(const Graph& graph,
   return supports(graph::describe(ops, "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
 }
 
-class Fusion {
+class UpdateFusion {
  public:
-  Fusion(const Graph& graph, const graph::OpTable& ops)
+  UpdateFusion(const Graph& graph, const graph::OpTable& ops)
       : graph_(graph), gradients_(graph), rewriter_(graph, ops) {}
 
   Graph run() {
@@ -206,7 +206,7 @@ Graph fuse_updates(const Graph& graph, const graph::OpTable& ops, const KernelSu
       if (!supported(graph, node, dtype, ops, supports)) return graph;
     }
   }
-  return Fusion(graph, ops).run();
+  return UpdateFusion(graph, ops).run();
 }
 
 }  // namespace halfstep::passes

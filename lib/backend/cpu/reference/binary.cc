@@ -11,12 +11,12 @@ namespace halfstep::backend::cpu {
 namespace {
 
 template <class F>
-Kernel number(std::string_view op, std::string_view name, F f) {
+Kernel binary_op(std::string_view op, std::string_view name, F f) {
   return map_row<2, Domain::number>(op, name, f);
 }
 
 template <class F>
-Kernel question(std::string_view op, std::string_view name, F f) {
+Kernel comparison(std::string_view op, std::string_view name, F f) {
   return question_row<2, Domain::number>(op, name, f);
 }
 
@@ -111,9 +111,9 @@ Prepared prepare_select(const NodeView& node, const Capabilities&) {
 std::vector<Kernel> binary_kernels() {
   constexpr auto k_add = [](auto x, auto y) { return x + y; };
   return {
-      number("Add", "reference/add", k_add),
+      binary_op("Add", "reference/add", k_add),
       {"AddN", "reference/add_n", executable, prepare_add_n, 0b1},
-      number("AddV2", "reference/add_v2", k_add),
+      binary_op("AddV2", "reference/add_v2", k_add),
       map_row<3, Domain::number>("ClipByValue",
                                  "reference/clip_by_value",
                                  [](auto x, auto low, auto high) {
@@ -125,30 +125,31 @@ std::vector<Kernel> binary_kernels() {
                                    [](auto x, auto y) { return y == 0 ? decltype(x){} : x / y; }),
       question_row<2, Domain::any>(
           "Equal", "reference/equal", [](auto x, auto y) { return x == y; }),
-      number("FloorDiv", "reference/floor_div", [](auto x, auto y) { return floor_divide(x, y); }),
-      question("Greater", "reference/greater", [](auto x, auto y) { return x > y; }),
-      question("GreaterEqual", "reference/greater_equal", [](auto x, auto y) { return x >= y; }),
-      question("Less", "reference/less", [](auto x, auto y) { return x < y; }),
-      question("LessEqual", "reference/less_equal", [](auto x, auto y) { return x <= y; }),
+      binary_op(
+          "FloorDiv", "reference/floor_div", [](auto x, auto y) { return floor_divide(x, y); }),
+      comparison("Greater", "reference/greater", [](auto x, auto y) { return x > y; }),
+      comparison("GreaterEqual", "reference/greater_equal", [](auto x, auto y) { return x >= y; }),
+      comparison("Less", "reference/less", [](auto x, auto y) { return x < y; }),
+      comparison("LessEqual", "reference/less_equal", [](auto x, auto y) { return x <= y; }),
       map_row<2, Domain::boolean>(
           "LogicalAnd", "reference/logical_and", [](auto x, auto y) { return x && y; }),
       map_row<2, Domain::boolean>(
           "LogicalOr", "reference/logical_or", [](auto x, auto y) { return x || y; }),
-      number(
+      binary_op(
           "Maximum", "reference/maximum", [](auto x, auto y) { return x > y || x != x ? x : y; }),
-      number(
+      binary_op(
           "Minimum", "reference/minimum", [](auto x, auto y) { return x < y || x != x ? x : y; }),
-      number("Mul", "reference/mul", [](auto x, auto y) { return x * y; }),
+      binary_op("Mul", "reference/mul", [](auto x, auto y) { return x * y; }),
       question_row<2, Domain::any>(
           "NotEqual", "reference/not_equal", [](auto x, auto y) { return x != y; }),
-      number("Pow", "reference/pow", [](auto x, auto y) { return power(x, y); }),
-      number("RealDiv", "reference/real_div", [](auto x, auto y) { return divide(x, y); }),
+      binary_op("Pow", "reference/pow", [](auto x, auto y) { return power(x, y); }),
+      binary_op("RealDiv", "reference/real_div", [](auto x, auto y) { return divide(x, y); }),
       {"Select", "reference/select", executable, prepare_select, 0b110},
       {"SelectV2", "reference/select_v2", executable, prepare_select, 0b110},
-      number("SquaredDifference",
-             "reference/squared_difference",
-             [](auto x, auto y) { return (x - y) * (x - y); }),
-      number("Sub", "reference/sub", [](auto x, auto y) { return x - y; }),
+      binary_op("SquaredDifference",
+                "reference/squared_difference",
+                [](auto x, auto y) { return (x - y) * (x - y); }),
+      binary_op("Sub", "reference/sub", [](auto x, auto y) { return x - y; }),
   };
 }
 

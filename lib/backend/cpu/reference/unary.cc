@@ -14,7 +14,7 @@ Kernel floating(std::string_view op, std::string_view name, F f) {
 }
 
 template <class F>
-Kernel number(std::string_view op, std::string_view name, F f) {
+Kernel unary_op(std::string_view op, std::string_view name, F f) {
   return map_row<1, Domain::number>(op, name, f);
 }
 
@@ -25,7 +25,7 @@ Kernel slope(std::string_view op, std::string_view name, F f) {
 }
 
 template <class F>
-Kernel question(std::string_view op, std::string_view name, F f) {
+Kernel predicate(std::string_view op, std::string_view name, F f) {
   return question_row<1, Domain::floating>(op, name, f);
 }
 
@@ -33,56 +33,56 @@ Kernel question(std::string_view op, std::string_view name, F f) {
 
 std::vector<Kernel> unary_kernels() {
   return {
-      number("Abs", "reference/abs", [](auto x) { return x < 0 ? -x : (x == 0 ? x * x : x); }),
+      unary_op("Abs", "reference/abs", [](auto x) { return x < 0 ? -x : (x == 0 ? x * x : x); }),
       floating("Ceil", "reference/ceil", [](auto x) { return std::ceil(x); }),
       floating("Erf", "reference/erf", [](auto x) { return std::erf(x); }),
       floating("Erfc", "reference/erfc", [](auto x) { return std::erfc(x); }),
       floating("Exp", "reference/exp", [](auto x) { return std::exp(x); }),
       floating("Expm1", "reference/expm1", [](auto x) { return std::expm1(x); }),
       floating("Floor", "reference/floor", [](auto x) { return std::floor(x); }),
-      question("IsFinite", "reference/is_finite", [](auto x) { return std::isfinite(x); }),
-      question("IsInf", "reference/is_inf", [](auto x) { return std::isinf(x); }),
-      question("IsNan", "reference/is_nan", [](auto x) { return std::isnan(x); }),
+      predicate("IsFinite", "reference/is_finite", [](auto x) { return std::isfinite(x); }),
+      predicate("IsInf", "reference/is_inf", [](auto x) { return std::isinf(x); }),
+      predicate("IsNan", "reference/is_nan", [](auto x) { return std::isnan(x); }),
       floating("Log", "reference/log", [](auto x) { return std::log(x); }),
       floating("Log1p", "reference/log1p", [](auto x) { return std::log1p(x); }),
       map_row<1, Domain::boolean>(
           "LogicalNot", "reference/logical_not", [](auto x) { return x == decltype(x){}; }),
-      number("Neg", "reference/neg", [](auto x) { return -x; }),
+      unary_op("Neg", "reference/neg", [](auto x) { return -x; }),
       map_row<1, Domain::any>("OnesLike", "reference/ones_like", [](auto) { return 1; }),
-      number("Reciprocal",
-             "reference/reciprocal",
-             [](auto x) {
-               // Integer 1/0 is undefined; it must not trap.
-               if constexpr (std::is_integral_v<decltype(x)>) return x == 0 ? 0 : 1 / x;
-               return decltype(x){1} / x;
-             }),
+      unary_op("Reciprocal",
+               "reference/reciprocal",
+               [](auto x) {
+                 // Integer 1/0 is undefined; it must not trap.
+                 if constexpr (std::is_integral_v<decltype(x)>) return x == 0 ? 0 : 1 / x;
+                 return decltype(x){1} / x;
+               }),
       slope("ReciprocalGrad",
             "reference/reciprocal_grad",
             [](auto y, auto dy) { return -dy * y * y; }),
-      number("Round",
-             "reference/round",
-             [](auto x) {
-               // To nearest, ties to even.
-               if constexpr (std::is_integral_v<decltype(x)>)
-                 return x;
-               else
-                 return std::nearbyint(x);
-             }),
+      unary_op("Round",
+               "reference/round",
+               [](auto x) {
+                 // To nearest, ties to even.
+                 if constexpr (std::is_integral_v<decltype(x)>)
+                   return x;
+                 else
+                   return std::nearbyint(x);
+               }),
       floating("Rsqrt", "reference/rsqrt", [](auto x) { return decltype(x){1} / std::sqrt(x); }),
       slope("RsqrtGrad",
             "reference/rsqrt_grad",
             [](auto y, auto dy) { return dy * (y * y * y) * decltype(y)(-0.5); }),
-      number("Sign",
-             "reference/sign",
-             [](auto x) {
-               using C = decltype(x);
-               return x > 0 ? C(1) : (x < 0 ? C(-1) : x);  // NaN stays NaN
-             }),
+      unary_op("Sign",
+               "reference/sign",
+               [](auto x) {
+                 using C = decltype(x);
+                 return x > 0 ? C(1) : (x < 0 ? C(-1) : x);  // NaN stays NaN
+               }),
       floating("Sqrt", "reference/sqrt", [](auto x) { return std::sqrt(x); }),
       slope("SqrtGrad",
             "reference/sqrt_grad",
             [](auto y, auto dy) { return dy * decltype(y)(0.5) / y; }),
-      number("Square", "reference/square", [](auto x) { return x * x; }),
+      unary_op("Square", "reference/square", [](auto x) { return x * x; }),
       map_row<1, Domain::any>("ZerosLike", "reference/zeros_like", [](auto) { return 0; }),
   };
 }
