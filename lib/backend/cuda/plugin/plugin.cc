@@ -23,7 +23,7 @@ struct boundary::Launch {
   plugin::Work work;
 };
 struct boundary::CapturedGraph {
-  std::unique_ptr<CapturedGraph> graph;
+  std::unique_ptr<cuda::CapturedGraph> graph;
 };
 
 namespace plugin {
