@@ -66,15 +66,10 @@ int show(const std::string& path) {
   return 0;
 }
 
-const report::TrainReport& training(const report::AnyReport& report, const std::string& path) {
-  if (const auto* found = std::get_if<report::TrainReport>(&report)) return *found;
-  throw UserError(ErrorKind::data, {path, 0, 0, "kind"}, "is no report of a training run");
-}
-
 int diff(const std::string& a, const std::string& b, bool json) {
   const report::AnyReport first = report::read_valid_report(a).report;
   const report::AnyReport second = report::read_valid_report(b).report;
-  const report::DiffReport found = report::diff(training(first, a), training(second, b));
+  const report::DiffReport found = report::diff(first, a, second, b);
   fmt::print("{}", json ? report::dump(to_json(found)) : report::show_diff(found, a, b));
   return 0;
 }
@@ -111,7 +106,7 @@ std::function<int()> declare_report(CLI::App& command) {
   CLI::App* show_command = command.add_subcommand("show", "a report as text");
   show_command->add_option("FILE", state->path, "a report or a run directory")->required();
   CLI::App* diff_command =
-      command.add_subcommand("diff", "show the differences between two training runs");
+      command.add_subcommand("diff", "show the differences between two runs of one kind");
   diff_command->add_option("A", state->a, "a report or a run directory")->required();
   diff_command->add_option("B", state->b, "a report or a run directory")->required();
   diff_command->add_flag("--json", state->json, "print JSON");

@@ -25,7 +25,7 @@ namespace {
 
 struct RunsFlags {
   std::string folder{report::k_runs_folder};
-  std::vector<std::string> states, policies;
+  std::vector<std::string> states, policies, kinds;
   std::string sort = "date", metric, run, a, b;
   std::optional<std::int64_t> keep;
   std::optional<double> older_than;
@@ -50,9 +50,9 @@ report::RunIndex find_runs(const RunsFlags& state) {
   return index;
 }
 
-/// The runs selected by --state and --policy.
+/// The runs selected by --state, --policy and --kind.
 std::vector<report::RunEntry> chosen_runs(const RunsFlags& state, const report::RunIndex& index) {
-  const report::RunFilter filter{run_states(state), state.policies};
+  const report::RunFilter filter{run_states(state), state.policies, state.kinds};
   report::check(filter, index);
   return report::chosen_runs(index, filter);
 }
@@ -71,30 +71,48 @@ int list(const RunsFlags& state) {
   return 0;
 }
 
+/// Says which runs a step time cannot be held against, because their steps are other work.
+void warn_of_other_work(const report::BestRun& best, const std::vector<report::RunEntry>& runs) {
+  std::vector<std::string> others;
+  for (const report::RunEntry& run : runs) {
+    if (!run.step_time || run.path == best.run.path) continue;
+    if (!report::same_step(best.run.path, run.path)) others.push_back(printable(run.name));
+  }
+  if (others.empty()) return;
+  log_warning("model, data or batch size differ from {}'s, so that step times do not compare: {}",
+              printable(best.run.name),
+              fmt::join(others, ", "));
+}
+
 int best(RunsFlags state) {
   const report::RunIndex index = find_runs(state);
   if (state.states.empty()) state.states = {std::string(name(report::RunState::completed))};
   std::vector<report::RunEntry> runs = chosen_runs(state, index);
-  // A comparison has no weights to use.
-  std::erase_if(runs, [](const report::RunEntry& run) { return run.kind != "train"; });
+  const std::string kind = report::kind_to_choose_from(runs);
+  const std::size_t others =
+      std::erase_if(runs, [&](const report::RunEntry& run) { return run.kind != kind; });
+  if (others > 0) {
+    log_info("{} run{} of other kinds left out: --kind chooses one of {}",
+             others,
+             others == 1 ? "" : "s",
+             fmt::join(report::run_kinds(), ", "));
+  }
   if (runs.empty()) {
     throw UserError(ErrorKind::data,
                     {state.folder, 0, 0, ""},
-                    "holds no training run of the states and policies meant",
+                    "holds no run of the states, kinds and policies meant",
                     "without --state only completed runs are");
   }
-  const report::BestRun found = report::best_run(runs, state.metric);
+  const report::BestRun found = report::best_run(runs, state.metric, state.policies);
+  if (found.metric == report::k_step_time_metric) warn_of_other_work(found, runs);
   if (state.json) {
     fmt::print("{}", report::dump(to_json(report::best_run_report(index, found))));
     return 0;
   }
-  fmt::print("{}\n{}: the {} {} of {} run{}\n",
+  fmt::print("{}\n{}: {}\n",
              report::runs_table({found.run}),
              printable(found.run.path),
-             found.smaller_is_better ? "smallest" : "largest",
-             found.metric,
-             found.compared,
-             found.compared == 1 ? "" : "s");
+             report::best_run_words(found));
   return 0;
 }
 
@@ -113,21 +131,19 @@ int show(const RunsFlags& state) {
   return 0;
 }
 
-/// The report of a training run. Errors: UserError(data) for another.
-report::TrainReport training_report(const report::RunEntry& run) {
-  if (run.kind != "train" || run.status.empty()) {
-    throw UserError(ErrorKind::data,
-                    {run.path, 0, 0, ""},
-                    run.kind == "train" ? "has no report yet" : "is no training run");
+/// The report of a run. Errors: UserError(data) for one that has none yet.
+report::AnyReport report_of(const report::RunEntry& run) {
+  if (run.status.empty()) {
+    throw UserError(ErrorKind::data, {run.path, 0, 0, ""}, "has no report yet");
   }
-  return std::get<report::TrainReport>(report::read_valid_report(run.path).report);
+  return report::read_valid_report(run.path).report;
 }
 
 int diff(const RunsFlags& state) {
   const report::RunIndex index = report::find_runs(state.folder);
   const report::RunEntry& a = report::resolve_run(index, state.a);
   const report::RunEntry& b = report::resolve_run(index, state.b);
-  report::DiffReport found = report::diff(training_report(a), training_report(b));
+  report::DiffReport found = report::diff(report_of(a), a.path, report_of(b), b.path);
   found.config = report::setting_rows(a.path, b.path);
   if (state.json) {
     fmt::print("{}", report::dump(to_json(found)));
@@ -175,21 +191,33 @@ std::function<int()> declare_runs(CLI::App& command) {
       "--sort",
       state->sort,
       fmt::format("{}: the newest and the best come first", fmt::join(report::sort_keys(), ", ")));
-  CLI::App* best_command = add(command, *state, "best", "the best training run by a metric");
-  best_command->add_option("--metric",
-                           state->metric,
-                           "val_accuracy, test_loss, ...; default: the newest run's main metric");
+  CLI::App* best_command =
+      add(command, *state, "best", "the best training run, comparison or benchmark");
+  best_command->add_option(
+      "--metric",
+      state->metric,
+      "val_accuracy, test_loss, step_time, speedup, ...; default: the newest run's main "
+      "metric, of benchmarks step_time");
   for (CLI::App* chooser : {list_command, best_command}) {
     add_states(chooser, *state, k_states);
-    chooser->add_option("--policy", state->policies, "runs of this precision policy")
+    chooser
+        ->add_option(
+            "--kind", state->kinds, fmt::format("{}", fmt::join(report::run_kinds(), ", ")))
         ->allow_extra_args(false);
   }
+  list_command->add_option("--policy", state->policies, "runs of this precision policy")
+      ->allow_extra_args(false);
+  best_command
+      ->add_option("--policy",
+                   state->policies,
+                   "by this policy's values; default: a comparison's baseline, a benchmark's first")
+      ->allow_extra_args(false);
   CLI::App* show_command = add(command, *state, "show", "show the result of a run, as text");
   show_command
       ->add_option("RUN", state->run, "name in the folder, its last part, or a folder's newest")
       ->required();
   CLI::App* diff_command =
-      add(command, *state, "diff", "settings and results of two training runs");
+      add(command, *state, "diff", "settings and results of two runs of one kind");
   diff_command->add_option("A", state->a, "a run, as for show")->required();
   diff_command->add_option("B", state->b, "a run, as for show")->required();
   CLI::App* prune_command =

@@ -9,6 +9,7 @@
 
 #include "report/bench_report.h"
 #include "report/compare_report.h"
+#include "report/diff_report.h"
 #include "report/explain_report.h"
 #include "report/machine_reports.h"
 #include "report/run_reports.h"

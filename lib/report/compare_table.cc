@@ -13,13 +13,6 @@ namespace {
 /// Losses are no fractions: they are printed as they are, everything else in percentage points.
 bool in_points(const std::string& metric) { return !metric.ends_with("loss"); }
 
-std::string readable(const std::string& metric) {
-  const std::size_t cut = metric.find('_');
-  std::string name = metric.substr(cut + 1);
-  if (name == "accuracy") name = "acc";
-  return metric.substr(0, cut) + " " + name;
-}
-
 /// A report holds null where a number was not finite.
 template <class Format>
 std::string cell(const std::optional<double>& value, Format format) {
@@ -37,24 +30,8 @@ std::string with_interval(const std::optional<double>& value,
       "{} [{}, {}]", text, cell(interval->low, format), cell(interval->high, format));
 }
 
-std::string ratio(double value) { return fmt::format("{:.2f}", value); }
-
-std::string time_cell(const std::optional<PolicyTime>& time) {
-  return time ? with_interval(time->median, time->median_ci95, milliseconds) : "-";
-}
-
 std::string speedup_cell(const PolicyBlock& policy) {
-  if (policy.baseline) return "1";
-  return policy.speedup ? with_interval(policy.speedup->value, policy.speedup->ci95, ratio) : "-";
-}
-
-std::string delta_cell(const std::optional<JudgedEstimate>& delta, const std::string& metric) {
-  if (!delta) return "-";
-  const bool points = in_points(metric);
-  const auto difference = [&](double value) {
-    return points ? fmt::format("{:+.2f}", value * 100) : fmt::format("{:+.4f}", value);
-  };
-  return with_interval(delta->value, delta->ci95, difference) + (points ? " pp" : "");
+  return policy.baseline ? "1" : ratio_cell(policy.speedup);
 }
 
 std::string verdict_cell(const std::optional<Tost>& tost) {
@@ -108,6 +85,31 @@ std::optional<double> best_end(const std::optional<JudgedEstimate>& delta, bool 
 }
 
 }  // namespace
+
+std::string readable(const std::string& metric) {
+  const std::size_t cut = metric.find('_');
+  std::string name = metric.substr(cut + 1);
+  if (name == "accuracy") name = "acc";
+  return metric.substr(0, cut) + " " + name;
+}
+
+std::string time_cell(const std::optional<PolicyTime>& time) {
+  return time ? with_interval(time->median, time->median_ci95, milliseconds) : "-";
+}
+
+std::string ratio_cell(const std::optional<RatioEstimate>& ratio) {
+  const auto two_digits = [](double value) { return fmt::format("{:.2f}", value); };
+  return ratio ? with_interval(ratio->value, ratio->ci95, two_digits) : "-";
+}
+
+std::string delta_cell(const std::optional<JudgedEstimate>& delta, const std::string& metric) {
+  if (!delta) return "-";
+  const bool points = in_points(metric);
+  const auto difference = [&](double value) {
+    return points ? fmt::format("{:+.2f}", value * 100) : fmt::format("{:+.4f}", value);
+  };
+  return with_interval(delta->value, delta->ci95, difference) + (points ? " pp" : "");
+}
 
 std::vector<std::string> compare_legend(const CompareReport& report) {
   const std::string &baseline = report.baseline, &metric = report.metric;

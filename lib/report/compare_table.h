@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ Rows setting_rows(const CompareReport& report);
 /// those that are significantly (95 %) faster than the baseline and not significantly worse, else
 /// the baseline. "" for finished runs and without intervals.
 std::string compare_advice(const CompareReport& report);
+/// Cells of values with their 95 % intervals, "-" for nothing: "4.90 [4.85, 4.95]" ms,
+/// "1.50 [1.45, 1.55]", and a difference of the metric, "+0.10 [-0.40, +0.60] pp".
+std::string time_cell(const std::optional<PolicyTime>& time);
+std::string ratio_cell(const std::optional<RatioEstimate>& ratio);
+std::string delta_cell(const std::optional<JudgedEstimate>& delta, const std::string& metric);
+/// A metric's name in a heading: "test acc".
+std::string readable(const std::string& metric);
 /// The outcome of a gate: "false (+0.12pp)".
 std::string gate_outcome(const GateBlock& gate);
 

@@ -1,9 +1,11 @@
 #include "report/run_config.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "config/differences.h"
 #include "config/load.h"
+#include "core/error.h"
 #include "report/run_files.h"
 
 namespace halfstep::report {
@@ -30,6 +32,19 @@ std::vector<Difference> setting_rows(const std::string& directory_a,
     rows.push_back({utf8(d.path), utf8(d.before), utf8(d.after)});
   }
   return rows;
+}
+
+bool same_step(const std::string& directory_a, const std::string& directory_b) {
+  const auto decides = [](const config::Difference& d) {
+    return config::within(d.path, "model") || config::within(d.path, "data") ||
+           config::within(d.path, "training.batch_size");
+  };
+  try {
+    const auto found = config::differences(read_run_spec(directory_a), read_run_spec(directory_b));
+    return std::none_of(found.begin(), found.end(), decides);
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 }  // namespace halfstep::report

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "config/run_spec.h"
-#include "report/run_reports.h"
+#include "report/diff_report.h"
 
 namespace halfstep::report {
 
@@ -15,5 +15,9 @@ config::RunSpec read_run_spec(const std::string& directory);
 /// of a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.
 std::vector<Difference> setting_rows(const std::string& directory_a,
                                      const std::string& directory_b);
+
+/// Whether a step of two runs is the same work: their configs have the same model, data and batch
+/// size. Only then do their step times compare. false when a config cannot be read.
+bool same_step(const std::string& directory_a, const std::string& directory_b);
 
 }  // namespace halfstep::report

@@ -65,15 +65,28 @@ void read_kind(RunEntry& run, const TrainReport& report) {
   run.step_time = report.step_time.median;
 }
 
+/// A policy's speed-up over the baseline, which the baseline has none of.
+template <class Policy>
+std::optional<double> speedup_of(const Policy& policy) {
+  const bool known = policy.speedup && std::isfinite(policy.speedup->value);
+  return known ? std::optional(policy.speedup->value) : std::nullopt;
+}
+
 void read_kind(RunEntry& run, const CompareReport& report) {
   run.metric = report.metric;
   for (const PolicyBlock& policy : report.policies) {
     run.policies.push_back(policy.policy);
-    if (!policy.baseline) continue;
+    PolicyResult& result = run.results.emplace_back();
+    result.policy = policy.policy;
     for (const auto& [name, metric] : policy.metrics) {
-      if (std::isfinite(metric.value)) run.metrics[name] = metric.value;
+      if (std::isfinite(metric.value)) result.metrics[name] = metric.value;
     }
-    if (policy.step_time) run.step_time = policy.step_time->median;
+    if (policy.step_time) result.step_time = policy.step_time->median;
+    result.speedup = speedup_of(policy);
+    if (!policy.baseline) continue;
+    run.listed_policy = policy.policy;
+    run.metrics = result.metrics;
+    run.step_time = result.step_time;
   }
   for (const ComparedRunBlock& one : report.runs) {
     run.epochs = std::max(run.epochs.value_or(0), one.history.whole_epochs());
@@ -82,7 +95,12 @@ void read_kind(RunEntry& run, const CompareReport& report) {
 }
 
 void read_kind(RunEntry& run, const BenchReport& report) {
-  for (const BenchPolicy& policy : report.policies) run.policies.push_back(policy.policy);
+  for (const BenchPolicy& policy : report.policies) {
+    run.policies.push_back(policy.policy);
+    run.results.push_back(
+        {policy.policy, {}, policy.measured.step_time.median, speedup_of(policy)});
+  }
+  run.listed_policy = report.bench.policy;
   run.step_time = report.measured.step_time.median;
 }
 
@@ -143,6 +161,8 @@ std::string first_line(const UserError& error) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> run_kinds() { return k_run_kinds; }
 
 bool looks_like_run(const fs::path& directory) {
   std::error_code error;

@@ -108,6 +108,19 @@ std::optional<double> RunEntry::value() const {
   return it == metrics.end() ? std::nullopt : std::optional(it->second);
 }
 
+const PolicyResult* RunEntry::result(std::string_view policy) const {
+  const auto it = std::find_if(
+      results.begin(), results.end(), [&](const PolicyResult& r) { return r.policy == policy; });
+  return it == results.end() ? nullptr : &*it;
+}
+
+void PolicyResult::fields(Fields& f) {
+  f("policy", policy, "precision as asked for");
+  f("metrics", metrics, {.doc = "by the name with the split", .each = "mean over the seeds"});
+  f("step_time_ms", step_time, "ms; median");
+  f("speedup", speedup, "over the baseline of a comparison or a benchmark's first policy");
+}
+
 void RunEntry::fields(Fields& f) {
   std::optional<double> main_value = value();
   f("name", name, "path below the folder");
@@ -129,6 +142,9 @@ void RunEntry::fields(Fields& f) {
   f("step_time_ms",
     step_time,
     "ms; median, of a comparison its baseline's, of a benchmark its first policy's");
+  f("results",
+    results,
+    {.doc = "of a comparison or benchmark, by policy", .each = "one policy", .may_lack = true});
   f.text_or_null("started_at", started_at, "UTC");
   f.text_or_null("ended_at", ended_at, "UTC; when the report was last written");
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,14 @@ std::string_view name(RunState state);
 /// The state of that name. Errors: UserError(config) at `flag` with the nearest name.
 RunState run_state_named(std::string_view word, const std::string& flag);
 
+/// The measurements of one policy in a comparison or benchmark.
+struct PolicyResult {
+  std::string policy;
+  std::map<std::string, double> metrics;     ///< by the name with the split, means over the seeds
+  std::optional<double> step_time, speedup;  ///< median in ms; over the baseline or first policy
+  void fields(Fields& f);
+};
+
 struct RunEntry {
   std::string path;  ///< of its directory, relative to the working directory
   std::string name;  ///< relative to the searched folder
@@ -39,12 +48,19 @@ struct RunEntry {
   std::string metric;  ///< the main one among `metrics`; "" if there are none
   /// Median in ms: for a comparison the baseline's, for a benchmark the first policy's.
   std::optional<double> step_time;
-  std::string started_at;  ///< UTC; "" if no file holds it
-  std::string ended_at;    ///< UTC, or when its report was last written; "" without a report
+  /// Of a comparison or benchmark, in the order of `policies`.
+  std::vector<PolicyResult> results;
+  std::string listed_policy;  ///< the one of `results` that `metrics` and `step_time` are of, or ""
+  std::string started_at;     ///< UTC; "" if no file holds it
+  std::string ended_at;       ///< UTC, or when its report was last written; "" without a report
 
-  std::optional<double> value() const;  ///< of `metric`
+  std::optional<double> value() const;                        ///< of `metric`
+  const PolicyResult* result(std::string_view policy) const;  ///< null if there is none
   void fields(Fields& f);
 };
+
+/// The kinds of runs: train, compare and bench.
+std::span<const std::string_view> run_kinds();
 
 struct RunIndex {
   std::string folder;

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "config/training_spec.h"
 #include "core/choices.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "report/bench_report.h"
 #include "report/text.h"
+#include "report/train_report.h"
 
 namespace halfstep::report {
 namespace {
@@ -64,7 +65,7 @@ constexpr std::array k_sort_keys{SortKey{"date", no_rank, date_of, true},
                                  SortKey{"policy", no_rank, policies},
                                  SortKey{"epochs", by_epochs, no_word},
                                  SortKey{"metric", by_metric, no_word},
-                                 SortKey{"step_time", by_step_time, no_word}};
+                                 SortKey{k_step_time_metric, by_step_time, no_word}};
 
 bool comes_before(const SortKey& key, const RunEntry& a, const RunEntry& b) {
   const Rank rank_a = key.rank(a), rank_b = key.rank(b);
@@ -100,9 +101,80 @@ std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
   return {names.begin(), names.end()};
 }
 
+template <class List, class T>
+bool among(const List& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// The policies whose values count for a run: see best_run().
+std::vector<std::string> policies_meant(const RunEntry& run,
+                                        const std::string& metric,
+                                        const std::vector<std::string>& policies) {
+  if (run.results.empty()) return run.policies;
+  if (policies.empty() && metric != k_speedup_metric) return {run.listed_policy};
+  std::vector<std::string> meant;
+  for (const PolicyResult& result : run.results) {
+    if (policies.empty() || among(policies, result.policy)) meant.push_back(result.policy);
+  }
+  return meant;
+}
+
+std::optional<double> value_of(const RunEntry& run,
+                               const std::string& metric,
+                               const std::string& policy) {
+  const PolicyResult* result = run.result(policy);
+  if (metric == k_step_time_metric) return result != nullptr ? result->step_time : run.step_time;
+  if (metric == k_speedup_metric) return result != nullptr ? result->speedup : std::nullopt;
+  const auto& metrics = result != nullptr ? result->metrics : run.metrics;
+  const auto it = metrics.find(metric);
+  return it == metrics.end() ? std::nullopt : std::optional(it->second);
+}
+
+/// Everything that best_run() can choose by.
+std::vector<std::string> known_metrics(const std::vector<RunEntry>& runs,
+                                       const std::vector<std::string>& policies) {
+  std::set<std::string> names;
+  for (const RunEntry& run : runs) {
+    for (const std::string_view word : {k_step_time_metric, k_speedup_metric}) {
+      const std::string metric(word);
+      for (const std::string& policy : policies_meant(run, metric, policies)) {
+        if (value_of(run, metric, policy)) names.insert(metric);
+      }
+    }
+    for (const auto& [name, value] : run.metrics) names.insert(name);
+    for (const PolicyResult& result : run.results) {
+      for (const auto& [name, value] : result.metrics) names.insert(name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+bool is_smaller_better(const std::string& metric) {
+  return metric == k_step_time_metric || config::smaller_is_better(metric);
+}
+
+/// The main metric of the newest run that has one; else the step time, which benchmarks have.
+std::string usual_metric(const std::vector<RunEntry>& from_newest) {
+  for (const RunEntry& run : from_newest) {
+    if (!run.metric.empty()) return run.metric;
+  }
+  const bool timed = std::any_of(from_newest.begin(), from_newest.end(), [](const RunEntry& run) {
+    return run.kind == BenchReport::k_kind && run.step_time.has_value();
+  });
+  if (timed) return std::string(k_step_time_metric);
+  fail_list(ErrorKind::data, "", "none of the runs meant has a metric");
+}
+
 }  // namespace
 
 void check(const RunFilter& filter, const RunIndex& index) {
+  for (const std::string& kind : filter.kinds) {
+    if (among(run_kinds(), kind)) continue;
+    fail_list(ErrorKind::config,
+              "--kind",
+              fmt::format("unknown kind of run '{}'", kind),
+              choices(kind, {run_kinds().begin(), run_kinds().end()}));
+  }
   std::set<std::string> known;
   for (const RunEntry& run : index.runs) known.insert(run.policies.begin(), run.policies.end());
   for (const std::string& policy : filter.policies) {
@@ -117,14 +189,11 @@ void check(const RunFilter& filter, const RunIndex& index) {
 std::vector<RunEntry> chosen_runs(const RunIndex& index, const RunFilter& filter) {
   std::vector<RunEntry> runs = index.runs;
   std::erase_if(runs, [&](const RunEntry& run) {
-    const auto& states = filter.states;
-    if (!states.empty() && std::find(states.begin(), states.end(), run.state) == states.end()) {
-      return true;
-    }
+    if (!filter.states.empty() && !among(filter.states, run.state)) return true;
+    if (!filter.kinds.empty() && !among(filter.kinds, run.kind)) return true;
     return !filter.policies.empty() &&
            std::none_of(run.policies.begin(), run.policies.end(), [&](const std::string& policy) {
-             return std::find(filter.policies.begin(), filter.policies.end(), policy) !=
-                    filter.policies.end();
+             return among(filter.policies, policy);
            });
   });
   return runs;
@@ -150,29 +219,65 @@ void sort_runs(std::vector<RunEntry>& runs, const std::string& key) {
   });
 }
 
-BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric) {
+std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
+  std::set<std::string> kinds;
+  for (const RunEntry& run : runs) {
+    if (among(run_kinds(), run.kind)) kinds.insert(run.kind);
+  }
+  if (kinds.empty()) return "";
+  if (kinds.contains(std::string(TrainReport::k_kind))) return std::string(TrainReport::k_kind);
+  if (kinds.size() == 1) return *kinds.begin();
+  fail_list(ErrorKind::config,
+            "--kind",
+            fmt::format("must be given: the runs meant are of the kinds {}, which have no result "
+                        "in common",
+                        fmt::join(kinds, " and ")));
+}
+
+BestRun best_run(const std::vector<RunEntry>& runs,
+                 const std::string& metric,
+                 const std::vector<std::string>& policies) {
   std::vector<RunEntry> ordered = runs;
   sort_runs(ordered, "date");
-  std::erase_if(ordered, [](const RunEntry& run) { return run.metrics.empty(); });
-  if (ordered.empty()) fail_list(ErrorKind::data, "", "none of the runs meant has a metric");
   BestRun best;
-  best.metric = metric.empty() ? ordered.front().metric : metric;
-  best.smaller_is_better = config::smaller_is_better(best.metric);
-  for (RunEntry& run : ordered) {
-    const auto value = run.metrics.find(best.metric);
-    if (value == run.metrics.end()) continue;
-    run.metric = best.metric;
-    const double champion = best.run.value().value_or(value->second);
-    const bool better =
-        best.smaller_is_better ? value->second <= champion : value->second >= champion;
-    if (best.compared++ == 0 || better) best.run = run;
+  best.metric = metric.empty() ? usual_metric(ordered) : metric;
+  best.smaller_is_better = is_smaller_better(best.metric);
+  for (const RunEntry& run : ordered) {
+    bool has_metric = false;
+    for (const std::string& policy : policies_meant(run, best.metric, policies)) {
+      const std::optional<double> value = value_of(run, best.metric, policy);
+      if (!value) continue;
+      const bool first = best.compared == 0 && !has_metric;
+      has_metric = true;
+      const bool better = best.smaller_is_better ? *value <= best.value : *value >= best.value;
+      if (!first && !better) continue;
+      best.run = run;
+      best.policy = policy;
+      best.value = *value;
+    }
+    if (has_metric) ++best.compared;
   }
-  if (best.compared > 0) return best;
-  const std::vector<std::string> known = metrics_of(runs);
+  if (best.compared > 0) {
+    if (best.run.metrics.contains(best.metric)) best.run.metric = best.metric;
+    return best;
+  }
   fail_list(ErrorKind::config,
             "--metric",
-            fmt::format("no run has the metric '{}'", metric),
-            choices(metric, known));
+            fmt::format("no run has the metric '{}'", best.metric),
+            choices(best.metric, known_metrics(runs, policies)));
+}
+
+std::string best_run_words(const BestRun& best) {
+  std::string text = fmt::format("the {} {} of {} run{}",
+                                 best.smaller_is_better ? "smallest" : "largest",
+                                 best.metric,
+                                 best.compared,
+                                 best.compared == 1 ? "" : "s");
+  if (best.run.results.empty()) return text;
+  const std::string value = best.metric == k_step_time_metric ? milliseconds(best.value) + " ms"
+                            : best.metric == k_speedup_metric ? fmt::format("{:.2f}", best.value)
+                                                              : fmt::format("{:.4f}", best.value);
+  return text + fmt::format(", {} of {}", value, printable(best.policy));
 }
 
 std::string runs_table(const std::vector<RunEntry>& runs) {
@@ -203,7 +308,8 @@ BestRunReport best_run_report(const RunIndex& index, const BestRun& best) {
   return {index.folder,
           best.metric,
           best.smaller_is_better ? "smaller" : "larger",
-          best.run.value().value_or(std::nan("")),
+          best.policy,
+          best.value,
           best.compared,
           best.run};
 }

@@ -2,6 +2,7 @@
 // Lists of runs as a table and as reports: selection, order, the best one.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/run_reports.h"
@@ -14,10 +15,11 @@ struct RunFilter {
   /// A run of several policies is selected when one of them is listed. check() reports misspelled
   /// policies.
   std::vector<std::string> policies;
+  std::vector<std::string> kinds = {};  ///< of run_kinds(); check() reports misspelled ones
 };
 
-/// Errors: UserError(config) at --policy for a policy that no run in the index has, with the
-/// nearest.
+/// Errors: UserError(config) at --policy for a policy that no run in the index has, and at --kind
+/// for an unknown kind, with the nearest.
 void check(const RunFilter& filter, const RunIndex& index);
 
 /// The selected runs, in the order of the index.
@@ -31,17 +33,36 @@ std::vector<std::string> sort_keys();
 /// --sort for an unknown key, with the nearest.
 void sort_runs(std::vector<RunEntry>& runs, const std::string& key);
 
-/// The best of some runs by a metric, in the direction of the config: the largest accuracy, the
-/// smallest loss or error. Of equal ones the first. `metric` "" means the main metric of the
-/// newest. Errors: UserError(config) at --metric for a metric that no run has, with the nearest;
-/// UserError(data) without runs.
+/// Metrics besides those of the splits: the median step time in ms, and the speed-up over the
+/// baseline of a comparison or the first policy of a benchmark.
+inline constexpr std::string_view k_step_time_metric = "step_time", k_speedup_metric = "speedup";
+
+/// The kind of run to choose the best of where none is asked for: training runs, whose weights can
+/// be used, if there are any, else the only kind there is. "" without runs. Errors:
+/// UserError(config) at --kind for comparisons and benchmarks without training runs.
+std::string kind_to_choose_from(const std::vector<RunEntry>& runs);
+
+/// The best of some runs of one kind by a metric, in the direction of the config: the largest
+/// accuracy, the smallest loss or error; the smallest step time, the largest speed-up. Of equal
+/// ones the first. `metric` "" means the main metric of the newest, and the step time for
+/// benchmarks, which have no other. The values of a comparison or benchmark are those of the best
+/// of `policies`; without any, of the baseline or the first policy, and of all policies for the
+/// speed-up, which these lack. Errors: UserError(config) at --metric for a metric that no run has,
+/// with the nearest; UserError(data) without runs.
 struct BestRun {
   RunEntry run;
   std::string metric;
+  std::string policy;  ///< whose value it is
+  double value = 0;
   bool smaller_is_better = false;
   std::int64_t compared = 0;  ///< runs that have the metric
 };
-BestRun best_run(const std::vector<RunEntry>& runs, const std::string& metric);
+BestRun best_run(const std::vector<RunEntry>& runs,
+                 const std::string& metric,
+                 const std::vector<std::string>& policies = {});
+
+/// "the smallest step_time of 2 runs, 4.90 ms of mixed_bfloat16"; without the value for training.
+std::string best_run_words(const BestRun& best);
 
 /// A line per run with name, kind, state, policy, epochs, main metric, step time and date; notes on
 /// damaged runs below.

@@ -1,5 +1,5 @@
 #pragma once
-// Reports about the runs in a folder, and about the differences of two.
+// Reports about the runs in a folder.
 
 #include <optional>
 #include <string>
@@ -9,28 +9,6 @@
 #include "report/run_index.h"
 
 namespace halfstep::report {
-
-/// A member in which two reports differ.
-struct Difference {
-  std::string path;
-  Json a, b;
-  void fields(Fields& f);
-};
-struct MetricDifference : Difference {
-  std::optional<double> delta;
-  void fields(Fields& f);
-};
-struct StepTimeRatio {
-  std::optional<double> a, b, ratio;
-  void fields(Fields& f);
-};
-struct DiffReport {
-  static constexpr std::string_view k_kind = "diff", k_doc = "in what two training runs differ";
-  std::vector<Difference> config, precision, outcome;
-  std::vector<MetricDifference> metrics;
-  StepTimeRatio step_time;
-  void fields(Fields& f);
-};
 
 struct RunsReport {
   static constexpr std::string_view k_kind = "runs", k_doc = "the runs in a folder";
@@ -42,7 +20,7 @@ struct RunsReport {
 
 struct BestRunReport {
   static constexpr std::string_view k_kind = "best_run", k_doc = "the best run in a folder";
-  std::string folder, metric, direction;
+  std::string folder, metric, direction, policy;
   double value = 0;
   std::int64_t compared = 0;
   RunEntry run;

@@ -177,33 +177,6 @@ void GraphRewriteReport::fields(Fields& f) {
     {.doc = "every type attribute looked at", .each = "one type attribute of one node"});
 }
 
-void Difference::fields(Fields& f) {
-  f("path", path, "");
-  f.json("a", a, "in the first; (absent) where it has none");
-  f.json("b", b, "in the second; (absent) where it has none");
-}
-
-void MetricDifference::fields(Fields& f) {
-  Difference::fields(f);
-  f("delta", delta, "b - a");
-}
-
-void StepTimeRatio::fields(Fields& f) {
-  f.constant("unit", "ms", "of the times");
-  f("a", a, "median, ms");
-  f("b", b, "median, ms");
-  f("ratio", ratio, "a / b; above 1 when b is faster");
-}
-
-void DiffReport::fields(Fields& f) {
-  describe_kind(f, k_kind);
-  f("config", config, {.doc = "settings", .each = "one member"});
-  f("precision", precision, {.doc = "what became of the precision", .each = "one member"});
-  f("outcome", outcome, {.doc = "end, steps, hashes, machine", .each = "one member"});
-  f("metrics", metrics, {.doc = "last values", .each = "one member"});
-  f("step_time", step_time, "medians");
-}
-
 void RunsReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("folder", folder, "that was searched");
@@ -214,8 +187,11 @@ void RunsReport::fields(Fields& f) {
 void BestRunReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("folder", folder, "that was searched");
-  f("metric", metric, "by its name with the split");
+  f("metric",
+    metric,
+    "by its name with the split; or step_time, in ms, or speedup, over the baseline");
   f.word("direction", direction, k_directions, "which values are better");
+  f("policy", policy, {.doc = "whose value it is", .may_lack = true});
   f("value", value, "of the best run");
   f("compared", compared, {.doc = "runs that have the metric", .min = 1});
   f("run", run, "one run");

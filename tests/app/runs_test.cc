@@ -122,7 +122,7 @@ TEST_CASE("runs: mistakes end with 2 or 3 and name what is there") {
       {{"list", "--state", "compleet"}, 2, "did you mean 'completed'?"},
       {{"list", "--policy", "float23"}, 2, "did you mean 'float32'?"},
       {{"best", "--metric", "val_acuracy"}, 2, "did you mean 'val_accuracy'?"},
-      {{"best", "--state", "failed"}, 3, "holds no training run of the states and policies"},
+      {{"best", "--state", "failed"}, 3, "holds no run of the states, kinds and policies meant"},
       {{"show", "small/on"}, 2, "did you mean 'small/one'?"},
       {{"list", "--dir", "runs/small/one"}, 3, "is a run itself"},
       {{"prune", "--yes"}, 2, "needs a rule"},
@@ -244,7 +244,60 @@ TEST_CASE("compare: its report is kept in a directory of its own unless --no-run
   CHECK(fs::read_symlink(directory.path() / "runs" / "small" / "latest") == latest);
   const Finished diff = runs(directory, {"diff", latest.string(), fs::path(path).parent_path()});
   CHECK(diff.exit_code == 3);
-  CHECK(holds(diff.err, "is no training run"));
+  CHECK(holds(diff.err, "is a comparison, but runs/small/"));
+  // Two of a kind have their results by policy.
+  const std::string name = fs::path(path).parent_path().filename().string();
+  const Finished same = runs(directory, {"diff", name, name});
+  CAPTURE(same.err);
+  CHECK(same.exit_code == 0);
+  CHECK(holds(same.out, "no differences in config"));
+  CHECK(holds(same.out, "mixed_bfloat16  ms/step"));
+  CHECK(holds(same.out, "1.000 times as fast"));
+  const Finished best = runs(directory, {"best", "--kind", "compare", "--json"});
+  CAPTURE(best.err);
+  CHECK(best.exit_code == 0);
+  const Json chosen = Json::parse(best.out);
+  CHECK(chosen.at("metric") == report.at("metric"));
+  CHECK(chosen.at("policy") == "float32");
+  CHECK(holds(runs(directory, {"best"}).err, "1 run of other kinds left out: --kind"));
+  write_text(directory.file("diff.json"), runs(directory, {"diff", name, name, "--json"}).out);
+  write_text(directory.file("best.json"), best.out);
+  const Finished valid =
+      halfstep({"report", "validate", "diff.json", "best.json"}, directory.path());
+  CAPTURE(valid.err);
+  CHECK(valid.exit_code == 0);
+  check_independently(directory, {"diff.json", "best.json"});
+}
+
+TEST_CASE(
+    "runs: two benchmarks differ in the times of their policies, and the faster is the best") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const auto bench = [&](const char* run_dir, std::vector<std::string> more) {
+    std::vector<std::string> words{"bench", "run.yaml", "--steps", "5", "--repeat", "1"};
+    words.insert(words.end(), {"--threads", "1", "--run-dir", run_dir});
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+  };
+  bench("runs/one", {});
+  bench("runs/two", {});
+  bench("runs/large", {"--set", "training.batch_size=32"});
+  const Finished diff = runs(directory, {"diff", "one", "large"});
+  CAPTURE(diff.out);
+  CHECK(diff.exit_code == 0);
+  CHECK(holds(diff.out, "training.batch_size"));
+  CHECK(holds(diff.out, "float32  ms/step"));
+  CHECK(holds(diff.out, "times as fast"));
+  // Of the two alike, whichever is faster; the third's steps are other work.
+  const Finished best = runs(directory, {"best"});
+  CAPTURE(best.err);
+  CHECK(best.exit_code == 0);
+  CHECK(holds(best.out, "the smallest step_time of 3 runs, "));
+  CHECK(holds(best.err, "model, data or batch size differ from "));
+  CHECK_FALSE(holds(runs(directory, {"best", "--metric", "speedup"}).err, "batch size differ"));
+  CHECK(runs(directory, {"best", "--metric", "speedup"}).exit_code == 2);
 }
 
 }  // namespace halfstep::test

@@ -77,6 +77,29 @@ Json comparison() {
   return to_json(report);
 }
 
+Json benchmark(double float32, double bfloat16) {
+  BenchReport report;
+  report.status = "completed";
+  report.run.started_at = report.run.ended_at = "2026-04-01T00:00:00Z";
+  report.bench.policy = "float32";
+  report.bench.batch_size = report.bench.steps = report.bench.repeats = 1;
+  const auto add = [&](const char* name, double median) {
+    BenchPolicy& policy = report.policies.emplace_back();
+    policy.policy = name;
+    StepTime& time = policy.measured.step_time;
+    time.n = 1;
+    for (auto* value : {&time.min, &time.p05, &time.median, &time.p95, &time.p99, &time.max}) {
+      *value = median;
+    }
+    policy.measured.repeats = {time};
+  };
+  add("float32", float32);
+  add("mixed_bfloat16", bfloat16);
+  report.policies[1].speedup = RatioEstimate{{float32 / bfloat16, {}, 1}};
+  report.measured = report.policies[0].measured;
+  return to_json(report);
+}
+
 EvalReport evaluation() {
   EvalReport report;
   report.split = "test";

@@ -17,6 +17,9 @@ Json training(std::string_view status, std::string_view started_at, double accur
 /// A comparison of float32, accuracy 0.9, with mixed_bfloat16, 0.8, which no run has completed.
 Json comparison();
 
+/// A benchmark of float32 and mixed_bfloat16 with these median step times in ms.
+Json benchmark(double float32, double bfloat16);
+
 EvalReport evaluation();
 
 /// Makes a run directory with the files that every run has, and a report unless it is null; returns

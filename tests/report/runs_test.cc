@@ -225,5 +225,68 @@ TEST_CASE("runs: filters by state and policy, and the best by the metric's direc
   CHECK(validate(to_json(best_run_report(index, most))).empty());
 }
 
+TEST_CASE("runs: the best comparison and benchmark are chosen by the values of a policy") {
+  const TemporaryDirectory directory;
+  const fs::path root = directory.path();
+  make_run(root / "a", comparison());
+  Json other = comparison();
+  other["policies"][0]["metrics"]["test_accuracy"]["mean"] = 0.7;   // float32: 0.9 in a
+  other["policies"][1]["metrics"]["test_accuracy"]["mean"] = 0.85;  // mixed_bfloat16: 0.8 in a
+  make_run(root / "b", other);
+  make_run(root / "m", benchmark(8, 4));
+  make_run(root / "n", benchmark(6, 5));
+  const RunIndex index = find_runs(root.string());
+  const auto of_kind = [&](const char* kind) { return chosen_runs(index, {{}, {}, {kind}}); };
+  const std::vector<RunEntry> comparisons = of_kind("compare"), benchmarks = of_kind("bench");
+  CHECK(names(comparisons) == std::vector<std::string>{"a", "b"});
+  CHECK(names(benchmarks) == std::vector<std::string>{"m", "n"});
+
+  struct Row {
+    const std::vector<RunEntry>* runs;
+    std::string metric;
+    std::vector<std::string> policies;
+    std::string_view run, policy;
+    double value;
+  };
+  const std::vector<Row> rows{
+      {&comparisons, "", {}, "a", "float32", 0.9},
+      {&comparisons, "", {"mixed_bfloat16"}, "b", "mixed_bfloat16", 0.85},
+      {&comparisons, "", {"mixed_bfloat16", "float32"}, "a", "float32", 0.9},
+      {&benchmarks, "", {}, "n", "float32", 6},
+      {&benchmarks, "step_time", {"mixed_bfloat16"}, "m", "mixed_bfloat16", 4},
+      {&benchmarks, "speedup", {}, "m", "mixed_bfloat16", 2},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.metric);
+    CAPTURE(row.run);
+    const BestRun best = best_run(*row.runs, row.metric, row.policies);
+    CHECK(best.run.name == row.run);
+    CHECK(best.policy == row.policy);
+    CHECK(best.value == row.value);
+    CHECK(best.compared == 2);
+    CHECK(validate(to_json(best_run_report(index, best))).empty());
+  }
+  CHECK(best_run_words(best_run(benchmarks, "", {})) ==
+        "the smallest step_time of 2 runs, 6.00 ms of float32");
+  CHECK(best_run_words(best_run(comparisons, "", {})) ==
+        "the largest test_accuracy of 2 runs, 0.9000 of float32");
+  CHECK(message_of([&] { best_run(benchmarks, "spedup", {}); }).find("did you mean 'speedup'?") !=
+        std::string::npos);
+  // The first policy has no speed-up over itself.
+  CHECK(message_of([&] {
+          best_run(benchmarks, "speedup", {"float32"});
+        }).find("no run has the metric 'speedup'") != std::string::npos);
+
+  CHECK(kind_to_choose_from({}) == "");
+  CHECK(kind_to_choose_from(benchmarks) == "bench");
+  CHECK(message_of([&] { kind_to_choose_from(index.runs); }).find("--kind: error: must be given") !=
+        std::string::npos);
+  make_run(root / "t", training("completed", "2026-01-01T00:00:00Z", 0.5));
+  CHECK(kind_to_choose_from(find_runs(root.string()).runs) == "train");
+  CHECK(message_of([&] {
+          check({{}, {}, {"benhc"}}, index);
+        }).find("did you mean 'bench'?") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace halfstep::report
