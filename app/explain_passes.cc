@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 
 #include "backend/cuda/rows.h"
 #include "core/files.h"
@@ -14,25 +13,12 @@
 #include "plan/pipeline.h"
 #include "report/json.h"
 #include "report/matrix_unit.h"
+#include "report/passes_report.h"
 
 namespace halfstep::app {
 namespace {
 
-using report::Json;
-
 constexpr std::string_view k_all = "all";
-
-/// A pass as it ran on the step.
-struct PassRow {
-  const plan::Pass* pass = nullptr;
-  int before = 0, after = 0;
-  bool changed = false, skipped = false;
-  std::optional<std::string> graph;  ///< its text form, where --dump-after asks for it
-};
-
-std::string_view outcome(const PassRow& row) {
-  return row.skipped ? "skipped" : row.changed ? "changed" : "unchanged";
-}
 
 bool dumps(const PassFlags& flags, std::string_view name) {
   return std::any_of(flags.dump_after.begin(), flags.dump_after.end(), [&](const auto& wanted) {
@@ -40,15 +26,14 @@ bool dumps(const PassFlags& flags, std::string_view name) {
   });
 }
 
-std::vector<PassRow> run_passes(const train::Session& session,
+report::PassesReport run_passes(const train::Session& session,
                                 const std::string& gpu,
                                 const PassFlags& flags) {
-  std::vector<PassRow> rows;
+  report::PassesReport report;
   plan::Lowering lowering = session.lowering();
   lowering.passes.observer = [&](const plan::PassRun& run) {
-    PassRow row{&run.pass, run.nodes_before, run.graph.size(), run.changed, run.skipped, {}};
-    if (dumps(flags, run.pass.name)) row.graph = graph::print_graph(run.graph);
-    rows.push_back(std::move(row));
+    report::PassBlock& pass = report.passes.emplace_back(report::pass_block(run));
+    if (dumps(flags, run.pass.name)) pass.graph = graph::print_graph(run.graph);
   };
   const plan::Prepared step = plan::build_step(session.step_spec(),
                                                session.data_shape(),
@@ -61,47 +46,30 @@ std::vector<PassRow> run_passes(const train::Session& session,
   } else {
     plan::lower(step.graph, backend::cuda::pretend(report::compute_capability(gpu)), lowering);
   }
-  return rows;
+  return report;
 }
 
-Json to_json(const std::vector<PassRow>& rows, bool with_graphs) {
-  Json passes = Json::array();
-  for (const PassRow& row : rows) {
-    Json entry{{"name", row.pass->name},
-               {"stage", name(row.pass->stage())},
-               {"outcome", outcome(row)},
-               {"nodes_before", row.before},
-               {"nodes_after", row.after},
-               {"hides_values", row.pass->hides_values},
-               {"exact", row.pass->exact},
-               {"required", !row.pass->required.empty()},
-               {"reason", row.pass->reason}};
-    if (with_graphs && row.graph) entry["graph"] = *row.graph;
-    passes.push_back(std::move(entry));
-  }
-  return {{"schema_version", 1}, {"kind", "passes"}, {"passes", std::move(passes)}};
-}
-
-std::string to_table(const std::vector<PassRow>& rows, bool verbose) {
+std::string to_table(const report::PassesReport& report, bool verbose) {
   std::string text = fmt::format("{:<26}{:<11}{:<15}{}\n", "pass", "stage", "nodes", "graph");
-  for (const PassRow& row : rows) {
-    const std::string nodes = row.before == row.after
-                                  ? std::to_string(row.before)
-                                  : fmt::format("{} -> {}", row.before, row.after);
-    text += fmt::format(
-        "{:<26}{:<11}{:<15}{}\n", row.pass->name, name(row.pass->stage()), nodes, outcome(row));
-    if (verbose) text += fmt::format("    {}\n", row.pass->reason);
+  for (const report::PassBlock& pass : report.passes) {
+    const std::string nodes = pass.nodes_before == pass.nodes_after
+                                  ? std::to_string(pass.nodes_before)
+                                  : fmt::format("{} -> {}", pass.nodes_before, pass.nodes_after);
+    text += fmt::format("{:<26}{:<11}{:<15}{}\n", pass.name, pass.stage, nodes, pass.outcome);
+    if (verbose) text += fmt::format("    {}\n", pass.reason);
   }
   return text;
 }
 
-/// DIR/07-fuse_norms.txt, numbered in the order of the passes.
-void write_dumps(const std::vector<PassRow>& rows, const std::string& folder) {
+/// DIR/07-fuse_norms.txt, numbered in the order of the passes; their texts leave the report.
+void write_dumps(report::PassesReport& report, const std::string& folder) {
   std::filesystem::create_directories(folder);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].graph) continue;
-    write_file_atomically(fmt::format("{}/{:02}-{}.txt", folder, i + 1, rows[i].pass->name),
-                          *rows[i].graph);
+  int number = 0;
+  for (report::PassBlock& pass : report.passes) {
+    ++number;
+    if (!pass.graph) continue;
+    write_file_atomically(fmt::format("{}/{:02}-{}.txt", folder, number, pass.name), *pass.graph);
+    pass.graph.reset();
   }
 }
 
@@ -134,17 +102,15 @@ void explain_passes(const train::Session& session,
                     const PassFlags& flags,
                     bool json,
                     bool verbose) {
-  const std::vector<PassRow> rows = run_passes(session, gpu, flags);
-  const bool print_graphs = flags.dump_dir.empty();
-  if (!print_graphs) write_dumps(rows, flags.dump_dir);
+  report::PassesReport report = run_passes(session, gpu, flags);
+  if (!flags.dump_dir.empty()) write_dumps(report, flags.dump_dir);
   if (json) {
-    fmt::print("{}", report::dump(to_json(rows, print_graphs)));
+    fmt::print("{}", report::dump(to_json(report)));
     return;
   }
-  if (flags.list) fmt::print("{}", to_table(rows, verbose));
-  if (!print_graphs) return;
-  for (const PassRow& row : rows) {
-    if (row.graph) fmt::print("# after {}\n{}", row.pass->name, *row.graph);
+  if (flags.list) fmt::print("{}", to_table(report, verbose));
+  for (const report::PassBlock& pass : report.passes) {
+    if (pass.graph) fmt::print("# after {}\n{}", pass.name, *pass.graph);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "core/system.h"
 #include "open_device.h"
 #include "report/json.h"
+#include "report/machine_reports.h"
 #include "terminal.h"
 #include "train/interrupt.h"
 
@@ -101,12 +102,13 @@ int tune(const TuneFlags& state) {
   if (!folder.empty()) std::filesystem::create_directories(folder);
   write_file_atomically(path, model.text());
   if (state.json) {
-    fmt::print("{}",
-               report::dump({{"file", report::utf8(path)},
-                             {"origin", report::utf8(model.origin())},
-                             {"measurements", model.samples().size()},
-                             {"register_gflops", report::number(result.peak_gflops)},
-                             {"disturbed_share", report::number(disturbed)}}));
+    report::TuneReport report;
+    report.file = report::utf8(path);
+    report.origin = report::utf8(model.origin());
+    report.measurements = model.samples().size();
+    report.register_gflops = result.peak_gflops;
+    report.disturbed_share = disturbed;
+    fmt::print("{}", report::dump(to_json(report)));
   } else {
     fmt::print("{}\nThe fastest kernel, of the shapes measured:\n{}written: {}\n",
                model.origin(),

@@ -12,6 +12,7 @@
 #include "report/diff_report.h"
 #include "report/explain_report.h"
 #include "report/machine_reports.h"
+#include "report/passes_report.h"
 #include "report/run_reports.h"
 #include "report/small_reports.h"
 #include "report/train_report.h"
@@ -30,6 +31,7 @@ using AnyReport = std::variant<TrainReport,
                                BenchReport,
                                Explanation,
                                ExplainDiff,
+                               PassesReport,
                                GraphRewriteReport,
                                DiffReport,
                                RunsReport,
@@ -37,7 +39,8 @@ using AnyReport = std::variant<TrainReport,
                                PruneReport,
                                DoctorReport,
                                ReferenceReport,
-                               VerifyResumeReport>;
+                               VerifyResumeReport,
+                               TuneReport>;
 
 struct Kind {
   std::string_view name;  ///< the value of `kind`

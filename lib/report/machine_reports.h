@@ -1,5 +1,5 @@
 #pragma once
-// Reports about the machine and the program: doctor, help, verify-resume.
+// Reports about the machine and the program: doctor, help, verify-resume, tune.
 
 #include <optional>
 #include <string>
@@ -75,6 +75,14 @@ struct VerifyResumeReport {
   bool equal = false;
   std::string whole_hash, resumed_hash;
   std::vector<std::string> differing;
+  void fields(Fields& f);
+};
+
+struct TuneReport {
+  static constexpr std::string_view k_kind = "tune", k_doc = "measurements of the CPU kernels";
+  std::string file, origin;
+  std::uint64_t measurements = 0;
+  double register_gflops = 0, disturbed_share = 0;
   void fields(Fields& f);
 };
 

@@ -313,4 +313,15 @@ void VerifyResumeReport::fields(Fields& f) {
   f("differing", differing, "variables and other parts that differ");
 }
 
+void TuneReport::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("file", file, "written, from which runs choose kernels");
+  f("origin", origin, "when, where and how they were measured");
+  f("measurements", measurements, "kernels times shapes, dtypes and thread counts");
+  f.measure("register_gflops",
+            register_gflops,
+            "10^9 operations per second of one thread, from operands in registers");
+  f.measure("disturbed_share", disturbed_share, "from 0 to 1, of the timings");
+}
+
 }  // namespace halfstep::report

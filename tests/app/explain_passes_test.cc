@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "app/independent.h"
 #include "app/small_run.h"
 #include "core/files.h"
 
@@ -59,6 +60,30 @@ TEST_CASE("explain --passes: a row for each pass, from differentiation to loweri
     CHECK(has(table, "\n" + pass.at("name").get<std::string>() + " "));
   }
   CHECK(has(folder.explain({"--passes", "-v"}), passes.back().at("reason").get<std::string>()));
+}
+
+TEST_CASE("explain --passes: its JSON is a report with a schema") {
+  const PassesFolder folder;
+  const std::vector<std::string> files{"passes.json", "dumped.json", "skipped.json"};
+  const TemporaryDirectory& directory = folder.directory;
+  write_text(directory.file(files[0]), folder.explain({"--passes", "--json"}));
+  write_text(directory.file(files[1]),
+             folder.explain({"--passes", "--json", "--dump-after", "prune"}));
+  write_text(directory.file(files[2]),
+             folder.explain({"--passes", "--json", "--skip-pass", "fuse_finite"}));
+  std::vector<std::string> words{"report", "validate"};
+  words.insert(words.end(), files.begin(), files.end());
+  const Finished valid = halfstep(words, directory.path());
+  CAPTURE(valid.err);
+  CHECK(valid.exit_code == 0);
+  CHECK(has(valid.out, "passes.json: ok, passes\n"));
+  check_independently(directory, files);
+  Json wrong = Json::parse(read_text(directory.file(files[0])));
+  wrong["passes"][0]["outcome"] = "change";
+  write_text(directory.file("wrong.json"), wrong.dump());
+  const Finished refused = halfstep({"report", "validate", "wrong.json"}, directory.path());
+  CHECK(refused.exit_code == 2);
+  CHECK(has(refused.err, "passes[0].outcome: "));
 }
 
 TEST_CASE("explain --dump-after: the graph's text, on stdout or in numbered files") {
