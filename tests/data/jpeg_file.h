@@ -1,13 +1,15 @@
 #pragma once
 // JPEG files for tests, written by libjpeg.
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
+#include <vector>
 
 // libjpeg's header needs the types of <cstdio>.
 #include <jpeglib.h>
-
-#include "files.h"
 
 namespace halfstep::data::testing {
 
@@ -15,13 +17,14 @@ struct JpegOptions {
   J_COLOR_SPACE colours = JCS_RGB;  ///< of the pixels; JCS_GRAYSCALE and JCS_CMYK too
   int quality = 100;
   bool progressive = false;
+  unsigned restart_interval = 0;  ///< blocks between restart markers; 0: none
 };
 
 /// Pixels of [height, width, channels] bytes. Errors of libjpeg end the process.
-inline Bytes jpeg(int height,
-                  int width,
-                  std::span<const std::uint8_t> pixels,
-                  JpegOptions options) {
+inline std::vector<std::byte> jpeg(int height,
+                                   int width,
+                                   std::span<const std::uint8_t> pixels,
+                                   JpegOptions options) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -35,6 +38,7 @@ inline Bytes jpeg(int height,
   jpeg.in_color_space = options.colours;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, options.quality, TRUE);
+  jpeg.restart_interval = options.restart_interval;
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   const std::size_t row_bytes = pixels.size() / static_cast<std::size_t>(height);
@@ -44,17 +48,17 @@ inline Bytes jpeg(int height,
   }
   jpeg_finish_compress(&jpeg);
   const auto written = std::as_bytes(std::span(memory, size));
-  Bytes file(written.begin(), written.end());
+  std::vector<std::byte> file(written.begin(), written.end());
   std::free(memory);
   jpeg_destroy_compress(&jpeg);
   return file;
 }
 
 /// Pixels that all are `color`.
-inline Bytes flat_jpeg(int height,
-                       int width,
-                       std::vector<std::uint8_t> color,
-                       JpegOptions options) {
+inline std::vector<std::byte> flat_jpeg(int height,
+                                        int width,
+                                        std::vector<std::uint8_t> color,
+                                        JpegOptions options) {
   std::vector<std::uint8_t> pixels;
   for (int i = 0; i < height * width; ++i) {
     pixels.insert(pixels.end(), color.begin(), color.end());

@@ -12,6 +12,7 @@
 #include "data/crc.h"
 #include "data/deflate.h"
 #include "data/idx.h"
+#include "data/jpeg_file.h"
 #include "data/npy.h"
 #include "data/npz.h"
 #include "data/safetensors.h"
@@ -139,6 +140,28 @@ std::vector<std::string> idx_gz_seeds() {
   for (const std::string& plain : idx_seeds()) {
     seeds.push_back(text_of(data::deflate(bytes_of(plain), data::Wrapper::gzip)));
   }
+  return seeds;
+}
+
+std::vector<std::string> jpeg_seeds() {
+  using data::testing::JpegOptions;
+  // No multiple of a block in either direction.
+  constexpr int k_height = 11, k_width = 21;
+  const auto pixels = [](int channels) {
+    std::vector<std::uint8_t> values;
+    for (int i = 0; i < k_height * k_width * channels; ++i) {
+      values.push_back(static_cast<std::uint8_t>(i * 7));
+    }
+    return values;
+  };
+  std::vector<std::string> seeds;
+  const auto add = [&](int channels, const JpegOptions& options) {
+    seeds.push_back(text_of(data::testing::jpeg(k_height, k_width, pixels(channels), options)));
+  };
+  add(1, {.colours = JCS_GRAYSCALE, .quality = 50});
+  add(1, {.colours = JCS_GRAYSCALE, .quality = 50, .restart_interval = 1});
+  add(3, {.quality = 50});
+  add(3, {.quality = 50, .progressive = true});
   return seeds;
 }
 

@@ -12,6 +12,7 @@ std::vector<std::string> config_seeds();
 std::vector<std::string> graph_seeds();
 std::vector<std::string> idx_seeds();
 std::vector<std::string> idx_gz_seeds();
+std::vector<std::string> jpeg_seeds();
 std::vector<std::string> npy_seeds();
 std::vector<std::string> npz_seeds();
 std::vector<std::string> png_seeds();

@@ -123,7 +123,8 @@ int test_npz(const std::uint8_t* bytes, std::size_t size) {
   });
 }
 
-int test_png(const std::uint8_t* bytes, std::size_t size) {
+/// A picture of any format that its first bytes tell.
+int test_image(const std::uint8_t* bytes, std::size_t size) {
   return attempt([&] {
     const MemoryFile file(bytes_of(bytes, size));
     data::read_image(file.path());
@@ -206,6 +207,25 @@ constexpr std::array k_graph{"("sv,
                              "NextIteration"sv};
 constexpr std::array k_idx{
     "\0\0\x08\x03"sv, "\x7f\xff\xff\xff"sv, "\xff\xff\xff\xff"sv, "\0\0\0\0"sv, "\x1f\x8b\x08"sv};
+/// Markers: of the start, frames of each coding, tables, restarts, a scan, the end, applications.
+constexpr std::array k_jpeg{"\xff\xd8\xff"sv,
+                            "\xff\xc0\0\x11\x08"sv,
+                            "\xff\xc1"sv,
+                            "\xff\xc2"sv,
+                            "\xff\xc3"sv,
+                            "\xff\xc4"sv,
+                            "\xff\xc9"sv,
+                            "\xff\xdb"sv,
+                            "\xff\xdd\0\4\0\1"sv,
+                            "\xff\xd0"sv,
+                            "\xff\xda"sv,
+                            "\xff\xd9"sv,
+                            "\xff\xe0"sv,
+                            "\xff\xee\0\x0e"
+                            "Adobe"sv,
+                            "\xff\xff\xff\xff"sv,
+                            "\0\0"sv,
+                            "\x40\0"sv};
 constexpr std::array k_npy{"9"sv,
                            "99999999999999999999"sv,
                            "-1"sv,
@@ -257,9 +277,10 @@ constexpr std::array k_targets{
     Target{"idx", test_idx, idx_seeds, k_idx},
     Target{"idx_content", test_idx_content, idx_seeds, k_idx},
     Target{"idx_gz", test_idx, idx_gz_seeds, k_idx},
+    Target{"jpeg", test_image, jpeg_seeds, k_jpeg},
     Target{"npy", test_npy, npy_seeds, k_npy},
     Target{"npz", test_npz, npz_seeds, k_zip},
-    Target{"png", test_png, png_seeds, k_png},
+    Target{"png", test_image, png_seeds, k_png},
     Target{"png_content", test_png_content, png_content_seeds, k_png},
     Target{"report", test_report, report_seeds, k_json},
     Target{"safetensors", test_safetensors, safetensors_seeds, k_json},
