@@ -35,7 +35,7 @@ bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
 /// A loss scale preserves small float16 gradients; the other dtypes have float32's exponent
 /// range.
 void warn_of_idle_scale(const config::RunSpec& spec, StepSpec& step) {
-  using Mode = precision::LossScaling::Mode;
+  using ScalingMode = precision::LossScaling::Mode;
   if (uses_float16(spec.precision, step.model)) return;
   config::LossScaleSpec given = spec.precision.loss_scale;
   if (given.mode == config::LossScaleMode::none) return;
@@ -47,13 +47,13 @@ void warn_of_idle_scale(const config::RunSpec& spec, StepSpec& step) {
       "has no use here: nothing computes in float16, and other dtypes have the "
       "exponent range of float32";
   switch (step.loss_scaling.mode) {
-    case Mode::none:
+    case ScalingMode::none:
       message += "; with mode: auto it is left out";
       break;
-    case Mode::fixed:
+    case ScalingMode::fixed:
       message += "; it costs a multiplication of each gradient";
       break;
-    case Mode::dynamic:
+    case ScalingMode::dynamic:
       message +=
           "; it costs a multiplication of each gradient, and a step whose gradients are not "
           "finite is skipped, whatever precision.on_nonfinite says";
