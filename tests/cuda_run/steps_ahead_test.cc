@@ -41,7 +41,7 @@ class CountedDevice final : public backend::Device {
     auto counted = std::make_unique<Counted>();
     counted->device = this;
     captured_ = true;
-    counted->inner = device_->record(enqueue);
+    counted->inner = device_->capture(enqueue);
     captured_ = false;
     return counted;
   }
