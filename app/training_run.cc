@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 
 #include "backend/cost_model.h"
 #include "core/files.h"
@@ -22,8 +21,6 @@
 
 namespace halfstep::app {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Forwards events to the display and to metrics.jsonl.
 class RunObserver final : public train::TrainObserver {
@@ -100,10 +97,10 @@ std::optional<report::TrainReport> own_report(const report::RunDirectory& direct
   return std::nullopt;
 }
 
+/// Of a process that goes on from a checkpoint; the report counts those before it.
 std::int64_t restart_count(const report::RunDirectory& directory) {
-  if (const auto report = own_report(directory)) return report->run.restart_count + 1;
-  std::error_code error;
-  return fs::exists(directory.file(report::k_report_file), error) ? 1 : 0;
+  const auto report = own_report(directory);
+  return report ? report->run.restart_count + 1 : 1;
 }
 
 void print_summary(const report::TrainReport& report, const std::string& report_path) {
@@ -262,6 +259,10 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
                           backend::cost_model(device.capabilities).text());
   }
   keep_messages(directory.file(report::k_log_file));
+  // The next process counts this one, however soon it is killed.
+  if (run.restart_count > 0) {
+    directory.write_report(report::train_report(session, trainer.result(), run, true));
+  }
 
   while (trainer.advance(trainer.steps_to_epoch_end())) {
     if (observer.take_epoch_end()) {

@@ -195,12 +195,12 @@
     if (isNumber(spec.reference)) values.push(spec.reference - margin, spec.reference + margin);
     const numbers = values.filter(isNumber);
     const low = Math.min(...numbers), high = Math.max(...numbers);
-    const margin = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
+    const padding = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
     const axis = valueAxis(spec.x, values, spec.powers_of_two);
     if (!spec.powers_of_two) {
       axis.beginAtZero = false;
-      axis.suggestedMin = low === 0 ? 0 : low - margin;
-      axis.suggestedMax = high + margin;
+      axis.suggestedMin = low === 0 ? 0 : low - padding;
+      axis.suggestedMax = high + padding;
     }
     return {
       type: "bar",
