@@ -129,6 +129,27 @@ set, `x_test` and `y_test`; other names that are understood stand under `npz` be
 array is the sample of row i of the `y` array. Arrays of other names are left alone. Elements may be
 booleans, integers of 8 to 64 bits or floats of 16, 32 or 64 bits; strings and objects cannot be read.
 
+halfstep reads no CSV files; numpy makes an NPZ file of one. This takes a table with a line of headings,
+numbers in its columns and the class number in the last one. Because values are taken as they are, the
+columns are brought to mean 0 and deviation 1 of the training rows, and because validation takes the last
+rows, they are shuffled first:
+
+```python
+import numpy as np
+
+table = np.loadtxt("table.csv", delimiter=",", skiprows=1)
+np.random.default_rng(0).shuffle(table)
+x, y = table[:, :-1].astype("float32"), table[:, -1].astype("int64")
+train = len(x) * 4 // 5                          # the rest is the test set
+mean, deviation = x[:train].mean(axis=0), x[:train].std(axis=0) + 1e-6
+x = (x - mean) / deviation
+np.savez("table.npz", x_train=x[:train], y_train=y[:train], x_test=x[train:], y_test=y[train:],
+         mean=mean, deviation=deviation)
+```
+
+A model of it has `input: [4]` for four columns of numbers, and dense layers. New rows for `halfstep
+predict` need the same `mean` and `deviation`, which is why the file keeps them.
+
 ## IDX files
 
 `format: idx` with `path` naming a folder that holds the four files of MNIST's names

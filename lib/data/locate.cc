@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/choices.h"
 #include "core/log.h"
 #include "data/file_kind.h"
 #include "data/image_folder.h"
@@ -203,7 +204,7 @@ Located locate(const DataOptions& options) {
   const SetDef* def = find_format(options.format);
   if (def == nullptr) {
     throw config_error(fmt::format("unknown data format '{}'", options.format),
-                       did_you_mean(options.format, dataset_formats()));
+                       choices(options.format, dataset_formats()));
   }
   return locate_format(*def, options);
 }
