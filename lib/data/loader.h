@@ -44,6 +44,8 @@ class BatchOrder {
 
   /// Any ordinal >= 0, in any order; cheap within one epoch.
   Batch batch_at(std::int64_t ordinal);
+  /// The same into `batch`, whose memory is reused.
+  void batch_at(std::int64_t ordinal, Batch& batch);
 
  private:
   void prepare_epoch(std::int64_t epoch);
@@ -81,6 +83,7 @@ class Loader {
   std::int64_t batch_size() const { return order_.options().batch_size; }
   std::int64_t batch_samples(std::int64_t ordinal) const { return order_.batch_samples(ordinal); }
   Batch batch_at(std::int64_t ordinal) { return order_.batch_at(ordinal); }
+  void batch_at(std::int64_t ordinal, Batch& batch) { order_.batch_at(ordinal, batch); }
 
   /// Copies the batch's samples to the first rows of `images` and `labels`. Shapes: images [>=
   /// size, ...] with as many elements per sample as the data; labels likewise. Dtypes: images as

@@ -21,7 +21,7 @@ Prefetcher::Produce produce_from(Loader loader, DType image_dtype) {
   return
       [loader = std::move(loader), image_dtype](std::int64_t ordinal, LoadedBatch& slot) mutable {
         reserve(slot, loader, image_dtype);
-        slot.batch = loader.batch_at(ordinal);
+        loader.batch_at(ordinal, slot.batch);
         // Not parallel: the thread pool runs one team at a time, and the training step's kernels
         // use it.
         loader.fill(slot.batch, slot.images.view(), slot.labels.view(), false);

@@ -1,7 +1,5 @@
 #include "train/batch_source.h"
 
-#include "train/device_batches.h"
-
 namespace halfstep::train {
 namespace {
 
@@ -12,20 +10,15 @@ class HostBatches final : public BatchSource {
               const data::PrefetchOptions& prefetch)
       : prefetcher_(data::Loader(rows, batches), prefetch) {}
 
-  const data::Batch& take(std::int64_t ordinal) override {
-    loaded_ = &prefetcher_.take(ordinal);
-    return loaded_->batch;
-  }
-
-  void fill(plan::Plan& plan) override {
-    plan.write("images", loaded_->images.view().data);
-    plan.write("labels", loaded_->labels.view().data);
-    plan.write("ordinal", &loaded_->batch.ordinal);
+  void fill(std::int64_t ordinal, plan::Plan& plan) override {
+    const data::LoadedBatch& loaded = prefetcher_.take(ordinal);
+    plan.write("images", loaded.images.view().data);
+    plan.write("labels", loaded.labels.view().data);
+    plan.write("ordinal", &loaded.batch.ordinal);
   }
 
  private:
   data::Prefetcher prefetcher_;
-  const data::LoadedBatch* loaded_ = nullptr;
 };
 
 /// Batches assembled by the thread pool directly in the plan's input slots.
@@ -34,12 +27,8 @@ class BatchesInPlace final : public BatchSource {
   BatchesInPlace(const data::SplitView& rows, const data::BatchOptions& batches)
       : loader_(rows, batches) {}
 
-  const data::Batch& take(std::int64_t ordinal) override {
-    if (batch_.samples.empty() || batch_.ordinal != ordinal) batch_ = loader_.batch_at(ordinal);
-    return batch_;
-  }
-
-  void fill(plan::Plan& plan) override {
+  void fill(std::int64_t ordinal, plan::Plan& plan) override {
+    if (batch_.samples.empty() || batch_.ordinal != ordinal) loader_.batch_at(ordinal, batch_);
     loader_.fill(batch_, plan.input("images"), plan.input("labels"), true);
     plan.write("ordinal", &batch_.ordinal);
   }
@@ -51,16 +40,15 @@ class BatchesInPlace final : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
-                                               const data::SplitView& rows,
-                                               const data::BatchOptions& batches,
-                                               const data::PrefetchOptions& prefetch) {
-  if (backend.device && DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
-    return std::make_unique<DeviceBatches>(backend, rows, batches);
-  }
-  if (!backend.device && prefetch.ahead == 0) {
-    return std::make_unique<BatchesInPlace>(rows, batches);
-  }
+data::BatchOptions batch_options(const config::RunSpec& spec) {
+  return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};
+}
+
+std::unique_ptr<BatchSource> host_batches(const data::SplitView& rows,
+                                          const data::BatchOptions& batches,
+                                          const data::PrefetchOptions& prefetch,
+                                          bool in_place) {
+  if (in_place) return std::make_unique<BatchesInPlace>(rows, batches);
   return std::make_unique<HostBatches>(rows, batches, prefetch);
 }
 

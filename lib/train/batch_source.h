@@ -1,34 +1,33 @@
 #pragma once
-// The source of a trainer's batches: the host, either prefetched or assembled by the thread pool,
-// or the memory of a device that holds the whole data set.
+// The batches of a run on the host: prefetched by a thread, or assembled by the thread pool in the
+// plan's inputs.
 
 #include <memory>
 
-#include "backend/backend.h"
+#include "config/run_spec.h"
 #include "data/loader.h"
 #include "data/prefetcher.h"
 #include "plan/plan.h"
 
 namespace halfstep::train {
 
-class DeviceBatches;
-
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Batch `ordinal`, valid until the next call; the same ordinal may be requested again.
-  virtual const data::Batch& take(std::int64_t ordinal) = 0;
-  /// Writes images, labels and ordinal of the last batch taken to a plan of its size.
-  virtual void fill(plan::Plan& plan) = 0;
-  /// The batches of a device that holds the whole data set; nullptr for others.
-  virtual DeviceBatches* resident() { return nullptr; }
+  /// Writes images, labels and ordinal of batch `ordinal` to a plan of its size. Any ordinal, in
+  /// any order; the next one and the same one again are the fast cases. After the first batch of an
+  /// epoch it allocates nothing.
+  virtual void fill(std::int64_t ordinal, plan::Plan& plan) = 0;
 };
 
-/// Batches of `rows` in the order of `batches`: from the device's memory if the samples fit into it
-/// next to everything already allocated, else from the host as `prefetch` says.
-std::unique_ptr<BatchSource> make_batch_source(const backend::Backend& backend,
-                                               const data::SplitView& rows,
-                                               const data::BatchOptions& batches,
-                                               const data::PrefetchOptions& prefetch);
+/// The order of batches that the config asks for.
+data::BatchOptions batch_options(const config::RunSpec& spec);
+
+/// Batches of `rows` in host memory. `in_place`: without a prefetch thread, directly in the plan's
+/// inputs, which must be in host memory.
+std::unique_ptr<BatchSource> host_batches(const data::SplitView& rows,
+                                          const data::BatchOptions& batches,
+                                          const data::PrefetchOptions& prefetch,
+                                          bool in_place);
 
 }  // namespace halfstep::train

@@ -64,39 +64,34 @@ std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchO
          ordinal_bytes(rows, batches) + sizeof(std::int64_t);
 }
 
-const data::Batch& DeviceBatches::take(std::int64_t ordinal) {
-  batch_ = order_.batch_at(ordinal);
-  if (batch_.epoch != epoch_) upload_epoch(batch_.epoch);
-  return batch_;
-}
-
 TensorView DeviceBatches::epoch_order() const {
   return {DType::int32,
           {static_cast<std::int64_t>(epoch_order_.bytes() / sizeof(std::int32_t))},
           epoch_order_.data()};
 }
 
-void DeviceBatches::fill(plan::Plan& plan) {
-  const std::int64_t first = batch_.index * order_.options().batch_size;
-  const TensorView order{
-      DType::int32,
-      {batch_.size()},
-      epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
+void DeviceBatches::set_ordinal(std::int64_t index, plan::Plan& plan) {
   const TensorView ordinal = plan.input("ordinal");
   backend_.memory->copy(
-      epoch_ordinals_.data() + static_cast<std::size_t>(batch_.index + 1) * sizeof(std::int64_t),
+      epoch_ordinals_.data() + static_cast<std::size_t>(index) * sizeof(std::int64_t),
       ordinal.data,
       ordinal.bytes());
-  images_.gather(order, ordinal, 1, plan.input("images"));
-  labels_.gather(order, ordinal, 1, plan.input("labels"));
 }
 
-void DeviceBatches::aim(plan::Plan& plan) {
-  const TensorView ordinal = plan.input("ordinal");
-  backend_.memory->copy(
-      epoch_ordinals_.data() + static_cast<std::size_t>(batch_.index) * sizeof(std::int64_t),
-      ordinal.data,
-      ordinal.bytes());
+void DeviceBatches::fill(std::int64_t ordinal, plan::Plan& plan) {
+  const std::int64_t index = enter_epoch(ordinal);
+  const std::int64_t first = index * order_.options().batch_size;
+  const TensorView order{
+      DType::int32,
+      {order_.batch_samples(ordinal)},
+      epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
+  set_ordinal(index + 1, plan);
+  images_.gather(order, plan.input("ordinal"), 1, plan.input("images"));
+  labels_.gather(order, plan.input("ordinal"), 1, plan.input("labels"));
+}
+
+void DeviceBatches::aim(std::int64_t ordinal, plan::Plan& plan) {
+  set_ordinal(enter_epoch(ordinal), plan);
 }
 
 void DeviceBatches::advance(plan::Plan& plan) {
@@ -108,12 +103,15 @@ void DeviceBatches::advance(plan::Plan& plan) {
   labels_.gather(epoch_order(), ordinal, steps, plan.input("labels"));
 }
 
-void DeviceBatches::upload_epoch(std::int64_t epoch) {
-  std::vector<std::int32_t> samples;
+std::int64_t DeviceBatches::enter_epoch(std::int64_t ordinal) {
   const std::int64_t steps = order_.steps_per_epoch();
+  const std::int64_t epoch = ordinal / steps;
+  if (epoch == epoch_) return ordinal % steps;
+  std::vector<std::int32_t> samples;
   std::vector<std::int64_t> ordinals{epoch * steps - 1};
+  data::Batch batch;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const data::Batch batch = order_.batch_at(epoch * steps + step);
+    order_.batch_at(epoch * steps + step, batch);
     samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
     ordinals.push_back(batch.ordinal);
   }
@@ -122,6 +120,7 @@ void DeviceBatches::upload_epoch(std::int64_t epoch) {
   backend_.memory->upload(
       ordinals.data(), epoch_ordinals_.data(), ordinals.size() * sizeof(std::int64_t));
   epoch_ = epoch;
+  return ordinal % steps;
 }
 
 }  // namespace halfstep::train

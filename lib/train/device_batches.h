@@ -36,21 +36,23 @@ class DeviceBatches final : public BatchSource {
   /// The device memory it needs.
   static std::size_t bytes(const data::SplitView& rows, const data::BatchOptions& batches);
 
-  const data::Batch& take(std::int64_t ordinal) override;
   /// Within an epoch it only enqueues, without blocking.
-  void fill(plan::Plan& plan) override;
-  DeviceBatches* resident() override { return this; }
+  void fill(std::int64_t ordinal, plan::Plan& plan) override;
 
-  /// Enqueues: sets the ordinal of `plan` to the one before the last batch taken.
-  void aim(plan::Plan& plan);
-  /// Enqueues: increments the ordinal of `plan`, and gathers the images and labels of that batch, a
-  /// full one of the epoch of the last batch taken. The launches are the same for each batch, so
-  /// they can be captured.
+  /// Sets the ordinal of `plan` to the one before `ordinal`, so that the next advance() gives batch
+  /// `ordinal`. Within an epoch it only enqueues.
+  void aim(std::int64_t ordinal, plan::Plan& plan);
+  /// Enqueues: increments the ordinal of `plan`, and gathers the images and labels of that batch,
+  /// which must be a full one of the epoch of the last aim(). The launches are the same for each
+  /// batch, so they can be captured.
   void advance(plan::Plan& plan);
 
  private:
-  /// Uploads the permutation and the ordinals of an epoch.
-  void upload_epoch(std::int64_t epoch);
+  /// Uploads the permutation and the ordinals of the epoch of batch `ordinal` unless they are on
+  /// the device; returns the batch's index in the epoch.
+  std::int64_t enter_epoch(std::int64_t ordinal);
+  /// Enqueues: sets the ordinal of `plan` to entry `index` of epoch_ordinals_.
+  void set_ordinal(std::int64_t index, plan::Plan& plan);
   TensorView epoch_order() const;
 
   const backend::Backend& backend_;
@@ -61,7 +63,6 @@ class DeviceBatches final : public BatchSource {
   backend::Buffer one_;
   DeviceOp raise_;
   std::int64_t epoch_ = -1;  ///< the epoch whose order and ordinals are on the device
-  data::Batch batch_;
 };
 
 }  // namespace halfstep::train

@@ -47,27 +47,27 @@ bool reaches_target(const EpochRecord& record,
 
 }  // namespace
 
-Judgement evaluate_epoch(const EpochRecord& record,
-                         const config::TrainingSpec& rules,
-                         double wall_seconds,
-                         Progress& progress) {
-  Judgement judgement;
+EpochDecision evaluate_epoch(const EpochRecord& record,
+                             const config::TrainingSpec& rules,
+                             double wall_seconds,
+                             Progress& progress) {
+  EpochDecision decision;
   const auto target = rules.target ? config::parse_target(*rules.target) : std::nullopt;
   if (target) {
-    judgement.target_reached = reaches_target(record, *target, wall_seconds, progress);
+    decision.target_reached = reaches_target(record, *target, wall_seconds, progress);
   }
-  if (record.partial) return judgement;
+  if (record.partial) return decision;
   if (rules.keep_best) {
-    judgement.best_to_keep = improves(record, *rules.keep_best, 0, progress.keep_best);
+    decision.best_to_keep = improves(record, *rules.keep_best, 0, progress.keep_best);
   }
   if (rules.early_stopping) {
     const config::EarlyStopping& rule = *rules.early_stopping;
     Best& best = progress.early_stopping;
     const bool first = best.epoch == 0;
-    judgement.best_to_restore = improves(record, rule.monitor, rule.min_delta, best) || first;
-    judgement.stop = best.waited > 0 && best.waited >= rule.patience && record.epoch > 1;
+    decision.best_to_restore = improves(record, rule.monitor, rule.min_delta, best) || first;
+    decision.stop = best.waited > 0 && best.waited >= rule.patience && record.epoch > 1;
   }
-  return judgement;
+  return decision;
 }
 
 }  // namespace halfstep::train

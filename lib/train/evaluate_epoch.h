@@ -6,7 +6,7 @@
 
 namespace halfstep::train {
 
-struct Judgement {
+struct EpochDecision {
   bool target_reached = false;  ///< in this epoch, for the first time
   bool best_to_keep = false;    ///< the best epoch so far by `keep_best`
   bool best_to_restore =
@@ -16,9 +16,9 @@ struct Judgement {
 
 /// Evaluates `record` by the config's rules and updates their state in `progress`. A partial epoch
 /// is compared with the target only. Units: `wall_seconds` is the time since the run began.
-Judgement evaluate_epoch(const EpochRecord& record,
-                         const config::TrainingSpec& rules,
-                         double wall_seconds,
-                         Progress& progress);
+EpochDecision evaluate_epoch(const EpochRecord& record,
+                             const config::TrainingSpec& rules,
+                             double wall_seconds,
+                             Progress& progress);
 
 }  // namespace halfstep::train

@@ -40,17 +40,6 @@ std::string_view contradiction(const Progress& p) {
 
 }  // namespace
 
-void EpochSums::fields(Fields& f) {
-  f("loss", loss, "times samples, finite steps only");
-  f("loss_samples", loss_samples, "samples of those steps");
-  f("metrics", metrics, "times samples");
-  f("samples", samples, "in the epoch");
-  f("steps", steps, "in the epoch");
-  f("skipped", skipped, "steps whose update was left out");
-  f("seconds", seconds, "s in training steps");
-  f("learning_rate", learning_rate, "of the last step");
-}
-
 void Best::fields(Fields& f) {
   f("value", value, "infinite while no epoch had a finite value");
   f("epoch", epoch, "0: none yet");

@@ -7,24 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "train/epoch_sums.h"
 #include "train/result.h"
 
 namespace halfstep::train {
-
-/// Sums over the current epoch.
-struct EpochSums {
-  double loss = 0;  ///< weighted by samples, finite steps only
-  std::int64_t loss_samples = 0;
-  std::map<std::string, double> metrics;
-  std::int64_t samples = 0;
-  std::int64_t steps = 0;
-  std::int64_t skipped = 0;
-  double seconds = 0;
-  double learning_rate = 0;  ///< of the last step
-
-  void fields(Fields& f);
-  bool operator==(const EpochSums&) const = default;
-};
 
 /// The best complete epoch so far, for early stopping and keep-best.
 struct Best {

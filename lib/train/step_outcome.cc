@@ -17,6 +17,11 @@ T take(const std::byte*& cell) {
 
 }  // namespace
 
+std::optional<double> loss_scale(const plan::State& state) {
+  if (!state.contains(precision::k_scale_variable)) return std::nullopt;
+  return static_cast<double>(state.read<float>(precision::k_scale_variable));
+}
+
 OutcomeViews::OutcomeViews(const plan::Plan& plan,
                            const plan::State& state,
                            const nn::StepSpec& step_spec)
@@ -30,29 +35,28 @@ OutcomeViews::OutcomeViews(const plan::Plan& plan,
   for (const TensorView& view : views_) {
     require(view.bytes() <= k_cell, "an outcome of {} bytes", view.bytes());
   }
+  cells_.resize(views_.size() * k_cell);
 }
 
-StepOutcome OutcomeViews::decode(const std::byte* cells) const {
-  StepOutcome outcome;
+void OutcomeViews::decode(const std::byte* cells, StepOutcome& outcome) const {
   outcome.loss = static_cast<double>(take<float>(cells));
   outcome.learning_rate = static_cast<double>(take<float>(cells));
   const std::size_t others = 2U + (checks_ ? 1U : 0U) + (scales_ ? 1U : 0U);
+  outcome.metrics.clear();
   for (std::size_t i = others; i < views_.size(); ++i) {
     outcome.metrics.push_back(static_cast<double>(take<float>(cells)));
   }
-  if (checks_) outcome.applied = take<bool>(cells);
+  outcome.applied = checks_ ? take<bool>(cells) : true;
   if (scales_) outcome.loss_scale = static_cast<double>(take<float>(cells));
-  return outcome;
 }
 
-StepOutcome OutcomeViews::read(backend::Memory& memory) const {
-  std::vector<std::byte> cells(views_.size() * k_cell);
-  std::byte* cell = cells.data();
+void OutcomeViews::read(backend::Memory& memory, StepOutcome& outcome) {
+  std::byte* cell = cells_.data();
   for (const TensorView& view : views_) {
     memory.download(view.data, cell, view.bytes());
     cell += k_cell;
   }
-  return decode(cells.data());
+  decode(cells_.data(), outcome);
 }
 
 }  // namespace halfstep::train

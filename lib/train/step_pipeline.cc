@@ -49,7 +49,8 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
       kept_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
       bad_(session.backend().memory, kept_.bytes()),
       taken_(session.backend().memory, 2 * k_flag_apart),
-      write_log_(log_op(session.backend(), views_)) {
+      write_log_(log_op(session.backend(), views_)),
+      rows_(log_.bytes()) {
   if (!checks_) return;
   const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
   keep_bad_ = std::make_unique<DeviceOp>(session.backend(),
@@ -61,23 +62,23 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
                                          graph::Attrs{});
 }
 
-void StepPipeline::begin() {
-  batches_.aim(plan_);
-  if (!captured_ || recorded_ != plan_.input("ordinal").data) record();
+void StepPipeline::begin(std::int64_t ordinal) {
+  batches_.aim(ordinal, plan_);
+  if (!captured_ || captured_ordinal_ != plan_.input("ordinal").data) capture(ordinal);
   if (!checks_) return;
   memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
   session_.state().keep(kept_);
 }
 
-void StepPipeline::record() {
+void StepPipeline::capture(std::int64_t ordinal) {
   views_ = OutcomeViews(plan_, session_.state(), session_.step_spec());
   // The first launch of a kernel loads code, which cannot be captured: run those that the plan has
   // not run.
   batches_.advance(plan_);
   enqueue_outcome();
-  batches_.aim(plan_);
+  batches_.aim(ordinal, plan_);
   captured_ = session_.backend().device->capture([this] { enqueue(); });
-  recorded_ = plan_.input("ordinal").data;
+  captured_ordinal_ = plan_.input("ordinal").data;
 }
 
 void StepPipeline::enqueue() {
@@ -102,15 +103,13 @@ void StepPipeline::enqueue_outcome() {
 
 void StepPipeline::run() { captured_->launch(); }
 
-std::vector<StepOutcome> StepPipeline::outcomes(std::int64_t first, std::int64_t steps) {
-  std::vector<std::byte> rows(log_.bytes());
-  memory_.download(log_.data(), rows.data(), rows.size());
-  std::vector<StepOutcome> outcomes;
-  for (std::int64_t ordinal = first; ordinal < first + steps; ++ordinal) {
-    const auto slot = static_cast<std::size_t>(ordinal % k_most_steps);
-    outcomes.push_back(views_.decode(rows.data() + slot * row_bytes_));
+void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
+  memory_.download(log_.data(), rows_.data(), rows_.size());
+  for (StepOutcome& outcome : outcomes) {
+    outcome.ordinal = first++;
+    const auto slot = static_cast<std::size_t>(outcome.ordinal % k_most_steps);
+    views_.decode(rows_.data() + slot * row_bytes_, outcome);
   }
-  return outcomes;
 }
 
 void StepPipeline::rollback() { session_.state().set_back(kept_); }

@@ -23,13 +23,13 @@ class StepPipeline {
   /// variables.
   static std::unique_ptr<StepPipeline> make(Session& session, DeviceBatches& batches);
 
-  /// Takes a snapshot of the variables. The next step is that of the last batch taken.
-  void begin();
+  /// Takes a snapshot of the variables. The next step is that of batch `ordinal`.
+  void begin(std::int64_t ordinal);
   /// Enqueues a step as one launch of the captured graph; does not block.
   void run();
-  /// Blocks until the `steps` steps since begin() have completed, the first one of batch `first`,
-  /// and returns their outcomes.
-  std::vector<StepOutcome> outcomes(std::int64_t first, std::int64_t steps);
+  /// Blocks until the steps since begin() have completed, and sets the ordinals and scalars of
+  /// their outcomes; `first` is the ordinal that begin() got.
+  void read(std::int64_t first, std::span<StepOutcome> outcomes);
 
   /// Restores the variables of begin().
   void rollback();
@@ -45,11 +45,11 @@ class StepPipeline {
  private:
   StepPipeline(Session& session, DeviceBatches& batches, plan::Plan& plan);
 
-  /// The launches of a step: the next batch, the plan, its outcome to the log. record() captures
-  /// them.
+  /// The launches of a step: the next batch, the plan, its outcome to the log.
   void enqueue();
   void enqueue_outcome();
-  void record();
+  /// Captures the launches of a step; afterwards the next step is that of batch `ordinal`.
+  void capture(std::int64_t ordinal);
 
   Session& session_;
   backend::Memory& memory_;
@@ -65,7 +65,8 @@ class StepPipeline {
   DeviceOp write_log_;
   std::unique_ptr<DeviceOp> keep_bad_;
   std::unique_ptr<backend::CapturedGraph> captured_;
-  const void* recorded_ = nullptr;  ///< the address of the plan's ordinal at the capture
+  const void* captured_ordinal_ = nullptr;  ///< the address of the plan's ordinal at the capture
+  std::vector<std::byte> rows_;             ///< the log on the host
 };
 
 }  // namespace halfstep::train

@@ -10,6 +10,7 @@
 
 #include "cuda_run/device.h"
 #include "train/fixture.h"
+#include "train/step_runner.h"
 
 namespace halfstep::train {
 namespace {
@@ -187,6 +188,60 @@ TEST_CASE("device: a step that is left out costs no other step, and is traced al
     REQUIRE(skip.first_nonfinite.has_value());
     CHECK(skip.first_nonfinite->loss_finite);
   }
+}
+
+TEST_CASE(
+    "step runner: a device runs many batches of a range, as many as the host would one by one") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
+  tiny.training = "{epochs: 2, batch_size: 8}";
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  Session one(tiny.spec(), digits(), emulated());
+  Session many(tiny.spec(), digits(), emulated());
+  StepRunner one_by_one(one, {{0, 40}});
+  StepRunner together(many, {{0, 40}});
+  std::vector<double> losses;
+  for (std::int64_t i = 0; i < 20; ++i) losses.push_back(one_by_one.run({i, 1}, 0)[0].loss);
+  std::int64_t ordinal = 0, calls = 0;
+  while (ordinal < 20) {
+    // The epoch's end limits the range, since the next batches are not on the device.
+    const std::span<const StepOutcome> steps = together.run({ordinal, 40 - ordinal}, 0);
+    ++calls;
+    if (ordinal < 2) CHECK(steps.size() == 1);
+    for (const StepOutcome& step : steps) {
+      REQUIRE(step.ordinal == ordinal);
+      CHECK(step.loss == losses[static_cast<std::size_t>(ordinal)]);
+      ++ordinal;
+    }
+  }
+  CHECK(ordinal == 20);
+  CHECK(calls < 20);
+  CHECK(many.state().full_hash() == one.state().full_hash());
+}
+
+TEST_CASE(
+    "step runner: a range in which a step must be retried is rolled back and run one by one") {
+  TinyRun tiny;
+  // The scale grows until a step overflows, which is then retried.
+  tiny.precision =
+      "{policy: mixed_float16, loss_scale: {initial: 1024, growth_steps: 5, growth_factor: 1e7, "
+      "on_overflow: retry}}";
+  tiny.training = "{epochs: 1, batch_size: 8}";
+  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  Session session(tiny.spec(), digits(), emulated());
+  StepRunner runner(session, {{0, 20}, false, 10});
+  for (std::int64_t i = 0; i < 3; ++i) REQUIRE(runner.run({i, 1}, 0)[0].applied);
+  const std::span<const StepOutcome> first = runner.run({3, 17}, 0);
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].discarded_seconds > 0);
+  CHECK(first[0].applied);
+  CHECK(first[0].ordinal == 3);
+  CHECK(runner.run({4, 16}, 0)[0].applied);
+  const std::span<const StepOutcome> bad = runner.run({5, 15}, 0);
+  REQUIRE(bad.size() == 1);
+  CHECK(bad[0].retry);
+  CHECK(bad[0].discarded_seconds == 0);
+  CHECK(bad[0].first_nonfinite.has_value());
 }
 
 }  // namespace halfstep::train

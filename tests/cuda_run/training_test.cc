@@ -13,6 +13,7 @@
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "support/paths.h"
+#include "train/device_batches.h"
 #include "train/fixture.h"
 
 namespace halfstep::train {
@@ -230,28 +231,34 @@ TEST_CASE("device: batches gathered on the device are those of the host") {
   data::PrefetchOptions prefetch;
   prefetch.end = 14;
   prefetch.image_dtype = rows.images.dtype;
-  const auto host = make_batch_source(cpu(), rows, batches, prefetch);
-  const auto device = make_batch_source(emulated(), rows, batches, prefetch);
+  const auto host = host_batches(rows, batches, prefetch, false);
+  DeviceBatches device(emulated(), rows, batches);
+  const data::BatchOrder order(rows.samples(), batches);
   TinyRun tiny;
   tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
   Run there(tiny.spec(), {}, digits(), emulated());
   Run here(tiny.spec());
   for (const std::int64_t ordinal : {0, 1, 6, 7, 13, 2}) {
     CAPTURE(ordinal);
-    const data::Batch wanted = host->take(ordinal);
-    const data::Batch& got = device->take(ordinal);
-    CHECK(got.samples == wanted.samples);
-    CHECK(got.index == wanted.index);
-    plan::Plan& near = here.session().plan(nn::Purpose::train, wanted.size());
-    plan::Plan& far = there.session().plan(nn::Purpose::train, got.size());
-    host->fill(near);
-    device->fill(far);
-    for (const char* input : {"images", "labels"}) {
+    const std::int64_t size = order.batch_samples(ordinal);
+    plan::Plan& near = here.session().plan(nn::Purpose::train, size);
+    plan::Plan& far = there.session().plan(nn::Purpose::train, size);
+    host->fill(ordinal, near);
+    device.fill(ordinal, far);
+    const auto check_equal = [&](const char* input) {
+      CAPTURE(input);
       const TensorView expected = near.input(input);
       const Tensor found(expected.dtype, expected.shape);
       emulated().memory->download(far.input(input).data, found.view().data, found.bytes());
       CHECK(std::memcmp(found.view().data, expected.data, found.bytes()) == 0);
-    }
+    };
+    for (const char* input : {"images", "labels", "ordinal"}) check_equal(input);
+    CHECK(*near.input("ordinal").as<std::int64_t>() == ordinal);
+    if (size < batches.batch_size) continue;
+    // The same batch as the successor of the one before it.
+    device.aim(ordinal, far);
+    device.advance(far);
+    for (const char* input : {"images", "labels", "ordinal"}) check_equal(input);
   }
 }
 

@@ -38,9 +38,9 @@ End follow(const config::TrainingSpec& rules, std::span<const double> values) {
   End end;
   for (std::size_t i = 0; i < values.size() && end.stopped == 0; ++i) {
     const auto number = static_cast<std::int64_t>(i) + 1;
-    const Judgement judgement = evaluate_epoch(epoch(number, values[i]), rules, 0, progress);
-    if (judgement.best_to_restore) end.best = number;
-    if (judgement.stop) end.stopped = number;
+    const EpochDecision decision = evaluate_epoch(epoch(number, values[i]), rules, 0, progress);
+    if (decision.best_to_restore) end.best = number;
+    if (decision.stop) end.stopped = number;
   }
   return end;
 }
@@ -148,10 +148,10 @@ TEST_CASE("evaluate_epoch: an epoch cut short is held against the target only") 
   Progress progress;
   evaluate_epoch(epoch(1, 5), rules, 1, progress);
   const Best before = progress.early_stopping;
-  const Judgement judgement = evaluate_epoch(epoch(2, 3, true), rules, 2, progress);
-  CHECK(judgement.target_reached);
-  CHECK_FALSE(judgement.best_to_keep);
-  CHECK_FALSE(judgement.best_to_restore);
+  const EpochDecision decision = evaluate_epoch(epoch(2, 3, true), rules, 2, progress);
+  CHECK(decision.target_reached);
+  CHECK_FALSE(decision.best_to_keep);
+  CHECK_FALSE(decision.best_to_restore);
   CHECK(progress.early_stopping == before);
 }
 

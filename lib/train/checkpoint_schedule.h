@@ -1,0 +1,52 @@
+#pragma once
+// The times of periodic checkpoints, and their writer.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "config/training_spec.h"
+#include "train/observer.h"
+#include "train/run_state.h"
+
+namespace halfstep::train {
+
+/// The rules of training.checkpoint_every; without any, a checkpoint is due after each epoch.
+class CheckpointSchedule {
+ public:
+  CheckpointSchedule(const config::CheckpointEvery& every, const RunLength& length)
+      : every_(every), length_(length) {}
+
+  /// Batches from `ordinal` drawn batches to the next checkpoint that is due by their number.
+  std::int64_t steps_to_next(std::int64_t ordinal) const;
+  /// Whether a checkpoint is due after `ordinal` batches, the last one of which may have ended an
+  /// epoch. Not at the end of training, which writes a checkpoint anyway. `seconds` is the time
+  /// since the last checkpoint.
+  bool is_due(std::int64_t ordinal, bool epoch_end, double seconds) const;
+
+ private:
+  config::CheckpointEvery every_;
+  RunLength length_;
+};
+
+/// Writes the checkpoints of a run to its directory; without a directory it does nothing.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(std::string run_dir, std::int64_t keep, TrainObserver& observer);
+
+  /// Writes the checkpoint of the present step and removes old ones.
+  void save(const plan::State& state, const RunState& run);
+  /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
+  /// observer is not told.
+  std::string save_as(std::string_view name, const plan::State& state, const RunState& run);
+  double seconds_since_last() const;
+
+ private:
+  std::string run_dir_;
+  std::int64_t keep_;
+  TrainObserver& observer_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace halfstep::train

@@ -1,0 +1,200 @@
+#include "train/step_runner.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/parallel.h"
+#include "core/system.h"
+#include "train/attribution.h"
+#include "train/device_batches.h"
+#include "train/numerics.h"
+#include "train/step_time.h"
+
+namespace halfstep::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Limit on the time a device runs without the host, so that signals are handled in time.
+constexpr double k_seconds_ahead = 0.25;
+
+std::unique_ptr<BatchSource> batches_on_host(const Session& session, const BatchRange& range) {
+  const backend::Backend& backend = session.backend();
+  // A prefetch thread next to a step that uses all processors would delay a thread of the step.
+  const bool spare = backend.device || backend.capabilities.threads < available_processors();
+  data::PrefetchOptions prefetch;
+  prefetch.first = range.first;
+  prefetch.end = range.first + range.count;
+  prefetch.ahead = static_cast<int>(session.spec().data.prefetch.value_or(spare ? 2 : 0));
+  prefetch.image_dtype = session.train_rows().images.dtype;
+  return host_batches(session.train_rows(),
+                      batch_options(session.spec()),
+                      prefetch,
+                      !backend.device && prefetch.ahead == 0);
+}
+
+/// The duration of the phases of a step.
+void set_phases(StepSample& time, const plan::PhaseSeconds& seconds) {
+  const auto phase = [&](graph::Phase p) { return seconds[static_cast<std::size_t>(p)]; };
+  time.forward = phase(graph::Phase::input) + phase(graph::Phase::forward) +
+                 phase(graph::Phase::loss) + phase(graph::Phase::metrics);
+  time.backward = phase(graph::Phase::backward);
+  time.finite_check = phase(graph::Phase::unscale);
+  time.optimizer = phase(graph::Phase::clip) + phase(graph::Phase::update);
+}
+
+/// Clears the fields that not every step sets.
+void reset(StepOutcome& outcome) {
+  outcome.retry = false;
+  outcome.time = {};
+  outcome.discarded_seconds = 0;
+  outcome.first_nonfinite.reset();
+  outcome.numerics.reset();
+}
+
+}  // namespace
+
+StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
+    : session_(session),
+      rules_(session.step_spec().loss_scaling, session.step_spec().on_nonfinite),
+      options_(options),
+      order_(session.train_rows().samples(), batch_options(session.spec())),
+      outcomes_(static_cast<std::size_t>(StepPipeline::k_most_steps)) {
+  const backend::Backend& backend = session.backend();
+  const data::SplitView& rows = session.train_rows();
+  const data::BatchOptions batches = batch_options(session.spec());
+  if (backend.device && DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
+    auto resident = std::make_unique<DeviceBatches>(backend, rows, batches);
+    pipeline_ = StepPipeline::make(session, *resident);
+    batches_ = std::move(resident);
+  } else {
+    batches_ = batches_on_host(session, options.batches);
+  }
+}
+
+std::span<const StepOutcome> StepRunner::run(const BatchRange& range, std::int64_t skips_before) {
+  const BatchRange pipelined{range.first, pipelined_count(range)};
+  std::size_t steps = 1;
+  double discarded_seconds = 0;
+  if (pipelined.count > 1 && run_pipelined(pipelined, skips_before, discarded_seconds)) {
+    steps = static_cast<std::size_t>(pipelined.count);
+  } else {
+    run_one(range.first);
+    outcomes_.front().discarded_seconds = discarded_seconds;
+  }
+  steps_run_ += static_cast<std::int64_t>(steps);
+  last_step_seconds_ = outcomes_[steps - 1].time.total;
+  return {outcomes_.data(), steps};
+}
+
+plan::Plan& StepRunner::plan_of(std::int64_t ordinal) {
+  return session_.plan(nn::Purpose::train, order_.batch_samples(ordinal));
+}
+
+OutcomeViews& StepRunner::views(plan::Plan& plan) {
+  const auto make = [&] { return OutcomeViews(plan, session_.state(), session_.step_spec()); };
+  for (PlanViews& known : views_) {
+    if (known.plan != &plan) continue;
+    // The arena has moved since: a plan that needs more was compiled.
+    if (known.views.views().front().data != plan.fetch("loss").data) known.views = make();
+    return known.views;
+  }
+  return views_.emplace_back(PlanViews{&plan, make()}).views;
+}
+
+void StepRunner::run_one(std::int64_t ordinal) {
+  const Clock::time_point begin = Clock::now();
+  StepOutcome& outcome = outcomes_.front();
+  reset(outcome);
+  outcome.ordinal = ordinal;
+  plan::Plan& plan = plan_of(ordinal);
+  batches_->fill(ordinal, plan);
+  outcome.time.data_wait = seconds_since(begin);
+  outcome.loss_scale_before = loss_scale(session_.state());
+  const bool sampled = is_sampled(ordinal);
+  if (sampled) sample_numerics(outcome);
+  plan::PhaseSeconds phases{};
+  plan.run(phases);
+  set_phases(outcome.time, phases);
+  // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
+  views(plan).read(*session_.backend().memory, outcome);
+  outcome.time.total = seconds_since(begin);
+  outcome.time.samples = order_.batch_samples(ordinal);
+  outcome.time.counted =
+      outcome.applied && !sampled && outcome.time.samples == session_.spec().training.batch_size;
+  outcome.retry = rules_.retries(outcome);
+  if (!outcome.applied) trace(outcome);
+}
+
+std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
+  // The second step is the first whose duration is that of the next ones.
+  if (!pipeline_ || steps_run_ < 2 || range.first < one_by_one_until_) return 1;
+  const std::int64_t full_batches = order_.samples() / order_.options().batch_size;
+  const std::int64_t most =
+      std::min({range.count,
+                StepPipeline::k_most_steps,
+                full_batches - range.first % order_.steps_per_epoch(),
+                static_cast<std::int64_t>(k_seconds_ahead / std::max(last_step_seconds_, 1e-6))});
+  std::int64_t steps = 0;
+  while (steps < most && !is_sampled(range.first + steps)) ++steps;
+  return steps;
+}
+
+bool StepRunner::run_pipelined(const BatchRange& range,
+                               std::int64_t skips_before,
+                               double& discarded_seconds) {
+  const Clock::time_point begin = Clock::now();
+  const std::span<StepOutcome> steps =
+      std::span(outcomes_).first(static_cast<std::size_t>(range.count));
+  std::optional<double> scale_before = loss_scale(session_.state());
+  pipeline_->begin(range.first);
+  for (std::int64_t i = 0; i < range.count; ++i) pipeline_->run();
+  pipeline_->read(range.first, steps);
+  const double seconds = seconds_since(begin);
+  if (rules_.needs_host(steps, skips_before)) {
+    pipeline_->rollback();
+    one_by_one_until_ = range.first + range.count;
+    discarded_seconds = seconds;
+    return false;
+  }
+  bool reported = false;  // the common duration is one measurement
+  for (StepOutcome& step : steps) {
+    reset(step);
+    step.loss_scale_before = scale_before;
+    scale_before = step.loss_scale;
+    step.time.total = seconds / static_cast<double>(range.count);
+    step.time.samples = order_.options().batch_size;
+    step.time.counted = step.applied;
+    step.time.repeats = step.applied && reported;
+    reported = reported || step.applied;
+    if (step.applied) continue;
+    pipeline_->restore_overflow_snapshot();
+    batches_->fill(step.ordinal, plan_of(step.ordinal));
+    trace(step);
+    pipeline_->leave_overflow_snapshot();
+  }
+  return true;
+}
+
+bool StepRunner::is_sampled(std::int64_t ordinal) const {
+  // A batch that is retried was sampled already.
+  return options_.numerics && ordinal != last_sampled_ &&
+         train::is_sampled(session_.spec().report.numerics, ordinal);
+}
+
+void StepRunner::sample_numerics(StepOutcome& outcome) {
+  plan::Plan* plan = session_.trace_plan(order_.batch_samples(outcome.ordinal));
+  if (plan == nullptr) return;
+  outcome.numerics = collect_numerics(*plan, outcome.ordinal, outcome.loss_scale_before);
+  last_sampled_ = outcome.ordinal;
+}
+
+void StepRunner::trace(StepOutcome& outcome) {
+  if (options_.traces <= 0) return;
+  --options_.traces;
+  if (plan::Plan* traced = session_.trace_plan(order_.batch_samples(outcome.ordinal))) {
+    outcome.first_nonfinite = attribute(*traced, session_.state(), outcome.loss_scale_before);
+  }
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,60 @@
+#include "train/epoch_sums.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <ostream>
+
+#include "train/step_outcome.h"
+
+namespace halfstep::train {
+namespace {
+
+const std::array<std::string, 1> k_metrics{"accuracy"};
+
+StepOutcome step_of(double loss, double correct, std::int64_t samples, bool applied = true) {
+  StepOutcome step;
+  step.loss = loss;
+  step.metrics = {correct};
+  step.applied = applied;
+  step.learning_rate = 0.25;
+  step.time.samples = samples;
+  step.time.total = 0.5;
+  return step;
+}
+
+}  // namespace
+
+TEST_CASE("epoch sums: means are weighted by the samples of a batch") {
+  EpochSums sums;
+  sums.add(step_of(2, 3, 4), k_metrics);
+  sums.add(step_of(8, 1, 2), k_metrics);
+  const EpochRecord record = sums.record();
+  CHECK(record.train.at("loss") == 4.0);
+  CHECK(record.train.at("accuracy") == 4.0 / 6);
+  CHECK(record.steps == 2);
+  CHECK(record.skipped_steps == 0);
+  CHECK(record.train_seconds == 1.0);
+  CHECK(record.learning_rate == 0.25);
+  Metrics means;
+  sums.running_means(means);
+  CHECK(means == record.train);
+}
+
+TEST_CASE("epoch sums: a loss that is not finite counts for the metrics and not for the loss") {
+  EpochSums sums;
+  sums.add(step_of(std::numeric_limits<double>::infinity(), 1, 4, false), k_metrics);
+  Metrics means{{"loss", 1.0}, {"accuracy", 1.0}};
+  sums.running_means(means);
+  CHECK(means.empty());
+  CHECK(std::isnan(sums.record().train.at("loss")));
+  CHECK(sums.record().train.at("accuracy") == 0.25);
+  sums.add(step_of(3, 2, 4), k_metrics);
+  CHECK(sums.record().train.at("loss") == 3.0);
+  CHECK(sums.record().train.at("accuracy") == 3.0 / 8);
+  CHECK(sums.record().skipped_steps == 1);
+}
+
+}  // namespace halfstep::train
