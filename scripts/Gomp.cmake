@@ -1,5 +1,5 @@
-# A libdnnl built on GNU OpenMP imports six functions of libgomp. The program may define them, so that
-# oneDNN's parallel loops run on its own threads (lib/backend/cpu/onednn/threads_gomp.cc).
+# A libdnnl built on GNU OpenMP imports some functions of libgomp. The program may define them, so that oneDNN's
+# parallel loops run on its own threads (lib/backend/cpu/onednn/threads_gomp.cc).
 # Sets HALFSTEP_GOMP_FOUND. Which library is loaded later is checked again when the program runs.
 set(HALFSTEP_GOMP "auto" CACHE STRING
   "Run oneDNN's OpenMP loops on halfstep's threads: auto (where the library allows it), on or off")
@@ -7,7 +7,8 @@ set_property(CACHE HALFSTEP_GOMP PROPERTY STRINGS auto on off)
 
 # halfstep_find_gomp(result): why oneDNN's loops cannot run on halfstep's threads, or "".
 function(halfstep_find_gomp missing)
-  set(defined GOMP_parallel GOMP_barrier omp_get_thread_num omp_get_num_threads omp_in_parallel omp_get_max_threads)
+  set(defined GOMP_parallel GOMP_barrier omp_get_thread_num omp_get_num_threads omp_in_parallel omp_get_max_threads
+    omp_set_num_threads)
   get_target_property(library DNNL::dnnl LOCATION)
   get_target_property(type DNNL::dnnl TYPE)
   if(NOT library OR NOT EXISTS "${library}")

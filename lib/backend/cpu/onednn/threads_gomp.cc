@@ -1,5 +1,5 @@
 // oneDNN's parallel loops on core/thread_pool. A libdnnl built with GNU OpenMP calls libgomp
-// through the six functions below (scripts/Gomp.cmake checks that); the loader resolves them to the
+// through the functions below (scripts/Gomp.cmake checks that); the loader resolves them to the
 // program's. So there is one set of threads, and no libgomp thread spins for milliseconds between
 // two loops.
 
@@ -32,6 +32,9 @@ extern "C" {
 [[gnu::visibility("default")]] int omp_get_num_threads();
 [[gnu::visibility("default")]] int omp_in_parallel();
 [[gnu::visibility("default")]] int omp_get_max_threads();
+/// Has no effect: thread_count() alone decides. Of oneDNN, only attention in the Graph API of 3.4
+/// and newer calls it, and no kernel uses that.
+[[gnu::visibility("default")]] void omp_set_num_threads(int threads);
 
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /*flags*/) {
   // oneDNN requests at most omp_get_max_threads(), but stores the number in a primitive.
@@ -52,6 +55,7 @@ int omp_get_max_threads() {
   if (!g_on_pool.load(std::memory_order_relaxed)) return 1;
   return halfstep::start_threads(halfstep::thread_count());
 }
+void omp_set_num_threads(int /*threads*/) {}
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
@@ -67,6 +71,7 @@ std::span<const OpenMpFunction> own_openmp_functions() {
       OpenMpFunction{"omp_get_num_threads", address(&omp_get_num_threads)},
       OpenMpFunction{"omp_in_parallel", address(&omp_in_parallel)},
       OpenMpFunction{"omp_get_max_threads", address(&omp_get_max_threads)},
+      OpenMpFunction{"omp_set_num_threads", address(&omp_set_num_threads)},
   };
   return k_functions;
 }
