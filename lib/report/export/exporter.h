@@ -29,7 +29,7 @@ struct Exporter {
 std::span<const Exporter* const> export_table();
 
 /// Errors: UserError(config) at `flag`, with the nearest name.
-const Exporter& find_exporter(std::string_view name, const std::string& flag);
+const Exporter& find_exporter(std::string_view name, std::string_view flag);
 
 /// A report in a format. Errors: UserError(config) at `flag` when the format does not support its
 /// kind.

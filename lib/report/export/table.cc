@@ -46,7 +46,7 @@ std::optional<std::string> Exporter::write(const AnyReport& report) const {
 
 std::span<const Exporter* const> export_table() { return k_exporters; }
 
-const Exporter& find_exporter(std::string_view name, const std::string& flag) {
+const Exporter& find_exporter(std::string_view name, std::string_view flag) {
   std::vector<std::string> known;
   for (const Exporter* exporter : k_exporters) {
     if (exporter->name == name) return *exporter;
@@ -54,7 +54,7 @@ const Exporter& find_exporter(std::string_view name, const std::string& flag) {
   }
   const std::string hint = did_you_mean(name, known);
   throw UserError(ErrorKind::config,
-                  {flag, 0, 0, ""},
+                  {std::string(flag), 0, 0, ""},
                   fmt::format("unknown format '{}'", name),
                   hint.empty() ? fmt::format("one of {}", fmt::join(known, ", ")) : hint);
 }
