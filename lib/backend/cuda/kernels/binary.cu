@@ -206,25 +206,27 @@ void run_floating(const Call<T>& call) {
   call.template broadcast<T>(Others{call.p.function, static_cast<C>(call.p.alpha)});
 }
 
+template <Binary... functions>
+struct Functions {};
+
 template <class T>
 bool run_integer(const Call<T>& call) {
-  const auto run = [&]<Binary... functions>(std::integer_sequence<Binary, functions...>) {
+  const auto run = [&]<Binary... functions>(Functions<functions...>) {
     if (((call.p.function != functions) && ...)) return false;
     call.template broadcast<T>(AnyFunction<T, functions...>{call.p.function, T{}});
     return true;
   };
-  return run(std::integer_sequence<Binary,
-                                   Binary::add,
-                                   Binary::floor_div,
-                                   Binary::maximum,
-                                   Binary::minimum,
-                                   Binary::mul,
-                                   Binary::pow,
-                                   Binary::real_div,
-                                   Binary::relu6_grad,
-                                   Binary::relu_grad,
-                                   Binary::squared_difference,
-                                   Binary::sub>{});
+  return run(Functions<Binary::add,
+                       Binary::floor_div,
+                       Binary::maximum,
+                       Binary::minimum,
+                       Binary::mul,
+                       Binary::pow,
+                       Binary::real_div,
+                       Binary::relu6_grad,
+                       Binary::relu_grad,
+                       Binary::squared_difference,
+                       Binary::sub>{});
 }
 
 }  // namespace
