@@ -317,7 +317,10 @@ class TreeBuilder final : public YAML::EventHandler {
   } else if (error.msg == "illegal map value") {
     hint = "text with ': ' in it needs quotes";
   }
-  const std::string what = error.msg == "bad file" ? "nested too deep" : error.msg;
+  std::string what = error.msg == "bad file" ? "nested too deep" : error.msg;
+  // yaml-cpp 0.8 appends the anchor's name, which is at `where` in the file.
+  constexpr std::string_view k_no_anchor = "the referenced anchor is not defined";
+  if (what.starts_with(k_no_anchor)) what = k_no_anchor;
   reject(where, fmt::format("not valid YAML: {}", what), hint);
 }
 
