@@ -120,7 +120,7 @@ std::string make_run(const std::filesystem::path& directory, const Json& report)
   return directory.string();
 }
 
-const RunEntry& find(const RunIndex& index, const std::string& name) {
+const RunEntry& find(const RunIndex& index, std::string_view name) {
   const auto it = std::find_if(
       index.runs.begin(), index.runs.end(), [&](const RunEntry& run) { return run.name == name; });
   REQUIRE(it != index.runs.end());

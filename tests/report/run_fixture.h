@@ -27,6 +27,6 @@ EvalReport evaluation();
 std::string make_run(const std::filesystem::path& directory, const Json& report);
 
 /// The run of that name. Fails the test if there is none.
-const RunEntry& find(const RunIndex& index, const std::string& name);
+const RunEntry& find(const RunIndex& index, std::string_view name);
 
 }  // namespace halfstep::report
