@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -212,6 +213,69 @@ TEST_CASE("onednn: infinity and NaN reach all results they belong to, and no oth
       }
     }
   }
+}
+
+// Channels that do not fill a block, of one pixel: libraries pad them, or go on into the next
+// pixel.
+TEST_CASE(
+    "onednn: infinity and NaN of a pixel reach its convolution and gradients, and no others") {
+  const backend::Backend cpu = backend::cpu_backend(2), reference = backend::cpu_reference();
+  struct Sizes {
+    std::int64_t inputs, outputs, window;
+  };
+  int compared = 0;
+  for (const Sizes& s : {Sizes{48, 80, 1}, {80, 48, 1}, {48, 80, 3}, {33, 70, 1}}) {
+    const Shape x{2, 5, 4, s.inputs}, filter{s.window, s.window, s.inputs, s.outputs};
+    const Shape y{2, 5, 4, s.outputs};
+    const auto shape_of = [](const Shape& shape) { return ints({shape.begin(), shape.end()}); };
+    const auto positive = [](const Shape& shape) { return uniform(shape, 0.5, 1); };
+    const std::pair<std::string, std::vector<Operand>> ops[] = {
+        {"Conv2D", {positive(x), positive(filter)}},
+        {"Conv2DBackpropInput", {shape_of(x), positive(filter), positive(y)}},
+        {"Conv2DBackpropFilter", {positive(x), shape_of(filter), positive(y)}}};
+    for (const auto& [op, inputs] : ops) {
+      const OpCase c{.name = op + "/not finite",
+                     .op = op,
+                     .attrs = {{"strides", std::vector<std::int64_t>{1, 1, 1, 1}},
+                               {"padding", std::string("SAME")}},
+                     .inputs = inputs};
+      for (DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+        for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
+          BuiltCase built = build(c, dtype);
+          const OneKernel one(kernel, cpu.capabilities);
+          if (kernel.op != op || !one.takes(built)) continue;
+          CAPTURE(op);
+          CAPTURE(name(dtype));
+          CAPTURE(kernel.name);
+          CAPTURE(s.inputs);
+          CAPTURE(s.outputs);
+          const std::size_t images = op == "Conv2DBackpropInput" ? 2 : 0;
+          Tensor& t = built.feeds.at(built.graph.node(built.inputs[images].node).name);
+          const auto put = [&](std::int64_t pixel, std::int64_t channel, double value) {
+            Tensor number(DType::float64, {1});
+            *number.as<double>() = value;
+            const std::int64_t channels = t.shape().elements() / 40;
+            const std::size_t at =
+                static_cast<std::size_t>(pixel * channels + channel) * size_bytes(t.dtype());
+            convert(number.view(), {t.dtype(), {1}, static_cast<std::byte*>(t.view().data) + at});
+          };
+          put(7, 0, std::numeric_limits<double>::infinity());
+          put(31, 3, std::numeric_limits<double>::quiet_NaN());
+          const std::vector<Tensor> got = one.run(built);
+          const std::vector<Tensor> want = run(built, reference);
+          std::int64_t differ = 0;
+          for (std::int64_t i = 0; i < got[0].shape().elements(); ++i) {
+            const double a = element_as_double(got[0].view(), i);
+            const double b = element_as_double(want[0].view(), i);
+            if (std::isfinite(a) != std::isfinite(b)) ++differ;
+          }
+          CHECK(differ == 0);
+          ++compared;
+        }
+      }
+    }
+  }
+  CHECK(compared > 0);
 }
 
 TEST_CASE("onednn: a launch runs again on other memory") {

@@ -1,5 +1,8 @@
 // oneDNN 3: a primitive descriptor is constructed from its arguments.
 
+#include <string>
+#include <utility>
+
 #include "backend/cpu/onednn/api.h"
 #include "backend/cpu/onednn/program.h"
 
@@ -7,37 +10,69 @@ namespace halfstep::backend::cpu::onednn {
 
 using dnnl::algorithm;
 
+namespace {
+
+/// Another implementation in place of brgemm with AMX, where that runs past `terms` consecutive
+/// bfloat16 values: oneDNN 3.7 extends sums to a multiple of 32 terms and multiplies the values
+/// that follow, of the next row or pixel, by zero. That is NaN for an infinity or NaN there.
+template <class PrimitiveDesc>
+PrimitiveDesc within(dnnl::memory::dim terms,
+                     const dnnl::memory::desc& operand,
+                     PrimitiveDesc how) {
+  constexpr dnnl::memory::dim k_extended_to = 32;
+  if (operand.get_data_type() != dnnl::memory::data_type::bf16) return how;
+  if (terms < k_extended_to || terms % k_extended_to == 0) return how;
+  const auto extends = [&] {
+    const std::string implementation = how.impl_info_str();
+    return implementation.find("brg") != std::string::npos &&
+           implementation.find("amx") != std::string::npos;
+  };
+  while (extends() && how.next_impl()) {
+  }
+  return how;
+}
+
+/// Whether each pixel of the result is a sum over one pixel of the operand.
+bool is_pointwise(const ConvDescs& t) {
+  const dnnl::memory::dims w = t.w.get_dims();
+  return w[w.size() - 1] == 1 && w[w.size() - 2] == 1;
+}
+
+}  // namespace
+
 dnnl::convolution_forward::primitive_desc convolution_forward(const ConvDescs& t,
                                                               const ConvWindow& w) {
-  return {engine(),
-          dnnl::prop_kind::forward_training,
-          algorithm::convolution_direct,
-          t.x,
-          t.w,
-          t.bias,
-          t.y,
-          w.strides,
-          w.dilations,
-          w.before,
-          w.after,
-          attributes()};
+  dnnl::convolution_forward::primitive_desc how(engine(),
+                                                dnnl::prop_kind::forward_training,
+                                                algorithm::convolution_direct,
+                                                t.x,
+                                                t.w,
+                                                t.bias,
+                                                t.y,
+                                                w.strides,
+                                                w.dilations,
+                                                w.before,
+                                                w.after,
+                                                attributes());
+  return is_pointwise(t) ? within(t.x.get_dims()[1], t.x, std::move(how)) : how;
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
     const ConvDescs& t,
     const ConvWindow& w,
     const dnnl::convolution_forward::primitive_desc& forward) {
-  return {engine(),
-          algorithm::convolution_direct,
-          t.x,
-          t.w,
-          t.y,
-          w.strides,
-          w.dilations,
-          w.before,
-          w.after,
-          forward,
-          attributes()};
+  dnnl::convolution_backward_data::primitive_desc how(engine(),
+                                                      algorithm::convolution_direct,
+                                                      t.x,
+                                                      t.w,
+                                                      t.y,
+                                                      w.strides,
+                                                      w.dilations,
+                                                      w.before,
+                                                      w.after,
+                                                      forward,
+                                                      attributes());
+  return is_pointwise(t) ? within(t.y.get_dims()[1], t.y, std::move(how)) : how;
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
@@ -62,7 +97,11 @@ dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine,
                                     const dnnl::memory::desc& b,
                                     const dnnl::memory::desc& y,
                                     const dnnl::primitive_attr& attributes) {
-  return {engine, a, b, y, attributes};
+  dnnl::matmul::primitive_desc how(engine, a, b, y, attributes);
+  // The rows of a transposed operand are not contiguous, and are copied.
+  const bool rows =
+      a.get_format_kind() == dnnl::memory::format_kind::blocked && a.get_strides().back() == 1;
+  return rows ? within(a.get_dims().back(), a, std::move(how)) : how;
 }
 
 dnnl::cpu_isa unlimited_isa() { return dnnl::cpu_isa::isa_default; }
