@@ -125,7 +125,11 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   command.add_flag("--allow-fallback", o.allow_fallback, "another precision or device is fine");
   command.add_option("--color", o.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.add_flag("-v,--verbose", o.verbosity, "say more");
+  // CLI11 2.4 counts a flag bound to a number as given, whether it is or not.
+  command.add_flag_function(
+      "-v,--verbose",
+      [&o](std::int64_t count) { o.verbosity = static_cast<int>(count); },
+      "say more");
   command.add_flag("-q,--quiet", o.quiet, "print only warnings and errors");
   command.add_option("--log-file", o.log_file, "messages go there too");
   if (flags.json) {
