@@ -24,8 +24,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 add_library(halfstep_cold INTERFACE)
 target_compile_options(halfstep_cold INTERFACE $<$<CONFIG:Release>:-O1>)
 
-# Files of a module are compiled up to 25 at a time, in units of equal size: a build from nothing takes about
-# half as long, because most of the time goes into headers and into templates that the files share. Names in
+# Files of a module are compiled up to 25 at a time, in units of equal size, because most of the time goes into
+# headers and into templates that the files share. Names in
 # the unnamed namespaces of a module must therefore differ. Off in the preset that checks each file by itself.
 option(HALFSTEP_UNITY "Compile the files of a module together" ON)
 function(halfstep_unity target)

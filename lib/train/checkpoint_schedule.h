@@ -38,7 +38,7 @@ class CheckpointWriter {
   /// Writes the checkpoint of the present step and removes old ones.
   void save(const plan::State& state, const RunState& run);
   /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
-  /// observer is not told.
+  /// observer is not notified.
   std::string save_as(std::string_view name, const plan::State& state, const RunState& run);
   double seconds_since_last() const;
 

@@ -56,7 +56,7 @@ class RemoteCapturedGraph final : public CapturedGraph {
   ~RemoteCapturedGraph() override { library_->table().forget(captured_); }
 
   void launch() override {
-    check(library_->table(), library_->table().launch_graph(captured_), "the recorded step");
+    check(library_->table(), library_->table().launch_graph(captured_), "the captured step");
   }
 
  private:

@@ -16,9 +16,9 @@ namespace {
 /// bfloat16 values: oneDNN 3.7 extends sums to a multiple of 32 terms and multiplies the values
 /// that follow, of the next row or pixel, by zero. That is NaN for an infinity or NaN there.
 template <class PrimitiveDesc>
-PrimitiveDesc within(dnnl::memory::dim terms,
-                     const dnnl::memory::desc& operand,
-                     PrimitiveDesc how) {
+PrimitiveDesc without_overread(dnnl::memory::dim terms,
+                               const dnnl::memory::desc& operand,
+                               PrimitiveDesc how) {
   constexpr dnnl::memory::dim k_extended_to = 32;
   if (operand.get_data_type() != dnnl::memory::data_type::bf16) return how;
   if (terms < k_extended_to || terms % k_extended_to == 0) return how;
@@ -54,7 +54,7 @@ dnnl::convolution_forward::primitive_desc convolution_forward(const ConvDescs& t
                                                 w.before,
                                                 w.after,
                                                 attributes());
-  return is_pointwise(t) ? within(t.x.get_dims()[1], t.x, std::move(how)) : how;
+  return is_pointwise(t) ? without_overread(t.x.get_dims()[1], t.x, std::move(how)) : how;
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
@@ -72,7 +72,7 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
                                                       w.after,
                                                       forward,
                                                       attributes());
-  return is_pointwise(t) ? within(t.y.get_dims()[1], t.y, std::move(how)) : how;
+  return is_pointwise(t) ? without_overread(t.y.get_dims()[1], t.y, std::move(how)) : how;
 }
 
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
@@ -101,7 +101,7 @@ dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine,
   // The rows of a transposed operand are not contiguous, and are copied.
   const bool rows =
       a.get_format_kind() == dnnl::memory::format_kind::blocked && a.get_strides().back() == 1;
-  return rows ? within(a.get_dims().back(), a, std::move(how)) : how;
+  return rows ? without_overread(a.get_dims().back(), a, std::move(how)) : how;
 }
 
 dnnl::cpu_isa unlimited_isa() { return dnnl::cpu_isa::isa_default; }

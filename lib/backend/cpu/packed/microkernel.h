@@ -16,7 +16,7 @@ struct MicroKernelArgs {
   float* sums;     ///< accumulators, block after block; read unless `first`, stored unless `last`
   bool first;      ///< the accumulators start at zero
   bool last;       ///< the accumulators are complete
-  float* scratch;  ///< scratch for two blocks of complete accumulators
+  float* scratch;  ///< holds two blocks of complete accumulators
   /// The epilogue, called with each block of complete accumulators.
   void (*finish)(void* context, const float* sums, std::int64_t block);
   void* context;
