@@ -24,6 +24,7 @@ namespace {
 struct TuneFlags {
   std::string output;
   int rounds = 5;
+  double most_minutes = 10;
   bool force = false;
   bool json = false;
   bool quiet = false;
@@ -64,10 +65,12 @@ int tune(const TuneFlags& state) {
   }
   study::TuneOptions options;
   options.rounds = state.rounds;
+  options.most_seconds = 60 * state.most_minutes;
   options.stop = [] { return train::take_request() != train::Request::none; };
   if (!state.quiet) {
-    options.progress = [](std::size_t done, std::size_t all) {
-      if (done % 50 == 0) log_info("{} of {} workloads", done, all);
+    options.progress = [](int pass, std::size_t done, std::size_t all) {
+      if (done % 50 != 0) return;
+      log_info("{} of {} {}workloads", done, all, pass == 0 ? "" : "disturbed ");
     };
   }
   const study::TuneResult result = study::tune(cpu, options);
@@ -85,7 +88,8 @@ int tune(const TuneFlags& state) {
             "the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % of "
             "the processor's rate or more; nothing was written",
             100 * disturbed),
-        "end other programs and repeat, or keep the measurements with --force");
+        "end other programs and repeat, measure for longer with --max-minutes, or keep the "
+        "measurements with --force");
   }
   const backend::CostModel model(
       fmt::format(
@@ -124,6 +128,11 @@ std::function<int()> declare_tune(CLI::App& command) {
       "-o,--output", state->output, "file (default: in the user's cache, where runs find it)");
   command.add_option("--rounds", state->rounds, "turns of each kernel; the best counts")
       ->check(CLI::Range(1, 1000));
+  command
+      .add_option("--max-minutes",
+                  state->most_minutes,
+                  "time in which disturbed measurements are repeated; default: 10")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--force", state->force, "keep measurements of a machine that was not quiet");
   command.add_flag("--json", state->json, "print the measurements as JSON");
   command.add_flag("-q,--quiet", state->quiet, "no progress");

@@ -1,11 +1,12 @@
 #include "study/tune.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <limits>
 #include <memory>
-#include <optional>
+#include <numeric>
 
 #include "backend/cpu/register_peak.h"
 #include "core/error.h"
@@ -27,6 +28,11 @@ double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double steady_seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
 /// Values in [-1, 1): on zeros the units need less power and run faster.
@@ -84,8 +90,30 @@ struct Candidate {
   std::unique_ptr<PreparedNode> node = {};
   std::vector<std::unique_ptr<PreparedNode>> operands = {};  ///< nodes that compute the inputs
   double scale = 1;  ///< from the computed number of images to k_nominal_batch
-  double best = std::numeric_limits<double>::infinity();
-  double best_disturbed = std::numeric_limits<double>::infinity();
+};
+
+/// The timings of a kernel on a workload.
+class TimedKernel {
+ public:
+  backend::CostModel::Sample sample;  ///< without its time
+
+  /// `rate`: the lower one of the bursts before and after the timing, in flop/s.
+  void add(double rate, double seconds) { turns_.push_back({rate, seconds}); }
+  /// The shortest timing at `least_rate` or more; infinity without one.
+  double best(double least_rate) const {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Turn& turn : turns_) {
+      if (turn.rate >= least_rate) best = std::min(best, turn.seconds);
+    }
+    return best;
+  }
+
+ private:
+  struct Turn {
+    double rate = 0;
+    double seconds = 0;
+  };
+  std::vector<Turn> turns_;
 };
 
 /// Whether a kernel's time depends on the number of partial products of float16.
@@ -234,6 +262,27 @@ double time_once(Candidate& c) {
   return best * c.scale;
 }
 
+std::function<double()> burst_of_this_processor(const backend::Backend& cpu) {
+  const backend::cpu::PeakUnit* unit = backend::cpu::fastest_unit(cpu.capabilities.isa);
+  if (unit == nullptr) {
+    throw UserError(
+        ErrorKind::unavailable,
+        {},
+        "no register peak is known for this kind of processor: nothing would tell whether "
+        "a time was disturbed");
+  }
+  return [unit] {
+    constexpr int k_bursts = 8;
+    double flops = 0;
+    unit->begin();
+    const double start = thread_seconds();
+    for (int i = 0; i < k_bursts; ++i) flops += unit->burst();
+    const double rate = flops / std::max(thread_seconds() - start, 1e-9);
+    unit->end();
+    return rate;
+  };
+}
+
 }  // namespace
 
 std::vector<Workload> tuned_workloads() {
@@ -290,57 +339,64 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   constexpr double k_full_rate = 0.85;
   TuneResult result;
   double peak = 0;
-  const backend::cpu::PeakUnit* unit = backend::cpu::fastest_unit(cpu.capabilities.isa);
-  if (unit == nullptr) {
-    throw UserError(
-        ErrorKind::unavailable,
-        {},
-        "no register peak is known for this kind of processor: nothing would tell whether "
-        "a time was disturbed");
-  }
+  const auto measured_rate = options.burst_rate ? options.burst_rate : burst_of_this_processor(cpu);
   const auto burst_rate = [&] {
-    constexpr int k_bursts = 8;
-    double flops = 0;
-    unit->begin();
-    const double start = thread_seconds();
-    for (int i = 0; i < k_bursts; ++i) flops += unit->burst();
-    const double rate = flops / std::max(thread_seconds() - start, 1e-9);
-    unit->end();
+    const double rate = measured_rate();
     peak = std::max(peak, rate);
     return rate;
   };
   for (int i = 0; i < 50; ++i) burst_rate();
 
   const std::vector<Workload>& workloads = options.workloads;
-  for (std::size_t at = 0; at < workloads.size(); ++at) {
-    if (options.stop && options.stop()) {
-      result.stopped = true;
-      break;
-    }
-    if (options.progress) options.progress(at, workloads.size());
+  std::vector<std::vector<TimedKernel>> timed(workloads.size());
+  const auto measure = [&](std::size_t at) {
     std::vector<Candidate> kernels = candidates(cpu, workloads[at]);
     // Kernels whose time does not depend on partial products are timed with three of them.
     if (workloads[at].dtype == DType::float16 && workloads[at].products == 4) {
       std::erase_if(kernels, [](const Candidate& c) { return c.products == 0; });
     }
-    for (Candidate& c : kernels) c.node->run();
-    // Twice as many turns if the processor was never at its full rate.
-    const auto disturbed = [](const Candidate& c) { return std::isinf(c.best); };
-    for (int turn = 0; turn < 2 * options.rounds; ++turn) {
-      if (turn >= options.rounds && std::none_of(kernels.begin(), kernels.end(), disturbed)) break;
-      for (Candidate& c : kernels) {
+    timed[at].resize(kernels.size());
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      Workload measured = workloads[at];
+      if (measured.dtype == DType::float16) measured.products = kernels[i].products;
+      timed[at][i].sample = {kernels[i].kernel, measured, 0};
+      kernels[i].node->run();
+    }
+    for (int turn = 0; turn < options.rounds; ++turn) {
+      for (std::size_t i = 0; i < kernels.size(); ++i) {
         const double before = burst_rate();
-        const double seconds = time_once(c);
+        const double seconds = time_once(kernels[i]);
         const double after = burst_rate();
-        double& best = std::min(before, after) >= k_full_rate * peak ? c.best : c.best_disturbed;
-        best = std::min(best, seconds);
+        timed[at][i].add(std::min(before, after), seconds);
       }
     }
-    for (const Candidate& c : kernels) {
-      if (disturbed(c)) ++result.disturbed;
-      Workload measured = workloads[at];
-      measured.products = measured.dtype == DType::float16 ? c.products : 1;
-      result.samples.push_back({c.kernel, measured, disturbed(c) ? c.best_disturbed : c.best});
+  };
+  // By the best burst so far, which a later pass may raise.
+  const auto disturbed = [&](const TimedKernel& kernel) {
+    return std::isinf(kernel.best(k_full_rate * peak));
+  };
+
+  const double start = steady_seconds();
+  const auto in_time = [&] { return steady_seconds() - start < options.most_seconds; };
+  std::vector<std::size_t> pending(workloads.size());
+  std::iota(pending.begin(), pending.end(), std::size_t{0});
+  for (int pass = 0; !pending.empty() && (pass == 0 || in_time()); ++pass) {
+    for (std::size_t i = 0; i < pending.size() && (pass == 0 || in_time()); ++i) {
+      if (options.stop && options.stop()) {
+        result.stopped = true;
+        return result;
+      }
+      if (options.progress) options.progress(pass, i, pending.size());
+      measure(pending[i]);
+    }
+    std::erase_if(pending,
+                  [&](std::size_t at) { return std::ranges::none_of(timed[at], disturbed); });
+  }
+  for (const std::vector<TimedKernel>& kernels : timed) {
+    for (const TimedKernel& kernel : kernels) {
+      if (disturbed(kernel)) ++result.disturbed;
+      result.samples.push_back(kernel.sample);
+      result.samples.back().seconds = kernel.best(disturbed(kernel) ? 0 : k_full_rate * peak);
     }
   }
   result.peak_gflops = peak * 1e-9;

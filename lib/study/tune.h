@@ -17,8 +17,15 @@ struct TuneOptions {
   std::vector<backend::Workload> workloads = tuned_workloads();
   /// Turns in which all kernels of a workload are timed one after the other. The best turn is used.
   int rounds = 5;
-  /// Called before each workload is measured.
-  std::function<void(std::size_t done, std::size_t all)> progress;
+  /// Workloads with a disturbed kernel (see TuneResult) are measured again, all of them in turn,
+  /// until none is left or this time is over. Seconds; 0 measures every workload once.
+  double most_seconds = 600;
+  /// Called before each workload is measured, in pass 0 (all workloads) or a later one (those
+  /// disturbed).
+  std::function<void(int pass, std::size_t done, std::size_t all)> progress;
+  /// The rate of a burst of register arithmetic, in flop/s, to which timings are held; by default
+  /// that of this processor's fastest unit is measured.
+  std::function<double()> burst_rate;
   /// Polled between workloads; true ends the measurement.
   std::function<bool()> stop;
 };
@@ -27,8 +34,8 @@ struct TuneResult {
   /// Processor time of one thread, for k_nominal_batch samples.
   std::vector<backend::CostModel::Sample> samples;
   double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
-  /// The number of `samples` that were never timed between two bursts near the peak (at least 85
-  /// %).
+  /// The number of `samples` that were never timed between two bursts near the peak (at least 85 %
+  /// of the best burst of the whole measurement).
   std::size_t disturbed = 0;
   bool stopped = false;
 };

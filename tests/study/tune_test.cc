@@ -73,12 +73,62 @@ TEST_CASE("tune: every op and dtype gets times, and the table reads back") {
 TEST_CASE("tune: it stops when asked, before the next workload") {
   TuneOptions options = small_workloads();
   std::size_t begun = 0;
-  options.progress = [&](std::size_t, std::size_t) { ++begun; };
+  options.progress = [&](int, std::size_t, std::size_t) { ++begun; };
   options.stop = [&] { return begun == 2; };
   const std::optional<TuneResult> result = tune_here(options);
   if (!result) return;
   CHECK(result->stopped);
   CHECK(begun == 2);
+}
+
+TEST_CASE("tune: workloads timed below the processor's full rate are measured again") {
+  TuneOptions options = small_workloads();
+  options.workloads.resize(3);
+  int pass = 0;
+  std::vector<std::size_t> sizes;
+  options.progress = [&](int now, std::size_t done, std::size_t all) {
+    pass = now;
+    if (done == 0) sizes.push_back(all);
+  };
+  // At full rate before the first timing, then at half of it until the third pass.
+  std::size_t bursts = 0;
+  options.burst_rate = [&] { return ++bursts == 1 || pass >= 2 ? 1e9 : 5e8; };
+  std::optional<TuneResult> result = tune_here(options);
+  REQUIRE(result);
+  CHECK(sizes == std::vector<std::size_t>{3, 3, 3});
+  CHECK(result->disturbed == 0);
+
+  // Within no time: every workload once, and the result says that it was disturbed.
+  pass = 0;
+  bursts = 0;
+  sizes.clear();
+  options.most_seconds = 0;
+  result = tune_here(options);
+  REQUIRE(result);
+  CHECK(sizes == std::vector<std::size_t>{3});
+  CHECK(result->disturbed == result->samples.size());
+  for (const backend::CostModel::Sample& sample : result->samples) {
+    CHECK(std::isfinite(sample.seconds));
+  }
+}
+
+TEST_CASE("tune: a later and higher rate makes earlier timings disturbed ones") {
+  TuneOptions options = small_workloads();
+  options.workloads.resize(2);
+  std::vector<std::size_t> sizes;
+  options.progress = [&](int, std::size_t done, std::size_t all) {
+    if (done == 0) sizes.push_back(all);
+  };
+  bool second = false;
+  options.stop = [&, polls = 0]() mutable {
+    second = ++polls >= 2;
+    return false;
+  };
+  options.burst_rate = [&] { return second ? 1e9 : 5e8; };
+  const std::optional<TuneResult> result = tune_here(options);
+  REQUIRE(result);
+  CHECK(sizes == std::vector<std::size_t>{2, 1});
+  CHECK(result->disturbed == 0);
 }
 
 TEST_CASE("tune: the list of workloads has each one once") {
