@@ -6,7 +6,7 @@ namespace halfstep::graph {
 namespace {
 
 /// Sets a type or count attribute; two inputs that imply different values are an error.
-void bind(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue value) {
+void bind_attr(Attrs& attrs, const OpDef& op, const std::string& name, AttrValue value) {
   const AttrValue* have = attrs.find(name);
   require(
       have == nullptr || *have == value, "{}: inputs disagree on attribute '{}'", op.name, name);
@@ -43,7 +43,7 @@ void bind_inputs(const OpDef& op, const std::vector<OpInput>& inputs, Attrs& att
                 halfstep::name(*p.fixed),
                 halfstep::name(dtype));
       } else {
-        bind(attrs, op, p.type_attr, dtype);
+        bind_attr(attrs, op, p.type_attr, dtype);
       }
       ++at;
       continue;
@@ -52,11 +52,11 @@ void bind_inputs(const OpDef& op, const std::vector<OpInput>& inputs, Attrs& att
     if (list) {
       std::vector<DType> dtypes;
       for (std::size_t i = 0; i < count; ++i) dtypes.push_back(inputs[at + i].type.dtype);
-      bind(attrs, op, p.type_attr, std::move(dtypes));
+      bind_attr(attrs, op, p.type_attr, std::move(dtypes));
     } else {
-      bind(attrs, op, p.count_attr, static_cast<std::int64_t>(count));
+      bind_attr(attrs, op, p.count_attr, static_cast<std::int64_t>(count));
       for (std::size_t i = 0; i < count && !p.type_attr.empty(); ++i) {
-        bind(attrs, op, p.type_attr, inputs[at + i].type.dtype);
+        bind_attr(attrs, op, p.type_attr, inputs[at + i].type.dtype);
       }
     }
     at += count;

@@ -15,12 +15,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-ParsedGraph parse(const std::string& text) { return parse_graph(text, "g.txt", op_table()); }
+ParsedGraph parse_lines(const std::string& text) { return parse_graph(text, "g.txt", op_table()); }
 
 /// The first problem of a text, "" when there is none.
 std::string problem(const std::string& text) {
   try {
-    parse(text);
+    parse_lines(text);
   } catch (const UserError& error) {
     CHECK(error.kind() == ErrorKind::config);
     return error.problems().at(0).message;
@@ -72,14 +72,15 @@ TEST_CASE("text limits: names and values, attributes and mistakes are bounded") 
   for (int i = 0; i < 2000; ++i) attrs += "a" + std::to_string(i) + ": 1,";
   CHECK(problem(attrs + "}\n") == "more than 1000 attributes");
   try {
-    parse(lines(100'000, [](const std::string&) { return std::string("="); }));
+    parse_lines(lines(100'000, [](const std::string&) { return std::string("="); }));
     FAIL_CHECK("parsed");
   } catch (const UserError& error) {
     CHECK(error.problems().size() == 1001);
     CHECK(error.problems().back().message == "this line and those that follow were not read");
   }
   try {
-    parse(lines(100'000, [](const std::string& i) { return "n" + i + " = Relu(m" + i + ")"; }));
+    parse_lines(
+        lines(100'000, [](const std::string& i) { return "n" + i + " = Relu(m" + i + ")"; }));
     FAIL_CHECK("parsed");
   } catch (const UserError& error) {
     CHECK(error.problems().size() == 1001);
@@ -90,14 +91,15 @@ TEST_CASE("text limits: types are inferred in time linear in the text") {
   const auto start = Clock::now();
   std::string wide = "x = Const {dtype: half}\nn = IdentityN(x";
   for (int i = 1; i < 60'000; ++i) wide += ", x";
-  const ParsedGraph parsed = parse(wide + ")\nm = IdentityN(n:59999)\n");
+  const ParsedGraph parsed = parse_lines(wide + ")\nm = IdentityN(n:59999)\n");
   CHECK(parsed.graph.node(parsed.graph.find("m")).outputs.at(0).dtype == DType::float16);
   // Loops of their own, which hang on nothing that is known.
-  const ParsedGraph loops = parse(lines(30'000, [](const std::string& i) {
+  const ParsedGraph loops = parse_lines(lines(30'000, [](const std::string& i) {
     return "m" + i + " = Merge(n" + i + ", n" + i + ")\nn" + i + " = NextIteration(m" + i + ")";
   }));
   CHECK(loops.graph.node(loops.graph.find("n7")).outputs.at(0).dtype == DType::float32);
-  parse(lines(50'000, [](const std::string& i) { return "variable v" + i + " {shape: [1]}"; }));
+  parse_lines(
+      lines(50'000, [](const std::string& i) { return "variable v" + i + " {shape: [1]}"; }));
   // Every node goes back to the first.
   const std::string cycles = lines(20'000, [](const std::string& i) {
     const int n = std::stoi(i);
@@ -134,7 +136,7 @@ preserve f, m
                                                       "= IdentityN(",
                                                       "nan"};
   const test::DamageOutcome outcome = test::read_damaged(
-      std::string(k_valid), k_tokens, 2000, [](const std::string& text) { parse(text); });
+      std::string(k_valid), k_tokens, 2000, [](const std::string& text) { parse_lines(text); });
   CHECK(outcome.refused > 0);
 }
 
