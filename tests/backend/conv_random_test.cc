@@ -19,6 +19,7 @@
 #include "backend/cpu/packed/conv.h"
 #include "backend/cpu/packed/direct.h"
 #include "core/philox.h"
+#include "fixture.h"
 #include "graph/ops/window.h"
 #include "support/evaluate.h"
 #include "support/kernels.h"
@@ -165,7 +166,6 @@ Isa needed_isa(const Kernel& kernel) {
   return kernel.name.find("amx") != std::string_view::npos ? Isa::amx : Isa::avx512;
 }
 bool is_amx(const Kernel& kernel) { return kernel.name.starts_with("packed/conv amx"); }
-bool is_direct(const Kernel& kernel) { return kernel.name.starts_with("packed/conv direct"); }
 
 /// Whether the kernel can run the node: rules that only choose the faster kernel do not count.
 bool can_run(const Kernel& kernel,
@@ -206,14 +206,6 @@ Tensor run_on(const Kernel& kernel, const backend::Capabilities& capabilities, B
 
 Tensor& operand(BuiltCase& built, std::size_t port) {
   return built.feeds.at(built.graph.node(built.inputs[port].node).name);
-}
-
-void set(Tensor& tensor, std::int64_t i, double value) {
-  Tensor number(DType::float64, {1});
-  *number.as<double>() = value;
-  auto* at = static_cast<std::byte*>(tensor.view().data) +
-             static_cast<std::size_t>(i) * size_bytes(tensor.dtype());
-  convert(number.view(), {tensor.dtype(), {1}, at});
 }
 
 /// The op in double of operands rounded to `dtype`, and the sums of the terms' magnitudes.

@@ -15,9 +15,7 @@ using graph::Attrs;
 using graph::Value;
 using Ints = std::vector<std::int64_t>;
 
-constexpr DType k_floating[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
-
-struct Case {
+struct ConvolutionCase {
   std::string_view name;
   Shape x, filter;
   std::string_view padding = "SAME";
@@ -25,7 +23,7 @@ struct Case {
   Ints around{};  ///< top, bottom, left, right
 };
 
-const Case k_plain[] = {
+const ConvolutionCase k_plain[] = {
     {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}},
     {"pointwise", {2, 3, 4, 5}, {1, 1, 5, 6}},
     {"three by three", {2, 6, 5, 3}, {3, 3, 3, 4}},
@@ -45,7 +43,7 @@ const Case k_plain[] = {
     {"many outputs in groups", {1, 2, 2, 4}, {2, 2, 2, 134}},
 };
 
-const Case k_depthwise[] = {
+const ConvolutionCase k_depthwise[] = {
     {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}},
     {"multiplier 1", {2, 5, 4, 3}, {3, 3, 3, 1}},
     {"multiplier 3", {1, 4, 5, 2}, {2, 3, 2, 3}, "VALID"},
@@ -55,7 +53,7 @@ const Case k_depthwise[] = {
     {"explicit", {1, 3, 3, 2}, {2, 2, 2, 1}, "EXPLICIT", 1, 2, 1, 1, {2, 0, 1, 1}},
 };
 
-Attrs attrs_of(const Case& c) {
+Attrs conv_attrs(const ConvolutionCase& c) {
   Attrs attrs{{"strides", Ints{1, c.stride_h, c.stride_w, 1}},
               {"dilations", Ints{1, c.dilation_h, c.dilation_w, 1}},
               {"padding", std::string(c.padding)}};
@@ -70,7 +68,7 @@ Attrs attrs_of(const Case& c) {
 struct Axis {
   std::int64_t output, before;
 };
-Axis axis(const Case& c, std::size_t i, std::int64_t stride, std::int64_t dilation) {
+Axis axis(const ConvolutionCase& c, std::size_t i, std::int64_t stride, std::int64_t dilation) {
   const std::int64_t input = c.x[i + 1], extent = (c.filter[i] - 1) * dilation + 1;
   if (c.padding == "SAME") {
     const std::int64_t output = (input + stride - 1) / stride;
@@ -84,7 +82,7 @@ Axis axis(const Case& c, std::size_t i, std::int64_t stride, std::int64_t dilati
 
 /// Visits every product of the convolution as offsets into x, filter and y, going out from the
 /// cells of x: cell r meets tap k in the output o with o * stride = r + before - k * dilation.
-void for_each_product(const Case& c,
+void for_each_product(const ConvolutionCase& c,
                       bool depthwise,
                       const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
   const Axis h = axis(c, 0, c.stride_h, c.dilation_h), w = axis(c, 1, c.stride_w, c.dilation_w);
@@ -116,7 +114,7 @@ void for_each_product(const Case& c,
   }
 }
 
-Shape y_shape(const Case& c, bool depthwise) {
+Shape y_shape(const ConvolutionCase& c, bool depthwise) {
   return {c.x[0],
           axis(c, 0, c.stride_h, c.dilation_h).output,
           axis(c, 1, c.stride_w, c.dilation_w).output,
@@ -134,7 +132,7 @@ struct Sums {
   }
 };
 
-void check(const Tensor& got, const Sums& want) {
+void check_sums(const Tensor& got, const Sums& want) {
   const std::vector<double> all = values(got);
   REQUIRE(all.size() == want.value.size());
   std::size_t wrong = 0;
@@ -146,14 +144,14 @@ void check(const Tensor& got, const Sums& want) {
   CHECK(wrong == 0);
 }
 
-void check_against_products(const Case& c, bool depthwise, DType dtype) {
+void check_against_products(const ConvolutionCase& c, bool depthwise, DType dtype) {
   const std::string kind = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
   Fixture fixture;
   const Tensor x = random_tensor(dtype, c.x, 1), f = random_tensor(dtype, c.filter, 2);
   const Tensor dy = random_tensor(dtype, y_shape(c, depthwise), 3);
   const Value vx = fixture.input(x.clone()), vf = fixture.input(f.clone()),
               vdy = fixture.input(dy.clone());
-  const Attrs attrs = attrs_of(c);
+  const Attrs attrs = conv_attrs(c);
   const Value y = fixture.b().add(kind, {vx, vf}, attrs);
   const Value x_sizes = fixture.b().ints({c.x.begin(), c.x.end()});
   const Value f_sizes = fixture.b().ints({c.filter.begin(), c.filter.end()});
@@ -169,19 +167,19 @@ void check_against_products(const Case& c, bool depthwise, DType dtype) {
     want_df.add(fi, dys[yi] * xs[xi]);
   });
   REQUIRE(fixture.b().shape(y) == dy.shape());
-  check(fixture.result(y), want_y);
-  check(fixture.result(dx), want_dx);
-  check(fixture.result(df), want_df);
+  check_sums(fixture.result(y), want_y);
+  check_sums(fixture.result(dx), want_dx);
+  check_sums(fixture.result(df), want_df);
 }
 
 TEST_CASE("conv: forward and both gradients are the sums of their products") {
   for (const DType dtype : k_floating) {
     CAPTURE(name(dtype));
-    for (const Case& c : k_plain) {
+    for (const ConvolutionCase& c : k_plain) {
       CAPTURE(c.name);
       check_against_products(c, false, dtype);
     }
-    for (const Case& c : k_depthwise) {
+    for (const ConvolutionCase& c : k_depthwise) {
       CAPTURE(c.name);
       check_against_products(c, true, dtype);
     }
@@ -191,9 +189,10 @@ TEST_CASE("conv: forward and both gradients are the sums of their products") {
 TEST_CASE("conv: all gradient rules agree with finite differences") {
   for (const bool depthwise : {false, true}) {
     const std::string kind = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
-    const std::span<const Case> cases =
-        depthwise ? std::span<const Case>(k_depthwise) : std::span<const Case>(k_plain);
-    for (const Case& c : cases) {
+    const std::span<const ConvolutionCase> cases =
+        depthwise ? std::span<const ConvolutionCase>(k_depthwise)
+                  : std::span<const ConvolutionCase>(k_plain);
+    for (const ConvolutionCase& c : cases) {
       if (c.filter.elements() > 300) continue;
       CAPTURE(kind);
       CAPTURE(c.name);
@@ -203,7 +202,7 @@ TEST_CASE("conv: all gradient rules agree with finite differences") {
       const auto sizes = [](Fixture& fixture, const Shape& s) {
         return fixture.b().ints({s.begin(), s.end()});
       };
-      const Attrs attrs = attrs_of(c);
+      const Attrs attrs = conv_attrs(c);
       const Shape y = y_shape(c, depthwise);
       {
         Fixture fixture;
@@ -247,7 +246,7 @@ TEST_CASE("conv: whole numbers are exact") {
 }
 
 TEST_CASE("conv: every number of threads gives the same bits") {
-  const Case c{"", {5, 9, 11, 6}, {3, 3, 3, 20}};
+  const ConvolutionCase c{"", {5, 9, 11, 6}, {3, 3, 3, 20}};
   const int before = thread_count();
   std::vector<std::vector<double>> first;
   for (int threads : {1, 2, 3, 7}) {
@@ -257,11 +256,11 @@ TEST_CASE("conv: every number of threads gives the same bits") {
     const Value f = fixture.input(random_tensor(DType::float32, c.filter, 2));
     const Value dy = fixture.input(random_tensor(DType::float32, y_shape(c, false), 3));
     const Value outputs[] = {
-        fixture.b().add("Conv2D", {x, f}, attrs_of(c)),
+        fixture.b().add("Conv2D", {x, f}, conv_attrs(c)),
         fixture.b().add(
-            "Conv2DBackpropInput", {fixture.b().ints({5, 9, 11, 6}), f, dy}, attrs_of(c)),
+            "Conv2DBackpropInput", {fixture.b().ints({5, 9, 11, 6}), f, dy}, conv_attrs(c)),
         fixture.b().add(
-            "Conv2DBackpropFilter", {x, fixture.b().ints({3, 3, 3, 20}), dy}, attrs_of(c))};
+            "Conv2DBackpropFilter", {x, fixture.b().ints({3, 3, 3, 20}), dy}, conv_attrs(c))};
     fixture.run();
     std::vector<std::vector<double>> got;
     for (const Value& value : outputs) got.push_back(values(fixture.result(value)));
@@ -281,11 +280,11 @@ TEST_CASE("conv: infinities reach what they touch and nothing else") {
     Fixture fixture;
     const Value y = fixture.b().add("Conv2D",
                                     {fixture.input(x.clone()), fixture.input(f.clone())},
-                                    attrs_of({"", {1, 1, 5, 1}, {1, 3, 1, 1}}));
+                                    conv_attrs({"", {1, 1, 5, 1}, {1, 3, 1, 1}}));
     const Value z =
         fixture.b().add("Conv2D",
                         {fixture.input(x.clone()), fixture.input(tensor(dtype, {1, 1, 1, 1}, {2}))},
-                        attrs_of({"", {1, 1, 5, 1}, {1, 1, 1, 1}}));
+                        conv_attrs({"", {1, 1, 5, 1}, {1, 1, 1, 1}}));
     fixture.run();
     CHECK(values(fixture.result(y))[0] == HUGE_VAL);
     const std::vector<double> passed = values(fixture.result(z));

@@ -13,7 +13,7 @@ namespace halfstep::testing {
 namespace {
 
 /// Central differences are exact up to h^2 (truncation) and eps / h (rounding).
-constexpr double k_step = 0x1p-16;
+constexpr double k_difference_step = 0x1p-16;
 
 Tensor constant(const graph::Node& node) {
   const graph::TensorType& type = node.outputs[0];
@@ -145,7 +145,7 @@ const Tensor& Fixture::evaluate(graph::Value value) {
 
 double difference_tolerance() {
   // Truncation h^2, rounding of about a thousand additions and multiplications divided by h.
-  return k_step * k_step + 1024 * epsilon(DType::float64) / k_step;
+  return k_difference_step * k_difference_step + 1024 * epsilon(DType::float64) / k_difference_step;
 }
 
 std::vector<double> gradient_errors(Fixture& fixture,
@@ -181,12 +181,12 @@ std::vector<double> gradient_errors(Fixture& fixture,
     double worst = 0, largest = 0;
     for (std::int64_t i = 0; i < analytic[k].elements(); ++i) {
       const double kept = x[i];
-      x[i] = kept + k_step;
+      x[i] = kept + k_difference_step;
       const double above = along();
-      x[i] = kept - k_step;
+      x[i] = kept - k_difference_step;
       const double below = along();
       x[i] = kept;
-      const double numeric = (above - below) / (2 * k_step);
+      const double numeric = (above - below) / (2 * k_difference_step);
       const double given = element_as_double(analytic[k].view(), i);
       worst = std::max(worst, std::isnan(given) ? HUGE_VAL : std::abs(numeric - given));
       largest = std::max(largest, std::abs(numeric));
@@ -194,6 +194,23 @@ std::vector<double> gradient_errors(Fixture& fixture,
     errors.push_back(worst / std::max(largest, 1e-300));
   }
   return errors;
+}
+
+bool is_direct(const backend::Kernel& kernel) {
+  return kernel.name.starts_with("packed/conv direct");
+}
+
+bool by_halves(const backend::Kernel& kernel) { return kernel.name.ends_with("by halves"); }
+
+Tensor magnitudes(const OpCase& c) {
+  BuiltCase built = build(c, DType::float64, DType::float16);
+  for (auto& [name, tensor] : built.feeds) {
+    if (tensor.dtype() != DType::float64) continue;
+    for (std::int64_t i = 0; i < tensor.shape().elements(); ++i) {
+      tensor.as<double>()[i] = std::abs(tensor.as<double>()[i]);
+    }
+  }
+  return std::move(halfstep::testing::run(built, backend::cpu_reference())[0]);
 }
 
 }  // namespace halfstep::testing

@@ -3,16 +3,23 @@
 // builder, run node by node on the reference kernels.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
+#include "core/parallel.h"
 #include "core/tensor.h"
 #include "graph/builder.h"
+#include "support/op_cases.h"
 
 namespace halfstep::testing {
+
+inline constexpr DType k_floating[] = {
+    DType::float32, DType::float16, DType::bfloat16, DType::float64};
+inline constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 
 /// A tensor of `dtype` with the given values, rounded to it.
 Tensor tensor(DType dtype, const Shape& shape, const std::vector<double>& values);
@@ -68,5 +75,19 @@ std::vector<double> gradient_errors(Fixture& fixture,
 /// The error bound of central differences with the step of gradient_errors(), relative to the
 /// largest derivative, for a function with third derivatives of the size of the first.
 double difference_tolerance();
+
+/// Whether a kernel convolves in float32 registers, and whether it splits float16 into bfloat16
+/// halves.
+bool is_direct(const backend::Kernel& kernel);
+bool by_halves(const backend::Kernel& kernel);
+
+/// The result in double of the case with the magnitudes of its operands: sums of |x||y|.
+Tensor magnitudes(const OpCase& c);
+
+/// Restores the number of threads.
+struct ThreadGuard {
+  int before = thread_count();
+  ~ThreadGuard() { set_thread_count(before); }
+};
 
 }  // namespace halfstep::testing

@@ -14,7 +14,7 @@ namespace {
 using graph::Attrs;
 using graph::Value;
 
-constexpr DType k_dtypes[] = {
+constexpr DType k_image_dtypes[] = {
     DType::float32, DType::float16, DType::bfloat16, DType::float64, DType::uint8};
 
 /// 0, 1, 2, ...
@@ -94,7 +94,7 @@ TEST_CASE("random flip: each sample is mirrored or not, about half of them each 
 TEST_CASE("random flip: keeps every bit in every dtype, and another ordinal flips others") {
   const Shape shape{16, 2, 3, 1};
   std::vector<double> of_float;
-  for (const DType dtype : k_dtypes) {
+  for (const DType dtype : k_image_dtypes) {
     CAPTURE(name(dtype));
     const std::vector<double> y = augmented("RandomFlip", counted(dtype, shape), {});
     if (of_float.empty()) of_float = y;
@@ -149,7 +149,7 @@ TEST_CASE("random translation: whole steps move rows, and the fill mode says wha
       {"wrap", 5, {4, 1, 2, 3}},
       {"wrap", -6, {3, 4, 1, 2}},
   };
-  for (const DType dtype : k_dtypes) {
+  for (const DType dtype : k_image_dtypes) {
     CAPTURE(name(dtype));
     for (const Row& row : rows) {
       CAPTURE(row.fill);

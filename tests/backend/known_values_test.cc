@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "core/error.h"
+#include "fixture.h"
 #include "graph/ops/ops.h"
 #include "support/evaluate.h"
 #include "support/tolerance.h"
@@ -18,7 +19,6 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double k_inf = std::numeric_limits<double>::infinity();
 
 /// An input: values in float64, or a constant when `constant` says so.
@@ -87,7 +87,7 @@ std::vector<double> result_of(const Example& e) {
   return {wide.as<double>(), wide.as<double>() + wide.elements()};
 }
 
-void check(const std::vector<Example>& examples) {
+void check_examples(const std::vector<Example>& examples) {
   for (const Example& e : examples) {
     CAPTURE(e.op);
     const std::vector<double> got = result_of(e);
@@ -109,7 +109,7 @@ const double k_sqrt2 = std::sqrt(2.0);
 }  // namespace
 
 TEST_CASE("unary: known values") {
-  check({
+  check_examples({
       {"Abs", {vec({-2, 0, 3, -k_inf, k_nan})}, {2, 0, 3, k_inf, k_nan}},
       {"Neg", {vec({-2, 3, k_inf})}, {2, -3, -k_inf}},
       {"Sign", {vec({-2, 0, 3, k_nan})}, {-1, 0, 1, k_nan}},
@@ -141,7 +141,7 @@ TEST_CASE("unary: known values") {
 TEST_CASE("activation: known values") {
   constexpr double k_scale = 1.0507009873554805;
   constexpr double k_alpha = 1.6732632423543772;
-  check({
+  check_examples({
       {"Relu", {vec({-1, 0, 2, k_inf, -k_inf, k_nan})}, {0, 0, 2, k_inf, 0, k_nan}},
       {"Relu6", {vec({-1, 2, 6, 7, k_nan})}, {0, 2, 6, 6, k_nan}},
       {"LeakyRelu", {vec({-2, 3, k_nan})}, {-0.4, 3, k_nan}},
@@ -166,7 +166,7 @@ TEST_CASE("activation: known values") {
 
 TEST_CASE("binary: known values and broadcasting") {
   const In column = mat(2, {10, 20});
-  check({
+  check_examples({
       {"AddV2", {column, vec({1, 2, 3})}, {11, 12, 13, 21, 22, 23}},
       {"Add", {num(1), vec({1, 2})}, {2, 3}},
       {"AddN", {vec({1, 2}), vec({3, 4}), vec({5, 6})}, {9, 12}},
@@ -199,7 +199,7 @@ TEST_CASE("binary: known values and broadcasting") {
 TEST_CASE("softmax: known values") {
   const double l3 = std::log(3.0);
   const In logits = mat(2, {0, l3, 0, 0});
-  check({
+  check_examples({
       {"Softmax", {logits}, {0.25, 0.75, 0.5, 0.5}},
       {"Softmax", {mat(1, {1000, 1000})}, {0.5, 0.5}},
       {"Softmax", {mat(1, {0, k_inf})}, {k_nan, k_nan}},
@@ -232,7 +232,7 @@ TEST_CASE("softmax: known values") {
 
 TEST_CASE("reduce: known values") {
   const In x = mat(2, {1, 2, 3, 4, 5, 6});
-  check({
+  check_examples({
       {"Sum", {x, con({0})}, {5, 7, 9}},
       {"Sum", {x, con({-1})}, {6, 15}},
       {"Sum", {x, con({0, 1})}, {21}},
@@ -250,13 +250,13 @@ TEST_CASE("reduce: known values") {
   In scores = mat(3, {3, 1, 2, 3, 1, 2, 2, 2, 2});
   scores.dtype = DType::float32;
   const In two{{}, {2}, DType::int32};
-  check({{"InTopKV2", {scores, idx({2, 1, 0}), two}, {1, 0, 1}},
-         {"InTopKV2", {scores, idx({3, -1, 0}), two}, {0, 0, 1}}});
+  check_examples({{"InTopKV2", {scores, idx({2, 1, 0}), two}, {1, 0, 1}},
+                  {"InTopKV2", {scores, idx({3, -1, 0}), two}, {0, 0, 1}}});
 }
 
 TEST_CASE("array: known values") {
   const In x = mat(2, {1, 2, 3, 4, 5, 6});
-  check({
+  check_examples({
       {"Reshape", {x, con({3, -1})}, {1, 2, 3, 4, 5, 6}},
       {"Transpose", {x, con({1, 0})}, {1, 4, 2, 5, 3, 6}},
       {"ConcatV2", {x, mat(2, {7, 8}), con({1})}, {1, 2, 3, 7, 4, 5, 6, 8}},
@@ -293,7 +293,7 @@ TEST_CASE("array: known values") {
 TEST_CASE("matmul: known values") {
   const In a = mat(2, {1, 2, 3, 4, 5, 6});
   const In b = mat(3, {1, 2, 3, 4, 5, 6});
-  check({
+  check_examples({
       {"MatMul", {a, b}, {22, 28, 49, 64}},
       {"MatMul", {b, b}, {35, 44, 44, 56}, {{"transpose_a", true}}},
       {"MatMul", {a, a}, {14, 32, 32, 77}, {{"transpose_b", true}}},

@@ -15,13 +15,13 @@ using graph::Value;
 
 constexpr double k_epsilon = 0.001;
 
-struct Case {
+struct NormCase {
   std::string_view name;
   Shape x;
   double low = -1, high = 1;
 };
 
-const Case k_cases[] = {
+const NormCase k_norm_cases[] = {
     {"one number", {1, 1, 1, 1}},
     {"one row", {1, 1, 1, 5}},
     {"two rows", {2, 1, 1, 3}},
@@ -72,7 +72,7 @@ void check_close(DType dtype, double got, double want, double magnitude) {
 TEST_CASE("batch norm: training normalizes by the batch and returns its statistics") {
   for (const Types& types : k_types) {
     CAPTURE(name(types.x));
-    for (const Case& c : k_cases) {
+    for (const NormCase& c : k_norm_cases) {
       CAPTURE(c.name);
       const std::int64_t channels = c.x.back();
       for (const double factor : {1.0, 0.25}) {
@@ -160,7 +160,7 @@ TEST_CASE("batch norm: inference normalizes by the given statistics") {
 TEST_CASE("batch norm: the gradient is the direct formula in every dtype") {
   for (const Types& types : k_types) {
     CAPTURE(name(types.x));
-    for (const Case& c : k_cases) {
+    for (const NormCase& c : k_norm_cases) {
       for (const bool training : {true, false}) {
         CAPTURE(c.name);
         CAPTURE(training);

@@ -16,6 +16,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/limit.h"
+#include "fixture.h"
 #include "graph/ops/ops.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"
@@ -50,7 +51,6 @@ std::vector<OpCase> matmul_shapes() {
 }
 
 /// Rows for AMX, which other processors run on the instructions they have.
-bool by_halves(const backend::Kernel& kernel) { return kernel.name.ends_with("by halves"); }
 
 /// As if there was AMX; oneDNN computes with bfloat16 wherever there is AVX-512.
 std::optional<backend::Capabilities> pretended_amx() {
@@ -69,18 +69,6 @@ std::vector<OpCase> halved_cases(std::int64_t products) {
     cases.back().attrs.set("float16_products", products);
   }
   return cases;
-}
-
-/// The results of the case with the magnitudes of its operands: sums of |x||y|.
-Tensor magnitudes(const OpCase& c) {
-  BuiltCase built = build(c, DType::float64, DType::float16);
-  for (auto& [name, tensor] : built.feeds) {
-    if (tensor.dtype() != DType::float64) continue;
-    for (std::int64_t i = 0; i < tensor.shape().elements(); ++i) {
-      tensor.as<double>()[i] = std::abs(tensor.as<double>()[i]);
-    }
-  }
-  return std::move(run(built, backend::cpu_reference())[0]);
 }
 
 }  // namespace

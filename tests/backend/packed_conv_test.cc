@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/cpu/kernels.h"
+#include "fixture.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"
 
@@ -17,10 +18,6 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 bool is_conv(const backend::Kernel& kernel) { return kernel.name.starts_with("packed/conv amx"); }
-bool is_direct(const backend::Kernel& kernel) {
-  return kernel.name.starts_with("packed/conv direct");
-}
-bool by_halves(const backend::Kernel& kernel) { return kernel.name.ends_with("by halves"); }
 
 struct Conv {
   std::string_view name;
@@ -105,18 +102,6 @@ std::vector<OpCase> conv_cases() {
     if (c.op.starts_with("Conv2D")) cases.push_back(std::move(c));
   }
   return cases;
-}
-
-/// The results of the case with the magnitudes of its operands: sums of |x||y|.
-Tensor magnitudes(const OpCase& c) {
-  BuiltCase built = build(c, DType::float64, DType::float16);
-  for (auto& [name, tensor] : built.feeds) {
-    if (tensor.dtype() != DType::float64) continue;
-    for (std::int64_t i = 0; i < tensor.shape().elements(); ++i) {
-      tensor.as<double>()[i] = std::abs(tensor.as<double>()[i]);
-    }
-  }
-  return std::move(run(built, backend::cpu_reference())[0]);
 }
 
 }  // namespace

@@ -60,14 +60,14 @@ struct EmulatedTiles {
   float sums[4][256];
 };
 
-void nothing() {}
+void no_op() {}
 
 }  // namespace
 
 constinit const MicroKernel k_emulated_unit{
     .name = "emulated",
-    .begin = nothing,
-    .end = nothing,
+    .begin = no_op,
+    .end = no_op,
     .sweep = {sweep<EmulatedTiles, 1>, sweep<EmulatedTiles, 3>, sweep<EmulatedTiles, 4>},
     .panels = {2, 3}};
 

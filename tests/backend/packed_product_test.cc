@@ -20,7 +20,7 @@ namespace {
 using namespace std::string_view_literals;
 namespace packed = backend::cpu::packed;
 
-constexpr ProductCase k_cases[] = {
+constexpr ProductCase k_product_cases[] = {
     {1, 1, 1},
     {16, 32, 16},
     {15, 31, 17, DType::bfloat16, 1, true},
@@ -48,16 +48,10 @@ std::string text(const ProductCase& c) {
                      c.mask ? " mask" : "");
 }
 
-/// Puts back the number of threads.
-struct ThreadGuard {
-  int before = thread_count();
-  ~ThreadGuard() { set_thread_count(before); }
-};
-
 }  // namespace
 
 TEST_CASE("packed product: every unit agrees with sums in double, and all forms with each other") {
-  for (const ProductCase& c : k_cases) {
+  for (const ProductCase& c : k_product_cases) {
     CAPTURE(text(c));
     const PackedProduct product(c);
     for (const Runner& runner : runners()) {
@@ -70,7 +64,7 @@ TEST_CASE("packed product: every unit agrees with sums in double, and all forms 
 
 TEST_CASE("packed product: the same bits by any instruction set around the sums") {
   const std::vector<Runner> all = runners();
-  for (const ProductCase& c : k_cases) {
+  for (const ProductCase& c : k_product_cases) {
     CAPTURE(text(c));
     const PackedProduct product(c);
     const std::vector<Tensor> plain = product.run(all[0]);

@@ -16,17 +16,14 @@ using graph::Attrs;
 using graph::Value;
 using Ints = std::vector<std::int64_t>;
 
-constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
-constexpr DType k_floating[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
-
-struct Case {
+struct PoolCase {
   std::string_view name;
   Shape x;
   std::int64_t size_h, size_w, stride_h, stride_w;
   std::string_view padding = "VALID";
 };
 
-const Case k_cases[] = {
+const PoolCase k_pool_cases[] = {
     {"one cell", {1, 1, 1, 1}, 1, 1, 1, 1},
     {"halves", {2, 4, 6, 3}, 2, 2, 2, 2},
     {"halves of odd sides", {1, 5, 7, 2}, 2, 2, 2, 2},
@@ -39,7 +36,7 @@ const Case k_cases[] = {
     {"all of it", {2, 5, 4, 3}, 5, 4, 1, 1},
 };
 
-Attrs attrs_of(const Case& c) {
+Attrs pool_attrs(const PoolCase& c) {
   return {{"ksize", Ints{1, c.size_h, c.size_w, 1}},
           {"strides", Ints{1, c.stride_h, c.stride_w, 1}},
           {"padding", std::string(c.padding)}};
@@ -47,7 +44,7 @@ Attrs attrs_of(const Case& c) {
 
 /// The offsets of every window's cells in row-major order, one list per element of the output,
 /// found by asking each cell of the input row by row.
-std::vector<std::vector<std::size_t>> windows(const Case& c, const Shape& y) {
+std::vector<std::vector<std::size_t>> windows(const PoolCase& c, const Shape& y) {
   const auto before =
       [&](std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t stride) {
         const std::int64_t total = (out - 1) * stride + size - in;
@@ -87,7 +84,7 @@ void check_near(const Tensor& got, const std::vector<double>& want, double magni
 TEST_CASE("max pool: output and gradient belong to the first largest cell") {
   for (const DType dtype : k_floating) {
     CAPTURE(name(dtype));
-    for (const Case& c : k_cases) {
+    for (const PoolCase& c : k_pool_cases) {
       CAPTURE(c.name);
       Fixture fixture;
       // Few distinct values, so that ties abound.
@@ -96,10 +93,10 @@ TEST_CASE("max pool: output and gradient belong to the first largest cell") {
         set(x, i, std::round(element_as_double(x.view(), i)));
       }
       const Value vx = fixture.input(x.clone());
-      const Value y = fixture.b().add("MaxPool", {vx}, attrs_of(c));
+      const Value y = fixture.b().add("MaxPool", {vx}, pool_attrs(c));
       const Tensor dy = random_tensor(dtype, fixture.b().shape(y), 2);
       const Value dx =
-          fixture.b().add("MaxPoolGrad", {vx, y, fixture.input(dy.clone())}, attrs_of(c));
+          fixture.b().add("MaxPoolGrad", {vx, y, fixture.input(dy.clone())}, pool_attrs(c));
       fixture.run();
 
       const auto cells = windows(c, fixture.b().shape(y));
@@ -123,16 +120,16 @@ TEST_CASE("max pool: output and gradient belong to the first largest cell") {
 TEST_CASE("average pool: the mean of the cells that exist, and its gradient") {
   for (const DType dtype : k_floating) {
     CAPTURE(name(dtype));
-    for (const Case& c : k_cases) {
+    for (const PoolCase& c : k_pool_cases) {
       CAPTURE(c.name);
       Fixture fixture;
       const Tensor x = random_tensor(dtype, c.x, 1);
-      const Value y = fixture.b().add("AvgPool", {fixture.input(x.clone())}, attrs_of(c));
+      const Value y = fixture.b().add("AvgPool", {fixture.input(x.clone())}, pool_attrs(c));
       const Tensor dy = random_tensor(dtype, fixture.b().shape(y), 2);
       const Value dx =
           fixture.b().add("AvgPoolGrad",
                           {fixture.b().ints({c.x.begin(), c.x.end()}), fixture.input(dy.clone())},
-                          attrs_of(c));
+                          pool_attrs(c));
       fixture.run();
 
       const auto cells = windows(c, fixture.b().shape(y));
@@ -154,22 +151,22 @@ TEST_CASE("average pool: the mean of the cells that exist, and its gradient") {
 }
 
 TEST_CASE("pooling: gradient rules agree with finite differences") {
-  for (const Case& c : k_cases) {
+  for (const PoolCase& c : k_pool_cases) {
     CAPTURE(c.name);
     for (const std::string op : {"MaxPool", "AvgPool"}) {
       CAPTURE(op);
       Fixture fixture;
       const int node = fixture.b().add_node(
-          op, {fixture.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c));
+          op, {fixture.input(random_tensor(DType::float64, c.x, 1))}, pool_attrs(c));
       CHECK(gradient_errors(fixture, node, {0})[0] <= difference_tolerance());
     }
     Fixture fixture;
     const Shape y = fixture.b().shape(fixture.b().add(
-        "AvgPool", {fixture.input(random_tensor(DType::float64, c.x, 1))}, attrs_of(c)));
+        "AvgPool", {fixture.input(random_tensor(DType::float64, c.x, 1))}, pool_attrs(c)));
     const int node = fixture.b().add_node("AvgPoolGrad",
                                           {fixture.b().ints({c.x.begin(), c.x.end()}),
                                            fixture.input(random_tensor(DType::float64, y, 2))},
-                                          attrs_of(c));
+                                          pool_attrs(c));
     CHECK(gradient_errors(fixture, node, {1})[0] <= difference_tolerance());
   }
 }
@@ -193,12 +190,12 @@ TEST_CASE("max pool: a NaN is above every number, and the first one takes the gr
     CAPTURE(name(dtype));
     for (const Row& row : rows) {
       CAPTURE(row.name);
-      const Case c{"", {1, 2, 2, 1}, 2, 2, 1, 1};
+      const PoolCase c{"", {1, 2, 2, 1}, 2, 2, 1, 1};
       Fixture fixture;
       const Value x = fixture.input(tensor(dtype, c.x, row.x));
-      const Value y = fixture.b().add("MaxPool", {x}, attrs_of(c));
+      const Value y = fixture.b().add("MaxPool", {x}, pool_attrs(c));
       const Value dx = fixture.b().add(
-          "MaxPoolGrad", {x, y, fixture.input(tensor(dtype, {1, 1, 1, 1}, {2}))}, attrs_of(c));
+          "MaxPoolGrad", {x, y, fixture.input(tensor(dtype, {1, 1, 1, 1}, {2}))}, pool_attrs(c));
       fixture.run();
       const double got = values(fixture.result(y))[0], want = row.x[row.winner];
       CHECK((std::isnan(want) ? std::isnan(got) : got == want));
@@ -211,10 +208,10 @@ TEST_CASE("max pool: a NaN is above every number, and the first one takes the gr
 
 TEST_CASE("average pool: infinities and NaN reach their windows alone") {
   Fixture fixture;
-  const Case c{"", {1, 1, 6, 1}, 1, 2, 1, 2};
+  const PoolCase c{"", {1, 1, 6, 1}, 1, 2, 1, 2};
   const Value x = fixture.input(tensor(DType::float16, c.x, {HUGE_VAL, 1, k_nan, 1, 60000, 60000}));
   const std::vector<double> y =
-      values(fixture.evaluate(fixture.b().add("AvgPool", {x}, attrs_of(c))));
+      values(fixture.evaluate(fixture.b().add("AvgPool", {x}, pool_attrs(c))));
   CHECK(y[0] == HUGE_VAL);
   CHECK(std::isnan(y[1]));
   CHECK(y[2] == 60000);  // the sum alone would overflow float16
@@ -224,26 +221,26 @@ TEST_CASE("max pool: whole numbers") {
   for (const DType dtype : {DType::int32, DType::int64, DType::uint8}) {
     CAPTURE(name(dtype));
     Fixture fixture;
-    const Case c{"", {1, 2, 3, 1}, 2, 2, 1, 1};
+    const PoolCase c{"", {1, 2, 3, 1}, 2, 2, 1, 1};
     const Value x = fixture.input(tensor(dtype, c.x, {1, 200, 3, 4, 5, 200}));
-    CHECK(values(fixture.evaluate(fixture.b().add("MaxPool", {x}, attrs_of(c)))) ==
+    CHECK(values(fixture.evaluate(fixture.b().add("MaxPool", {x}, pool_attrs(c)))) ==
           std::vector<double>{200, 200});
   }
 }
 
 TEST_CASE("pooling: every number of threads gives the same bits") {
-  const Case c{"", {7, 33, 31, 5}, 3, 3, 2, 2, "SAME"};
+  const PoolCase c{"", {7, 33, 31, 5}, 3, 3, 2, 2, "SAME"};
   const int before = thread_count();
   std::vector<std::vector<double>> first;
   for (int threads : {1, 2, 5}) {
     set_thread_count(threads);
     Fixture fixture;
     const Value x = fixture.input(random_tensor(DType::float32, c.x, 1));
-    const Value y = fixture.b().add("MaxPool", {x}, attrs_of(c));
-    const Value mean = fixture.b().add("AvgPool", {x}, attrs_of(c));
-    const Value dx = fixture.b().add("MaxPoolGrad", {x, y, mean}, attrs_of(c));
+    const Value y = fixture.b().add("MaxPool", {x}, pool_attrs(c));
+    const Value mean = fixture.b().add("AvgPool", {x}, pool_attrs(c));
+    const Value dx = fixture.b().add("MaxPoolGrad", {x, y, mean}, pool_attrs(c));
     const Value sizes = fixture.b().ints({c.x.begin(), c.x.end()});
-    const Value dmean = fixture.b().add("AvgPoolGrad", {sizes, mean}, attrs_of(c));
+    const Value dmean = fixture.b().add("AvgPoolGrad", {sizes, mean}, pool_attrs(c));
     fixture.run();
     std::vector<std::vector<double>> got;
     for (const Value& value : {y, mean, dx, dmean}) got.push_back(values(fixture.result(value)));

@@ -138,11 +138,6 @@ struct After {
   }
 };
 
-struct ThreadGuard {
-  int before = thread_count();
-  ~ThreadGuard() { set_thread_count(before); }
-};
-
 // The smallest packed shape, several kc blocks and tiles, and fewer rows than a block has.
 constexpr std::int64_t k_short = 60;  // where all optimizers are tried
 constexpr Problem k_problems[] = {

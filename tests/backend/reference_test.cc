@@ -12,6 +12,7 @@
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "support/evaluate.h"
+#include "support/kernels.h"
 #include "support/op_cases.h"
 #include "support/tolerance.h"
 
@@ -19,22 +20,6 @@ namespace halfstep::testing {
 namespace {
 
 using graph::Value;
-
-std::vector<Value> outputs_of(const BuiltCase& built) {
-  std::vector<Value> values;
-  const std::size_t count = built.graph.node(built.node).outputs.size();
-  for (std::size_t i = 0; i < count; ++i) values.push_back({built.node, static_cast<int>(i)});
-  return values;
-}
-
-/// Outputs, then the variables by name.
-std::vector<Tensor> run(BuiltCase& built, const backend::Backend& backend) {
-  const std::vector<Value> fetches = outputs_of(built);
-  std::vector<Tensor> results =
-      evaluate(built.graph, backend, fetches, built.feeds, built.variables);
-  for (const auto& [name, tensor] : built.variables) results.push_back(tensor.clone());
-  return results;
-}
 
 }  // namespace
 

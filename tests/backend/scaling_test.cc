@@ -16,8 +16,6 @@ using graph::Attrs;
 using graph::Value;
 using Ints = std::vector<std::int64_t>;
 
-constexpr DType k_floating[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
-
 bool all_finite(std::initializer_list<const Tensor*> tensors) {
   Fixture fixture;
   std::vector<Value> inputs;

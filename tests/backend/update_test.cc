@@ -17,8 +17,6 @@ using graph::Value;
 using Element = UpdateElement;
 using Case = UpdateCase;
 
-constexpr DType k_dtypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::float64};
-
 /// The graph of one update whose scalars, gradient and `ok` can be rewritten between runs.
 struct Update {
   Fixture fixture;
@@ -76,7 +74,7 @@ TEST_CASE("updates: each step is the formula in double, stored once") {
   const Shape shape{3, 5};
   for (const Case& c : update_cases()) {
     CAPTURE(c.name);
-    for (const DType dtype : k_dtypes) {
+    for (const DType dtype : k_floating) {
       CAPTURE(name(dtype));
       Update update(c, dtype, shape);
       for (int t = 1; t <= 6; ++t) {
@@ -110,7 +108,7 @@ TEST_CASE("updates: with ok = false every byte stays as it is") {
   const Shape shape{7, 3};
   for (const Case& c : update_cases()) {
     CAPTURE(c.name);
-    for (const DType dtype : k_dtypes) {
+    for (const DType dtype : k_floating) {
       CAPTURE(name(dtype));
       Update update(c, dtype, shape);
       update.fixture.held(update.ok) = tensor(DType::boolean, {}, {0});
