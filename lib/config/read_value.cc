@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "config/scalar.h"
-#include "core/choices.h"
+#include "core/error.h"
 
 namespace halfstep::config {
 namespace {

@@ -10,7 +10,7 @@
 #include "config/report_formats.h"
 #include "config/scalar.h"
 #include "config/warning_codes.h"
-#include "core/choices.h"
+#include "core/error.h"
 #include "core/pattern.h"
 
 namespace halfstep::config {

@@ -7,6 +7,7 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -103,5 +104,11 @@ std::string nearest(std::string_view given, const std::vector<std::string>& know
 
 /// "did you mean 'x'?" for the nearest known name, or "".
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& known);
+
+/// The hint for a name that is not among `known`: the nearest one, then all of them where they are
+/// few ("did you mean 'adam'? one of adagrad, adam, sgd"), else `see`, the command that lists them.
+std::string choices(std::string_view given,
+                    const std::vector<std::string>& known,
+                    std::string_view see = {});
 
 }  // namespace halfstep

@@ -11,12 +11,25 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/pause.h"
 
 namespace halfstep {
 namespace {
 
 thread_local TeamMember t_member;
+
+/// The processor's hint for loops that poll an atomic variable: delays the calling thread by some
+/// cycles (about 140 on x86 since Skylake) and leaves the shared units of the core to the other
+/// hyperthread.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  // YIELD is a no-op on most cores; ISB takes about as long as PAUSE on x86.
+  asm volatile("isb" ::: "memory");
+#else
+  std::this_thread::yield();
+#endif
+}
 
 /// Longer than the serial work between two loops of a step, and far below a scheduler's time slice.
 constexpr std::chrono::microseconds k_spin{200};

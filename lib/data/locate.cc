@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/choices.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "data/file_kind.h"
 #include "data/image_folder.h"

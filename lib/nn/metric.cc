@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "core/choices.h"
+#include "core/error.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 

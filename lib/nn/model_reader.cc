@@ -6,7 +6,7 @@
 #include <map>
 
 #include "config/reader.h"
-#include "core/choices.h"
+#include "core/error.h"
 #include "nn/layer_policies.h"
 #include "nn/layers/table.h"
 #include "nn/model.h"

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "backend/cost_model.h"
-#include "core/choices.h"
+#include "core/error.h"
 #include "graph/ops/ops.h"
 #include "graph/verify.h"
 #include "nn/training.h"

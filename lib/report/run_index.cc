@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <tuple>
 
-#include "core/choices.h"
 #include "core/error.h"
 #include "report/run_entry.h"
 

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "config/training_spec.h"
-#include "core/choices.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "report/bench_report.h"

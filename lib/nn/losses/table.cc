@@ -1,6 +1,6 @@
 #include <array>
 
-#include "core/choices.h"
+#include "core/error.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "config/reader.h"
-#include "core/choices.h"
+#include "core/error.h"
 
 namespace halfstep::nn {
 namespace {

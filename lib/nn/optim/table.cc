@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/choices.h"
+#include "core/error.h"
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {
