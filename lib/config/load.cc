@@ -10,8 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "config/path.h"
-#include "config/yaml_events.h"
+#include "config/yaml.h"
 #include "core/printable.h"
 
 namespace halfstep::config {

@@ -1,6 +1,7 @@
 #pragma once
-// The config as a tree of text with positions.
+// The config as a tree of text with positions, and the paths of its values.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,5 +36,33 @@ struct Node::Entry {
   Where where;  ///< of the key
   Node value;
 };
+
+/// A step of a config path: `training.epochs`, `model.layers[2].units`,
+/// `model.layers[logits].dtype`. A list item is named by its index or by its key `name`; brackets
+/// on a map hold a literal key, for keys that contain dots.
+struct PathStep {
+  std::string key;         ///< a map's key, or an item's index or name
+  bool bracketed = false;  ///< written in [ ]
+};
+
+/// Nothing when the text is not a path.
+std::optional<std::vector<PathStep>> parse_path(std::string_view text);
+
+/// The path of a key of the map at `parent`.
+std::string key_path(std::string_view parent, std::string_view key);
+std::string item_path(std::string_view parent, std::size_t index);
+
+/// The item that a bracketed step means, or nullptr.
+const Node* find_item(const Node& sequence, std::string_view step);
+
+/// One step down from a node, or nullptr.
+const Node* find_step(const Node& node, const PathStep& step);
+
+/// The node at a path, or nullptr.
+const Node* find_path(const Node& root, std::string_view path);
+
+/// Writes the path of every node of a whole config. Errors: UserError(config) when the paths take
+/// more than 32 MiB together.
+void set_paths(Node& root);
 
 }  // namespace halfstep::config

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/emit.h"
 #include "config/scalar.h"
+#include "config/yaml.h"
 
 namespace halfstep::config {
 namespace {

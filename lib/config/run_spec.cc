@@ -3,11 +3,10 @@
 #include <filesystem>
 #include <span>
 
-#include "config/emit.h"
-#include "config/path.h"
+#include "config/merge.h"
+#include "config/node.h"
 #include "config/printer.h"
-#include "config/run_spec_checks.h"
-#include "config/shorthand.h"
+#include "config/yaml.h"
 #include "core/hash.h"
 
 namespace halfstep::config {
@@ -74,6 +73,31 @@ std::vector<std::string> RunSpec::epoch_metrics() const {
   if (data.validation_split == 0) return names;
   for (std::size_t i = 0, n = names.size(); i < n; ++i) names.push_back("val_" + names[i]);
   return names;
+}
+
+void ModelSpec::fields(Fields& f) {
+  f.field("input",
+          input,
+          {.doc = "Extents of one sample, without the batch, for `layers`: [height, width, "
+                  "channels] for images, [values] for vectors. Samples with as many values are "
+                  "reshaped to it. [elements]",
+           .min = 1});
+  f.node("layers",
+         layers,
+         {.doc = "A list of layers, each the input of the next: maps with `type` and the layer's "
+                 "arguments."});
+  f.field("inputs",
+          inputs,
+          {.doc = "Names and extents of the inputs, for `nodes`: {image: [28, 28, 1]}. Training "
+                  "takes one input. [elements]",
+           .min = 1});
+  f.node("nodes",
+         nodes,
+         {.doc = "Layers by name, each with its inputs in `from`: {c1: {type: conv2d, filters: 32, "
+                 "kernel_size: 3, from: image}}."});
+  f.field("outputs",
+          outputs,
+          {.doc = "Names of the nodes that are the model's outputs. Training takes one output."});
 }
 
 void RunSpec::fields(Fields& f) {

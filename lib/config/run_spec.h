@@ -8,12 +8,23 @@
 
 #include "config/data_spec.h"
 #include "config/fields.h"
-#include "config/model_spec.h"
 #include "config/precision_spec.h"
-#include "config/print_options.h"
 #include "config/training_spec.h"
 
 namespace halfstep::config {
+
+/// The section `model`: a list of layers, or a graph of named nodes, whose fields lib/nn reads.
+/// Either `input` and `layers`, or `inputs`, `nodes` and `outputs`.
+struct ModelSpec {
+  std::vector<std::int64_t> input;  ///< extents of one sample
+  Node layers;                      ///< a list of maps, each with a `type`
+  std::vector<NamedExtents> inputs;
+  Node nodes;  ///< a map from names to maps, each with a `type` and mostly a `from`
+  std::vector<std::string> outputs;
+
+  bool sequential() const { return nodes.kind == Node::Kind::null; }
+  void fields(Fields& f);
+};
 
 /// A setting that is valid but probably not intended.
 struct Warning {
@@ -55,6 +66,17 @@ struct RunSpec {
 /// Reads and checks a merged config. Problems go to `diagnostics`; the result then holds the values
 /// that could be read.
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics);
+
+/// Checks the rules that span several fields; part of parse_run_spec(). Errors go to `diagnostics`,
+/// warnings to `spec.warnings`.
+void check(RunSpec& spec, Diagnostics& diagnostics);
+
+/// How a config is printed.
+struct PrintOptions {
+  bool minimal = false;         ///< leave out values equal to their default
+  bool origins = false;         ///< add `  # file:line` or `  # default` to each line
+  bool absolute_paths = false;  ///< so that the text can be read back from another directory
+};
 
 /// The config as YAML that reads back to the same RunSpec.
 std::string print(const RunSpec& spec, const PrintOptions& options = {});

@@ -1,14 +1,13 @@
-#include "config/run_spec_checks.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "config/path.h"
-#include "config/report_formats.h"
+#include "config/node.h"
+#include "config/run_spec.h"
 #include "config/scalar.h"
+#include "config/training_spec.h"
 #include "config/warning_codes.h"
 #include "core/error.h"
 #include "core/pattern.h"

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "config/report_formats.h"
 #include "config/scalar.h"
 
 namespace halfstep::config {

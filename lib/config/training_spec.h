@@ -1,6 +1,7 @@
 #pragma once
 // The sections `training`, `report`, `device` and `slurm`.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -76,6 +77,10 @@ struct NumericsSpec {
 
   void fields(Fields& f);
 };
+
+/// The values of `report.formats`.
+inline constexpr std::array<std::string_view, 7> k_report_formats{
+    "json", "csv", "markdown", "html", "junit", "dllogger", "mllog"};
 
 struct ReportSpec {
   std::int64_t warmup_steps = 20;

@@ -1,8 +1,11 @@
 #pragma once
-// Attribute values of the text form. Internal to the text form.
+// Attributes of the text form: their values, and inference of the type and count attributes that a
+// text leaves out. Internal to the text form.
 
 #include <optional>
 
+#include "core/error.h"
+#include "graph/graph.h"
 #include "graph/op_def.h"
 #include "graph/text_raw.h"
 
@@ -23,5 +26,10 @@ std::optional<Shape> read_shape(const RawValue& raw);
 /// The text form of a value.
 std::string print_attr(const AttrValue& value);
 std::string print_quoted(std::string_view text);
+
+/// Fills in missing type, list and count attributes and every node's outputs. Inputs that could not
+/// be resolved (node -1) are skipped. Errors go to `diagnostics`: more ports in all than a graph
+/// may have, a limit that keeps a short text from requesting much memory.
+void infer_types(Graph& graph, Diagnostics& diagnostics);
 
 }  // namespace halfstep::graph

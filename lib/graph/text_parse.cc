@@ -9,7 +9,6 @@
 #include "graph/text.h"
 #include "graph/text_attr.h"
 #include "graph/text_raw.h"
-#include "graph/text_types.h"
 
 namespace halfstep::graph {
 namespace {

@@ -1,5 +1,3 @@
-#include "graph/text_types.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <set>
 
 #include "graph/ports.h"
+#include "graph/text_attr.h"
 
 namespace halfstep::graph {
 namespace {

@@ -1,5 +1,4 @@
-#include "graph/verify.h"
-
+#include "graph/graph.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::graph {

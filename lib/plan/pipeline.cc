@@ -5,8 +5,8 @@
 
 #include "backend/cost_model.h"
 #include "core/error.h"
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "nn/training.h"
 #include "passes/lowering.h"
 

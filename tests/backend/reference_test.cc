@@ -9,8 +9,8 @@
 
 #include "backend/cpu/kernels.h"
 #include "core/parallel.h"
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "support/evaluate.h"
 #include "support/kernels.h"
 #include "support/op_cases.h"

@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "config/emit.h"
 #include "config/merge.h"
 #include "config/printer.h"
+#include "config/yaml.h"
 #include "core/printable.h"
 #include "support.h"
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "config/path.h"
+#include "config/node.h"
 #include "support.h"
 
 namespace halfstep::config::testing {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "config/emit.h"
-#include "config/path.h"
+#include "config/node.h"
+#include "config/yaml.h"
 #include "support.h"
 
 namespace halfstep::config::testing {

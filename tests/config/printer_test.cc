@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "config/emit.h"
-#include "config/path.h"
+#include "config/node.h"
+#include "config/yaml.h"
 #include "support.h"
 
 namespace halfstep::config::testing {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 
 namespace halfstep::graph {
 namespace {

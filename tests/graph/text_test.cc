@@ -5,8 +5,8 @@
 #include <ostream>
 #include <random>
 
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 
 namespace halfstep::graph {
 namespace {

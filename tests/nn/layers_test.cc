@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "config/describe.h"
-#include "graph/verify.h"
+#include "graph/graph.h"
 #include "nn/layers/activations.h"
 #include "nn/layers/table.h"
 #include "nn/model_text.h"

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "graph/graph.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/lowering.h"
 #include "passes/small_graphs.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/differentiate.h"
 #include "passes/lowering.h"
 #include "passes/small_graphs.h"

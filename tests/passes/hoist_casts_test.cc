@@ -5,8 +5,8 @@
 #include <ostream>
 
 #include "graph/builder.h"
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/lowering.h"
 #include "passes/small_graphs.h"
 

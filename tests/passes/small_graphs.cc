@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
 #include "graph/text.h"
-#include "graph/verify.h"
 
 namespace halfstep::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <ostream>
 #include <random>
 
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/differentiate.h"
 #include "precision/rewrite.h"
 #include "support/evaluate.h"

@@ -8,8 +8,8 @@
 #include "core/dispatch.h"
 #include "core/error.h"
 #include "core/philox.h"
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/differentiate.h"
 
 namespace halfstep::testing {

@@ -1,5 +1,3 @@
-#include "config/emit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cctype>
 
 #include "config/interpolate.h"
+#include "config/yaml.h"
 #include "core/printable.h"
 
 namespace halfstep::config {

@@ -1,5 +1,3 @@
-#include "config/yaml_events.h"
-
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/yaml.h"
 #include "core/printable.h"
 
 namespace halfstep::config {

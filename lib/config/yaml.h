@@ -1,5 +1,5 @@
 #pragma once
-// The parser itself: yaml-cpp's events -> Node, within limits.
+// YAML text -> Node, by yaml-cpp's events and within limits, and Node -> YAML text.
 
 #include <cstddef>
 #include <optional>
@@ -25,5 +25,14 @@ std::optional<Node> parse_yaml(std::string_view text,
                                const std::string& file,
                                const Limits& limits,
                                Diagnostics& diagnostics);
+
+/// Block style, one `key: value` a line, lists of scalars as `[a, b]`; quotes only where a YAML
+/// reader would otherwise resolve the text to another type. With `origins` each value is followed
+/// by `  # file:line`, or by `  # default` where its Where names no file.
+std::string emit_yaml(const Node& map, bool origins = false);
+
+/// Whether YAML 1.1 or 1.2 would resolve this plain scalar to another type than string: a number, a
+/// boolean, null, a date.
+bool yaml_guesses(std::string_view text);
 
 }  // namespace halfstep::config
