@@ -9,8 +9,8 @@
 #include "command.h"
 #include "core/printable.h"
 #include "data/dataset.h"
-#include "data/idx.h"
 #include "data/synthetic_digits.h"
+#include "data/tensor_files.h"
 #include "environment.h"
 #include "report/small_reports.h"
 

@@ -9,7 +9,7 @@
 #include "core/files.h"
 #include "core/printable.h"
 #include "core/system.h"
-#include "data/npz.h"
+#include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/context.h"
 #include "report/precision_block.h"

@@ -7,8 +7,7 @@
 
 #include "command.h"
 #include "core/printable.h"
-#include "data/npz.h"
-#include "data/safetensors.h"
+#include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/precision_block.h"
 #include "report/small_reports.h"

@@ -1,9 +1,8 @@
-#include "data/cifar.h"
-
 #include <vector>
 
 #include "core/parallel.h"
 #include "data/file.h"
+#include "data/table.h"
 
 namespace halfstep::data {
 namespace {

@@ -1,6 +1,6 @@
-#include "data/digit_strokes.h"
-
 #include <array>
+
+#include "data/synthetic_digits.h"
 
 namespace halfstep::data {
 namespace {

@@ -1,5 +1,3 @@
-#include "data/idx.h"
-
 #include <array>
 #include <optional>
 
@@ -8,7 +6,7 @@
 #include "data/deflate.h"
 #include "data/file.h"
 #include "data/file_kind.h"
-#include "data/inflate.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

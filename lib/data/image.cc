@@ -8,7 +8,6 @@
 
 #include "data/file.h"
 #include "data/file_kind.h"
-#include "data/image_formats.h"
 
 namespace halfstep::data {
 namespace {

@@ -1,6 +1,8 @@
 #pragma once
 // Single pictures: PGM and PPM (text and binary), PNG and JPEG.
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include "core/tensor.h"
@@ -45,5 +47,17 @@ Tensor read_image(const std::string& path, const ImageForm& form);
 /// renormalised. Shapes: [height, width, channels], any two sizes. Dtypes: uint8, computed in
 /// float32, rounded.
 Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width);
+
+// The readers that read_image() chooses from, and their signatures.
+
+/// Bounds the memory that a corrupt header can request; no image for a small network is larger.
+constexpr std::int64_t k_largest_side = 1 << 14;
+
+bool is_jpeg(std::span<const std::byte> start);
+bool is_png(std::span<const std::byte> start);
+bool is_pnm(std::span<const std::byte> start);
+Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path);
+Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
+Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
 
 }  // namespace halfstep::data

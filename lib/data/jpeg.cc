@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 
 #include "data/file.h"
-#include "data/image_formats.h"
+#include "data/image.h"
 
 namespace halfstep::data {
 namespace {

@@ -1,5 +1,7 @@
 // load_dataset: locate, compare checksums, read, normalize, check.
 
+#include "data/load_dataset.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -8,10 +10,8 @@
 
 #include "core/hash.h"
 #include "data/dataset.h"
+#include "data/deflate.h"
 #include "data/file.h"
-#include "data/inflate.h"
-#include "data/locate.h"
-#include "data/prepare.h"
 
 namespace halfstep::data {
 namespace {

@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "core/parallel.h"
-#include "data/cifar.h"
 #include "data/file.h"
-#include "data/idx.h"
-#include "data/npz.h"
 #include "data/synthetic_digits.h"
 #include "data/table.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

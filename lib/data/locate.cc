@@ -1,5 +1,3 @@
-#include "data/locate.h"
-
 #include <fmt/ranges.h>
 
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include "core/log.h"
 #include "data/file_kind.h"
 #include "data/image_folder.h"
+#include "data/load_dataset.h"
 
 namespace halfstep::data {
 namespace {

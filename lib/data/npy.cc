@@ -1,5 +1,3 @@
-#include "data/npy.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,6 +6,7 @@
 
 #include "data/bytes.h"
 #include "data/file.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

@@ -1,8 +1,6 @@
-#include "data/npz.h"
-
 #include <set>
 
-#include "data/npy.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

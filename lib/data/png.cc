@@ -11,7 +11,7 @@
 
 #include "data/bytes.h"
 #include "data/file.h"
-#include "data/image_formats.h"
+#include "data/image.h"
 
 namespace halfstep::data {
 namespace {

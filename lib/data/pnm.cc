@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "data/file.h"
-#include "data/image_formats.h"
+#include "data/image.h"
 
 namespace halfstep::data {
 namespace {

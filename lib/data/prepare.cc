@@ -1,10 +1,10 @@
-#include "data/prepare.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
+
+#include "data/load_dataset.h"
 
 namespace halfstep::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "data/bytes.h"
-#include "data/safetensors.h"
 #include "data/safetensors_dtype.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

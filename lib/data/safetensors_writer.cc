@@ -3,8 +3,8 @@
 #include <set>
 
 #include "core/files.h"
-#include "data/safetensors.h"
 #include "data/safetensors_dtype.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::data {
 namespace {

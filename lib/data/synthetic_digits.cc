@@ -7,7 +7,6 @@
 
 #include "core/parallel.h"
 #include "core/philox.h"
-#include "data/digit_strokes.h"
 
 // Only +, -, *, / and sqrt on floats are used, which IEEE 754 rounds exactly, without contraction
 // to FMA, so that every machine generates the same pixels.

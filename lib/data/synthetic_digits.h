@@ -2,6 +2,7 @@
 // Generated images like handwritten digits: strokes drawn with random shape, pose, pen and noise.
 
 #include <cstdint>
+#include <span>
 
 #include "data/dataset.h"
 
@@ -17,5 +18,27 @@ struct DigitsOptions {
 /// for every number of threads and of samples. Shapes: images uint8 [samples, 28, 28, 1], light ink
 /// on dark; labels [samples].
 Split synthetic_digits(const DigitsOptions& options);
+
+// The shapes of the digits before distortion: points in a unit square, y downwards.
+
+struct Point {
+  float x = 0;
+  float y = 0;
+};
+
+/// A pen movement. `smooth` points are joined by a curve through all of them, others by lines.
+struct Stroke {
+  std::span<const Point> points;
+  bool smooth = false;
+};
+
+/// One way of writing a digit.
+struct Glyph {
+  int digit = 0;
+  std::span<const Stroke> strokes;
+};
+
+/// All ways of writing the digits 0 to 9; each digit has at least one.
+std::span<const Glyph> glyphs();
 
 }  // namespace halfstep::data

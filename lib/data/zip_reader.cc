@@ -3,9 +3,8 @@
 #include <set>
 
 #include "data/bytes.h"
-#include "data/crc.h"
+#include "data/deflate.h"
 #include "data/file_kind.h"
-#include "data/inflate.h"
 #include "data/zip.h"
 
 namespace halfstep::data {

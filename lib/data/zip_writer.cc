@@ -1,7 +1,7 @@
 #include <string_view>
 
 #include "data/bytes.h"
-#include "data/crc.h"
+#include "data/deflate.h"
 #include "data/zip.h"
 
 namespace halfstep::data {

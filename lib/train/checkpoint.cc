@@ -12,7 +12,7 @@
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "data/safetensors.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::train {
 namespace {

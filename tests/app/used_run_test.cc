@@ -10,7 +10,7 @@
 
 #include "app/small_run.h"
 #include "core/tensor.h"
-#include "data/npz.h"
+#include "data/tensor_files.h"
 
 namespace halfstep::test {
 namespace {

@@ -1,9 +1,8 @@
-#include "data/cifar.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
 
+#include "data/table.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

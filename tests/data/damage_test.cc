@@ -2,13 +2,9 @@
 
 #include "support/damage.h"
 
-#include "data/crc.h"
 #include "data/deflate.h"
-#include "data/idx.h"
 #include "data/image.h"
-#include "data/npy.h"
-#include "data/npz.h"
-#include "data/safetensors.h"
+#include "data/tensor_files.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

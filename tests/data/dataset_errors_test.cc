@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "data/dataset.h"
-#include "data/npz.h"
+#include "data/tensor_files.h"
 #include "named_sets.h"
 
 namespace halfstep::data::testing {

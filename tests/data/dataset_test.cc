@@ -7,8 +7,8 @@
 #include <cctype>
 
 #include "core/hash.h"
-#include "data/npz.h"
 #include "data/table.h"
+#include "data/tensor_files.h"
 #include "named_sets.h"
 
 namespace halfstep::data::testing {

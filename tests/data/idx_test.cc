@@ -1,5 +1,3 @@
-#include "data/idx.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -8,6 +6,7 @@
 #include "core/files.h"
 #include "core/system.h"
 #include "data/deflate.h"
+#include "data/tensor_files.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "data/crc.h"
 #include "data/deflate.h"
 #include "files.h"
 #include "jpeg_file.h"

@@ -8,8 +8,8 @@
 #include <array>
 
 #include "data/dataset.h"
-#include "data/npz.h"
 #include "data/table.h"
+#include "data/tensor_files.h"
 #include "files.h"
 #include "named_sets.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/log.h"
 #include "data/dataset.h"
-#include "data/idx.h"
+#include "data/tensor_files.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -1,5 +1,3 @@
-#include "data/npz.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -7,7 +5,7 @@
 
 #include "data/bytes.h"
 #include "data/deflate.h"
-#include "data/npy.h"
+#include "data/tensor_files.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -1,9 +1,8 @@
-#include "data/safetensors.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
 
+#include "data/tensor_files.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -8,7 +8,6 @@
 
 #include "core/hash.h"
 #include "core/parallel.h"
-#include "data/digit_strokes.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -9,13 +9,9 @@
 #include <string_view>
 
 #include "core/tensor.h"
-#include "data/crc.h"
 #include "data/deflate.h"
-#include "data/idx.h"
 #include "data/jpeg_file.h"
-#include "data/npy.h"
-#include "data/npz.h"
-#include "data/safetensors.h"
+#include "data/tensor_files.h"
 #include "precision/graph_report.h"
 #include "report/train_report.h"
 #include "support/paths.h"

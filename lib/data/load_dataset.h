@@ -1,9 +1,27 @@
 #pragma once
-// Normalizes splits, as read from files, to the invariants of a Dataset.
+// The steps of load_dataset(): search for the files, and normalization of the splits read from them
+// to the invariants of a Dataset.
+
+#include <string>
+#include <vector>
 
 #include "data/dataset.h"
+#include "data/table.h"
 
 namespace halfstep::data {
+
+/// A set that was found: its table entry, the folder or file, and one path per file of the entry
+/// (empty for an optional file that is missing).
+struct Located {
+  SetDef def;
+  std::string source;
+  std::vector<std::string> files;
+};
+
+/// Finds the set named by the options; search paths are tried in order. Errors: UserError(config)
+/// for an unknown name or format and for options that exclude each other; UserError(data) with the
+/// searched paths for a set that is in none of them.
+Located locate(const DataOptions& options);
 
 /// Images become uint8 or float32 with at least one axis per sample (two axes get a channel axis);
 /// labels become int32 [N], or float32 [N] or [N, k]. `what` names the split in errors. Errors:
