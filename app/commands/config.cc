@@ -9,7 +9,7 @@
 #include "config/schema.h"
 #include "core/files.h"
 #include "environment.h"
-#include "nn/schema_types.h"
+#include "nn/reference.h"
 #include "nn/step_graph.h"
 #include "plan/prepare_graph.h"
 #include "run_options.h"

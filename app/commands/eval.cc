@@ -15,7 +15,7 @@
 #include "report/precision_block.h"
 #include "report/small_reports.h"
 #include "train/checkpoint.h"
-#include "train/evaluate.h"
+#include "train/session.h"
 #include "used_run.h"
 #include "warnings.h"
 

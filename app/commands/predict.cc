@@ -20,7 +20,7 @@
 #include "open_device.h"
 #include "report/small_reports.h"
 #include "train/checkpoint.h"
-#include "train/evaluate.h"
+#include "train/session.h"
 #include "used_run.h"
 
 namespace halfstep::app {

@@ -8,12 +8,11 @@
 #include <functional>
 
 #include "config/scalar.h"
-#include "nn/initializer_doc.h"
+#include "nn/initializer.h"
 #include "nn/layers/activations.h"
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/reference.h"
-#include "nn/schema_types.h"
 
 namespace halfstep::app {
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "nn/initializer_doc.h"
-
 namespace halfstep::nn {
 namespace {
 

@@ -21,6 +21,10 @@ struct InitializerSpec {
 /// lecun_uniform, lecun_normal, random_uniform, random_normal, truncated_normal, variance_scaling.
 std::span<const std::string_view> initializer_names();
 
+/// The distribution of an initializer in a sentence; "" for a name that initializer_names() does
+/// not have.
+std::string_view initializer_doc(std::string_view name);
+
 /// The numbers of inputs and outputs of one unit of a variable.
 struct Fans {
   std::int64_t in = 1;

@@ -1,10 +1,12 @@
 #pragma once
-// Facts about layers, losses and optimizers for the reference, obtained by building them.
+// Facts about layers, losses and optimizers: for the reference, obtained by building them, and for
+// the JSON Schema of a config.
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/schema.h"
 #include "core/shape.h"
 #include "nn/layers/table.h"
 #include "nn/losses/loss.h"
@@ -36,5 +38,9 @@ std::vector<std::string> optimizer_slots(const OptimizerDef& def);
 
 /// The labels that a loss accepts, in a sentence.
 std::string_view labels_doc(const LossDef& def);
+
+/// The types of lib/nn in the JSON Schema of a config: layers, losses, optimizers, schedules and
+/// initializers with their fields.
+config::SchemaTypes schema_types();
 
 }  // namespace halfstep::nn

@@ -5,9 +5,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
-#include "nn/losses/labels.h"
 #include "nn/metric.h"
-#include "nn/training.h"
 
 namespace halfstep::nn {
 namespace {

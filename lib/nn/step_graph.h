@@ -74,7 +74,26 @@ struct StepDraft {
 /// Errors: UserError(config) when shapes do not fit.
 void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose);
 
-/// The whole step: build_loss() and, for training, the parts of nn/training.h.
+// The parts of a training step after the loss, in the order in which they are appended. Each is a
+// pass of plan/pipeline.h.
+
+/// Appends the scaled loss and its gradients with respect to the trainable weights.
+/// Errors: UserError(config) when no weight reaches the loss, or an op on the way has no gradient.
+void differentiate_loss(StepDraft& step);
+
+/// Where precision.grad_dtype is float32: replaces gradients of weights that are rounded to 16 bits
+/// before they become float32 by ones that are computed in float32.
+void promote_weight_gradients(StepDraft& step);
+
+/// Appends unscaling and the finite check, clipping, optimizer updates, moving statistics, counters
+/// and the next loss scale, in this order.
+void append_updates(StepDraft& step);
+
+/// int64 counter of applied (or attempted) steps; schedules and bias corrections read it.
+inline constexpr std::string_view k_iterations_variable = "optimizer/iterations";
+
+/// The whole step: build_loss() and, for training, differentiate_loss(),
+/// promote_weight_gradients() and append_updates().
 /// Input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar). Fetches: loss
 /// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one `metric/<name>`
 /// sum over the batch (float32 scalar) per metric, predictions (int64 [batch]); train adds ok

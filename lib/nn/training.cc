@@ -1,8 +1,7 @@
-#include "nn/training.h"
-
 #include <algorithm>
 
 #include "graph/ops/ops.h"
+#include "nn/step_graph.h"
 #include "passes/differentiate.h"
 #include "passes/promote_weight_gradient.h"
 

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "nn/training.h"
+#include "nn/step_graph.h"
 #include "passes/lowering.h"
 
 namespace halfstep::plan {

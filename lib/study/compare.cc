@@ -8,7 +8,7 @@
 
 #include "study/compare_summary.h"
 #include "study/machine_load.h"
-#include "train/evaluate.h"
+#include "train/session.h"
 
 namespace halfstep::study {
 namespace {

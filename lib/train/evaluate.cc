@@ -1,7 +1,7 @@
-#include "train/evaluate.h"
-
 #include <algorithm>
 #include <chrono>
+
+#include "train/session.h"
 
 namespace halfstep::train {
 namespace {

@@ -1,7 +1,8 @@
-#include "train/evaluate_epoch.h"
-
 #include <cmath>
 #include <limits>
+
+#include "config/training_spec.h"
+#include "train/progress.h"
 
 namespace halfstep::train {
 namespace {

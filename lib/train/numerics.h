@@ -1,11 +1,13 @@
 #pragma once
-// Statistics of the 16-bit values and weight gradients of sampled steps, to find underflow and
-// overflow.
+// Underflow and overflow, found by running a step again without its updates: statistics of its
+// 16-bit values and weight gradients, and the origin of its first value that is not finite.
 
 #include <optional>
+#include <string>
 
 #include "config/training_spec.h"
 #include "plan/plan.h"
+#include "train/result.h"
 #include "train/tensor_numerics.h"
 
 namespace halfstep::train {
@@ -18,5 +20,15 @@ bool is_sampled(const config::NumericsSpec& spec, std::int64_t ordinal);
 NumericsSample collect_numerics(plan::Plan& plan,
                                 std::int64_t ordinal,
                                 std::optional<double> loss_scale);
+
+/// Runs the step whose inputs are still in the plan once more, without its updates, and finds the
+/// first launch whose output is not finite. `scale` is the loss scale of that step. Nothing when
+/// every output is finite (which a nondeterministic kernel could cause).
+std::optional<FirstNonfinite> attribute(plan::Plan& plan,
+                                        plan::State& state,
+                                        std::optional<double> scale);
+
+/// A description: "Inf first in conv2/MatMul (MatMul of conv2, float16)".
+std::string describe(const FirstNonfinite& first);
 
 }  // namespace halfstep::train

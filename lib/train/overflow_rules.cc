@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "train/attribution.h"
+#include "train/numerics.h"
 
 namespace halfstep::train {
 

@@ -1,6 +1,6 @@
 #pragma once
 // The progress of a run: the state besides the variables that a resumed run needs to continue bit
-// for bit.
+// for bit, and the rules at the end of an epoch: target, best epochs, early stopping.
 
 #include <optional>
 #include <string>
@@ -9,6 +9,10 @@
 
 #include "train/epoch_sums.h"
 #include "train/result.h"
+
+namespace halfstep::config {
+struct TrainingSpec;
+}
 
 namespace halfstep::train {
 
@@ -59,6 +63,21 @@ struct Progress {
   void fields(Fields& f);
   bool operator==(const Progress&) const = default;
 };
+
+struct EpochDecision {
+  bool target_reached = false;  ///< in this epoch, for the first time
+  bool best_to_keep = false;    ///< the best epoch so far by `keep_best`
+  bool best_to_restore =
+      false;          ///< the best so far by the monitor of early stopping, or the first epoch
+  bool stop = false;  ///< the patience of early stopping is exhausted
+};
+
+/// Evaluates `record` by the config's rules and updates their state in `progress`. A partial epoch
+/// is compared with the target only. Units: `wall_seconds` is the time since the run began.
+EpochDecision evaluate_epoch(const EpochRecord& record,
+                             const config::TrainingSpec& rules,
+                             double wall_seconds,
+                             Progress& progress);
 
 /// Progress as JSON text and back.
 std::string to_json(const Progress& progress);

@@ -7,7 +7,7 @@
 #include "config/warning_codes.h"
 #include "core/hash.h"
 #include "core/system.h"
-#include "nn/losses/labels.h"
+#include "nn/losses/loss.h"
 
 namespace halfstep::train {
 namespace {

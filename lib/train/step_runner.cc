@@ -5,7 +5,6 @@
 
 #include "core/parallel.h"
 #include "core/system.h"
-#include "train/attribution.h"
 #include "train/device_batches.h"
 #include "train/numerics.h"
 #include "train/step_time.h"

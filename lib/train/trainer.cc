@@ -7,7 +7,7 @@
 #include "data/loader.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
-#include "train/evaluate.h"
+#include "train/session.h"
 
 namespace halfstep::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "train/checkpoint_schedule.h"
-#include "train/evaluate_epoch.h"
 #include "train/observer.h"
+#include "train/progress.h"
 #include "train/run_state.h"
 #include "train/session.h"
 #include "train/step_recorder.h"

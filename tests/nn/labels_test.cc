@@ -1,9 +1,9 @@
-#include "nn/losses/labels.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
 #include <string_view>
+
+#include "nn/losses/loss.h"
 
 namespace halfstep::nn {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "config/describe.h"
 #include "config/load.h"
-#include "nn/initializer_doc.h"
+#include "nn/initializer.h"
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 

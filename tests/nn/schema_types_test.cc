@@ -1,5 +1,3 @@
-#include "nn/schema_types.h"
-
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -8,6 +6,7 @@
 
 #include "config/run_spec.h"
 #include "nn/layers/table.h"
+#include "nn/reference.h"
 
 namespace halfstep::nn {
 namespace {

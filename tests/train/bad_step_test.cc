@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "nn/training.h"
+#include "nn/step_graph.h"
 #include "precision/loss_scale.h"
 #include "train/checkpoint.h"
 #include "train/fixture.h"

@@ -1,5 +1,3 @@
-#include "train/evaluate_epoch.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -9,6 +7,9 @@
 #include <ostream>
 #include <random>
 #include <string_view>
+
+#include "config/training_spec.h"
+#include "train/progress.h"
 
 namespace halfstep::train {
 namespace {

@@ -1,10 +1,9 @@
-#include "train/evaluate.h"
-
 #include <doctest/doctest.h>
 
 #include <ostream>
 
 #include "train/fixture.h"
+#include "train/session.h"
 
 namespace halfstep::train {
 

@@ -1,6 +1,6 @@
-#include "nn/losses/labels.h"
-
 #include <fmt/format.h>
+
+#include "nn/losses/loss.h"
 
 namespace halfstep::nn {
 

@@ -3,6 +3,7 @@
 // One file per loss plus one entry in table.cc. Losses are computed in float32 whatever the policy:
 // predictions are cast to float32 before.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,9 @@
 
 #include "config/fields.h"
 #include "config/reader.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/shape.h"
 #include "graph/builder.h"
 
 namespace halfstep::nn {
@@ -98,6 +102,16 @@ std::span<const LossDef* const> loss_table();
 /// The loss of a config. Unknown names and fields go to `diagnostics`; then nullptr.
 std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics);
 
+/// Shapes: `output` and `label` of one sample, without the batch; a class number has rank 0.
+/// Errors: UserError(config) at `where`, the position of the loss, when the loss cannot compare
+/// them.
+void check_labels_fit(
+    LabelKind kind, const Shape& output, const Shape& label, DType label_dtype, const Where& where);
+
+/// The number of valid class numbers, from 0 on, for an output of this shape; nothing where every
+/// number is valid.
+std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output);
+
 /// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has
 /// more than one column. The shapes must fit (check_labels_fit).
 graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like);
@@ -107,5 +121,8 @@ graph::Value smooth_targets(graph::Builder& b,
                             graph::Value targets,
                             double smoothing,
                             double classes);
+
+/// Probabilities clamped to [1e-7, 1 - 1e-7], Keras's epsilon, so that their logarithm is finite.
+graph::Value clip_probabilities(graph::Builder& b, graph::Value p);
 
 }  // namespace halfstep::nn

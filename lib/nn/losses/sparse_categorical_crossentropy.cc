@@ -1,6 +1,5 @@
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
-#include "nn/losses/probabilities.h"
 
 namespace halfstep::nn {
 namespace {
