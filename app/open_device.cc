@@ -8,7 +8,7 @@
 
 #include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
-#include "backend/eager_device.h"
+#include "backend/device.h"
 #include "config/warning_codes.h"
 #include "core/files.h"
 #include "core/hash.h"

@@ -65,13 +65,13 @@ TABLES = {
     "lib/graph/ops": "lib/graph/ops/table.cc",
     "lib/report/export": "lib/report/export/table.cc",
     "lib/backend/cpu/reference": "lib/backend/cpu/reference/table.cc",
-    "lib/backend/cpu/onednn": "lib/backend/cpu/onednn/table.cc",
+    "lib/backend/cpu/onednn": "lib/backend/cpu/onednn/onednn.cc",
 }
 
 # Files of those folders without a table entry: a header elsewhere declares their functions.
-NO_ROWS = ["lib/backend/cpu/onednn/version.cc", "lib/backend/cpu/onednn/threads_gomp.cc",
-           "lib/backend/cpu/onednn/threads_openmp.cc", "lib/backend/cpu/onednn/api_v2.cc",
-           "lib/backend/cpu/onednn/api_v3.cc"]
+NO_ROWS = ["lib/backend/cpu/onednn/threads.cc", "lib/backend/cpu/onednn/threads_gomp.cc",
+           "lib/backend/cpu/onednn/threads_openmp.cc", "lib/backend/cpu/onednn/openmp_imports.cc",
+           "lib/backend/cpu/onednn/api_v2.cc", "lib/backend/cpu/onednn/api_v3.cc"]
 
 # The file that tells the device's compiler from the processor's, and the one with the processor's
 # hint for spin loops, a single instruction.

@@ -1,6 +1,6 @@
-#include "backend/eager_device.h"
-
 #include <utility>
+
+#include "backend/device.h"
 
 namespace halfstep::backend {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <numeric>
 
-#include "backend/cpu/register_peak.h"
+#include "backend/cpu/processor.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/tensor.h"

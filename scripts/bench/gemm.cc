@@ -9,7 +9,7 @@
 #include <atomic>
 #include <string>
 
-#include "backend/cpu/register_peak.h"
+#include "backend/cpu/processor.h"
 #include "bench.h"
 #include "core/parallel.h"
 

@@ -24,8 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/isa.h"
-#include "backend/cpu/register_peak.h"
+#include "backend/cpu/processor.h"
 #include "core/parallel.h"
 #include "core/system.h"
 

@@ -17,7 +17,6 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/conv.h"
-#include "backend/cpu/packed/direct.h"
 #include "core/philox.h"
 #include "fixture.h"
 #include "graph/ops/window.h"

@@ -9,7 +9,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/processor.h"
 #include "backend/cpu/vector/loops.h"
 #include "graph/builder.h"
 #include "graph/ops/ops.h"

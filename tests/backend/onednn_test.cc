@@ -1,5 +1,7 @@
 // The oneDNN kernels against the reference.
 
+#include "backend/cpu/onednn/onednn.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/processor.h"
 #include "fixture.h"
 #include "graph/ops/ops.h"
 #include "support/kernels.h"

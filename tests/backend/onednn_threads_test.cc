@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn/openmp_imports.h"
-#include "backend/cpu/onednn/threads.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "core/parallel.h"
 #include "support/kernels.h"
 

@@ -11,8 +11,8 @@
 #include <set>
 #include <string_view>
 
-#include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/processor.h"
 #include "backend/cpu/vector/loops.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"

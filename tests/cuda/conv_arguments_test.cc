@@ -9,7 +9,7 @@
 #include <ostream>
 #include <vector>
 
-#include "backend/cuda/vendor/emulated/convolution.h"
+#include "backend/cuda/vendor/emulated/libraries.h"
 #include "core/error.h"
 #include "support/cuda/conv_case.h"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "backend/cuda/vendor/emulated/matmul.h"
+#include "backend/cuda/vendor/emulated/libraries.h"
 #include "core/error.h"
 #include "support/cuda/product_case.h"
 

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "backend/cuda/vendor/real/device_properties.h"
+#include "backend/cuda/vendor/real/conv_plans.h"
 #include "backend/cuda/vendor/vendor.h"
 
 int main(int argc, char** argv) {

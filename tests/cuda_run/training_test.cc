@@ -9,7 +9,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "backend/eager_device.h"
+#include "backend/device.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "support/paths.h"

@@ -11,7 +11,6 @@
 #include <ostream>
 #include <string_view>
 
-#include "backend/cuda/vendor/real/device_properties.h"
 #include "cuda_toolkit/shipped_convolutions.h"
 #include "support/paths.h"
 

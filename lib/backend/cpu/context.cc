@@ -1,14 +1,25 @@
 #include <algorithm>
 
 #include "backend/backend.h"
-#include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn/limit.h"
-#include "backend/cpu/onednn/threads.h"
+#include "backend/cpu/onednn/onednn.h"
+#include "backend/cpu/processor.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend {
+
+std::span<const Kernel> cpu::all_kernels() {
+  static const std::vector<Kernel> k_all = [] {
+    std::vector<Kernel> all;
+    for (const auto rows :
+         {packed_kernels(), onednn_kernels(), vector_kernels(), reference_kernels()}) {
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    return all;
+  }();
+  return k_all;
+}
 
 Backend cpu_backend(int threads, Isa max_isa) {
   require(threads >= 1, "a CPU backend with {} threads", threads);

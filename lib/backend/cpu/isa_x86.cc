@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/processor.h"
 
 namespace halfstep::backend::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // per iteration: with 12 or more of them no instruction waits for the result of an earlier one.
 
 #include "backend/cpu/packed/microkernel.h"
-#include "backend/cpu/register_peak.h"
+#include "backend/cpu/processor.h"
 
 namespace halfstep::backend::cpu {
 namespace {

@@ -15,9 +15,8 @@
 #include <string>
 
 #include "backend/cpu/onednn/api.h"
-#include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "backend/cpu/onednn/program.h"
-#include "backend/cpu/onednn/rows.h"
 #include "graph/op_handles.h"
 #include "graph/ops/window.h"
 

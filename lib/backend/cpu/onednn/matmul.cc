@@ -2,8 +2,8 @@
 // dtypes: float32, bfloat16, float16; accumulated in float32, rounded once.
 
 #include "backend/cpu/onednn/api.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "backend/cpu/onednn/program.h"
-#include "backend/cpu/onednn/rows.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::onednn {

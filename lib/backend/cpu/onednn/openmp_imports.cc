@@ -1,11 +1,11 @@
-#include "backend/cpu/onednn/openmp_imports.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+
+#include "backend/cpu/onednn/onednn.h"
 
 namespace halfstep::backend::cpu::onednn {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cpu::onednn {

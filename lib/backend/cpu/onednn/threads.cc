@@ -1,5 +1,3 @@
-#include "backend/cpu/onednn/threads.h"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -8,7 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/cpu/onednn/openmp_imports.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "core/parallel.h"
 #include "core/thread_pool.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 
-#include "backend/cpu/onednn/threads.h"
+#include "backend/cpu/onednn/onednn.h"
 #include "core/parallel.h"
 #include "core/thread_pool.h"
 

@@ -1,7 +1,7 @@
 // oneDNN's parallel loops on the OpenMP runtime that libdnnl is linked with: the program exports no
 // OpenMP function.
 
-#include "backend/cpu/onednn/threads.h"
+#include "backend/cpu/onednn/onednn.h"
 
 namespace halfstep::backend::cpu::onednn {
 

@@ -9,11 +9,7 @@ namespace halfstep::backend::cpu::packed {
 namespace {
 
 #include "backend/cpu/packed/isa/avx512.inc"
-// Packing.
-#include "backend/cpu/packed/isa/avx512_pack.inc"
-// Epilogues.
-#include "backend/cpu/packed/isa/avx512_finish.inc"
-// The table of both.
+// Packing, epilogues, and the table of both.
 #include "backend/cpu/packed/isa/avx512_blocks.inc"
 
 }  // namespace

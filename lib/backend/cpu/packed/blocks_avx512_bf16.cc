@@ -10,11 +10,7 @@ namespace {
 
 #include "backend/cpu/packed/isa/avx512.inc"
 #include "backend/cpu/packed/isa/avx512_halves.inc"
-// Packing.
-#include "backend/cpu/packed/isa/avx512_pack.inc"
-// Epilogues.
-#include "backend/cpu/packed/isa/avx512_finish.inc"
-// The table of both.
+// Packing, epilogues, and the table of both.
 #include "backend/cpu/packed/isa/avx512_blocks.inc"
 
 }  // namespace

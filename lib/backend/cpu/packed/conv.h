@@ -9,6 +9,7 @@
 // depend neither on threads nor on the batch.
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
+#include "backend/cpu/packed/direct_micro_kernels.h"
 #include "backend/kernel.h"
 #include "graph/ops/window.h"
 
@@ -30,5 +31,20 @@ Prepared prepare_conv_backward_data(const NodeView& node,
 Prepared prepare_conv_backward_filter(const NodeView& node,
                                       const ConvMicroKernels& kernels,
                                       int threads);
+
+// Convolutions whose outputs have at most 32 terms (taps times input channels), on vector
+// registers: the first layers of image networks.
+
+/// Conv2D, Conv2DBias and Conv2DBackpropFilter without groups.
+Accepts accepts_direct(const NodeView& node);
+
+/// y = conv(x, filter) [+ bias], and dw from (x, dy), accumulated per part of the batch, with the
+/// parts added in order.
+Prepared prepare_direct_forward(const NodeView& node,
+                                const DirectMicroKernels& kernels,
+                                const Capabilities& capabilities);
+Prepared prepare_direct_filter(const NodeView& node,
+                               const DirectMicroKernels& kernels,
+                               const Capabilities& capabilities);
 
 }  // namespace halfstep::backend::cpu::packed

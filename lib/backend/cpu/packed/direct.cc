@@ -3,8 +3,6 @@
 // widened to float32 with a border of zeros, and a register accumulates 16 outputs. Infinities and
 // NaN: as in conv.cc.
 
-#include "backend/cpu/packed/direct.h"
-
 #include <algorithm>
 #include <vector>
 

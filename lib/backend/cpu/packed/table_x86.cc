@@ -2,7 +2,6 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/conv.h"
-#include "backend/cpu/packed/direct.h"
 #include "backend/cpu/packed/kernels.h"
 
 namespace halfstep::backend::cpu {

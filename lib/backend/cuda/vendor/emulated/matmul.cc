@@ -1,7 +1,6 @@
-#include "backend/cuda/vendor/emulated/matmul.h"
-
 #include <cstring>
 
+#include "backend/cuda/vendor/emulated/libraries.h"
 #include "backend/cuda/vendor/emulated/queue.h"
 #include "backend/cuda/vendor/emulated/values.h"
 

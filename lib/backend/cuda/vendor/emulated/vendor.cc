@@ -10,8 +10,7 @@
 #include <map>
 #include <new>
 
-#include "backend/cuda/vendor/emulated/convolution.h"
-#include "backend/cuda/vendor/emulated/matmul.h"
+#include "backend/cuda/vendor/emulated/libraries.h"
 #include "backend/cuda/vendor/emulated/queue.h"
 #include "core/error.h"
 

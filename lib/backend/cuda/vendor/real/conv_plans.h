@@ -11,6 +11,12 @@
 
 namespace halfstep::backend::cuda::real {
 
+/// A device described by cuDNN's JSON. Errors: VendorError for JSON that cuDNN rejects.
+DescriptorPtr device_properties(const std::string& json);
+
+/// The JSON of a device of this machine. Errors: VendorError.
+std::string device_properties_json(int device);
+
 /// The target GPU: the one of `handle`, or, when that is null, the described one.
 struct ConvTarget {
   cudnnHandle_t handle = nullptr;

@@ -1,6 +1,5 @@
-#include "backend/cuda/vendor/real/convolution.h"
-
 #include "backend/cuda/vendor/real/conv_plans.h"
+#include "backend/cuda/vendor/real/device.h"
 
 namespace halfstep::backend::cuda::real {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
-// The device state shared by the real vendor's matmuls and convolutions.
+// The real vendor's matmuls and convolutions, and the device state that they share.
 
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -42,5 +43,11 @@ std::size_t choose(Device& device,
                    const std::string& key,
                    std::size_t count,
                    const std::function<std::size_t()>& measure);
+
+/// A matmul by cuBLASLt, or nullptr when no algorithm satisfies the key. Errors: VendorError.
+std::unique_ptr<Matmul> prepare_matmul(Device& device, const MatmulKey& key);
+
+/// A convolution by cuDNN, or nullptr when no plan satisfies the key. Errors: VendorError.
+std::unique_ptr<Convolution> prepare_convolution(Device& device, const ConvKey& key);
 
 }  // namespace halfstep::backend::cuda::real

@@ -1,9 +1,8 @@
-#include "backend/cuda/vendor/real/matmul.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
+#include "backend/cuda/vendor/real/device.h"
 #include "backend/cuda/vendor/real/lt_descriptors.h"
 
 namespace halfstep::backend::cuda::real {

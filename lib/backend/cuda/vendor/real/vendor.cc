@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backend/cuda/vendor/real/convolution.h"
-#include "backend/cuda/vendor/real/matmul.h"
+#include "backend/cuda/vendor/real/device.h"
 
 namespace halfstep::backend::cuda {
 namespace {

@@ -1,10 +1,25 @@
 #pragma once
-// The threads that run oneDNN's parallel loops.
+// oneDNN as the rest of the backend sees it, without its headers: kernels, instruction set,
+// threads.
 
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "backend/capabilities.h"
+#include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::onednn {
+
+/// The kernels of this folder's files.
+std::vector<Kernel> conv_kernels();
+std::vector<Kernel> matmul_kernels();
+
+/// Limits oneDNN to `isa`. Has an effect only before the process's first primitive.
+void limit(Isa isa);
+
+/// The instruction set that oneDNN uses: at most the limit.
+Isa effective_isa();
 
 /// Gives oneDNN thread_count() threads: those of core/thread_pool where onednn_threads() says so,
 /// else threads of its own runtime. To be called before the first primitive and after each
@@ -28,5 +43,10 @@ void run_openmp_on_pool(bool on);
 
 /// Number of loops they ran on more than one thread, to test that oneDNN calls them.
 long openmp_teams();
+
+/// Names of the undefined symbols of GNU (GOMP_, omp_), LLVM and Intel OpenMP (__kmpc_, kmp_) in
+/// the dynamic symbol table of the loaded object that contains `address`. They are valid as long as
+/// the object is loaded. Empty where that object has no such table.
+std::vector<std::string_view> openmp_imports(const void* address);
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -1,5 +1,6 @@
 #pragma once
-// Register peaks: the rate of a multiply-add instruction whose operands stay in registers.
+// The processor: its instruction sets, and its register peaks, the rates of multiply-add
+// instructions whose operands stay in registers.
 
 #include <span>
 #include <string_view>
@@ -7,6 +8,10 @@
 #include "backend/capabilities.h"
 
 namespace halfstep::backend::cpu {
+
+/// The best instruction set that the processor has and that the operating system enables for this
+/// process (AMX needs a permission, which this call requests). Baseline on other than x86-64.
+Isa detect_isa();
 
 /// A multiply-add instruction.
 struct PeakUnit {

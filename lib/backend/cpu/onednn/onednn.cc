@@ -1,8 +1,32 @@
-#include "backend/cpu/onednn/limit.h"
+#include "backend/cpu/onednn/onednn.h"
 
+#include <fmt/format.h>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/api.h"
 
-namespace halfstep::backend::cpu::onednn {
+namespace halfstep::backend {
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
+}
+
+namespace cpu {
+
+std::span<const Kernel> onednn_kernels() {
+  static const std::vector<Kernel> k_rows = [] {
+    std::vector<Kernel> all;
+    for (const auto& rows : {onednn::conv_kernels(), onednn::matmul_kernels()}) {
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    return all;
+  }();
+  return k_rows;
+}
+
+namespace onednn {
 
 void limit(Isa isa) {
   const dnnl::cpu_isa cap = [&] {
@@ -37,4 +61,6 @@ Isa effective_isa() {
   return Isa::baseline;
 }
 
-}  // namespace halfstep::backend::cpu::onednn
+}  // namespace onednn
+}  // namespace cpu
+}  // namespace halfstep::backend
