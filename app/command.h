@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace CLI {
@@ -25,5 +26,8 @@ extern const Command k_bench, k_compare, k_completion, k_config, k_data, k_docto
 
 /// In the order of the help.
 std::span<const Command* const> command_table();
+
+/// The program's version and build on one line, its libraries' versions on the next.
+std::string version_text();
 
 }  // namespace halfstep::app

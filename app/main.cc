@@ -21,7 +21,6 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "terminal.h"
-#include "version_text.h"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "resume.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include "report/run_dir.h"
 #include "report/run_files.h"
 #include "train/checkpoint.h"
+#include "training_run.h"
 
 namespace halfstep::app {
 namespace {

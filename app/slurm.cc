@@ -1,5 +1,3 @@
-#include "slurm.h"
-
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -10,6 +8,7 @@
 
 #include "core/log.h"
 #include "environment.h"
+#include "training_run.h"
 
 extern char** environ;
 

@@ -15,7 +15,6 @@
 #include "open_device.h"
 #include "report/run_data.h"
 #include "report/run_files.h"
-#include "slurm.h"
 #include "terminal.h"
 #include "warnings.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "command.h"
-#include "reference/command_pages.h"
+#include "reference/print.h"
 
 namespace halfstep::app {
 namespace {

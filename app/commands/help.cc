@@ -7,9 +7,8 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "reference/command_pages.h"
-#include "reference/find.h"
 #include "reference/print.h"
+#include "reference/reference.h"
 
 namespace halfstep::app {
 namespace {

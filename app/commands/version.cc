@@ -3,8 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "backend/backend.h"
 #include "command.h"
-#include "version_text.h"
+#include "report/build_info.h"
 
 namespace halfstep::app {
 namespace {
@@ -17,6 +18,17 @@ std::function<int()> declare_version(CLI::App&) {
 }
 
 }  // namespace
+
+std::string version_text() {
+  const report::BuildInfo build = report::build_info();
+  return fmt::format("halfstep {} ({}{}, {}, {})\noneDNN {}",
+                     build.version,
+                     build.git_commit.empty() ? "no commit" : build.git_commit.substr(0, 12),
+                     build.git_dirty ? "+changes" : "",
+                     build.build_type,
+                     build.compiler,
+                     backend::onednn_version());
+}
 
 const Command k_version{
     "version", "print the program's and its libraries' versions", declare_version};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reference/entry.h"
+#include "reference/reference.h"
 
 namespace halfstep::app {
 namespace {

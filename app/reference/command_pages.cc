@@ -1,5 +1,3 @@
-#include "reference/command_pages.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/print.h"
 #include "report/build_info.h"
 
 namespace halfstep::app {

@@ -8,7 +8,7 @@
 #include "config/warning_codes.h"
 #include "data/table.h"
 #include "precision/policy.h"
-#include "reference/topics.h"
+#include "reference/reference.h"
 
 namespace halfstep::app {
 namespace {

@@ -1,10 +1,9 @@
-#include "reference/find.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "nn/metric.h"
+#include "reference/reference.h"
 
 namespace halfstep::app {
 namespace {

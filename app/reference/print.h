@@ -1,12 +1,17 @@
 #pragma once
-// The reference as text for a terminal, as pages in Markdown and as JSON.
+// The reference as text for a terminal, as pages in Markdown and as JSON; the command line as a
+// manual page and as a shell's completion.
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "reference/entry.h"
+#include "reference/reference.h"
 #include "report/machine_reports.h"
+
+namespace CLI {
+class App;
+}
 
 namespace halfstep::app {
 
@@ -22,5 +27,11 @@ std::string entry_as_markdown(const Entry& entry);
 report::ReferenceReport reference_report(std::string_view topic,
                                          const std::string& text,
                                          const std::vector<Entry>& entries);
+
+/// The manual page halfstep(1) in roff, of the program with all its commands.
+std::string manual_page(const CLI::App& program);
+
+/// A script for bash that completes commands, flags, and the listed values of flags.
+std::string bash_completion(const CLI::App& program);
 
 }  // namespace halfstep::app

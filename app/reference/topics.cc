@@ -1,7 +1,5 @@
 // Layers, losses, optimizers, schedules, metrics and initializers, from their registries.
 
-#include "reference/topics.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "nn/metric.h"
 #include "nn/optim/schedule.h"
 #include "nn/reference.h"
+#include "reference/reference.h"
 
 namespace halfstep::app {
 

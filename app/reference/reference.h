@@ -1,6 +1,8 @@
 #pragma once
-// The reference: topics and their entries, collected from the registries.
+// The reference: topics and their entries, collected from the registries and found by the names
+// that users write.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,5 +47,30 @@ std::string type_text(const config::FieldDoc& field);
 
 /// The default, "required" where there is none.
 std::string default_text(const config::FieldDoc& field);
+
+/// The entries named `word`: entries ("conv2d", "optimizer.adam"), keys of a config
+/// ("training.epochs"), arguments ("conv2d.filters", "optimizer.beta_1"); if there is none, the
+/// keys and arguments whose last component it is or that have it as a value. List indices are
+/// ignored ("model.layers[0].units"). Empty: no match.
+std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_view word);
+
+/// All full names that find_entries accepts.
+std::vector<std::string> reference_names(const std::vector<Topic>& topics);
+
+// Parts of reference_topics().
+
+/// Replaces the type of registry fields by the registry's name and values. The fields below a
+/// regularizer are left out, because it has an entry of its own.
+std::vector<config::FieldDoc> shown(std::vector<config::FieldDoc> fields);
+
+/// The same for the fields that `visit` declares.
+std::vector<config::FieldDoc> fields_of(const std::function<void(config::Fields&)>& visit);
+
+/// The guide to using your own data, in Markdown.
+std::string data_guide();
+
+Topic data_topic();
+Topic config_topic();
+Topic warnings_topic();
 
 }  // namespace halfstep::app
