@@ -16,7 +16,6 @@ namespace {
 
 using train::BenchedPolicy;
 using train::BenchResult;
-using train::Estimate;
 using train::Request;
 using train::Status;
 using train::StepSample;
@@ -142,14 +141,9 @@ class Bench {
       const Measured& m = measured_[i];
       policy.step_time = train::summarize(m.steps, m.first_step_seconds, 0);
       policy.step_time.warmup_steps = options_.warmup;
-      if (!m.medians.empty()) {
-        const MeanEstimate mean = t_interval(m.medians);
-        policy.repeat_median = {mean.mean, std::nullopt, mean.n};
-        if (mean.n > 1) policy.repeat_median.ci95 = mean.interval;
-      }
+      if (!m.medians.empty()) policy.repeat_median = t_interval(m.medians);
       if (i == 0 || i >= blocks_.size() || blocks_[i].empty()) continue;
-      const RatioEstimate ratio = ratio_of_medians(blocks_[i]);
-      policy.speedup = Estimate{ratio.ratio, ratio.interval, std::ssize(blocks_[i])};
+      policy.speedup = ratio_of_medians(blocks_[i]);
     }
   }
 

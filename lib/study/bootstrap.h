@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/statistics.h"
+#include "train/comparison.h"
 
 namespace halfstep {
 
@@ -22,18 +22,13 @@ struct BootstrapOptions {
   double confidence = 0.95;
 };
 
-struct RatioEstimate {
-  double ratio = 1;
-  Interval interval;
-};
-
 /// median(baseline) / median(variant) over all blocks, above 1 when the variant is faster, with a
-/// percentile bootstrap interval. Each resample draws blocks with replacement, baseline and variant
-/// of a block together, and within a block runs of n^(1/3) consecutive steps, since consecutive
-/// steps are correlated. The same seed gives the same interval on every machine and thread count.
-/// Errors: InternalError without blocks, or for a block without baseline or variant. Source: Künsch
-/// 1989 (moving block bootstrap).
-RatioEstimate ratio_of_medians(std::span<const TimedBlock> blocks,
-                               const BootstrapOptions& options = {});
+/// percentile bootstrap interval; n is the number of blocks. Each resample draws blocks with
+/// replacement, baseline and variant of a block together, and within a block runs of n^(1/3)
+/// consecutive steps, since consecutive steps are correlated. The same seed gives the same interval
+/// on every machine and thread count. Errors: InternalError without blocks, or for a block without
+/// baseline or variant. Source: Künsch 1989 (moving block bootstrap).
+train::Estimate ratio_of_medians(std::span<const TimedBlock> blocks,
+                                 const BootstrapOptions& options = {});
 
 }  // namespace halfstep

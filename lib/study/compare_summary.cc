@@ -46,14 +46,6 @@ std::vector<Pair> pairs(const std::vector<RunRecord>& records,
   return found;
 }
 
-/// The mean with its t interval; without one for a single value.
-Estimate estimate(const std::vector<double>& values) {
-  const MeanEstimate mean = t_interval(values);
-  Estimate result{mean.mean, std::nullopt, mean.n};
-  if (mean.n > 1) result.ci95 = mean.interval;
-  return result;
-}
-
 std::optional<Estimate> step_time(const std::vector<const RunRecord*>& runs) {
   std::vector<double> all;
   for (const RunRecord* record : runs) {
@@ -79,11 +71,10 @@ std::optional<Estimate> speedup(const std::vector<Pair>& pairs, const SummaryOpt
   std::vector<TimedBlock> blocks;
   for (const Pair& pair : pairs) pair_blocks(pair.baseline->steps, pair.variant->steps, blocks);
   if (blocks.empty()) return std::nullopt;
-  const RatioEstimate ratio = ratio_of_medians(blocks);
-  Estimate result{ratio.ratio, std::nullopt, static_cast<std::int64_t>(blocks.size())};
+  Estimate ratio = ratio_of_medians(blocks);
   // A single block with a single step each has no other resample.
-  if (blocks.size() > 1 || blocks.front().baseline.size() > 1) result.ci95 = ratio.interval;
-  return result;
+  if (blocks.size() == 1 && blocks.front().baseline.size() == 1) ratio.ci95.reset();
+  return ratio;
 }
 
 /// variant - baseline of a metric, for the seeds in which both finished.
@@ -102,8 +93,7 @@ std::optional<train::Disagreement> disagreement(const Pair& pair) {
   if (pair.baseline->right.empty() || pair.baseline->right.size() != pair.variant->right.size()) {
     return std::nullopt;
   }
-  const McNemar m = mcnemar(pair.baseline->right, pair.variant->right);
-  return train::Disagreement{m.b, m.c, m.p};
+  return mcnemar(pair.baseline->right, pair.variant->right);
 }
 
 std::optional<train::CurveDifference> curve(const std::vector<Pair>& pairs) {
@@ -159,15 +149,12 @@ void compare_with_baseline(ComparedPolicy& policy,
   policy.speedup = speedup(pairs, options);
   for (auto& [name, metric] : policy.metrics) {
     const std::vector<double> deltas = differences(pairs, name);
-    if (!deltas.empty()) metric.delta = estimate(deltas);
+    if (!deltas.empty()) metric.delta = t_interval(deltas);
   }
   if (!options.paired) return;
   policy.curve = curve(pairs);
   const std::vector<double> deltas = differences(pairs, options.metric);
-  if (deltas.size() > 1) {
-    const Equivalence verdict = equivalence(deltas, options.margin);
-    policy.equivalence = {verdict.margin, verdict.p, verdict.equivalent};
-  }
+  if (deltas.size() > 1) policy.equivalence = equivalence(deltas, options.margin);
   for (const Pair& pair : pairs) {
     const train::ComparedRun& a = pair.baseline->run;
     const train::ComparedRun& b = pair.variant->run;
@@ -220,7 +207,7 @@ train::Comparison summarise(const std::vector<RunRecord>& records, const Summary
         const std::optional<double> value = record->run.metric(metric);
         if (value && sound(*record)) values.push_back(*value);
       }
-      if (!values.empty()) policy.metrics[metric].mean = estimate(values);
+      if (!values.empty()) policy.metrics[metric].mean = t_interval(values);
     }
     if (options.target) policy.target = target_time(runs);
     if (name != options.baseline) {

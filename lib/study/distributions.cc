@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 
 #include "core/error.h"
@@ -70,12 +69,11 @@ double student_t_tail(double t, double dof) {
   return 0.5 * incomplete_beta_of(dof / 2, 0.5, dof / (dof + square), square / (dof + square));
 }
 
-/// The x >= 0 with tail(x) = p, for a tail that decreases from 1/2 at 0; p <= 1/2.
-template <class Tail>
-double invert_tail(double p, Tail tail) {
+/// The t >= 0 with P(T > t) = p; p <= 1/2.
+double tail_quantile(double p, double dof) {
   double low = 0;
   double high = 1;
-  while (tail(high) > p && high < 1e300) {
+  while (student_t_tail(high, dof) > p && high < 1e300) {
     low = high;
     high *= 2;
   }
@@ -83,15 +81,9 @@ double invert_tail(double p, Tail tail) {
   for (int i = 0; i < 200; ++i) {
     const double middle = std::midpoint(low, high);
     if (middle <= low || middle >= high) break;
-    (tail(middle) > p ? low : high) = middle;
+    (student_t_tail(middle, dof) > p ? low : high) = middle;
   }
   return std::midpoint(low, high);
-}
-
-template <class Tail>
-double symmetric_quantile(double p, Tail tail) {
-  require(p > 0 && p < 1, "quantile of {}", p);
-  return p < 0.5 ? -invert_tail(p, tail) : invert_tail(1 - p, tail);
 }
 
 }  // namespace
@@ -99,12 +91,6 @@ double symmetric_quantile(double p, Tail tail) {
 double incomplete_beta(double a, double b, double x) {
   require(a > 0 && b > 0 && x >= 0 && x <= 1, "incomplete beta of {}, {}, {}", a, b, x);
   return incomplete_beta_of(a, b, x, 1 - x);
-}
-
-double normal_cdf(double z) { return 0.5 * std::erfc(-z * (std::numbers::sqrt2 / 2)); }
-
-double normal_quantile(double p) {
-  return symmetric_quantile(p, [](double z) { return normal_cdf(-z); });
 }
 
 double student_t_cdf(double t, double dof) {
@@ -115,7 +101,8 @@ double student_t_cdf(double t, double dof) {
 
 double student_t_quantile(double p, double dof) {
   require(dof > 0, "{} degrees of freedom", dof);
-  return symmetric_quantile(p, [dof](double t) { return student_t_tail(t, dof); });
+  require(p > 0 && p < 1, "quantile of {}", p);
+  return p < 0.5 ? -tail_quantile(p, dof) : tail_quantile(1 - p, dof);
 }
 
 double binomial_half_cdf(std::int64_t k, std::int64_t n) {

@@ -11,12 +11,6 @@ namespace halfstep {
 /// Source: its continued fraction, DLMF 8.17.22, by the method of Lentz.
 double incomplete_beta(double a, double b, double x);
 
-/// P(Z < z) of a standard normal.
-double normal_cdf(double z);
-
-/// The z with normal_cdf(z) = p. Errors: InternalError unless 0 < p < 1.
-double normal_quantile(double p);
-
 /// P(T < t) of Student's t with `dof` degrees of freedom, which need not be whole.
 /// Errors: InternalError unless dof > 0.
 double student_t_cdf(double t, double dof);

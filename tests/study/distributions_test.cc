@@ -50,41 +50,6 @@ TEST_CASE("distributions: incomplete beta") {
   CHECK_THROWS_AS(incomplete_beta(1, 1, 1.5), InternalError);
 }
 
-TEST_CASE("distributions: normal") {
-  struct Case {
-    double z, p;
-  };
-  // mpmath: erfc(-z / sqrt(2)) / 2
-  constexpr std::array cases{
-      Case{-8, 6.2209605742717841e-16},
-      Case{-3, 0.0013498980316300945},
-      Case{-0.5, 0.3085375387259869},
-      Case{0, 0.5},
-      Case{1, 0.84134474606854295},
-      Case{2.5, 0.99379033467422386},
-      Case{6, 0.99999999901341235},
-  };
-  for (const Case& c : cases) {
-    CAPTURE(c.z);
-    check_accurate(normal_cdf(c.z), c.p);
-  }
-  // mpmath: sqrt(2) * erfinv(2 * p - 1)
-  constexpr std::array quantiles{
-      Case{1.9599639845400542, 0.975},
-      Case{2.5758293035489008, 0.995},
-      Case{1.6448536269514727, 0.95},
-      Case{-6.3613409024040562, 1e-10},
-      Case{-0.84162123357291421, 0.2},
-  };
-  for (const Case& c : quantiles) {
-    CAPTURE(c.p);
-    check_accurate(normal_quantile(c.p), c.z);
-  }
-  CHECK(std::abs(normal_quantile(0.5)) <= k_accuracy);
-  CHECK_THROWS_AS(normal_quantile(0), InternalError);
-  CHECK_THROWS_AS(normal_quantile(1), InternalError);
-}
-
 TEST_CASE("distributions: Student's t") {
   struct Case {
     double t, dof, p;
