@@ -15,84 +15,58 @@ using train::ComparedPolicy;
 using train::Estimate;
 using Number = std::optional<double>;
 
-Number centre(const std::optional<Estimate>& e) { return e ? Number(e->value) : std::nullopt; }
-Number low(const std::optional<Estimate>& e) {
-  return e && e->ci95 ? Number(e->ci95->low) : std::nullopt;
-}
-Number high(const std::optional<Estimate>& e) {
-  return e && e->ci95 ? Number(e->ci95->high) : std::nullopt;
+using Part = Number (*)(const Estimate& estimate);
+
+Number centre(const Estimate& e) { return e.value; }
+Number low(const Estimate& e) { return e.ci95 ? Number(e.ci95->low) : std::nullopt; }
+Number high(const Estimate& e) { return e.ci95 ? Number(e.ci95->high) : std::nullopt; }
+
+/// An estimate of a policy.
+template <std::optional<Estimate> ComparedPolicy::*member, Part part>
+Number of_policy(const ComparedPolicy& policy, const ComparedMetric*) {
+  return policy.*member ? part(*(policy.*member)) : std::nullopt;
 }
 
+/// A count of a policy.
+template <std::int64_t ComparedPolicy::*member>
+Number count(const ComparedPolicy& policy, const ComparedMetric*) {
+  return static_cast<double>(policy.*member);
+}
+
+/// A member of a test's result, which a policy may lack.
+template <auto test, auto member>
+Number of_test(const ComparedPolicy& policy, const ComparedMetric*) {
+  return policy.*test ? Number((*(policy.*test)).*member) : std::nullopt;
+}
+
+Number metric_mean(const ComparedPolicy&, const ComparedMetric* metric) {
+  return metric != nullptr ? Number(metric->mean.value) : std::nullopt;
+}
+
+template <Part part>
+Number metric_delta(const ComparedPolicy&, const ComparedMetric* metric) {
+  return metric != nullptr && metric->delta ? part(*metric->delta) : std::nullopt;
+}
+
+constexpr auto k_speedup = &ComparedPolicy::speedup;
+constexpr auto k_tost = &ComparedPolicy::equivalence;
+constexpr auto k_mcnemar = &ComparedPolicy::disagreement;
+using Verdict = train::EquivalenceVerdict;
+
 constexpr std::array k_fields{
-    QuantityField{
-        .name = "speedup",
-        .of_baseline = false,
-        .get = [](const ComparedPolicy& p, const ComparedMetric*) { return centre(p.speedup); }},
-    QuantityField{
-        .name = "speedup_ci_low",
-        .of_baseline = false,
-        .get = [](const ComparedPolicy& p, const ComparedMetric*) { return low(p.speedup); }},
-    QuantityField{
-        .name = "speedup_ci_high",
-        .of_baseline = false,
-        .get = [](const ComparedPolicy& p, const ComparedMetric*) { return high(p.speedup); }},
-    QuantityField{
-        .name = "ms_per_step",
-        .get = [](const ComparedPolicy& p, const ComparedMetric*) { return centre(p.step_time); }},
-    QuantityField{
-        .name = "skipped_steps",
-        .get = [](const ComparedPolicy& p,
-                  const ComparedMetric*) { return Number(static_cast<double>(p.skipped_steps)); }},
-    QuantityField{
-        .name = "diverged",
-        .get = [](const ComparedPolicy& p,
-                  const ComparedMetric*) { return Number(static_cast<double>(p.diverged)); }},
-    QuantityField{.name = "equivalent",
-                  .of_baseline = false,
-                  .flag = true,
-                  .get =
-                      [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.equivalence ? Number(p.equivalence->equivalent ? 1 : 0)
-                                             : std::nullopt;
-                      }},
-    QuantityField{.name = "tost_p",
-                  .of_baseline = false,
-                  .get =
-                      [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.equivalence ? Number(p.equivalence->p) : std::nullopt;
-                      }},
-    QuantityField{.name = "mcnemar_p",
-                  .of_baseline = false,
-                  .get =
-                      [](const ComparedPolicy& p, const ComparedMetric*) {
-                        return p.disagreement ? Number(p.disagreement->p) : std::nullopt;
-                      }},
-    QuantityField{.name = "mean",
-                  .of_metric = true,
-                  .get =
-                      [](const ComparedPolicy&, const ComparedMetric* m) {
-                        return m != nullptr ? Number(m->mean.value) : std::nullopt;
-                      }},
-    QuantityField{.name = "delta_mean",
-                  .of_metric = true,
-                  .of_baseline = false,
-                  .get =
-                      [](const ComparedPolicy&, const ComparedMetric* m) {
-                        return m != nullptr ? centre(m->delta) : std::nullopt;
-                      }},
-    QuantityField{
-        .name = "delta_ci_low",
-        .of_metric = true,
-        .of_baseline = false,
-        .get = [](const ComparedPolicy&,
-                  const ComparedMetric* m) { return m != nullptr ? low(m->delta) : std::nullopt; }},
-    QuantityField{.name = "delta_ci_high",
-                  .of_metric = true,
-                  .of_baseline = false,
-                  .get =
-                      [](const ComparedPolicy&, const ComparedMetric* m) {
-                        return m != nullptr ? high(m->delta) : std::nullopt;
-                      }},
+    QuantityField{"speedup", Owner::difference, of_policy<k_speedup, centre>},
+    QuantityField{"speedup_ci_low", Owner::difference, of_policy<k_speedup, low>},
+    QuantityField{"speedup_ci_high", Owner::difference, of_policy<k_speedup, high>},
+    QuantityField{"ms_per_step", Owner::policy, of_policy<&ComparedPolicy::step_time, centre>},
+    QuantityField{"skipped_steps", Owner::policy, count<&ComparedPolicy::skipped_steps>},
+    QuantityField{"diverged", Owner::policy, count<&ComparedPolicy::diverged>},
+    QuantityField{"equivalent", Owner::difference, of_test<k_tost, &Verdict::equivalent>, true},
+    QuantityField{"tost_p", Owner::difference, of_test<k_tost, &Verdict::p>},
+    QuantityField{"mcnemar_p", Owner::difference, of_test<k_mcnemar, &train::Disagreement::p>},
+    QuantityField{"mean", Owner::metric, metric_mean},
+    QuantityField{"delta_mean", Owner::metric_difference, metric_delta<centre>},
+    QuantityField{"delta_ci_low", Owner::metric_difference, metric_delta<low>},
+    QuantityField{"delta_ci_high", Owner::metric_difference, metric_delta<high>},
 };
 
 [[noreturn]] void unknown(const std::string& text,
@@ -139,9 +113,9 @@ Quantity resolve_quantity(const std::string& text, const GateNames& names) {
 
   std::vector<std::string> known;
   for (const QuantityField& field : k_fields) {
-    if (field.of_metric == of_metric) known.emplace_back(field.name);
+    if (field.of_metric() == of_metric) known.emplace_back(field.name);
     const bool shorter = word == "delta" && field.name == "delta_mean";
-    if (field.of_metric == of_metric && (field.name == word || shorter)) quantity.field = &field;
+    if (field.of_metric() == of_metric && (field.name == word || shorter)) quantity.field = &field;
   }
   if (quantity.field == nullptr) {
     if (!of_metric) {
@@ -149,7 +123,7 @@ Quantity resolve_quantity(const std::string& text, const GateNames& names) {
     }
     unknown(text, "quantity", word, known);
   }
-  if (quantity.policy == names.baseline && !quantity.field->of_baseline) {
+  if (quantity.policy == names.baseline && !quantity.field->of_baseline()) {
     throw UserError(
         ErrorKind::config,
         {"--fail-if", 0, 0, ""},

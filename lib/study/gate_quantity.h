@@ -3,19 +3,26 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "study/gate.h"
 
 namespace halfstep::study {
 
-/// The name of a quantity of a policy or of a metric.
+/// Whose value a quantity is: a policy's or one of its metrics', or the difference of either from
+/// the baseline, which the baseline itself does not have.
+enum class Owner { policy, difference, metric, metric_difference };
+
+/// A quantity by its name.
 struct QuantityField {
   std::string_view name;
-  bool of_metric = false;
-  bool of_baseline = true;  ///< false for quantities relative to the baseline
-  bool flag = false;        ///< boolean, 1 or 0 as a number
+  Owner owner;
   std::optional<double> (*get)(const train::ComparedPolicy& policy,
-                               const train::ComparedMetric* metric) = nullptr;
+                               const train::ComparedMetric* metric);
+  bool flag = false;  ///< boolean, 1 or 0 as a number
+
+  bool of_metric() const { return owner == Owner::metric || owner == Owner::metric_difference; }
+  bool of_baseline() const { return owner == Owner::policy || owner == Owner::metric; }
 };
 
 struct Quantity {
