@@ -13,7 +13,6 @@
 #include "report/compare_table.h"
 #include "report/finished_runs.h"
 #include "report/run_files.h"
-#include "study/collect_problems.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
 #include "terminal.h"

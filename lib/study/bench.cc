@@ -6,17 +6,13 @@
 #include <memory>
 
 #include "study/comparisons.h"
-#include "study/machine_load.h"
-#include "study/op_profile.h"
 #include "study/random_data.h"
-#include "study/turns.h"
 
 namespace halfstep::study {
 namespace {
 
 using train::BenchedPolicy;
 using train::BenchResult;
-using train::Request;
 using train::Status;
 using train::StepSample;
 
@@ -46,17 +42,6 @@ struct Measured {
   double first_step_seconds = 0;  ///< of the first repeat
 };
 
-struct TimedPolicy {
-  TimedPolicy(const config::RunSpec& spec,
-              const data::Dataset& dataset,
-              const backend::Backend& backend)
-      : session(spec, dataset, backend), trainer(session, {}, listener) {}
-
-  train::Session session;
-  TurnListener listener;
-  train::Trainer trainer;
-};
-
 /// The counted steps after the warm-up, at most as many as requested.
 std::vector<StepSample> steady(const train::TrainResult& result, const BenchOptions& options) {
   std::vector<StepSample> steps;
@@ -78,61 +63,36 @@ class Bench {
       : options_(options),
         dataset_(dataset),
         backend_(backend),
-        observer_(observer),
+        rounds_(options, options.repeats, dataset, backend, observer),
         result_(result),
-        measured_(options.variants.size()) {
-    for (const Variant& variant : options.variants) {
-      specs_.push_back(timed_spec(variant.spec, options, dataset));
-      BenchedPolicy policy;
-      policy.policy = variant.name;
-      result_.policies.push_back(std::move(policy));
+        variants_(options.variants),
+        measured_(variants_.size()) {
+    for (Variant& variant : variants_) {
+      variant.spec = timed_spec(variant.spec, options, dataset);
+      result_.policies.emplace_back().policy = variant.name;
     }
   }
 
   /// False when the benchmark ends.
   bool repeat(std::int64_t index) {
-    std::vector<std::unique_ptr<TimedPolicy>> entrants;
-    std::vector<Lane> lanes;
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      entrants.push_back(std::make_unique<TimedPolicy>(specs_[i], dataset_, backend_));
-      TimedPolicy& entrant = *entrants.back();
-      lanes.push_back({&entrant.trainer, &entrant.listener});
-      if (index == 0) observer_.on_session(options_.variants[i].name, entrant.session);
-    }
-    const std::int64_t wanted = options_.warmup + options_.steps;
-    TurnOptions turns;
-    turns.slice_seconds = options_.slice_seconds;
-    turns.stop = [this] { return asked_to_leave(); };
-    turns.enough = [&](const Lane& lane) { return lane.listener->counted() >= wanted; };
-    turns.before_turn = [&](std::size_t turn) {
-      StudyProgress progress{index + 1, options_.repeats, wanted, wanted};
-      progress.policy = options_.variants[turn].name;
-      for (const Lane& lane : lanes) {
-        progress.step = std::min(progress.step, lane.listener->counted());
-        progress.done += lane.listener->counted() + index * wanted;
-        progress.total += options_.repeats * wanted;
-      }
-      observer_.on_progress(progress);
-    };
-    if (!take_turns(lanes, turns)) return false;
-
+    const Entrants entrants = rounds_.run(index, variants_, options_.warmup + options_.steps);
     std::vector<std::vector<BlockedStep>> blocked;
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       const train::TrainResult result = entrants[i]->trainer.result();
       if (result.status == Status::diverged) {
         result_.status = Status::diverged;
-        result_.message = fmt::format("{}: {}", options_.variants[i].name, result.message);
+        result_.message = fmt::format("{}: {}", entrants[i]->name, result.message);
         return false;
       }
       blocked.push_back(
           steady_steps(result.steps, entrants[i]->listener.blocks(), options_.warmup));
       keep(i, result);
     }
+    blocks_.resize(variants_.size());
     for (std::size_t i = 1; i < entrants.size(); ++i) {
-      blocks_.resize(entrants.size());
       pair_blocks(blocked[0], blocked[i], blocks_[i]);
     }
-    return true;
+    return !entrants.empty();
   }
 
   void summarise() {
@@ -148,14 +108,17 @@ class Bench {
   }
 
   void profile() {
-    for (std::size_t i = 0; i < specs_.size() && !asked_to_leave(); ++i) {
-      train::Session session(specs_[i], dataset_, backend_);
-      OpProfile profile = profile_ops(
-          session, std::min(options_.steps, k_most_profiled), [this] { return asked_to_leave(); });
+    for (std::size_t i = 0; i < variants_.size() && !rounds_.asked_to_leave(); ++i) {
+      train::Session session(variants_[i].spec, dataset_, backend_);
+      OpProfile profile = profile_ops(session, std::min(options_.steps, k_most_profiled), [this] {
+        return rounds_.asked_to_leave();
+      });
       result_.policies[i].profiled_steps = profile.steps;
       result_.policies[i].profile = std::move(profile.ops);
     }
   }
+
+  const Rounds& rounds() const { return rounds_; }
 
  private:
   void keep(std::size_t i, const train::TrainResult& result) {
@@ -171,19 +134,12 @@ class Bench {
     m.steps.insert(m.steps.end(), steps.begin(), steps.end());
   }
 
-  bool asked_to_leave() {
-    const Request request = options_.requests ? options_.requests() : Request::none;
-    if (request == Request::interrupt) result_.status = Status::interrupted;
-    if (request == Request::preempt) result_.status = Status::preempted;
-    return result_.status == Status::interrupted || result_.status == Status::preempted;
-  }
-
   const BenchOptions& options_;
   const data::Dataset& dataset_;
   const backend::Backend& backend_;
-  StudyObserver& observer_;
+  Rounds rounds_;
   BenchResult& result_;
-  std::vector<config::RunSpec> specs_;
+  std::vector<Variant> variants_;
   std::vector<Measured> measured_;
   std::vector<std::vector<TimedBlock>> blocks_;  ///< interleaved with the first policy
 };
@@ -228,15 +184,17 @@ BenchResult bench(const BenchOptions& options,
   result.steps = options.steps;
   result.warmup = options.warmup;
   result.repeats = options.repeats;
-  const std::string busy = load_note(backend.capabilities.threads);
 
   Bench bench(options, dataset, backend, observer, result);
   for (std::int64_t i = 0; i < options.repeats && bench.repeat(i); ++i) {
   }
   bench.summarise();
-  if (options.profile && result.status == Status::completed) bench.profile();
+  const Rounds& rounds = bench.rounds();
+  const bool whole = result.status == Status::completed && rounds.left_as() == Status::completed;
+  if (options.profile && whole) bench.profile();
+  if (rounds.left_as() != Status::completed) result.status = rounds.left_as();
   result.notes = notes(result);
-  if (!busy.empty()) result.notes.push_back(busy);
+  if (!rounds.load_note().empty()) result.notes.push_back(rounds.load_note());
   return result;
 }
 

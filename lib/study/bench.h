@@ -3,19 +3,17 @@
 
 #include <functional>
 
-#include "study/compare.h"
+#include "study/rounds.h"
 #include "train/bench_result.h"
 
 namespace halfstep::study {
 
-struct BenchOptions {
-  std::vector<Variant> variants;  ///< the first one is the reference of the others
+/// The first variant is the reference of the others.
+struct BenchOptions : StudyOptions {
   std::int64_t warmup = 20;
   std::int64_t steps = 200;
   std::int64_t repeats = 5;  ///< each with newly initialized weights and newly allocated memory
   bool profile = false;      ///< a separate pass afterwards that times every op
-  double slice_seconds = 0.05;
-  std::function<train::Request()> requests;
 };
 
 /// Trains for `warmup + steps` full batches after the first, per repeat and policy, with the
@@ -26,5 +24,16 @@ train::BenchResult bench(const BenchOptions& options,
                          const data::Dataset& dataset,
                          const backend::Backend& backend,
                          StudyObserver& observer);
+
+/// Medians over up to `steps` training steps of the full batch, after a few for warm-up, in which
+/// every launch is timed; fewer, possibly none, when `stop` returns true. Every step trains on the
+/// first samples.
+struct OpProfile {
+  std::int64_t steps = 0;
+  std::vector<train::OpTime> ops;  ///< in launch order
+};
+OpProfile profile_ops(train::Session& session,
+                      std::int64_t steps,
+                      const std::function<bool()>& stop = {});
 
 }  // namespace halfstep::study

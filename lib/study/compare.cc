@@ -7,29 +7,13 @@
 #include <memory>
 
 #include "study/compare_summary.h"
-#include "study/machine_load.h"
 #include "train/session.h"
 
 namespace halfstep::study {
 namespace {
 
 using train::ComparedRun;
-using train::Request;
 using train::Status;
-
-/// The run of one policy with one seed.
-struct Entrant {
-  Entrant(const std::string& policy,
-          const config::RunSpec& spec,
-          const data::Dataset& dataset,
-          const backend::Backend& backend)
-      : name(policy), session(spec, dataset, backend), trainer(session, {}, listener) {}
-
-  std::string name;
-  train::Session session;
-  TurnListener listener;
-  train::Trainer trainer;
-};
 
 /// 1 where the predicted class equals the label.
 std::vector<std::uint8_t> right_answers(const std::vector<std::int64_t>& predictions,
@@ -79,82 +63,30 @@ RunRecord finish(Entrant& entrant) {
   return record;
 }
 
-class Study {
- public:
-  Study(const CompareOptions& options,
-        const data::Dataset& dataset,
-        const backend::Backend& backend,
-        StudyObserver& observer)
-      : options_(options), dataset_(dataset), backend_(backend), observer_(observer) {}
-
-  /// Trains all policies with one seed; false after a request to leave.
-  bool run_seed(std::int64_t index) {
-    std::vector<std::unique_ptr<Entrant>> entrants;
-    std::vector<Lane> lanes;
-    for (const Variant& variant : options_.variants) {
-      config::RunSpec spec = variant.spec;
-      spec.seed += index;
-      // All policies train for the same number of steps; the step at which the target was reached
-      // is recorded anyway.
-      spec.training.stop_at_target = false;
-      entrants.push_back(std::make_unique<Entrant>(variant.name, spec, dataset_, backend_));
-      Entrant& entrant = *entrants.back();
-      lanes.push_back({&entrant.trainer, &entrant.listener});
-      if (index == 0) observer_.on_session(variant.name, entrant.session);
-    }
-    TurnOptions turns;
-    turns.slice_seconds = options_.slice_seconds;
-    turns.stop = [this] { return asked_to_leave(); };
-    turns.before_turn = [&](std::size_t lane) { tell(index, entrants, entrants[lane]->name); };
-    if (!take_turns(lanes, turns)) return false;
-
-    std::vector<RunRecord> finished;
-    for (const std::unique_ptr<Entrant>& entrant : entrants) {
-      if (asked_to_leave()) return false;
-      finished.push_back(finish(*entrant));
-    }
-    for (RunRecord& record : finished) {
-      observer_.on_run(record.run);
-      records_.push_back(std::move(record));
-    }
-    return true;
+/// Trains all policies with one more seed; false after a request to leave.
+bool run_seed(std::int64_t index,
+              const CompareOptions& options,
+              Rounds& rounds,
+              StudyObserver& observer,
+              std::vector<RunRecord>& records) {
+  std::vector<Variant> variants = options.variants;
+  for (Variant& variant : variants) {
+    variant.spec.seed += index;
+    // All policies train for the same number of steps; the step at which the target was reached is
+    // recorded anyway.
+    variant.spec.training.stop_at_target = false;
   }
-
-  const std::vector<RunRecord>& records() const { return records_; }
-  Status left_as() const { return left_as_; }
-
- private:
-  bool asked_to_leave() {
-    const Request request = options_.requests ? options_.requests() : Request::none;
-    if (request == Request::interrupt) left_as_ = Status::interrupted;
-    if (request == Request::preempt) left_as_ = Status::preempted;
-    return left_as_ != Status::completed;
+  std::vector<RunRecord> finished;
+  for (const std::unique_ptr<Entrant>& entrant : rounds.run(index, variants)) {
+    if (rounds.asked_to_leave()) return false;
+    finished.push_back(finish(*entrant));
   }
-
-  void tell(std::int64_t index,
-            const std::vector<std::unique_ptr<Entrant>>& entrants,
-            const std::string& policy) {
-    StudyProgress progress{index + 1, options_.seeds};
-    progress.policy = policy;
-    progress.step = entrants.front()->trainer.total_steps();
-    for (const std::unique_ptr<Entrant>& entrant : entrants) {
-      const std::int64_t step = std::ssize(entrant->listener.losses());
-      const std::int64_t steps = entrant->trainer.total_steps();
-      progress.step = std::min(progress.step, step);
-      progress.steps = steps;
-      progress.done += step + index * steps;
-      progress.total += options_.seeds * steps;
-    }
-    observer_.on_progress(progress);
+  for (RunRecord& record : finished) {
+    observer.on_run(record.run);
+    records.push_back(std::move(record));
   }
-
-  const CompareOptions& options_;
-  const data::Dataset& dataset_;
-  const backend::Backend& backend_;
-  StudyObserver& observer_;
-  std::vector<RunRecord> records_;
-  Status left_as_ = Status::completed;
-};
+  return !finished.empty();
+}
 
 }  // namespace
 
@@ -189,19 +121,20 @@ train::Comparison compare(const CompareOptions& options,
   summary.target = spec.training.target.has_value();
   check_gates(options.gates, {summary.policies, options.baseline, metrics.all, metrics.headline});
 
-  const std::string busy = load_note(backend.capabilities.threads);
-  Study study(options, dataset, backend, observer);
+  Rounds rounds(options, options.seeds, dataset, backend, observer);
+  std::vector<RunRecord> records;
   std::int64_t done = 0;
-  while (done < options.seeds && study.run_seed(done)) ++done;
+  while (done < options.seeds && run_seed(done, options, rounds, observer, records)) ++done;
 
-  train::Comparison comparison = summarise(study.records(), summary);
-  if (study.left_as() != Status::completed) comparison.status = study.left_as();
+  train::Comparison comparison = summarise(records, summary);
+  const bool left = rounds.left_as() != Status::completed;
+  if (left) comparison.status = rounds.left_as();
   for (std::int64_t i = 0; i < options.seeds; ++i) comparison.seeds.push_back(spec.seed + i);
-  for (const RunRecord& record : study.records()) {
+  for (const RunRecord& record : records) {
     if (record.right.empty()) continue;
     comparison.agreement_split = dataset.test.samples() > 0 ? "test" : "validation";
   }
-  if (study.left_as() != Status::completed) {
+  if (left) {
     comparison.notes.push_back(
         fmt::format("asked to leave: {} of {} seeds are complete", done, options.seeds));
   }
@@ -209,7 +142,7 @@ train::Comparison compare(const CompareOptions& options,
     for (std::string& note : comparison_notes(comparison)) {
       comparison.notes.push_back(std::move(note));
     }
-    if (!busy.empty()) comparison.notes.push_back(busy);
+    if (!rounds.load_note().empty()) comparison.notes.push_back(rounds.load_note());
   }
   for (const Gate& gate : options.gates) {
     comparison.gates.push_back(evaluate_gate(gate, comparison));

@@ -3,53 +3,19 @@
 // the same batches and random numbers, and are interleaved in time.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
-#include "data/dataset.h"
 #include "study/gate.h"
-#include "study/policy_words.h"
-#include "train/comparison.h"
-#include "train/interrupt.h"
-#include "train/session.h"
+#include "study/rounds.h"
 
 namespace halfstep::study {
 
-struct CompareOptions {
-  std::vector<Variant> variants;
+struct CompareOptions : StudyOptions {
   std::string baseline = "float32";  ///< the name of one of the variants
   std::int64_t seeds = 3;            ///< the config's own seed and the following ones
   double margin = 0.002;
   std::vector<Gate> gates;
-  double slice_seconds = 0.05;
-  /// Polled between turns. A request to leave drops the current seed.
-  std::function<train::Request()> requests;
-};
-
-/// The progress of a study.
-struct StudyProgress {
-  std::int64_t round = 0;  ///< seed or repeat, from 1
-  std::int64_t rounds = 0;
-  std::int64_t step = 0;  ///< of the slowest run
-  std::int64_t steps = 0;
-  std::string policy = {};  ///< the policy of the current turn
-  std::int64_t done = 0;    ///< steps of all policies in all rounds
-  std::int64_t total = 0;
-};
-
-/// Callbacks of a running study.
-class StudyObserver {
- public:
-  virtual ~StudyObserver() = default;
-  /// Once per policy, before it trains.
-  virtual void on_session(const std::string& policy, train::Session& session) {
-    static_cast<void>(policy);
-    static_cast<void>(session);
-  }
-  virtual void on_progress(const StudyProgress& progress) { static_cast<void>(progress); }
-  virtual void on_run(const train::ComparedRun& run) { static_cast<void>(run); }
 };
 
 /// The headline metric and all metrics, depending on config and data: accuracy, or else the loss,

@@ -7,8 +7,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/error.h"
-#include "study/collect_problems.h"
 #include "study/gate_quantity.h"
 
 namespace halfstep::study {

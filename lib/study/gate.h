@@ -8,8 +8,10 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "train/comparison.h"
 
 namespace halfstep::study {
@@ -45,6 +47,16 @@ struct GateNames {
 /// Errors: UserError(config) for unknown quantities, with the nearest name, and for limits of the
 /// wrong type.
 void check_gate(const Gate& gate, const GateNames& names);
+
+/// Runs `action` and collects the problems it throws, so that further checks can run.
+template <class Action>
+void collect_problems(Diagnostics& diagnostics, Action&& action) {
+  try {
+    std::forward<Action>(action)();
+  } catch (const UserError& error) {
+    for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
+  }
+}
 
 /// The same for several expressions; the error lists the problem of each.
 std::vector<Gate> parse_gates(const std::vector<std::string>& expressions);

@@ -1,9 +1,10 @@
-#include "study/op_profile.h"
+// The time of each op of a step, from a separate pass in which every launch is timed.
 
 #include <algorithm>
 
 #include "core/statistics.h"
 #include "graph/ops/fused_update.h"
+#include "study/bench.h"
 
 namespace halfstep::study {
 namespace {
