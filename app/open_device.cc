@@ -16,7 +16,7 @@
 #include "core/parallel.h"
 #include "core/system.h"
 #include "environment.h"
-#include "report/build_info.h"
+#include "report/context.h"
 #include "report/run_files.h"
 #include "warnings.h"
 

@@ -10,8 +10,8 @@
 #include "core/log.h"
 #include "core/system.h"
 #include "environment.h"
-#include "report/compare_table.h"
 #include "report/run_files.h"
+#include "report/tables.h"
 #include "terminal.h"
 #include "warnings.h"
 

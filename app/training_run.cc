@@ -13,7 +13,6 @@
 #include "core/system.h"
 #include "environment.h"
 #include "open_device.h"
-#include "report/run_data.h"
 #include "report/run_files.h"
 #include "terminal.h"
 #include "warnings.h"

@@ -10,8 +10,6 @@
 
 #include "config/differences.h"
 #include "config/warning_codes.h"
-#include "report/run_config.h"
-#include "report/run_data.h"
 #include "report/run_files.h"
 #include "study/random_data.h"
 #include "warnings.h"

@@ -13,7 +13,7 @@
 #include "report/any_report.h"
 #include "report/diff.h"
 #include "report/export/exporter.h"
-#include "report/show.h"
+#include "report/tables.h"
 #include "terminal.h"
 
 namespace halfstep::app {

@@ -14,11 +14,10 @@
 #include "core/system.h"
 #include "report/diff.h"
 #include "report/prune_runs.h"
-#include "report/run_config.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"
 #include "report/run_list.h"
-#include "report/show.h"
+#include "report/tables.h"
 
 namespace halfstep::app {
 namespace {

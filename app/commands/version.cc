@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "command.h"
-#include "report/build_info.h"
+#include "report/context.h"
 
 namespace halfstep::app {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/print.h"
-#include "report/build_info.h"
+#include "report/context.h"
 
 namespace halfstep::app {
 namespace {

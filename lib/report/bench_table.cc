@@ -1,10 +1,9 @@
-#include "report/bench_table.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "report/check_parts.h"
+#include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {

@@ -1,9 +1,8 @@
-#include "report/compare_table.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "report/tables.h"
 #include "report/text.h"
 #include "report/train_report.h"
 

@@ -9,7 +9,6 @@
 #include "core/hash.h"
 #include "core/parallel.h"
 #include "core/system.h"
-#include "report/build_info.h"
 
 namespace halfstep::report {
 namespace {

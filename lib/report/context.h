@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,17 @@ struct RunInfo {
   std::vector<std::string> configs;    ///< the texts of the config files, as given
   std::optional<SlurmJob> slurm;       ///< nothing outside of a job
 };
+
+/// The state of the checkout when the program was compiled.
+struct BuildInfo {
+  std::string_view version;
+  std::string_view build_type;
+  std::string_view git_commit;  ///< "" outside a checkout
+  bool git_dirty = false;
+  std::string_view compiler;
+};
+
+BuildInfo build_info();
 
 /// Host, processor, versions, build: the `context` of a report and the whole of env.json.
 Context context(const backend::Backend& backend);

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
-#include "report/compare_table.h"
+#include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {

@@ -1,11 +1,9 @@
-#include "report/explain_dot.h"
-
 #include <fmt/format.h>
 
 #include <map>
 
 #include "core/printable.h"
-#include "report/explain_words.h"
+#include "report/explain_text.h"
 
 namespace halfstep::report {
 namespace {

@@ -1,5 +1,3 @@
-#include "report/explain_hints.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +12,8 @@
 #include "graph/op_handles.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"
-#include "report/explain_words.h"
+#include "report/explain_report.h"
+#include "report/explain_text.h"
 #include "report/matrix_unit.h"
 
 namespace halfstep::report {

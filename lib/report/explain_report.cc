@@ -11,7 +11,6 @@
 #include "backend/cuda/rows.h"
 #include "graph/op_handles.h"
 #include "passes/lowering.h"
-#include "report/explain_hints.h"
 #include "report/matrix_unit.h"
 
 namespace halfstep::report {

@@ -1,5 +1,3 @@
-#include "report/explain_table.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +7,7 @@
 
 #include "backend/cost_model.h"
 #include "core/printable.h"
-#include "report/explain_words.h"
+#include "report/explain_text.h"
 
 namespace halfstep::report {
 namespace {

@@ -1,10 +1,9 @@
-#include "report/explain_words.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "report/explain_text.h"
 #include "report/matrix_unit.h"
 
 namespace halfstep::report {

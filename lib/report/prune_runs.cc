@@ -13,8 +13,8 @@
 #include "core/files.h"
 #include "core/printable.h"
 #include "report/run_dir.h"
-#include "report/run_entry.h"
 #include "report/run_files.h"
+#include "report/run_index.h"
 #include "report/run_list.h"
 
 namespace halfstep::report {

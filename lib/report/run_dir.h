@@ -1,7 +1,7 @@
 #pragma once
 // The files of a run: config.yaml (as given; further ones are config.2.yaml, ...),
 // config.resolved.yaml (with every setting, paths absolute), command.txt, env.json, data.json
-// (see run_data.h), metrics.jsonl,
+// (see run_files.h), metrics.jsonl,
 // numerics.jsonl, report.json, status.json, log.txt (messages of the program), exports of the
 // report, tb/ and checkpoints/.
 

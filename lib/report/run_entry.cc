@@ -1,5 +1,3 @@
-#include "report/run_entry.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +8,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "report/any_report.h"
-#include "report/run_config.h"
 #include "report/run_files.h"
+#include "report/run_index.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::report {

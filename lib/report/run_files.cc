@@ -8,7 +8,6 @@
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "report/export/exporter.h"
-#include "report/run_data.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::report {

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "report/run_entry.h"
 
 namespace halfstep::report {
 namespace {

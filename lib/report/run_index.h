@@ -2,6 +2,7 @@
 // The runs in a folder, `runs/` by default: the kind of each, how far it got and how it ended, read
 // from its own files without changing any of them.
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -61,6 +62,13 @@ struct RunEntry {
 
 /// The kinds of runs: train, compare and bench.
 std::span<const std::string_view> run_kinds();
+
+/// Whether a folder looks like the directory of a run, complete or damaged.
+bool looks_like_run(const std::filesystem::path& directory);
+
+/// The entry of a run, from the files of its directory; a file that cannot be read makes the run
+/// `damaged`.
+RunEntry read_run_entry(const std::filesystem::path& directory, std::string name);
 
 struct RunIndex {
   std::string folder;

@@ -7,10 +7,12 @@
 #include <array>
 #include <set>
 
+#include "config/differences.h"
 #include "config/training_spec.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "report/bench_report.h"
+#include "report/run_files.h"
 #include "report/text.h"
 #include "report/train_report.h"
 
@@ -311,6 +313,29 @@ BestRunReport best_run_report(const RunIndex& index, const BestRun& best) {
           best.value,
           best.compared,
           best.run};
+}
+
+std::vector<Difference> setting_rows(const std::string& directory_a,
+                                     const std::string& directory_b) {
+  std::vector<Difference> rows;
+  for (const config::Difference& d :
+       config::differences(read_run_spec(directory_a), read_run_spec(directory_b))) {
+    rows.push_back({utf8(d.path), utf8(d.before), utf8(d.after)});
+  }
+  return rows;
+}
+
+bool same_step(const std::string& directory_a, const std::string& directory_b) {
+  const auto decides = [](const config::Difference& d) {
+    return config::within(d.path, "model") || config::within(d.path, "data") ||
+           config::within(d.path, "training.batch_size");
+  };
+  try {
+    const auto found = config::differences(read_run_spec(directory_a), read_run_spec(directory_b));
+    return std::none_of(found.begin(), found.end(), decides);
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 std::string side_by_side(const RunEntry& a, const RunEntry& b) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/diff_report.h"
 #include "report/run_reports.h"
 
 namespace halfstep::report {
@@ -71,6 +72,15 @@ std::string runs_table(const std::vector<RunEntry>& runs);
 /// The reports of `runs list` and `runs best`.
 RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs);
 BestRunReport best_run_report(const RunIndex& index, const BestRun& best);
+
+/// Every setting in which the configs of two runs differ, layer by layer, as the `config` members
+/// of a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.
+std::vector<Difference> setting_rows(const std::string& directory_a,
+                                     const std::string& directory_b);
+
+/// Whether a step of two runs is the same work: their configs have the same model, data and batch
+/// size. Only then do their step times compare. false when a config cannot be read.
+bool same_step(const std::string& directory_a, const std::string& directory_b);
 
 /// The results of two runs side by side: state, epochs, metrics, times.
 std::string side_by_side(const RunEntry& a, const RunEntry& b);

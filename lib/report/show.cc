@@ -1,12 +1,9 @@
-#include "report/show.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/printable.h"
-#include "report/bench_table.h"
-#include "report/compare_table.h"
+#include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {

@@ -16,7 +16,7 @@
 #include "nn/step_graph.h"
 #include "precision/graph_report.h"
 #include "report/export/exporter.h"
-#include "report/show.h"
+#include "report/tables.h"
 #include "seeds.h"
 #include "train/progress.h"
 

@@ -7,9 +7,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "report/compare_table.h"
 #include "report/diff.h"
-#include "report/show.h"
+#include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {

@@ -6,7 +6,6 @@
 #include <ostream>
 #include <string_view>
 
-#include "report/page/assets.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
 

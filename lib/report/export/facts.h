@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/any_report.h"
-#include "report/show.h"
+#include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {

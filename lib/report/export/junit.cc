@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "report/compare_table.h"
 #include "report/export/exporter.h"
 #include "report/export/facts.h"
 #include "report/export/xml_text.h"
+#include "report/tables.h"
 
 namespace halfstep::report {
 namespace {

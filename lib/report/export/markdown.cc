@@ -4,10 +4,9 @@
 
 #include <vector>
 
-#include "report/bench_table.h"
-#include "report/compare_table.h"
 #include "report/export/exporter.h"
 #include "report/export/facts.h"
+#include "report/tables.h"
 
 namespace halfstep::report {
 namespace {

@@ -8,12 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "report/compare_table.h"
 #include "report/export/facts.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
-#include "report/page/parts.h"
+#include "report/tables.h"
 
 namespace halfstep::report::page {
 namespace {

@@ -7,9 +7,8 @@
 #include <span>
 
 #include "core/hash.h"
-#include "report/build_info.h"
+#include "report/context.h"
 #include "report/export/xml_text.h"
-#include "report/page/assets.h"
 
 namespace halfstep::report::page {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
-// The page of each kind of report, without its frame (see markup.h).
+// The page of each kind of report, without its frame (see markup.h), and the parts they share.
 
 #include <string>
 
-#include "report/any_report.h"
+#include "report/export/facts.h"
 
 namespace halfstep::report::page {
 
@@ -12,5 +12,20 @@ std::string body(const CompareReport& report);
 std::string body(const BenchReport& report);
 std::string body(const EvalReport& report);
 std::string body(const Explanation& report);
+
+/// Layers by phases of the step, each op colored by its compute dtype, with dtypes, kernel and
+/// reason on hover; below it the same as a table.
+std::string op_map(const std::vector<OpRow>& ops);
+std::string op_map(const std::vector<ExplainedOp>& ops);
+
+/// Accuracy per class and the confusion matrix; "" without classes.
+std::string classes(const std::optional<Classes>& classes);
+
+/// Command, configuration, commit and machine.
+std::string origin(const Facts& run, const Context& context, const ConfigBlock* config);
+/// The command and the directory of a run or study.
+Facts run_facts(const std::vector<std::string>& command, const std::string& directory);
+
+std::string notes(const std::vector<std::string>& notes, const std::vector<Remark>& warnings);
 
 }  // namespace halfstep::report::page

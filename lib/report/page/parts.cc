@@ -1,5 +1,3 @@
-#include "report/page/parts.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "report/export/facts.h"
 #include "report/export/xml_text.h"
 #include "report/page/markup.h"
+#include "report/page/pages.h"
 
 namespace halfstep::report::page {
 namespace {

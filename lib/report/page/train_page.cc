@@ -10,7 +10,6 @@
 #include "report/page/chart.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
-#include "report/page/parts.h"
 
 namespace halfstep::report::page {
 namespace {

@@ -1,8 +1,12 @@
-#include "report/run_data.h"
+// Readers of the files of a run.
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "config/load.h"
 #include "core/files.h"
+#include "report/run_files.h"
 
 namespace halfstep::report {
 namespace {
@@ -22,6 +26,20 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
 }
 
 }  // namespace
+
+config::RunSpec read_run_spec(const std::string& directory) {
+  Diagnostics diagnostics;
+  const std::string path = (std::filesystem::path(directory) / k_resolved_config_file).string();
+  try {
+    config::RunSpec spec =
+        config::parse_run_spec(config::load_file(path, diagnostics), diagnostics);
+    diagnostics.throw_if_any(ErrorKind::data);
+    return spec;
+  } catch (const UserError& error) {
+    // An invalid config is an error of kind config elsewhere; here it is a file of a run.
+    throw UserError(ErrorKind::data, error.problems());
+  }
+}
 
 Json run_data(const data::Dataset& dataset) {
   Json names = Json::array();

@@ -1,14 +1,29 @@
 #pragma once
+// Reports as text for people, and the cells of their tables, headings first.
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "report/compare_report.h"
+#include "report/any_report.h"
 #include "report/text.h"
 #include "train/comparison.h"
 
 namespace halfstep::report {
+
+/// A report as text: status, precision, history, step time, skipped steps with their first
+/// non-finite tensor, warnings. Kinds other than runs, evaluations, comparisons and benchmarks are
+/// printed member by member.
+std::string show(const Document& document);
+
+/// The history, a line per epoch.
+Rows history_rows(const History& history);
+
+/// The benchmark as text: a line per policy, the profile by op and by layer, notes.
+std::string bench_table(const BenchReport& report);
+
+/// Its first table.
+Rows bench_rows(const BenchReport& report);
 
 /// The comparison for people, from its report: the legend, a row per policy, advice, gates,
 /// differing config values, notes.
@@ -16,9 +31,9 @@ std::string compare_table(const CompareReport& report);
 
 /// The legend of the table, a line each: splits, seeds, the meaning of its columns.
 std::vector<std::string> compare_legend(const CompareReport& report);
-/// The table's cells, headings first.
+/// A row per policy.
 Rows compare_rows(const CompareReport& report);
-/// Cells of the settings in which finished runs differ; empty when there are none.
+/// The settings in which finished runs differ; empty when there are none.
 Rows setting_rows(const CompareReport& report);
 /// The recommended policy for this machine, with the measurements that support it: the fastest of
 /// those that are significantly (95 %) faster than the baseline and not significantly worse, else
