@@ -1,11 +1,11 @@
 #include "report/check_parts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
+
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
@@ -29,67 +29,78 @@ constexpr std::array k_status_codes{StatusCodes{"running", {-1, -1}, {k_no, k_no
 
 /// Every column has as many values as the column `first`.
 template <class Block>
-void check_columns(const Block& block,
-                   const std::string& path,
-                   std::string_view first,
-                   std::size_t rows,
-                   Found& found) {
-  each_field(block, [&](const std::string& name, FieldRef field) {
-    const auto* list = std::get_if<ListRef>(&field);
-    if (list == nullptr || list->ops->size(list->value) == rows) return;
-    found.push_back(
-        {path + "." + name,
-         fmt::format(
-             "has {} values, the {} column has {}", list->ops->size(list->value), first, rows)});
-  });
+void check_columns(const Block& block, std::string_view first, std::size_t rows, const Member& at) {
+  for (const auto& [name, list] : columns_of(block)) {
+    const std::size_t size = list.ops->size(list.value);
+    at[name].must(size == rows, "has {} values, the {} column has {}", size, first, rows);
+  }
 }
 
 std::string number_text(Number value) { return value ? Json(*value).dump() : "null"; }
 
 }  // namespace
 
+Member Member::operator[](std::string_view name) const {
+  return {fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", name), found_};
+}
+
+Member Member::operator[](std::size_t index) const {
+  return {fmt::format("{}[{}]", path_, index), found_};
+}
+
+void Member::must_agree(Number given,
+                        Number wanted,
+                        std::string_view source,
+                        std::size_t terms) const {
+  must(agrees(given, wanted, terms),
+       "is {}, {} give {}",
+       number_text(given),
+       source,
+       number_text(wanted));
+}
+
+void Member::must_count(std::int64_t given, std::uint64_t wanted, std::string_view source) const {
+  const auto count = static_cast<std::int64_t>(wanted);
+  must(given == count, "is {}, {} give {}", given, source, count);
+}
+
 void check_exit_code(const std::string& status,
                      std::optional<std::int64_t> code,
                      bool study,
-                     Found& found) {
+                     const Member& report) {
   for (const StatusCodes& row : k_status_codes) {
     if (row.status != status) continue;
     const std::span<const int> codes = study ? std::span<const int>(row.study) : row.run;
-    if (std::find(codes.begin(), codes.end(), code.value_or(-1)) != codes.end()) continue;
-    found.push_back({"exit_code",
-                     fmt::format("is {}, which does not fit the status \"{}\"",
-                                 code ? std::to_string(*code) : "null",
-                                 status)});
+    report["exit_code"].must(
+        std::find(codes.begin(), codes.end(), code.value_or(-1)) != codes.end(),
+        "is {}, which does not fit the status \"{}\"",
+        code ? std::to_string(*code) : "null",
+        status);
   }
 }
 
-void check_history(const History& history, const std::string& path, Found& found) {
+void check_history(const History& history, const Member& at) {
   const std::vector<std::int64_t>& epochs = history.epoch;
-  check_columns(history, path, "epoch", epochs.size(), found);
+  check_columns(history, "epoch", epochs.size(), at);
+  const Member epoch = at["epoch"];
   for (std::size_t i = 1; i < epochs.size(); ++i) {
-    if (epochs[i] > epochs[i - 1]) continue;
-    found.push_back({fmt::format("{}.epoch[{}]", path, i), "does not come after the one before"});
+    epoch[i].must(epochs[i] > epochs[i - 1], "does not come after the one before");
   }
 }
 
-void check_step_history(const StepColumns& history, const std::string& path, Found& found) {
+void check_step_history(const StepColumns& history, const Member& at) {
   const std::vector<std::int64_t>& steps = history.step;
-  check_columns(history, path, "step", steps.size(), found);
+  check_columns(history, "step", steps.size(), at);
   for (std::size_t i = 1; i < steps.size(); ++i) {
     const std::int64_t before = steps[i - 1], step = steps[i];
-    if (step <= before || (step - 1) / history.interval == (before - 1) / history.interval) {
-      found.push_back({fmt::format("{}.step[{}]", path, i),
-                       "does not lie in an interval after the one before"});
-    }
+    at["step"][i].must(
+        step > before && (step - 1) / history.interval != (before - 1) / history.interval,
+        "does not lie in an interval after the one before");
   }
 }
 
-void check_interval(const std::optional<Interval>& interval,
-                    const std::string& path,
-                    Found& found) {
-  if (interval && interval->low > interval->high) {
-    found.push_back({path, "ends below its start"});
-  }
+void check_interval(const std::optional<Interval>& interval, const Member& at) {
+  at.must(!interval || !(interval->low > interval->high), "ends below its start");
 }
 
 std::uint64_t sum_of(const std::vector<std::int64_t>& counts) {
@@ -98,35 +109,30 @@ std::uint64_t sum_of(const std::vector<std::int64_t>& counts) {
   return sum;
 }
 
-void check_step_time(const StepTime& time, const std::string& path, Found& found) {
-  const std::array<std::pair<const char*, std::optional<double>>, 6> rising{
-      {{"min", time.min},
-       {"p05", time.p05},
-       {"median", time.median},
-       {"p95", time.p95},
-       {"p99", time.p99},
-       {"max", time.max}}};
+void check_step_time(const StepTime& time, const Member& at) {
+  const std::array<std::pair<const char*, Number>, 6> rising{{{"min", time.min},
+                                                              {"p05", time.p05},
+                                                              {"median", time.median},
+                                                              {"p95", time.p95},
+                                                              {"p99", time.p99},
+                                                              {"max", time.max}}};
   const bool counted = time.n > 0;
+  const std::string_view missing =
+      counted ? "is null although steps were counted" : "counts no step";
   for (std::size_t i = 0; i < rising.size(); ++i) {
     const auto& [name, value] = rising[i];
-    if (value.has_value() != counted) {
-      found.push_back(
-          {path + "." + name, counted ? "is null although steps were counted" : "counts no step"});
-    } else if (i > 0 && counted && rising[i - 1].second && *value < *rising[i - 1].second) {
-      found.push_back({path + "." + name, fmt::format("is less than {}", rising[i - 1].first)});
-    }
+    at[name].must(value.has_value() == counted, "{}", missing);
+    if (!value || !counted || i == 0 || !rising[i - 1].second) continue;
+    at[name].must(!(*value < *rising[i - 1].second), "is less than {}", rising[i - 1].first);
   }
-  check_interval(time.median_ci95, path + ".median_ci95", found);
+  check_interval(time.median_ci95, at["median_ci95"]);
   if (!time.histogram) return;
   const StepTimeHistogramBlock* bins = time.bins();
-  if ((bins != nullptr) != counted) {
-    found.push_back(
-        {path + ".histogram", counted ? "is null although steps were counted" : "counts no step"});
-  } else if (counted) {
-    const std::uint64_t sum = static_cast<std::uint64_t>(bins->above) + sum_of(bins->counts);
-    if (static_cast<std::uint64_t>(time.n) == sum) return;
-    found.push_back({path + ".histogram", fmt::format("counts {} steps, n is {}", sum, time.n)});
-  }
+  at["histogram"].must((bins != nullptr) == counted, "{}", missing);
+  if (bins == nullptr || !counted) return;
+  const std::uint64_t sum = static_cast<std::uint64_t>(bins->above) + sum_of(bins->counts);
+  at["histogram"].must(
+      static_cast<std::uint64_t>(time.n) == sum, "counts {} steps, n is {}", sum, time.n);
 }
 
 bool agrees(Number a, Number b, std::size_t terms) {
@@ -134,26 +140,6 @@ bool agrees(Number a, Number b, std::size_t terms) {
   if (!a || !b) return a.has_value() == b.has_value();
   const double size = std::max({1.0, std::abs(*a), std::abs(*b)});
   return std::abs(*a - *b) <= k_digit * size * static_cast<double>(std::max<std::size_t>(1, terms));
-}
-
-void check_agrees(Number given,
-                  Number wanted,
-                  const std::string& path,
-                  std::string_view source,
-                  Found& found,
-                  std::size_t terms) {
-  if (agrees(given, wanted, terms)) return;
-  found.push_back(
-      {path, fmt::format("is {}, {} give {}", number_text(given), source, number_text(wanted))});
-}
-
-void check_counts(std::int64_t given,
-                  std::int64_t wanted,
-                  const std::string& path,
-                  std::string_view source,
-                  Found& found) {
-  if (given == wanted) return;
-  found.push_back({path, fmt::format("is {}, {} give {}", given, source, wanted)});
 }
 
 }  // namespace halfstep::report

@@ -22,77 +22,59 @@ double milliseconds_of(const Rows& rows) {
 }
 
 template <class Share>
-void check_shares(const Profile& profile,
-                  const std::vector<Share>& shares,
-                  const std::string& path,
-                  Found& found) {
+void check_shares(const Profile& profile, const std::vector<Share>& shares, const Member& at) {
   const std::size_t ops = profile.ops.size();
   double launches = 0;
   for (const Share& share : shares) launches += static_cast<double>(share.launches);
-  check_agrees(milliseconds_of(shares), profile.total_ms, path, "all ops", found, ops);
-  check_agrees(launches, static_cast<double>(ops), path, "all ops", found);
+  at.must_agree(milliseconds_of(shares), profile.total_ms, "all ops", ops);
+  at.must_agree(launches, static_cast<double>(ops), "all ops");
 }
 
-void check_profile(const Profile* profile, const std::string& path, Found& found) {
+void check_profile(const Profile* profile, const Member& at) {
   if (profile == nullptr) return;
-  check_agrees(profile->total_ms,
-               milliseconds_of(profile->ops),
-               path + ".total_ms",
-               "the ops",
-               found,
-               profile->ops.size());
-  check_shares(*profile, profile->by_type, path + ".by_type", found);
-  check_shares(*profile, profile->by_layer, path + ".by_layer", found);
-  check_shares(*profile, profile->by_phase, path + ".by_phase", found);
+  at["total_ms"].must_agree(
+      profile->total_ms, milliseconds_of(profile->ops), "the ops", profile->ops.size());
+  check_shares(*profile, profile->by_type, at["by_type"]);
+  check_shares(*profile, profile->by_layer, at["by_layer"]);
+  check_shares(*profile, profile->by_phase, at["by_phase"]);
 }
 
-void check_policy(const BenchPolicy& policy,
-                  const BenchRequest& asked,
-                  const std::string& path,
-                  Found& found) {
+void check_policy(const BenchPolicy& policy, const BenchRequest& asked, const Member& at) {
   const Measured& measured = policy.measured;
   std::uint64_t steps = 0;
   for (std::size_t i = 0; i < measured.repeats.size(); ++i) {
-    check_step_time(measured.repeats[i], fmt::format("{}.repeats[{}]", path, i), found);
+    check_step_time(measured.repeats[i], at["repeats"][i]);
     steps += static_cast<std::uint64_t>(measured.repeats[i].n);
   }
-  if (measured.repeats.size() > static_cast<std::uint64_t>(asked.repeats)) {
-    found.push_back({path + ".repeats", "holds more than were asked for"});
-  }
-  check_step_time(measured.step_time, path + ".step_time", found);
-  check_counts(measured.step_time.n,
-               static_cast<std::int64_t>(steps),
-               path + ".step_time.n",
-               "the repeats",
-               found);
-  if (policy.speedup) check_interval(policy.speedup->ci95, path + ".speedup.ci95", found);
-  if (policy.profile && *policy.profile) check_profile(&**policy.profile, path + ".profile", found);
+  at["repeats"].must(measured.repeats.size() <= static_cast<std::uint64_t>(asked.repeats),
+                     "holds more than were asked for");
+  check_step_time(measured.step_time, at["step_time"]);
+  at["step_time"]["n"].must_count(measured.step_time.n, steps, "the repeats");
+  if (policy.speedup) check_interval(policy.speedup->ci95, at["speedup"]["ci95"]);
+  if (policy.profile && *policy.profile) check_profile(&**policy.profile, at["profile"]);
 }
 
 }  // namespace
 
 void check(const BenchReport& report, Found& found) {
-  check_exit_code(report.status, report.exit_code, true, found);
-  if (report.policies.empty()) {
-    found.push_back({"policies", "is empty"});
-    return;
-  }
+  const Member at(found);
+  check_exit_code(report.status, report.exit_code, true, at);
+  at["policies"].must(!report.policies.empty(), "is empty");
+  if (report.policies.empty()) return;
   for (std::size_t i = 0; i < report.policies.size(); ++i) {
-    check_policy(report.policies[i], report.bench, fmt::format("policies[{}]", i), found);
+    check_policy(report.policies[i], report.bench, at["policies"][i]);
   }
   // A benchmark has no target, so no target can be missed.
-  if (report.exit_code == 5 || (report.status == "diverged" && report.exit_code == 0)) {
-    found.push_back({"exit_code", "is not one a benchmark ends with"});
-  }
+  at["exit_code"].must(
+      report.exit_code != 5 && (report.status != "diverged" || report.exit_code != 0),
+      "is not one a benchmark ends with");
   const BenchPolicy& first = report.policies.front();
-  if (report.bench.policy != first.policy) {
-    found.push_back({"bench.policy", "is not the first policy"});
-  }
+  at["bench"]["policy"].must(report.bench.policy == first.policy, "is not the first policy");
   const Json here = to_json(report.measured), there = to_json(first.measured);
   for (const auto& [name, block] : here.items()) {
-    if (block != there.at(name)) found.push_back({name, "is not the first policy's"});
+    at[name].must(block == there.at(name), "is not the first policy's");
   }
-  check_profile(report.profile_of(0), "profile", found);
+  check_profile(report.profile_of(0), at["profile"]);
 }
 
 // Comparisons.
@@ -125,20 +107,18 @@ std::map<std::string, Tally> tally(const CompareReport& report) {
   return tallies;
 }
 
-void check_runs(const CompareReport& report, const std::set<std::string>& policies, Found& found) {
+void check_runs(const CompareReport& report,
+                const std::set<std::string>& policies,
+                const Member& runs) {
   const std::set<std::int64_t> seeds(report.seeds.begin(), report.seeds.end());
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const ComparedRunBlock& run = report.runs[i];
-    const std::string path = fmt::format("runs[{}]", i);
-    if (!policies.contains(run.policy)) {
-      found.push_back({path + ".policy", "is none of the policies"});
-    }
-    if (report.paired && !seeds.contains(run.seed)) {
-      found.push_back({path + ".seed", "is none of the seeds"});
-    }
-    check_history(run.history, path + ".history", found);
-    check_step_time(run.step_time, path + ".step_time", found);
-    if (run.step_history) check_step_history(*run.step_history, path + ".step_history", found);
+    const Member at = runs[i];
+    at["policy"].must(policies.contains(run.policy), "is none of the policies");
+    at["seed"].must(!report.paired || seeds.contains(run.seed), "is none of the seeds");
+    check_history(run.history, at["history"]);
+    check_step_time(run.step_time, at["step_time"]);
+    if (run.step_history) check_step_history(*run.step_history, at["step_history"]);
   }
 }
 
@@ -155,7 +135,9 @@ Number metric_of(const ComparedRunBlock& run, const std::string& metric) {
   return value == (*block)->end() ? std::nullopt : value->second;
 }
 
-void check_pairs(const CompareReport& report, const std::set<std::string>& policies, Found& found) {
+void check_pairs(const CompareReport& report,
+                 const std::set<std::string>& policies,
+                 const Member& pairs) {
   // The terms of a pair's delta.
   std::map<std::pair<std::string, std::int64_t>, Number> values;
   for (const ComparedRunBlock& run : report.runs) {
@@ -163,25 +145,19 @@ void check_pairs(const CompareReport& report, const std::set<std::string>& polic
   }
   for (std::size_t i = 0; i < report.pairs.size(); ++i) {
     const PairBlock& pair = report.pairs[i];
-    const std::string path = fmt::format("pairs[{}]", i);
-    if (pair.baseline != report.baseline) {
-      found.push_back({path + ".baseline", "is another one than the report's"});
-    }
-    if (!policies.contains(pair.policy) || pair.policy == pair.baseline) {
-      found.push_back({path + ".policy", "is none of the policies that are compared"});
-      continue;
-    }
+    const Member at = pairs[i];
+    at["baseline"].must(pair.baseline == report.baseline, "is another one than the report's");
+    const bool compared = policies.contains(pair.policy) && pair.policy != pair.baseline;
+    at["policy"].must(compared, "is none of the policies that are compared");
+    if (!compared) continue;
     const Number policy = values[{pair.policy, pair.seed}];
     const Number baseline = values[{pair.baseline, pair.seed}];
     const Number delta = policy && baseline ? Number(*policy - *baseline) : std::nullopt;
-    check_agrees(pair.accuracy_delta, delta, path + ".accuracy_delta", "the runs", found, 2);
+    at["accuracy_delta"].must_agree(pair.accuracy_delta, delta, "the runs", 2);
   }
 }
 
-void check_verdicts(const PolicyBlock& policy,
-                    const Tally& tally,
-                    const std::string& path,
-                    Found& found) {
+void check_verdicts(const PolicyBlock& policy, const Tally& tally, const Member& at) {
   if (!tally.deltas.empty()) {
     double sum = 0;
     for (double value : tally.deltas) sum += value;
@@ -189,39 +165,22 @@ void check_verdicts(const PolicyBlock& policy,
     if (policy.accuracy_delta && std::isfinite(policy.accuracy_delta->value)) {
       given = policy.accuracy_delta->value;
     }
-    check_agrees(given,
-                 sum / static_cast<double>(tally.deltas.size()),
-                 path + ".accuracy_delta.mean",
-                 "the pairs",
-                 found,
-                 tally.deltas.size());
+    const std::size_t count = tally.deltas.size();
+    at["accuracy_delta"]["mean"].must_agree(
+        given, sum / static_cast<double>(count), "the pairs", count);
   }
   if (policy.mcnemar) {
-    check_counts(policy.mcnemar->b,
-                 static_cast<std::int64_t>(tally.b),
-                 path + ".mcnemar.b",
-                 "the pairs",
-                 found);
-    check_counts(policy.mcnemar->c,
-                 static_cast<std::int64_t>(tally.c),
-                 path + ".mcnemar.c",
-                 "the pairs",
-                 found);
+    at["mcnemar"]["b"].must_count(policy.mcnemar->b, tally.b, "the pairs");
+    at["mcnemar"]["c"].must_count(policy.mcnemar->c, tally.c, "the pairs");
   }
-  if (policy.tost && policy.tost->equivalent != (policy.tost->p < 0.05)) {
-    found.push_back({path + ".tost.equivalent", "does not fit p, which decides below 0.05"});
-  }
+  at["tost"]["equivalent"].must(!policy.tost || policy.tost->equivalent == (policy.tost->p < 0.05),
+                                "does not fit p, which decides below 0.05");
 }
 
 /// The baseline is not compared with itself.
-void check_baseline(const CompareReport& report,
-                    const PolicyBlock& policy,
-                    const std::string& path,
-                    Found& found) {
+void check_baseline(const CompareReport& report, const PolicyBlock& policy, const Member& at) {
   const bool baseline = policy.policy == report.baseline;
-  if (policy.baseline != baseline) {
-    found.push_back({path + ".baseline", "does not fit the report's baseline"});
-  }
+  at["baseline"].must(policy.baseline == baseline, "does not fit the report's baseline");
   const std::array<std::pair<const char*, bool>, 5> comparisons{
       {{"speedup", policy.speedup.has_value()},
        {"accuracy_delta", policy.accuracy_delta.has_value()},
@@ -229,74 +188,61 @@ void check_baseline(const CompareReport& report,
        {"tost", policy.tost.has_value()},
        {"loss_curve", policy.loss_curve.has_value()}}};
   for (const auto& [name, present] : comparisons) {
-    if (baseline && present) {
-      found.push_back({fmt::format("{}.{}", path, name), "compares the baseline with itself"});
-    }
+    at[name].must(!baseline || !present, "compares the baseline with itself");
   }
 }
 
 void check_policy(const CompareReport& report,
                   const PolicyBlock& policy,
                   const Tally& tally,
-                  const std::string& path,
-                  Found& found) {
-  const auto counts = [&](std::int64_t given, std::uint64_t wanted, const char* name) {
-    check_counts(given, static_cast<std::int64_t>(wanted), path + name, "the runs", found);
-  };
-  counts(policy.runs, tally.runs, ".runs");
-  counts(policy.diverged, tally.diverged, ".diverged");
-  counts(policy.skipped_steps, tally.skipped, ".skipped_steps");
-  counts(policy.step_time ? policy.step_time->n : 0, tally.steps, ".step_time.n");
-  if (policy.speedup) check_interval(policy.speedup->ci95, path + ".speedup.ci95", found);
-  if (policy.accuracy) check_interval(policy.accuracy->ci95, path + ".accuracy.ci95", found);
+                  const Member& at) {
+  at["runs"].must_count(policy.runs, tally.runs, "the runs");
+  at["diverged"].must_count(policy.diverged, tally.diverged, "the runs");
+  at["skipped_steps"].must_count(policy.skipped_steps, tally.skipped, "the runs");
+  at["step_time"]["n"].must_count(
+      policy.step_time ? policy.step_time->n : 0, tally.steps, "the runs");
+  if (policy.speedup) check_interval(policy.speedup->ci95, at["speedup"]["ci95"]);
+  if (policy.accuracy) check_interval(policy.accuracy->ci95, at["accuracy"]["ci95"]);
   if (policy.accuracy_delta) {
-    check_interval(policy.accuracy_delta->ci95, path + ".accuracy_delta.ci95", found);
+    check_interval(policy.accuracy_delta->ci95, at["accuracy_delta"]["ci95"]);
   }
-  check_baseline(report, policy, path, found);
-  if (policy.tost && !agrees(policy.tost->margin, report.margin)) {
-    found.push_back({path + ".tost.margin", "is another one than the report's"});
-  }
-  check_verdicts(policy, tally, path, found);
+  check_baseline(report, policy, at);
+  at["tost"]["margin"].must(!policy.tost || agrees(policy.tost->margin, report.margin),
+                            "is another one than the report's");
+  check_verdicts(policy, tally, at);
 }
 
-void check_gates(const CompareReport& report, Found& found) {
+void check_gates(const CompareReport& report, const Member& at) {
   bool failed = false;
   for (std::size_t i = 0; i < report.gates.size(); ++i) {
     const GateBlock& gate = report.gates[i];
     failed = failed || gate.failed;
-    if (gate.failed != gate.holds.value_or(true)) {
-      found.push_back({fmt::format("gates[{}].failed", i), "does not fit holds"});
-    }
+    at["gates"][i]["failed"].must(gate.failed == gate.holds.value_or(true), "does not fit holds");
   }
   const bool left = report.status == "interrupted" || report.status == "preempted";
-  if (!left && failed != (report.exit_code == 5)) {
-    found.push_back(
-        {"exit_code",
-         fmt::format(
-             "is {} although {}", report.exit_code, failed ? "a gate failed" : "no gate failed")});
-  }
+  at["exit_code"].must(left || failed == (report.exit_code == 5),
+                       "is {} although {}",
+                       report.exit_code,
+                       failed ? "a gate failed" : "no gate failed");
 }
 
 }  // namespace
 
 void check(const CompareReport& report, Found& found) {
-  check_exit_code(report.status, report.exit_code, true, found);
+  const Member at(found);
+  check_exit_code(report.status, report.exit_code, true, at);
   std::map<std::string, Tally> tallies = tally(report);
   std::set<std::string> names;
   for (std::size_t i = 0; i < report.policies.size(); ++i) {
     const PolicyBlock& policy = report.policies[i];
-    const std::string path = fmt::format("policies[{}]", i);
-    if (!names.insert(policy.policy).second) {
-      found.push_back({path + ".policy", "stands twice"});
-    }
-    check_policy(report, policy, tallies[policy.policy], path, found);
+    const Member here = at["policies"][i];
+    here["policy"].must(names.insert(policy.policy).second, "stands twice");
+    check_policy(report, policy, tallies[policy.policy], here);
   }
-  if (!names.contains(report.baseline)) {
-    found.push_back({"baseline", "is none of the policies"});
-  }
-  check_runs(report, names, found);
-  check_pairs(report, names, found);
-  check_gates(report, found);
+  at["baseline"].must(names.contains(report.baseline), "is none of the policies");
+  check_runs(report, names, at["runs"]);
+  check_pairs(report, names, at["pairs"]);
+  check_gates(report, at);
 }
 
 }  // namespace halfstep::report
