@@ -2,34 +2,28 @@
 
 #include <cmath>
 
-#include "report/check_parts.h"
 #include "report/tables.h"
 #include "report/text.h"
 
 namespace halfstep::report {
 namespace {
 
-std::string ms(const Number& value) {
-  return value && std::isfinite(*value) ? milliseconds(*value) : "-";
-}
-
 /// 10^12 operations a second, as GFLOP/s.
-std::string gigaflops(const Number& tera) {
+std::string gigaflops(const std::optional<double>& tera) {
   return tera && *tera > 0 ? fmt::format("{:.1f}", *tera * 1e3) : "-";
 }
 
-std::string with_digits(const Number& value, int digits) {
+std::string with_digits(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
 std::string speedup_cell(const BenchPolicy& policy, bool first) {
-  const auto& speedup = policy.speedup;
-  if (!speedup || !std::isfinite(speedup->value)) return first ? "1" : "-";
-  std::string text = fmt::format("{:.2f}", speedup->value);
-  if (speedup->ci95 && std::isfinite(speedup->ci95->low) && std::isfinite(speedup->ci95->high)) {
-    text += fmt::format(" [{:.2f}, {:.2f}]", speedup->ci95->low, speedup->ci95->high);
-  }
-  return text;
+  if (!policy.speedup || !std::isfinite(policy.speedup->value)) return first ? "1" : "-";
+  RatioEstimate shown = *policy.speedup;
+  const bool bounded =
+      shown.ci95 && std::isfinite(shown.ci95->low) && std::isfinite(shown.ci95->high);
+  if (!bounded) shown.ci95.reset();
+  return ratio_cell(shown);
 }
 
 template <class Share>
@@ -40,7 +34,7 @@ std::string shares_table(const std::vector<Share>& shares, const char* word) {
     if (rows.size() > k_rows) break;
     rows.push_back({share.name,
                     fmt::format("{}", share.launches),
-                    ms(share.ms),
+                    cell(share.ms, milliseconds),
                     fmt::format("{:.1f} %", share.share * 100),
                     gigaflops(share.achieved_tflops),
                     with_digits(share.achieved_gbs, 1)});
@@ -55,7 +49,7 @@ std::string profile_text(const std::string& policy, const Profile* profile) {
   return fmt::format("\n{}: every launch timed, {} steps, {} ms/step in launches\n{}\n{}",
                      policy,
                      profile->steps,
-                     ms(profile->total_ms),
+                     cell(profile->total_ms, milliseconds),
                      shares_table(profile->by_type, "op"),
                      shares_table(profile->by_layer, "layer"));
 }
@@ -73,17 +67,13 @@ Rows bench_rows(const BenchReport& report) {
   for (std::size_t i = 0; i < policies.size(); ++i) {
     const StepTime& time = policies[i].measured.step_time;
     const Throughput& rate = policies[i].measured.throughput;
-    const auto& interval = time.median_ci95;
-    rows.push_back(
-        {policies[i].policy,
-         !interval
-             ? ms(time.median)
-             : fmt::format("{} [{}, {}]", ms(time.median), ms(interval->low), ms(interval->high)),
-         ms(time.p05),
-         ms(time.p95),
-         time.n > 0 ? ms(time.first_step) : "-",
-         with_digits(rate.total_ips, 0),
-         gigaflops(rate.achieved_tflops)});
+    rows.push_back({policies[i].policy,
+                    with_interval(time.median, time.median_ci95, milliseconds),
+                    cell(time.p05, milliseconds),
+                    cell(time.p95, milliseconds),
+                    time.n > 0 ? cell(time.first_step, milliseconds) : "-",
+                    with_digits(rate.total_ips, 0),
+                    gigaflops(rate.achieved_tflops)});
     if (several) rows.back().push_back(speedup_cell(policies[i], i == 0));
   }
   return rows;

@@ -12,23 +12,6 @@ namespace {
 /// Losses are no fractions: they are printed as they are, everything else in percentage points.
 bool in_points(const std::string& metric) { return !metric.ends_with("loss"); }
 
-/// A report holds null where a number was not finite.
-template <class Format>
-std::string cell(const std::optional<double>& value, Format format) {
-  return value && std::isfinite(*value) ? format(*value) : "-";
-}
-
-/// "value [low, high]", or the value alone.
-template <class Format>
-std::string with_interval(const std::optional<double>& value,
-                          const std::optional<Interval>& interval,
-                          Format format) {
-  const std::string text = cell(value, format);
-  if (!interval) return text;
-  return fmt::format(
-      "{} [{}, {}]", text, cell(interval->low, format), cell(interval->high, format));
-}
-
 std::string speedup_cell(const PolicyBlock& policy) {
   return policy.baseline ? "1" : ratio_cell(policy.speedup);
 }

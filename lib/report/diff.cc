@@ -285,10 +285,6 @@ bool has_diff(const AnyReport& report) {
   return std::visit([](const auto& r) { return k_has_diff<std::decay_t<decltype(r)>>; }, report);
 }
 
-[[noreturn]] void refuse_diff(const std::string& file, std::string message) {
-  throw UserError(ErrorKind::data, {file, 0, 0, "kind"}, std::move(message));
-}
-
 std::string plain_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -373,19 +369,21 @@ DiffReport diff(const AnyReport& a,
                 const std::string& name_b) {
   for (const auto& [report, name] : {std::pair(&a, &name_a), std::pair(&b, &name_b)}) {
     if (has_diff(*report)) continue;
-    refuse_diff(*name,
-                fmt::format("is {}, must be {}, {} or {}",
-                            doc_of(*report),
-                            TrainReport::k_doc,
-                            CompareReport::k_doc,
-                            BenchReport::k_doc));
+    throw UserError(ErrorKind::data,
+                    {*name, 0, 0, "kind"},
+                    fmt::format("is {}, must be {}, {} or {}",
+                                doc_of(*report),
+                                TrainReport::k_doc,
+                                CompareReport::k_doc,
+                                BenchReport::k_doc));
   }
   if (a.index() != b.index()) {
-    refuse_diff(name_b,
-                fmt::format("is {}, but {} is {}; both must be of one kind",
-                            doc_of(b),
-                            printable(name_a),
-                            doc_of(a)));
+    throw UserError(ErrorKind::data,
+                    {name_b, 0, 0, "kind"},
+                    fmt::format("is {}, but {} is {}; both must be of one kind",
+                                doc_of(b),
+                                printable(name_a),
+                                doc_of(a)));
   }
   return std::visit(
       [&](const auto& left) {

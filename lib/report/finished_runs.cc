@@ -19,21 +19,21 @@ namespace fs = std::filesystem;
 using train::ComparedRun;
 using train::Status;
 
-[[noreturn]] void fail(const std::string& path, std::string message, std::string hint = {}) {
-  throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message), std::move(hint));
-}
-
 Status read_status(const std::string& word, const std::string& path) {
   const auto statuses = train::names_of(Status());
   const auto found = std::find(statuses.begin(), statuses.end(), word);
   if (found != statuses.end()) return static_cast<Status>(found - statuses.begin());
-  fail(path, fmt::format("the run is not finished: its status is '{}'", word));
+  throw UserError(ErrorKind::data,
+                  {path, 0, 0, ""},
+                  fmt::format("the run is not finished: its status is '{}'", word));
 }
 
 FinishedRun read_run(const AnyReport& any, const std::string& path) {
   const auto* found = std::get_if<TrainReport>(&any);
   if (found == nullptr) {
-    fail(path, fmt::format("is a report of {}; this needs one of train", kind_of(any)));
+    throw UserError(ErrorKind::data,
+                    {path, 0, 0, ""},
+                    fmt::format("is a report of {}; this needs one of train", kind_of(any)));
   }
   const TrainReport& report = *found;
   FinishedRun finished;
@@ -122,7 +122,9 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
     std::error_code error;
     const std::string file =
         fs::is_directory(path, error) ? (fs::path(path) / k_report_file).string() : path;
-    if (!fs::exists(file, error)) fail(path, "there is no report here");
+    if (!fs::exists(file, error)) {
+      throw UserError(ErrorKind::data, {path, 0, 0, ""}, "there is no report here");
+    }
     runs.push_back(read_run(read_valid_report(file).report, fs::absolute(file).string()));
   }
   name_runs(runs);

@@ -19,10 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail_directory(const std::string& path, const std::string& why) {
-  throw UserError(ErrorKind::data, {path, 0, 0, ""}, why);
-}
-
 }  // namespace
 
 void link_latest(const fs::path& directory) {
@@ -47,9 +43,10 @@ struct RunDirectory::Claim {
     fs::create_directories(fs::path(path).parent_path(), error);
     made = fs::create_directory(path, error);
     if (error || !fs::is_directory(path)) {
-      fail_directory(path,
-                     "cannot make the run directory: " +
-                         (error ? error.message() : std::string("something else has that name")));
+      throw UserError(ErrorKind::data,
+                      {path, 0, 0, ""},
+                      "cannot make the run directory: " +
+                          (error ? error.message() : std::string("something else has that name")));
     }
     if (!made && must_be_new) return false;
     lock.emplace(path);

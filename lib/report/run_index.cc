@@ -21,13 +21,6 @@ constexpr std::array<std::string_view, 5> k_states{
 /// Folders between the searched one and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
 
-[[noreturn]] void fail_index(ErrorKind kind,
-                             const std::string& file,
-                             std::string message,
-                             std::string hint = {}) {
-  throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
-}
-
 /// The content of a folder without hidden files and links.
 struct Listing {
   std::vector<fs::path> folders;  ///< sorted
@@ -95,10 +88,10 @@ std::string_view name(RunState state) { return k_states[static_cast<std::size_t>
 RunState run_state_named(std::string_view word, const std::string& flag) {
   const auto found = std::find(k_states.begin(), k_states.end(), word);
   if (found != k_states.end()) return static_cast<RunState>(found - k_states.begin());
-  fail_index(ErrorKind::config,
-             flag,
-             fmt::format("unknown state '{}'", word),
-             choices(word, {k_states.begin(), k_states.end()}));
+  throw UserError(ErrorKind::config,
+                  {flag, 0, 0, ""},
+                  fmt::format("unknown state '{}'", word),
+                  choices(word, {k_states.begin(), k_states.end()}));
 }
 
 std::optional<double> RunEntry::value() const {
@@ -150,16 +143,18 @@ void RunEntry::fields(Fields& f) {
 RunIndex find_runs(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    fail_index(ErrorKind::data,
-               folder,
-               fs::exists(folder, error) ? "is no folder" : "there is no such folder",
-               "--dir names the folder that holds the runs");
+    throw UserError(ErrorKind::data,
+                    {folder, 0, 0, ""},
+                    fs::exists(folder, error) ? "is no folder" : "there is no such folder",
+                    "--dir names the folder that holds the runs");
   }
   const fs::path root =
       fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
   if (looks_like_run(root)) {
-    fail_index(
-        ErrorKind::data, folder, "is a run itself", "--dir names the folder that holds the runs");
+    throw UserError(ErrorKind::data,
+                    {folder, 0, 0, ""},
+                    "is a run itself",
+                    "--dir names the folder that holds the runs");
   }
   RunIndex index;
   index.folder = root.string();
@@ -185,19 +180,19 @@ const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
   if (same.size() > 1) {
     std::vector<std::string> these;
     for (const RunEntry* run : same) these.push_back(run->name);
-    fail_index(ErrorKind::config,
-               "RUN",
-               fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
+    throw UserError(ErrorKind::config,
+                    {"RUN", 0, 0, ""},
+                    fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
   }
   if (!inside.empty()) return **std::min_element(inside.begin(), inside.end(), newer);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::erase(names, "");
   const std::string hint = did_you_mean(word, names);
-  fail_index(ErrorKind::config,
-             "RUN",
-             fmt::format("{} holds no run '{}'", index.folder, word),
-             hint.empty() ? "'halfstep runs list' lists them" : hint);
+  throw UserError(ErrorKind::config,
+                  {"RUN", 0, 0, ""},
+                  fmt::format("{} holds no run '{}'", index.folder, word),
+                  hint.empty() ? "'halfstep runs list' lists them" : hint);
 }
 
 }  // namespace halfstep::report

@@ -19,13 +19,6 @@
 namespace halfstep::report {
 namespace {
 
-[[noreturn]] void fail_list(ErrorKind kind,
-                            const std::string& file,
-                            std::string message,
-                            std::string hint = {}) {
-  throw UserError(kind, {file, 0, 0, ""}, std::move(message), std::move(hint));
-}
-
 std::string policies(const RunEntry& run) {
   return run.policies.empty() ? "-" : fmt::format("{}", fmt::join(run.policies, ","));
 }
@@ -39,43 +32,8 @@ Rank by_metric(const RunEntry& run) {
   return config::smaller_is_better(run.metric) ? *value : -*value;
 }
 
-Rank by_step_time(const RunEntry& run) { return run.step_time; }
-
 Rank by_epochs(const RunEntry& run) {
   return run.epochs ? Rank(-static_cast<double>(*run.epochs)) : std::nullopt;
-}
-
-std::string kind_of(const RunEntry& run) { return run.kind; }
-std::string state_of(const RunEntry& run) { return std::string(name(run.state)); }
-std::string no_word(const RunEntry&) { return ""; }
-std::string name_word(const RunEntry& run) { return run.name; }
-std::string date_of(const RunEntry& run) { return run.started_at; }
-Rank no_rank(const RunEntry&) { return 0.0; }
-
-struct SortKey {
-  std::string_view name;
-  Rank (*rank)(const RunEntry& run);
-  std::string (*word)(const RunEntry& run);  ///< "" comes last
-  bool descending = false;                   ///< for names
-};
-
-constexpr std::array k_sort_keys{SortKey{"date", no_rank, date_of, true},
-                                 SortKey{"name", no_rank, name_word},
-                                 SortKey{"kind", no_rank, kind_of},
-                                 SortKey{"state", no_rank, state_of},
-                                 SortKey{"policy", no_rank, policies},
-                                 SortKey{"epochs", by_epochs, no_word},
-                                 SortKey{"metric", by_metric, no_word},
-                                 SortKey{k_step_time_metric, by_step_time, no_word}};
-
-bool comes_before(const SortKey& key, const RunEntry& a, const RunEntry& b) {
-  const Rank rank_a = key.rank(a), rank_b = key.rank(b);
-  if (rank_a.has_value() != rank_b.has_value()) return rank_a.has_value();
-  if (rank_a != rank_b) return *rank_a < *rank_b;
-  const std::string word_a = key.word(a), word_b = key.word(b);
-  if (word_a.empty() != word_b.empty()) return word_b.empty();
-  if (word_a != word_b) return key.descending ? word_a > word_b : word_a < word_b;
-  return a.name < b.name;
 }
 
 std::string metric_text(const RunEntry& run) {
@@ -83,15 +41,47 @@ std::string metric_text(const RunEntry& run) {
   return value ? fmt::format("{} {:.4f}", run.metric, *value) : "-";
 }
 
-std::string epochs_text(const RunEntry& run) {
-  return run.epochs ? fmt::format("{}", *run.epochs) : "-";
+/// A column of the list of runs, by which it can be sorted.
+struct RunColumn {
+  std::string_view key;  ///< of --sort
+  std::string_view heading;
+  std::string (*text)(const RunEntry& run);     ///< "-" for nothing
+  Rank (*rank)(const RunEntry& run) = nullptr;  ///< null: sorted by the text, "-" last
+  bool compared = true;  ///< between two runs; the metric is there by its name
+};
+
+constexpr std::array k_columns{
+    RunColumn{"name", "name", [](const RunEntry& run) { return run.name; }, nullptr, false},
+    RunColumn{
+        "kind", "kind", [](const RunEntry& run) { return or_dash(run.kind); }, nullptr, false},
+    RunColumn{"state", "state", [](const RunEntry& run) { return std::string(name(run.state)); }},
+    RunColumn{"policy", "policy", policies},
+    RunColumn{"epochs", "epochs", [](const RunEntry& run) { return word(run.epochs); }, by_epochs},
+    RunColumn{"metric", "metric", metric_text, by_metric, false},
+    RunColumn{k_step_time_metric,
+              "ms/step",
+              [](const RunEntry& run) { return cell(run.step_time, milliseconds); },
+              [](const RunEntry& run) { return run.step_time; }},
+    RunColumn{"date", "date", [](const RunEntry& run) { return or_dash(run.started_at); }}};
+
+bool comes_before(const RunColumn& column, const RunEntry& a, const RunEntry& b) {
+  if (column.rank != nullptr) {
+    const Rank rank_a = column.rank(a), rank_b = column.rank(b);
+    if (rank_a.has_value() != rank_b.has_value()) return rank_a.has_value();
+    return rank_a != rank_b ? *rank_a < *rank_b : a.name < b.name;
+  }
+  const std::string text_a = column.text(a), text_b = column.text(b);
+  // Runs without a policy come first: "-" is before every name.
+  const bool one_lacks = (text_a == "-") != (text_b == "-");
+  if (one_lacks && column.key != "policy") return text_b == "-";
+  if (text_a == text_b) return a.name < b.name;
+  return column.key == "date" ? text_a > text_b : text_a < text_b;
 }
 
-std::string time_text(const RunEntry& run) {
-  return run.step_time ? milliseconds(*run.step_time) : "-";
+std::string four_digits(const std::map<std::string, double>& metrics, const std::string& name) {
+  const auto it = metrics.find(name);
+  return it == metrics.end() ? "-" : fmt::format("{:.4f}", it->second);
 }
-
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 /// Metrics of any of the runs.
 std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
@@ -163,7 +153,7 @@ std::string usual_metric(const std::vector<RunEntry>& from_newest) {
     return run.kind == BenchReport::k_kind && run.step_time.has_value();
   });
   if (timed) return std::string(k_step_time_metric);
-  fail_list(ErrorKind::data, "", "none of the runs meant has a metric");
+  throw UserError(ErrorKind::data, {"", 0, 0, ""}, "none of the runs meant has a metric");
 }
 
 }  // namespace
@@ -171,19 +161,19 @@ std::string usual_metric(const std::vector<RunEntry>& from_newest) {
 void check(const RunFilter& filter, const RunIndex& index) {
   for (const std::string& kind : filter.kinds) {
     if (among(run_kinds(), kind)) continue;
-    fail_list(ErrorKind::config,
-              "--kind",
-              fmt::format("unknown kind of run '{}'", kind),
-              choices(kind, {run_kinds().begin(), run_kinds().end()}));
+    throw UserError(ErrorKind::config,
+                    {"--kind", 0, 0, ""},
+                    fmt::format("unknown kind of run '{}'", kind),
+                    choices(kind, {run_kinds().begin(), run_kinds().end()}));
   }
   std::set<std::string> known;
   for (const RunEntry& run : index.runs) known.insert(run.policies.begin(), run.policies.end());
   for (const std::string& policy : filter.policies) {
     if (known.contains(policy)) continue;
-    fail_list(ErrorKind::config,
-              "--policy",
-              fmt::format("no run in {} has the policy '{}'", index.folder, policy),
-              choices(policy, {known.begin(), known.end()}));
+    throw UserError(ErrorKind::config,
+                    {"--policy", 0, 0, ""},
+                    fmt::format("no run in {} has the policy '{}'", index.folder, policy),
+                    choices(policy, {known.begin(), known.end()}));
   }
 }
 
@@ -201,19 +191,22 @@ std::vector<RunEntry> chosen_runs(const RunIndex& index, const RunFilter& filter
 }
 
 std::vector<std::string> sort_keys() {
-  std::vector<std::string> names;
-  for (const SortKey& key : k_sort_keys) names.emplace_back(key.name);
+  // The default comes first.
+  std::vector<std::string> names{"date"};
+  for (const RunColumn& column : k_columns) {
+    if (column.key != "date") names.emplace_back(column.key);
+  }
   return names;
 }
 
 void sort_runs(std::vector<RunEntry>& runs, const std::string& key) {
   const auto found = std::find_if(
-      k_sort_keys.begin(), k_sort_keys.end(), [&](const SortKey& k) { return k.name == key; });
-  if (found == k_sort_keys.end()) {
-    fail_list(ErrorKind::config,
-              "--sort",
-              fmt::format("unknown key '{}'", key),
-              choices(key, sort_keys()));
+      k_columns.begin(), k_columns.end(), [&](const RunColumn& c) { return c.key == key; });
+  if (found == k_columns.end()) {
+    throw UserError(ErrorKind::config,
+                    {"--sort", 0, 0, ""},
+                    fmt::format("unknown key '{}'", key),
+                    choices(key, sort_keys()));
   }
   std::sort(runs.begin(), runs.end(), [&](const RunEntry& a, const RunEntry& b) {
     return comes_before(*found, a, b);
@@ -228,11 +221,12 @@ std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
   if (kinds.empty()) return "";
   if (kinds.contains(std::string(TrainReport::k_kind))) return std::string(TrainReport::k_kind);
   if (kinds.size() == 1) return *kinds.begin();
-  fail_list(ErrorKind::config,
-            "--kind",
-            fmt::format("must be given: the runs meant are of the kinds {}, which have no result "
-                        "in common",
-                        fmt::join(kinds, " and ")));
+  throw UserError(
+      ErrorKind::config,
+      {"--kind", 0, 0, ""},
+      fmt::format("must be given: the runs meant are of the kinds {}, which have no result "
+                  "in common",
+                  fmt::join(kinds, " and ")));
 }
 
 BestRun best_run(const std::vector<RunEntry>& runs,
@@ -262,10 +256,10 @@ BestRun best_run(const std::vector<RunEntry>& runs,
     if (best.run.metrics.contains(best.metric)) best.run.metric = best.metric;
     return best;
   }
-  fail_list(ErrorKind::config,
-            "--metric",
-            fmt::format("no run has the metric '{}'", best.metric),
-            choices(best.metric, known_metrics(runs, policies)));
+  throw UserError(ErrorKind::config,
+                  {"--metric", 0, 0, ""},
+                  fmt::format("no run has the metric '{}'", best.metric),
+                  choices(best.metric, known_metrics(runs, policies)));
 }
 
 std::string best_run_words(const BestRun& best) {
@@ -282,17 +276,11 @@ std::string best_run_words(const BestRun& best) {
 }
 
 std::string runs_table(const std::vector<RunEntry>& runs) {
-  std::vector<std::vector<std::string>> rows{
-      {"name", "kind", "state", "policy", "epochs", "metric", "ms/step", "date"}};
+  Rows rows(1);
+  for (const RunColumn& column : k_columns) rows[0].emplace_back(column.heading);
   for (const RunEntry& run : runs) {
-    rows.push_back({run.name,
-                    or_dash(run.kind),
-                    std::string(name(run.state)),
-                    policies(run),
-                    epochs_text(run),
-                    metric_text(run),
-                    time_text(run),
-                    or_dash(run.started_at)});
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const RunColumn& column : k_columns) row.push_back(column.text(run));
   }
   std::string text = columns(std::move(rows), {4, 6});
   for (const RunEntry& run : runs) {
@@ -339,22 +327,16 @@ bool same_step(const std::string& directory_a, const std::string& directory_b) {
 }
 
 std::string side_by_side(const RunEntry& a, const RunEntry& b) {
-  std::vector<std::vector<std::string>> rows{{"", "a", "b"}};
-  const auto row = [&](std::string name, std::string left, std::string right) {
-    rows.push_back({std::move(name), std::move(left), std::move(right)});
-  };
-  row("state", std::string(name(a.state)), std::string(name(b.state)));
-  row("policy", policies(a), policies(b));
-  row("epochs", epochs_text(a), epochs_text(b));
-  const auto value = [](const RunEntry& run, const std::string& metric) {
-    const auto it = run.metrics.find(metric);
-    return it == run.metrics.end() ? std::string("-") : fmt::format("{:.4f}", it->second);
-  };
-  for (const std::string& metric : metrics_of({a, b})) {
-    row(metric, value(a, metric), value(b, metric));
+  Rows rows{{"", "a", "b"}};
+  for (const RunColumn& column : k_columns) {
+    if (column.key == k_step_time_metric) {
+      for (const std::string& metric : metrics_of({a, b})) {
+        rows.push_back({metric, four_digits(a.metrics, metric), four_digits(b.metrics, metric)});
+      }
+    }
+    if (!column.compared) continue;
+    rows.push_back({std::string(column.heading), column.text(a), column.text(b)});
   }
-  row("ms/step", time_text(a), time_text(b));
-  row("date", or_dash(a.started_at), or_dash(b.started_at));
   return columns(std::move(rows), {1, 2});
 }
 

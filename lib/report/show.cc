@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/printable.h"
+#include "report/export/facts.h"
 #include "report/tables.h"
 #include "report/text.h"
 
@@ -27,36 +28,9 @@ std::string aligned(const Rows& rows) {
   return text;
 }
 
-std::string line(std::string_view name, const std::string& value) {
-  return fmt::format("{:<11} {}\n", name, value);
-}
-
-std::string status_line(const std::string& status,
-                        std::optional<std::int64_t> exit_code,
-                        const std::string& message) {
-  std::string text = status;
-  if (exit_code) text += fmt::format(", exit code {}", *exit_code);
-  return line("status", message.empty() ? text : text + ": " + message);
-}
-
-std::string precision_lines(const Precision& precision) {
-  const plan::RewriteSummary& rewrite = precision.rewrite;
-  std::string text = line("precision",
-                          fmt::format("{} requested, {} effective; {} computation, {} variables",
-                                      precision.requested,
-                                      precision.effective,
-                                      precision.compute_dtype,
-                                      precision.variable_dtype));
-  if (rewrite.mode != "none") {
-    text += line("rewrite",
-                 fmt::format("{} to {}: {} of {} nodes, {} casts",
-                             rewrite.mode,
-                             rewrite.target.empty() ? "-" : rewrite.target,
-                             rewrite.nodes_converted,
-                             rewrite.nodes_total,
-                             rewrite.casts_inserted));
-  }
-  return text;
+template <class... Args>
+std::string line(std::string_view name, fmt::format_string<Args...> text, Args&&... args) {
+  return fmt::format("{:<11} {}\n", name, fmt::format(text, std::forward<Args>(args)...));
 }
 
 std::string pairs(const std::vector<std::pair<std::string, std::string>>& words) {
@@ -78,50 +52,40 @@ std::string step_time_lines(const TrainReport& report) {
   if (time.n == 0) return line("step time", "no steady step was counted");
   const Interval interval = time.median_ci95.value_or(Interval{});
   std::string text = line("step time",
-                          fmt::format("{} ms median [{}, {}] over {} steps, p95 {} ms, first {} ms",
-                                      word(time.median),
-                                      word(interval.low),
-                                      word(interval.high),
-                                      time.n,
-                                      word(time.p95),
-                                      word(time.first_step)));
+                          "{} ms median [{}, {}] over {} steps, p95 {} ms, first {} ms",
+                          word(time.median),
+                          word(interval.low),
+                          word(interval.high),
+                          time.n,
+                          word(time.p95),
+                          word(time.first_step));
   auto parts = words_of(time.breakdown_median);
   std::erase_if(parts, [](const auto& part) { return part.second == "-"; });
-  text += line("", pairs(parts) + " (ms)");
-  text += line("throughput",
-               fmt::format("{} img/s, {} TFLOP/s",
-                           word(report.throughput.total_ips),
-                           word(report.throughput.achieved_tflops)));
-  return text;
+  const Throughput& rate = report.throughput;
+  text += line("", "{} (ms)", pairs(parts));
+  return text + line("throughput",
+                     "{} img/s, {} TFLOP/s",
+                     word(rate.total_ips),
+                     word(rate.achieved_tflops));
 }
 
 std::string loss_scale_lines(const LossScale& scale) {
   std::string text;
   if (scale.mode != "none") {
     const auto left_out = static_cast<std::size_t>(scale.events_left_out.value_or(0));
-    text += line("loss scale",
-                 fmt::format("{}, {} to {}, {} changes",
-                             scale.mode,
-                             word(scale.initial),
-                             word(scale.final),
-                             scale.events.size() + left_out));
+    const std::size_t changes = scale.events.size() + left_out;
+    text += line("loss scale", "{}, {} changes", scale_words(scale), changes);
   }
   if (scale.skips.empty()) return text;
-  text += line("skipped",
-               fmt::format("{} steps, {} more retried", scale.skipped_steps, scale.retried_steps));
+  text += line("skipped", "{} steps, {} more retried", scale.skipped_steps, scale.retried_steps);
   for (std::size_t i = 0; i < std::min(scale.skips.size(), k_most_skips); ++i) {
     const train::SkippedStep& skip = scale.skips[i];
     const auto& first = skip.first_nonfinite;
-    text += fmt::format("  attempt {}, batch {}: {}\n",
+    text += fmt::format("  attempt {}, batch {}: {}{}\n",
                         skip.attempt,
                         skip.ordinal,
-                        !first ? std::string("not traced")
-                               : fmt::format("{} first in {} ({}, {}), {} elements",
-                                             first->kind,
-                                             first->tensor,
-                                             first->phase,
-                                             first->dtype,
-                                             first->count));
+                        first_nonfinite_words(skip),
+                        first ? fmt::format(", {} elements", first->count) : "");
   }
   const std::size_t all =
       scale.skips.size() + static_cast<std::size_t>(scale.skips_left_out.value_or(0));
@@ -136,46 +100,50 @@ std::string warning_lines(const std::vector<Remark>& warnings) {
 }
 
 std::string view(const TrainReport& report) {
-  std::string text = line(
-      "run",
-      (report.run.directory.empty() ? "-" : report.run.directory) + ", " + report.run.started_at);
-  text += status_line(report.status, report.exit_code, report.message);
-  text += precision_lines(report.precision);
+  const Precision& precision = report.precision;
+  const Steps& steps = report.steps;
+  const Reproducibility& hashes = report.reproducibility;
+  std::string text = line("run", "{}, {}", or_dash(report.run.directory), report.run.started_at);
+  text += line("status", "{}", status_words(report));
+  text += line("precision",
+               "{}; {} computation, {} variables",
+               precision_words(precision),
+               precision.compute_dtype,
+               precision.variable_dtype);
+  if (precision.rewrite.mode != "none") {
+    text += line("rewrite", "{}", rewrite_words(precision.rewrite));
+  }
   if (!report.history.epoch.empty()) text += "\n" + aligned(history_rows(report.history)) + "\n";
   text += line("steps",
-               fmt::format("{} attempted, {} applied; {} s training, {} s in all",
-                           report.steps.attempted,
-                           report.steps.applied,
-                           word(report.run.train_seconds),
-                           word(report.run.wall_seconds)));
+               "{} attempted, {} applied; {} s training, {} s in all",
+               steps.attempted,
+               steps.applied,
+               word(report.run.train_seconds),
+               word(report.run.wall_seconds));
   text += step_time_lines(report);
   text += loss_scale_lines(report.loss_scale);
   if (const auto& target = report.time_to_accuracy) {
     text += line("target",
-                 fmt::format("{} {} {} after {} s of training, {} steps",
-                             target->metric,
-                             word(target->target),
-                             target->reached ? "reached" : "not reached",
-                             word(target->train_seconds),
-                             target->step));
+                 "{} {} {} after {} s of training, {} steps",
+                 target->metric,
+                 word(target->target),
+                 target->reached ? "reached" : "not reached",
+                 word(target->train_seconds),
+                 target->step);
   }
-  if (report.test) text += line("test", metric_pairs(*report.test));
+  if (report.test) text += line("test", "{}", metric_pairs(*report.test));
   text += line("hashes",
-               fmt::format("init {:.12}, batches {:.12}, final {:.12}",
-                           report.reproducibility.init_hash,
-                           report.reproducibility.batch_order_hash,
-                           report.reproducibility.final_hash));
+               "init {:.12}, batches {:.12}, final {:.12}",
+               hashes.init_hash,
+               hashes.batch_order_hash,
+               hashes.final_hash);
   return text + warning_lines(report.warnings);
 }
 
 std::string view(const EvalReport& report) {
-  std::string text =
-      line("checkpoint", report.checkpoint) + line("precision",
-                                                   fmt::format("{} requested, {} effective",
-                                                               report.precision.requested,
-                                                               report.precision.effective));
-  text += line(report.split,
-               fmt::format("{} samples: {}", report.samples, metric_pairs(report.metrics)));
+  std::string text = line("checkpoint", "{}", report.checkpoint);
+  text += line("precision", "{}", precision_words(report.precision));
+  text += line(report.split, "{} samples: {}", report.samples, metric_pairs(report.metrics));
   if (report.classes) {
     Rows rows{{"class", "name", "count", "accuracy"}};
     for (const ClassRow& row : report.classes->per_class) {
@@ -190,9 +158,8 @@ std::string view(const EvalReport& report) {
 template <class Report>
 std::string study_view(const Report& report, const std::string& table) {
   const std::string place = report.run.directory.empty() ? "" : report.run.directory + ", ";
-  return line("study", place + report.run.started_at) +
-         status_line(report.status, report.exit_code, report.message) + "\n" + table +
-         warning_lines(report.warnings);
+  return line("study", "{}{}", place, report.run.started_at) +
+         line("status", "{}", status_words(report)) + "\n" + table + warning_lines(report.warnings);
 }
 
 std::string view(const CompareReport& report) { return study_view(report, compare_table(report)); }

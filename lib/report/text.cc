@@ -31,6 +31,8 @@ std::string word(FieldRef field) {
   return json.is_null() ? "-" : json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
 std::string words(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, " "));
 }

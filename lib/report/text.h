@@ -1,11 +1,14 @@
 #pragma once
 // Values of a report as text.
 
+#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/json_fields.h"
+#include "core/statistics.h"
 
 namespace halfstep::report {
 
@@ -15,6 +18,9 @@ template <class T>
 std::string word(const T& value) {
   return word(field_of(value));
 }
+
+/// The text, or "-" for "".
+std::string or_dash(const std::string& text);
 
 /// The elements of a list, separated by spaces.
 std::string words(const std::vector<std::string>& list);
@@ -50,6 +56,22 @@ std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
 /// newline after each row. Columns in `right` are right-aligned. Control characters in cells are
 /// escaped (core/printable.h).
 std::string columns(Rows rows, const std::vector<std::size_t>& right = {});
+
+/// A number as `format` writes it; "-" for one that is not known or not finite.
+template <class Format>
+std::string cell(const std::optional<double>& value, Format format) {
+  return value && std::isfinite(*value) ? format(*value) : "-";
+}
+
+/// "value [low, high]", or the value alone.
+template <class Format>
+std::string with_interval(const std::optional<double>& value,
+                          const std::optional<Interval>& interval,
+                          Format format) {
+  const std::string text = cell(value, format);
+  if (!interval) return text;
+  return text + " [" + cell(interval->low, format) + ", " + cell(interval->high, format) + "]";
+}
 
 /// Milliseconds with about three digits: 0.123, 4.90, 12.3, 812.
 std::string milliseconds(double value);

@@ -5,18 +5,15 @@
 namespace halfstep::report {
 namespace {
 
-template <class Report>
-std::string status(const Report& report) {
-  std::string text = report.status;
-  const std::string code = word(report.exit_code);
-  if (code != "-") text += ", exit code " + code;
-  return report.message.empty() ? text : text + ": " + report.message;
+template <class... Args>
+void add(Facts& facts, std::string name, fmt::format_string<Args...> value, Args&&... args) {
+  facts.emplace_back(std::move(name), fmt::format(value, std::forward<Args>(args)...));
 }
 
 template <class Report>
 Facts common_facts(const Report& report) {
   const Context& context = report.context;
-  return {{"status", status(report)},
+  return {{"status", status_words(report)},
           {"started", report.run.started_at},
           {"machine",
            fmt::format("{}, {} thread{}",
@@ -48,38 +45,49 @@ std::string precision_words(const PrecisionHead& precision) {
   return fmt::format("{} requested, {} effective", precision.requested, precision.effective);
 }
 
+std::string rewrite_words(const plan::RewriteSummary& rewrite) {
+  return fmt::format("{} to {}: {} of {} nodes, {} casts",
+                     rewrite.mode,
+                     or_dash(rewrite.target),
+                     rewrite.nodes_converted,
+                     rewrite.nodes_total,
+                     rewrite.casts_inserted);
+}
+
+std::string scale_words(const LossScale& scale) {
+  return fmt::format("{}, {} to {}", scale.mode, word(scale.initial), word(scale.final));
+}
+
+std::string first_nonfinite_words(const train::SkippedStep& skip) {
+  const auto& first = skip.first_nonfinite;
+  if (!first) return "not traced";
+  return fmt::format(
+      "{} first in {} ({}, {})", first->kind, first->tensor, first->phase, first->dtype);
+}
+
 Facts main_facts(const CompareReport& report) { return common_facts(report); }
 Facts main_facts(const BenchReport& report) { return common_facts(report); }
 
 Facts main_facts(const TrainReport& report) {
   Facts facts = common_facts(report);
-  facts.push_back({"precision", precision_words(report.precision)});
-  facts.push_back(
-      {"steps",
-       fmt::format("{} applied of {} attempted", report.steps.applied, report.steps.attempted)});
-  facts.push_back({"training time", word(report.run.train_seconds) + " s"});
   const StepTime& time = report.step_time;
+  const Steps& steps = report.steps;
+  add(facts, "precision", "{}", precision_words(report.precision));
+  add(facts, "steps", "{} applied of {} attempted", steps.applied, steps.attempted);
+  add(facts, "training time", "{} s", word(report.run.train_seconds));
   if (time.n > 0) {
-    facts.push_back(
-        {"step time",
-         fmt::format(
-             "{} ms median over {} steps, p95 {} ms", word(time.median), time.n, word(time.p95))});
+    constexpr auto k_form = "{} ms median over {} steps, p95 {} ms";
+    add(facts, "step time", k_form, word(time.median), time.n, word(time.p95));
   }
-  facts.push_back({"throughput", word(report.throughput.total_ips) + " img/s"});
-  const LossScale& scale = report.loss_scale;
-  if (scale.mode != "none") {
-    facts.push_back(
-        {"loss scale",
-         fmt::format("{}, {} to {}", scale.mode, word(scale.initial), word(scale.final))});
+  add(facts, "throughput", "{} img/s", word(report.throughput.total_ips));
+  if (report.loss_scale.mode != "none") {
+    add(facts, "loss scale", "{}", scale_words(report.loss_scale));
   }
-  facts.push_back({"skipped steps", word(scale.skipped_steps)});
+  add(facts, "skipped steps", "{}", report.loss_scale.skipped_steps);
   if (const auto& target = report.time_to_accuracy) {
-    facts.push_back({"target",
-                     fmt::format("{} {} {} after {} steps",
-                                 target->metric,
-                                 word(target->target),
-                                 target->reached ? "reached" : "not reached",
-                                 target->step)});
+    const char* outcome = target->reached ? "reached" : "not reached";
+    constexpr auto k_form = "{} {} {} after {} steps";
+    add(facts, "target", k_form, target->metric, word(target->target), outcome, target->step);
   }
   if (!report.test) return facts;
   for (const auto& [name, value] : *report.test) facts.push_back({"test " + name, word(value)});

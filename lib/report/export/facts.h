@@ -29,6 +29,21 @@ Facts main_facts(const BenchReport& report);
 /// "mixed_float16 requested, mixed_float16 effective".
 std::string precision_words(const PrecisionHead& precision);
 
+/// "cuda to float16: 12 of 20 nodes, 5 casts".
+std::string rewrite_words(const plan::RewriteSummary& rewrite);
+/// "dynamic, 65536 to 32768".
+std::string scale_words(const LossScale& scale);
+/// "Inf first in dense/MatMul (forward, float16)".
+std::string first_nonfinite_words(const train::SkippedStep& skip);
+
+/// "completed, exit code 0", with the message, if any.
+template <class Report>
+std::string status_words(const Report& report) {
+  const std::string code = word(report.exit_code);
+  return report.status + (code == "-" ? "" : ", exit code " + code) +
+         (report.message.empty() ? "" : ": " + report.message);
+}
+
 /// Notes and warnings, a line each.
 std::vector<std::string> remark_lines(const std::vector<std::string>& notes,
                                       const std::vector<Remark>& warnings);

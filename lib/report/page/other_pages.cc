@@ -95,7 +95,6 @@ std::string body(const EvalReport& report) {
 
 std::string body(const Explanation& report) {
   const plan::RewriteSummary& rewrite = report.rewrite;
-  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   Facts rows{{"policy", report.policy},
              {"device", fmt::format("{}, {}", report.device, report.arch)},
              {"batch size", word(report.batch)},
@@ -104,13 +103,7 @@ std::string body(const Explanation& report) {
              {"casts in a step",
               fmt::format("{}, {} bytes read and written", report.casts, word(report.cast_bytes))}};
   if (rewrite.mode != "none") {
-    rows.emplace_back("rewrite",
-                      fmt::format("{} to {}: {} of {} nodes, {} casts",
-                                  rewrite.mode,
-                                  or_dash(rewrite.target),
-                                  rewrite.nodes_converted,
-                                  rewrite.nodes_total,
-                                  rewrite.casts_inserted));
+    rows.emplace_back("rewrite", rewrite_words(rewrite));
   }
   Rows decisions{{"node", "op", "list", "painted", "by step", "why", "because of"}};
   for (const plan::RewriteDecision& d : rewrite.decisions) {

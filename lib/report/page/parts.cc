@@ -112,7 +112,6 @@ std::string legend(const std::vector<Op>& ops) {
 
 template <class Op>
 Rows op_rows(const std::vector<Op>& ops) {
-  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   Rows rows{{"op", "type", "layer", "phase", "in", "compute", "sums", "out", "kernel", "why"}};
   for (const Op& op : ops) {
     const OpRow& row = row_of(op);
@@ -166,11 +165,10 @@ std::string shell_word(const std::string& text) {
 }
 
 void add_machine(const Context& context, Facts& facts) {
-  const std::string commit = context.git_commit.empty() ? "-" : context.git_commit;
   facts.push_back({"program",
                    fmt::format("halfstep {}, commit {}{}, {} build by {}",
                                context.library_version,
-                               commit,
+                               or_dash(context.git_commit),
                                context.git_dirty ? " with local changes" : "",
                                context.library_build_type,
                                context.compiler)});
@@ -186,7 +184,7 @@ void add_machine(const Context& context, Facts& facts) {
                      fmt::format("{}, compute capability {}, driver {}",
                                  gpu.name,
                                  gpu.compute_capability,
-                                 gpu.driver.empty() ? "-" : gpu.driver)});
+                                 or_dash(gpu.driver))});
   }
   std::vector<std::string> versions, load;
   for (const auto& [library, version] : words_of(context.versions)) {
@@ -241,7 +239,7 @@ Facts run_facts(const std::vector<std::string>& command, const std::string& dire
   std::vector<std::string> parts;
   for (const std::string& part : command) parts.push_back(shell_word(part));
   if (!parts.empty()) facts.push_back({"command", words(parts)});
-  facts.push_back({"directory", directory.empty() ? "-" : directory});
+  facts.push_back({"directory", or_dash(directory)});
   return facts;
 }
 

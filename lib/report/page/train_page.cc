@@ -107,13 +107,6 @@ Series scale_series(const TrainReport& report) {
   return series;
 }
 
-std::string first_tensor(const train::SkippedStep& skip) {
-  const auto& first = skip.first_nonfinite;
-  if (!first) return "not traced";
-  return fmt::format(
-      "{} first in {} ({}, {})", first->kind, first->tensor, first->phase, first->dtype);
-}
-
 /// A mark per skipped step, at the scale under which its gradients overflowed.
 std::vector<Mark> skip_marks(const LossScale& scale) {
   std::vector<Mark> marks;
@@ -129,7 +122,7 @@ std::vector<Mark> skip_marks(const LossScale& scale) {
                      fmt::format("step {} {}: {}",
                                  step,
                                  skip.retried ? "tried again" : "skipped",
-                                 first_tensor(skip))});
+                                 first_nonfinite_words(skip))});
   }
   return marks;
 }
@@ -163,7 +156,7 @@ std::string skips(const LossScale& scale) {
     rows.push_back({std::to_string(batches_after(skip.ordinal)),
                     word(skip.attempt),
                     skip.retried ? "tried again" : "skipped",
-                    first_tensor(skip),
+                    first_nonfinite_words(skip),
                     first ? word(first->count) : "-"});
   }
   const std::string all = table(rows);
