@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/run_index.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -10,7 +11,6 @@ namespace {
 using train::BenchedPolicy;
 using train::BenchResult;
 using train::OpTime;
-using train::Status;
 
 constexpr std::string_view k_tflops = "10^12 operations per second";
 constexpr std::string_view k_gbs = "10^9 bytes of operands and results per second";
@@ -229,18 +229,7 @@ const std::vector<OpRow>* BenchReport::ops_of(std::size_t index) const {
   return own && own->ops ? &*own->ops : nullptr;
 }
 
-int exit_code(const BenchResult& result) {
-  switch (result.status) {
-    case Status::interrupted:
-      return 130;
-    case Status::preempted:
-      return 143;
-    case Status::diverged:
-      return static_cast<int>(ErrorKind::numerics);
-    default:
-      return 0;
-  }
-}
+int exit_code(const BenchResult& result) { return ending_of(result.status).study[0]; }
 
 BenchReport bench_report(const BenchResult& result,
                          const FactsByPolicy& facts,

@@ -5,27 +5,11 @@
 #include <cmath>
 #include <span>
 
+#include "report/run_index.h"
 #include "report/text.h"
 
 namespace halfstep::report {
 namespace {
-
-/// The codes a status may end in; -1 stands for null. A study keeps nothing that it could be
-/// resumed from, and finished runs may be put side by side although one of them diverged.
-struct StatusCodes {
-  std::string_view status;
-  std::array<int, 2> run;
-  std::array<int, 3> study;
-};
-
-constexpr int k_no = -2;
-constexpr std::array k_status_codes{StatusCodes{"running", {-1, -1}, {k_no, k_no, k_no}},
-                                    StatusCodes{"completed", {0, 5}, {0, 5, k_no}},
-                                    StatusCodes{"target_reached", {0, 0}, {k_no, k_no, k_no}},
-                                    StatusCodes{"stopped_early", {0, 5}, {k_no, k_no, k_no}},
-                                    StatusCodes{"interrupted", {130, 130}, {130, k_no, k_no}},
-                                    StatusCodes{"preempted", {75, 75}, {143, k_no, k_no}},
-                                    StatusCodes{"diverged", {4, 4}, {0, 4, 5}}};
 
 /// Every column has as many values as the column `first`.
 template <class Block>
@@ -68,15 +52,13 @@ void check_exit_code(const std::string& status,
                      std::optional<std::int64_t> code,
                      bool study,
                      const Member& report) {
-  for (const StatusCodes& row : k_status_codes) {
-    if (row.status != status) continue;
-    const std::span<const int> codes = study ? std::span<const int>(row.study) : row.run;
-    report["exit_code"].must(
-        std::find(codes.begin(), codes.end(), code.value_or(-1)) != codes.end(),
-        "is {}, which does not fit the status \"{}\"",
-        code ? std::to_string(*code) : "null",
-        status);
-  }
+  const Ending& ending = ending_named(status);
+  const std::span<const int> codes = study ? std::span<const int>(ending.study) : ending.run;
+  report["exit_code"].must(
+      std::find(codes.begin(), codes.end(), code.value_or(k_null_code)) != codes.end(),
+      "is {}, which does not fit the status \"{}\"",
+      code ? std::to_string(*code) : "null",
+      status);
 }
 
 void check_history(const History& history, const Member& at) {

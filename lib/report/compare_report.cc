@@ -4,6 +4,7 @@
 #include <array>
 
 #include "report/precision_block.h"
+#include "report/run_index.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -13,8 +14,6 @@ using train::ComparedPolicy;
 using train::Comparison;
 using train::Status;
 
-constexpr std::array<std::string_view, 4> k_study_statuses{
-    "completed", "interrupted", "preempted", "diverged"};
 constexpr std::array<std::string_view, 2> k_splits{"test", "validation"};
 constexpr std::string_view k_mcnemar = "McNemar's test of predictions; null without them";
 
@@ -126,8 +125,6 @@ GateBlock gate_block(const train::GateResult& gate) {
 }
 
 }  // namespace
-
-std::span<const std::string_view> study_statuses() { return k_study_statuses; }
 
 void McNemar::fields(Fields& f) {
   f("b", b, "examples only the baseline gets right");
@@ -257,7 +254,7 @@ void DifferenceBlock::fields(Fields& f) {
 
 void CompareReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("status", status, k_study_statuses, "how the comparison ended");
+  f.word("status", status, study_statuses(), "how the comparison ended");
   f("exit_code", exit_code, "of the process");
   f("message", message, "empty");
   f("run", run, "the study");
@@ -296,16 +293,15 @@ PolicyFacts policy_facts(train::Session& session) {
 }
 
 int exit_code(const Comparison& comparison) {
-  if (comparison.status == Status::interrupted) return 130;
-  // A comparison stores nothing to resume from.
-  if (comparison.status == Status::preempted) return 143;
+  const std::array<int, 3>& codes = ending_of(comparison.status).study;
+  const bool finished =
+      comparison.status == Status::completed || comparison.status == Status::diverged;
+  if (!finished) return codes[0];
   const bool failed = std::any_of(comparison.gates.begin(),
                                   comparison.gates.end(),
                                   [](const train::GateResult& gate) { return gate.failed(); });
   if (failed) return static_cast<int>(ErrorKind::target);
-  return comparison.status == Status::diverged && comparison.paired
-             ? static_cast<int>(ErrorKind::numerics)
-             : 0;
+  return comparison.paired ? codes[0] : 0;
 }
 
 std::vector<Remark> merged_warnings(const FactsByPolicy& facts) {

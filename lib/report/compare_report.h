@@ -157,8 +157,6 @@ CompareReport compare_report(const train::Comparison& comparison,
                              const Context& context,
                              std::optional<ConfigBlock> config);
 
-/// Statuses of a finished comparison or benchmark.
-std::span<const std::string_view> study_statuses();
 /// The warnings of all policies, without duplicates.
 std::vector<Remark> merged_warnings(const FactsByPolicy& facts);
 

@@ -17,19 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Ending {
-  std::string_view status;  ///< of a report
-  RunState state;
-};
-
-constexpr std::array k_endings{Ending{"completed", RunState::completed},
-                               Ending{"target_reached", RunState::completed},
-                               Ending{"stopped_early", RunState::completed},
-                               Ending{"diverged", RunState::failed},
-                               Ending{"interrupted", RunState::interrupted},
-                               Ending{"preempted", RunState::interrupted},
-                               Ending{"running", RunState::interrupted}};
-
 /// The last value of each column of metrics.
 void add_history(RunEntry& run, const History& history) {
   for (const std::string& name : history.metric_names()) {
@@ -116,9 +103,7 @@ void read_report_of(RunEntry& run, const AnyReport& any) {
       [&](const auto& report) {
         if constexpr (requires { read_kind(run, report); }) {
           run.status = report.status;
-          run.state = std::find_if(k_endings.begin(), k_endings.end(), [&](const Ending& e) {
-                        return e.status == run.status;
-                      })->state;
+          run.state = ending_named(run.status).state;
           run.started_at = report.run.started_at;
           run.ended_at = report.run.ended_at;
           read_kind(run, report);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <tuple>
 
@@ -17,6 +16,36 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 5> k_states{
     "running", "completed", "failed", "interrupted", "damaged"};
+
+/// A study keeps nothing that it could be resumed from, and finished runs may be put side by side
+/// although one of them diverged.
+constexpr std::array k_endings{
+    Ending{"running",
+           RunState::interrupted,
+           {k_null_code, k_null_code},
+           {k_no_code, k_no_code, k_no_code}},
+    Ending{"completed", RunState::completed, {0, 5}, {0, 5, k_no_code}},
+    Ending{"target_reached", RunState::completed, {0, 0}, {k_no_code, k_no_code, k_no_code}},
+    Ending{"stopped_early", RunState::completed, {0, 5}, {k_no_code, k_no_code, k_no_code}},
+    Ending{"interrupted", RunState::interrupted, {130, 130}, {130, k_no_code, k_no_code}},
+    Ending{"preempted", RunState::interrupted, {75, 75}, {143, k_no_code, k_no_code}},
+    Ending{"diverged", RunState::failed, {4, 4}, {4, 0, 5}}};
+
+constexpr bool ends_studies(const Ending& ending) { return ending.study[0] != k_no_code; }
+
+template <std::size_t N, class Use>
+constexpr std::array<std::string_view, N> words(Use use) {
+  std::array<std::string_view, N> found;
+  std::size_t count = 0;
+  for (const Ending& ending : k_endings) {
+    if (use(ending)) found[count++] = ending.status;
+  }
+  return found;
+}
+
+constexpr auto k_run_statuses = words<k_endings.size()>([](const Ending&) { return true; });
+constexpr auto k_study_statuses =
+    words<std::count_if(k_endings.begin(), k_endings.end(), ends_studies)>(ends_studies);
 
 /// Folders between the searched one and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
@@ -82,16 +111,30 @@ bool newer(const RunEntry* a, const RunEntry* b) {
 }  // namespace
 
 std::span<const std::string_view> names_of(RunState) { return k_states; }
-
 std::string_view name(RunState state) { return k_states[static_cast<std::size_t>(state)]; }
 
+const Ending& ending_named(std::string_view status) {
+  const auto* found = std::find_if(
+      k_endings.begin(), k_endings.end(), [&](const Ending& e) { return e.status == status; });
+  require(found != k_endings.end(), "no run ends as {}", status);
+  return *found;
+}
+
+const Ending& ending_of(train::Status status) {
+  return ending_named(train::names_of(status)[static_cast<std::size_t>(status)]);
+}
+
+std::span<const std::string_view> run_statuses() { return k_run_statuses; }
+std::span<const std::string_view> study_statuses() { return k_study_statuses; }
+
 RunState run_state_named(std::string_view word, const std::string& flag) {
-  const auto found = std::find(k_states.begin(), k_states.end(), word);
-  if (found != k_states.end()) return static_cast<RunState>(found - k_states.begin());
+  const std::span<const std::string_view> states = names_of(RunState());
+  const auto found = std::find(states.begin(), states.end(), word);
+  if (found != states.end()) return static_cast<RunState>(found - states.begin());
   throw UserError(ErrorKind::config,
                   {flag, 0, 0, ""},
                   fmt::format("unknown state '{}'", word),
-                  choices(word, {k_states.begin(), k_states.end()}));
+                  choices(word, {states.begin(), states.end()}));
 }
 
 std::optional<double> RunEntry::value() const {

@@ -2,6 +2,7 @@
 // The runs in a folder, `runs/` by default: the kind of each, how far it got and how it ended, read
 // from its own files without changing any of them.
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/fields.h"
+#include "train/result.h"
 
 namespace halfstep::report {
 
@@ -23,6 +25,24 @@ std::span<const std::string_view> names_of(RunState);
 std::string_view name(RunState state);
 /// The state of that name. Errors: UserError(config) at `flag` with the nearest name.
 RunState run_state_named(std::string_view word, const std::string& flag);
+
+/// A `status` of a report.
+struct Ending {
+  std::string_view status;
+  RunState state;
+  std::array<int, 2> run;    ///< exit codes of training: usually, and where the target was missed
+  std::array<int, 3> study;  ///< those of a comparison or benchmark, the usual one first
+};
+/// In place of an exit code: null in the report, and none, as studies have no such ending.
+inline constexpr int k_null_code = -1, k_no_code = -2;
+
+/// Errors: InternalError for an unknown word.
+const Ending& ending_named(std::string_view status);
+const Ending& ending_of(train::Status status);
+
+/// The words for runs: `running`, then the names of train::Status; and those for studies.
+std::span<const std::string_view> run_statuses();
+std::span<const std::string_view> study_statuses();
 
 /// The measurements of one policy in a comparison or benchmark.
 struct PolicyResult {

@@ -7,6 +7,7 @@
 #include "config/warning_codes.h"
 #include "core/system.h"
 #include "report/precision_block.h"
+#include "report/run_index.h"
 
 namespace halfstep::report {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 using train::Status;
 using train::TrainResult;
 
-constexpr std::array<std::string_view, 7> k_run_statuses{"running",
-                                                         "completed",
-                                                         "target_reached",
-                                                         "stopped_early",
-                                                         "interrupted",
-                                                         "preempted",
-                                                         "diverged"};
 constexpr std::array<std::string_view, 3> k_scale_modes{"none", "fixed", "dynamic"};
 
 std::string mode(const precision::LossScaling& scaling) {
@@ -69,21 +63,10 @@ RunBlock run_block(const TrainResult& result, const RunInfo& run) {
 
 }  // namespace
 
-std::string_view name(Status status) {
-  return train::names_of(status)[static_cast<std::size_t>(status)];
-}
+std::string_view name(Status status) { return ending_of(status).status; }
 
 int exit_code(Status status, bool target_missed) {
-  switch (status) {
-    case Status::interrupted:
-      return 130;
-    case Status::preempted:
-      return 75;
-    case Status::diverged:
-      return static_cast<int>(ErrorKind::numerics);
-    default:
-      return target_missed ? static_cast<int>(ErrorKind::target) : 0;
-  }
+  return ending_of(status).run[target_missed ? 1 : 0];
 }
 
 void RunBlock::fields(Fields& f) {
@@ -146,7 +129,7 @@ void LossScale::fields(Fields& f) {
 
 void TrainReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("status", status, k_run_statuses, "how the run ended");
+  f.word("status", status, run_statuses(), "how the run ended");
   f("exit_code", exit_code, "of the process; null while running");
   f("message", message, "why it ended; empty when completed");
   f("run", run, "the run");

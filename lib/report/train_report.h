@@ -1,8 +1,6 @@
 #pragma once
 // The report of a training run.
 
-#include <utility>
-
 #include "report/blocks.h"
 #include "report/context.h"
 #include "report/history.h"
