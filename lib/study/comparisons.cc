@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "study/distributions.h"
 
 namespace halfstep {
 namespace {

@@ -1,11 +1,12 @@
-#include "study/distributions.h"
+// The distributions of comparisons.h.
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
+#include "study/comparisons.h"
 
 namespace halfstep {
 namespace {

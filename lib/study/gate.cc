@@ -21,18 +21,19 @@ constexpr std::string_view k_flag = "--fail-if";
   throw UserError(ErrorKind::config, {std::string(k_flag), 0, 0, ""}, message, std::move(hint));
 }
 
-struct ComparatorName {
+struct Comparator {
   std::string_view text;
-  Comparator comparator;
+  Relation holds;
 };
 
 /// Longer operators first, so that `<=` is not parsed as `<`.
-constexpr std::array<ComparatorName, 6> k_comparators{{{"<=", Comparator::less_equal},
-                                                       {">=", Comparator::greater_equal},
-                                                       {"==", Comparator::equal},
-                                                       {"!=", Comparator::not_equal},
-                                                       {"<", Comparator::less},
-                                                       {">", Comparator::greater}}};
+constexpr std::array k_comparators{
+    Comparator{"<=", [](double value, double limit) { return value <= limit; }},
+    Comparator{">=", [](double value, double limit) { return value >= limit; }},
+    Comparator{"==", [](double value, double limit) { return value == limit; }},
+    Comparator{"!=", [](double value, double limit) { return value != limit; }},
+    Comparator{"<", [](double value, double limit) { return value < limit; }},
+    Comparator{">", [](double value, double limit) { return value > limit; }}};
 
 /// A number scaled by its unit; nothing when the text is no number.
 std::optional<double> read_number(std::string_view text) {
@@ -119,12 +120,11 @@ Term read_term(Reader& reader) {
   Term term;
   term.quantity = reader.word();
   if (term.quantity.empty()) reader.expected("a quantity");
-  const auto* comparator =
-      std::find_if(k_comparators.begin(), k_comparators.end(), [&](const ComparatorName& c) {
-        return reader.take(c.text);
-      });
+  const auto* comparator = std::find_if(k_comparators.begin(),
+                                        k_comparators.end(),
+                                        [&](const Comparator& c) { return reader.take(c.text); });
   if (comparator == k_comparators.end()) reader.expected("<, <=, >, >=, == or !=");
-  term.comparator = comparator->comparator;
+  term.holds = comparator->holds;
 
   const std::string_view limit = reader.word();
   term.limit_is_word = limit == "true" || limit == "false";
@@ -139,24 +139,6 @@ Term read_term(Reader& reader) {
   }
   term.text = reader.from(begin);
   return term;
-}
-
-bool compare(double value, Comparator comparator, double limit) {
-  switch (comparator) {
-    case Comparator::less:
-      return value < limit;
-    case Comparator::less_equal:
-      return value <= limit;
-    case Comparator::greater:
-      return value > limit;
-    case Comparator::greater_equal:
-      return value >= limit;
-    case Comparator::equal:
-      return value == limit;
-    case Comparator::not_equal:
-      return value != limit;
-  }
-  return false;
 }
 
 /// In this order "and" is the minimum and "or" the maximum.
@@ -221,7 +203,7 @@ GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison) 
       const Quantity quantity = resolve_quantity(term.quantity, names);
       const std::optional<double> value = value_of(quantity, comparison);
       GateTerm shown{term.text, value, std::nullopt};
-      if (value) shown.holds = compare(*value, term.comparator, term.limit);
+      if (value) shown.holds = term.holds(*value, term.limit);
       all = std::min(all, truth(shown.holds));
       result.terms.push_back(std::move(shown));
     }

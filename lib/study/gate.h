@@ -7,7 +7,6 @@
 // `or` and `and` are other spellings; `&&` binds more tightly.
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,12 +15,13 @@
 
 namespace halfstep::study {
 
-enum class Comparator { less, less_equal, greater, greater_equal, equal, not_equal };
+/// Whether a value and a limit compare as `<`, `<=`, ... says.
+using Relation = bool (*)(double value, double limit);
 
 /// One comparison.
 struct Term {
   std::string quantity;
-  Comparator comparator = Comparator::less;
+  Relation holds = nullptr;
   double limit = 0;
   std::string text;            ///< as written
   bool limit_is_word = false;  ///< the limit is `true` or `false`

@@ -1,7 +1,5 @@
 // The time of each op of a step, from a separate pass in which every launch is timed.
 
-#include <algorithm>
-
 #include "core/statistics.h"
 #include "graph/ops/fused_update.h"
 #include "study/bench.h"

@@ -1,5 +1,3 @@
-#include "study/distributions.h"
-
 #include <doctest/doctest.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <ostream>
 
 #include "core/error.h"
+#include "study/comparisons.h"
 
 namespace halfstep {
 namespace {
