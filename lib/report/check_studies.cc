@@ -1,7 +1,5 @@
 // Agreements between the members of the reports of benchmarks and comparisons.
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <map>

@@ -1,11 +1,5 @@
 // Cross-checks of the members of a report, beyond its description.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -14,43 +8,6 @@
 
 namespace halfstep::report {
 namespace {
-
-/// Finds the values at some paths such as "history.loss[2]" in one walk over the report.
-class PathFinder {
- public:
-  /// Paths are the keys of `paths`.
-  explicit PathFinder(const Json& paths) {
-    for (const auto& [path, kind] : paths.items()) found_.emplace(path, nullptr);
-  }
-
-  void walk(const Json& json) {
-    // Keys may contain dots and brackets themselves; of two values with the same path, the first is
-    // used.
-    const auto it = found_.find(path_);
-    if (it != found_.end() && it->second == nullptr) it->second = &json;
-    const std::size_t size = path_.size();
-    if (json.is_object()) {
-      for (const auto& [key, value] : json.items()) {
-        path_ += (path_.empty() ? "" : ".") + key;
-        walk(value);
-        path_.resize(size);
-      }
-    } else if (json.is_array()) {
-      for (std::size_t i = 0; i < json.size(); ++i) {
-        path_ += fmt::format("[{}]", i);
-        walk(json[i]);
-        path_.resize(size);
-      }
-    }
-  }
-
-  /// nullptr when there is no value at the path.
-  const Json* at(const std::string& path) const { return found_.at(path); }
-
- private:
-  std::unordered_map<std::string, const Json*> found_;
-  std::string path_;
-};
 
 void check_counters(const TrainReport& report, const Member& at) {
   const Steps& steps = report.steps;
@@ -116,11 +73,18 @@ void check_run_by_step(const TrainReport& report, const Member& at) {
 
 void check_nonfinite(const Json& document, Found& found) {
   if (!document.contains("nonfinite") || document.at("nonfinite").empty()) return;
-  PathFinder finder(document.at("nonfinite"));
-  finder.walk(document);
+  // Keys may contain dots and brackets themselves; of two values with the same path, the first is
+  // used.
+  std::unordered_map<std::string, const Json*> values;
+  for (const auto& [path, kind] : document.at("nonfinite").items()) values.emplace(path, nullptr);
+  walk(document, "", [&](const std::string& path, const Json& json) {
+    const auto it = values.find(path);
+    if (it != values.end() && it->second == nullptr) it->second = &json;
+    return true;
+  });
   const Member at = Member(found)["nonfinite"];
   for (const auto& [path, kind] : document.at("nonfinite").items()) {
-    const Json* target = finder.at(path);
+    const Json* target = values.at(path);
     at[path].must(target != nullptr, "leads nowhere in this report");
     if (target == nullptr || target->is_null()) continue;
     at[path].must(false, "is {} there and must be null", shown(*target));

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "report/any_report.h"
@@ -92,21 +91,18 @@ void name_runs(std::vector<FinishedRun>& runs) {
 }
 
 /// Every scalar and list of scalars by its path; other lists are indexed.
-void flatten(const Json& json, const std::string& path, std::map<std::string, std::string>& flat) {
-  const bool nested =
-      json.is_array() &&
-      std::any_of(json.begin(), json.end(), [](const Json& item) { return item.is_structured(); });
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) {
-      flatten(value, path.empty() ? key : path + "." + key, flat);
-    }
-  } else if (nested) {
-    for (std::size_t i = 0; i < json.size(); ++i) {
-      flatten(json[i], fmt::format("{}[{}]", path, i), flat);
-    }
-  } else {
+std::map<std::string, std::string> flat_config(const Json& config) {
+  std::map<std::string, std::string> flat;
+  walk(config, "", [&](const std::string& path, const Json& json) {
+    const bool nested =
+        json.is_array() && std::any_of(json.begin(), json.end(), [](const Json& item) {
+          return item.is_structured();
+        });
+    if (nested || json.is_object()) return true;
     flat[path] = json.is_string() ? json.get<std::string>() : json.dump();
-  }
+    return false;
+  });
+  return flat;
 }
 
 }  // namespace
@@ -132,14 +128,15 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
 }
 
 std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs) {
-  std::vector<std::map<std::string, std::string>> flat(runs.size());
-  std::map<std::string, bool> paths;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    flatten(runs[i].config, "", flat[i]);
-    for (const auto& [path, value] : flat[i]) paths[path] = true;
+  std::vector<std::map<std::string, std::string>> flat;
+  std::set<std::string> paths;
+  for (const FinishedRun& run : runs) {
+    for (const auto& [path, value] : flat.emplace_back(flat_config(run.config))) {
+      paths.insert(path);
+    }
   }
   std::vector<train::ConfigDifference> differences;
-  for (const auto& [path, present] : paths) {
+  for (const std::string& path : paths) {
     train::ConfigDifference difference{path, {}};
     for (const auto& values : flat) {
       const auto it = values.find(path);

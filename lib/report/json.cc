@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +15,20 @@ void name_nonfinite(Json& document) {
   NonfiniteMap found;
   tidy(document, "", found);
   document["nonfinite"] = write_json(field_ref(found));
+}
+
+void walk(const Json& json,
+          const std::string& path,
+          const std::function<bool(const std::string& path, const Json& value)>& visit) {
+  if (!visit(path, json)) return;
+  std::size_t index = 0;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_array()) {
+      walk(value, fmt::format("{}[{}]", path, index++), visit);
+    } else if (json.is_object()) {
+      walk(value, path.empty() ? key : path + "." + key, visit);
+    }
+  }
 }
 
 std::string dump(const Json& report) {

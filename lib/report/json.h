@@ -2,10 +2,10 @@
 // Numbers and files of JSON in reports.
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "core/json_fields.h"
@@ -25,6 +25,12 @@ Json number(const std::optional<double>& value);
 /// JSON has no NaN and no infinity: such a number becomes null, and `nonfinite` of the document
 /// maps its path ("history.loss[2]") to "nan", "inf" or "-inf".
 void name_nonfinite(Json& document);
+
+/// Calls `visit(path, value)` for a value and all below it, with paths as in "history.loss[2]";
+/// nothing below a value for which it returns false is visited.
+void walk(const Json& json,
+          const std::string& path,
+          const std::function<bool(const std::string& path, const Json& value)>& visit);
 
 /// Indented text with a newline at the end.
 std::string dump(const Json& report);

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <map>
 
 #include "core/directory_lock.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/printable.h"
+#include "report/export/timeline.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"
 #include "report/run_index.h"
@@ -24,25 +22,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_prune(const std::string& path, const std::string& why) {
   throw UserError(ErrorKind::data, {path, 0, 0, ""}, why);
-}
-
-/// Days since 1970 of "2026-01-31T12:00:00Z"; nothing for other text.
-std::optional<double> days_of(std::string_view text) {
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    int value = -1;
-    if (text.size() < at + digits) return value;
-    const char* end = text.data() + at + digits;
-    return std::from_chars(text.data() + at, end, value).ptr == end ? value : -1;
-  };
-  const int year = number(0, 4), month = number(5, 2), day = number(8, 2);
-  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
-  if (std::min({year, month, day, hour, minute, second}) < 0) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-  return static_cast<double>(days) + (hour * 3600 + minute * 60 + second) / 86400.0;
 }
 
 std::uint64_t bytes_in(const fs::path& directory) {
@@ -150,7 +129,8 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
   plan.folder = index.folder;
   const std::vector<std::string> kept =
       rules.keep ? newest(index.runs, *rules.keep) : std::vector<std::string>{};
-  const std::optional<double> today = days_of(now);
+  constexpr double k_day = 86400;
+  const std::optional<double> today = unix_seconds(now);
   const auto asked = [&](RunState state) {
     return std::find(rules.states.begin(), rules.states.end(), state) != rules.states.end();
   };
@@ -160,9 +140,9 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
     if (run.state == RunState::damaged && !asked(run.state)) continue;
     if (rules.older_than_days) {
       const std::optional<double> ended =
-          days_of(run.ended_at.empty() ? run.started_at : run.ended_at);
+          unix_seconds(run.ended_at.empty() ? run.started_at : run.ended_at);
       // A run without a date is never old, and a NaN limit selects nothing.
-      if (!ended || !today || !(*today - *ended > *rules.older_than_days)) continue;
+      if (!ended || !today || !((*today - *ended) / k_day > *rules.older_than_days)) continue;
     }
     PruneItem item{run, bytes_in(run.path), ""};
     item.refusal =

@@ -166,23 +166,21 @@ std::string view(const CompareReport& report) { return study_view(report, compar
 std::string view(const BenchReport& report) { return study_view(report, bench_table(report)); }
 
 /// Members by their path; long lists by their length.
-void members(const Json& json, const std::string& path, std::string& text) {
+std::string members(const Json& document) {
   constexpr std::size_t k_longest = 16;
-  if (json.is_object() && !json.empty()) {
-    for (const auto& [key, value] : json.items()) {
-      members(value, path.empty() ? key : path + "." + key, text);
-    }
-  } else if (json.is_array() && json.size() > k_longest) {
-    text += fmt::format("{}: {} values\n", path, json.size());
-  } else if (json.is_array() && !json.empty() && json.front().is_structured()) {
-    for (std::size_t i = 0; i < json.size(); ++i) {
-      members(json[i], fmt::format("{}[{}]", path, i), text);
-    }
-  } else if (json.is_number_float()) {
-    text += fmt::format("{}: {}\n", path, word(json.get<double>()));
-  } else {
-    text += fmt::format("{}: {}\n", path, word(json));
-  }
+  std::string text;
+  walk(document, "", [&](const std::string& path, const Json& json) {
+    const bool list = json.is_array() && !json.empty();
+    const bool parted = json.size() <= k_longest && list && json.front().is_structured();
+    if (parted || (json.is_object() && !json.empty())) return true;
+    text += fmt::format("{}: {}\n",
+                        path,
+                        list && json.size() > k_longest ? fmt::format("{} values", json.size())
+                        : json.is_number_float()        ? word(json.get<double>())
+                                                        : word(json));
+    return false;
+  });
+  return text;
 }
 
 }  // namespace
@@ -203,9 +201,7 @@ std::string show(const Document& document) {
   const std::string text = std::visit(
       [&](const auto& report) {
         if constexpr (requires { view(report); }) return view(report);
-        std::string listed;
-        members(document.json, "", listed);
-        return listed;
+        return members(document.json);
       },
       document.report);
   return printable_lines(text);

@@ -114,8 +114,8 @@ TEST_CASE("events: an interval that is not complete waits, so that written recor
 TEST_CASE("timeline: UTC as seconds, epochs end to end") {
   CHECK(unix_seconds("1970-01-02T00:00:01Z") == 86401);
   CHECK(unix_seconds("2024-02-29T12:00:00Z") == 1709208000);
-  CHECK(unix_seconds("2023-02-29T12:00:00Z") == 0);
-  CHECK(unix_seconds("yesterday") == 0);
+  CHECK_FALSE(unix_seconds("2023-02-29T12:00:00Z").has_value());
+  CHECK_FALSE(unix_seconds("yesterday").has_value());
   TrainReport report;
   report.run.started_at = "1970-01-01T00:00:10Z";
   report.samples.seen = 100;

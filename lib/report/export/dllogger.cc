@@ -34,7 +34,7 @@ std::string dllogger_name(const std::string& column) {
 }
 
 std::string write_dllogger(const TrainReport& report) {
-  const double start = unix_seconds(report.run.started_at);
+  const double start = start_of(report);
   const History& history = report.history;
   std::string text = line(start, start, "PARAMETER", report.config.resolved);
   const std::vector<EpochTime> times = epoch_times(report);

@@ -1,7 +1,5 @@
 #include "report/export/event_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -205,7 +203,7 @@ std::string framed(std::string_view data) {
 
 std::vector<std::string> event_records(const TrainReport& report) {
   const std::vector<EpochTime> times = epoch_times(report);
-  const double start = unix_seconds(report.run.started_at);
+  const double start = start_of(report);
   std::string version = event(start, 0);
   put_bytes(version, 3, "brain.Event:2");
   std::vector<Scalars> events = interval_events(report);

@@ -2,7 +2,6 @@
 // Parts shared by the formats for readers.
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,5 @@
 // One self-contained page: no script, font or image from elsewhere.
 
-#include <array>
-
 #include "report/export/exporter.h"
 #include "report/export/facts.h"
 #include "report/page/markup.h"

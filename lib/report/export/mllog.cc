@@ -1,7 +1,5 @@
 // Lines as MLPerf's logging library writes them: `:::MLLOG ` and a JSON object.
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "report/export/exporter.h"
@@ -51,7 +49,7 @@ std::string epoch_lines(const History& history, const EpochTime& time, std::size
 
 std::string write_mllog(const TrainReport& report) {
   const Json& config = report.config.resolved;
-  const double start = unix_seconds(report.run.started_at);
+  const double start = start_of(report);
   const Json none = Json::object();
   std::string text =
       line(start, k_point, "submission_benchmark", config.at("name"), none) +

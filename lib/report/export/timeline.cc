@@ -7,20 +7,24 @@
 
 namespace halfstep::report {
 
-double unix_seconds(const std::string& utc) {
+std::optional<double> unix_seconds(const std::string& utc) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
   if (std::sscanf(
           utc.c_str(), "%4d-%2d-%2dT%2d:%2d:%2dZ", &year, &month, &day, &hour, &minute, &second) !=
       6) {
-    return 0;
+    return std::nullopt;
   }
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return 0;
+  if (!date.ok()) return std::nullopt;
   const std::chrono::sys_days days = date;
   return static_cast<double>(days.time_since_epoch().count()) * 86400.0 + hour * 3600.0 +
          minute * 60.0 + second;
+}
+
+double start_of(const TrainReport& report) {
+  return unix_seconds(report.run.started_at).value_or(0);
 }
 
 std::int64_t batches_after(std::int64_t ordinal) {
@@ -36,7 +40,7 @@ std::vector<EpochTime> epoch_times(const TrainReport& report) {
       steps > 0 ? static_cast<double>(report.samples.seen) / static_cast<double>(steps) : 0;
   std::vector<EpochTime> times;
   EpochTime time;
-  time.end = unix_seconds(report.run.started_at);
+  time.end = start_of(report);
   for (std::size_t i = 0; i < history.epoch.size(); ++i) {
     time.epoch = history.epoch[i];
     time.steps += history.steps[i];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,11 @@
 
 namespace halfstep::report {
 
-/// Seconds since 1970 of "2026-01-31T12:00:00Z"; 0 for anything else.
-double unix_seconds(const std::string& utc);
+/// Seconds since 1970 of "2026-01-31T12:00:00Z"; nothing for other text.
+std::optional<double> unix_seconds(const std::string& utc);
+
+/// The same of a run's start; 0 where it is not known.
+double start_of(const TrainReport& report);
 
 /// Batches drawn after the batch with this ordinal.
 std::int64_t batches_after(std::int64_t ordinal);
