@@ -71,7 +71,8 @@ int list(const RunsFlags& state) {
 }
 
 /// Says which runs a step time cannot be held against, because their steps are other work.
-void warn_of_other_work(const report::BestRun& best, const std::vector<report::RunEntry>& runs) {
+void warn_of_other_work(const report::BestRunReport& best,
+                        const std::vector<report::RunEntry>& runs) {
   std::vector<std::string> others;
   for (const report::RunEntry& run : runs) {
     if (!run.step_time || run.path == best.run.path) continue;
@@ -102,10 +103,10 @@ int best(RunsFlags state) {
                     "holds no run of the states, kinds and policies meant",
                     "without --state only completed runs are");
   }
-  const report::BestRun found = report::best_run(runs, state.metric, state.policies);
+  const report::BestRunReport found = report::best_run(index, runs, state.metric, state.policies);
   if (found.metric == report::k_step_time_metric) warn_of_other_work(found, runs);
   if (state.json) {
-    fmt::print("{}", report::dump(to_json(report::best_run_report(index, found))));
+    fmt::print("{}", report::dump(to_json(found)));
     return 0;
   }
   fmt::print("{}\n{}: {}\n",

@@ -2,11 +2,9 @@
 // Blocks that several kinds of report share. Each describes its fields once (core/fields.h): JSON
 // writer, reader, schema and report diff use that description.
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/json_fields.h"

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "config/warning_codes.h"
 #include "core/half.h"

@@ -29,26 +29,19 @@ double node_flops(const Graph& graph, const Node& node) {
     }
     return product;
   }
-  if (node.is(
-          graph::ops::k_conv2d, graph::ops::k_conv2d_bias, graph::ops::k_depthwise_conv2d_native)) {
-    const Shape& filter = graph.type(node.inputs[1]).shape;
-    const bool depthwise = node.is(graph::ops::k_depthwise_conv2d_native);
-    const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
-    return 2 * outputs * taps;
-  }
-  if (node.is(graph::ops::k_conv2d_backprop_input,
+  const bool forward = node.is(
+      graph::ops::k_conv2d, graph::ops::k_conv2d_bias, graph::ops::k_depthwise_conv2d_native);
+  const bool to_filter = node.is(graph::ops::k_conv2d_backprop_filter,
+                                 graph::ops::k_depthwise_conv2d_native_backprop_filter);
+  if (forward || to_filter ||
+      node.is(graph::ops::k_conv2d_backprop_input,
               graph::ops::k_depthwise_conv2d_native_backprop_input)) {
-    const Shape& filter = graph.type(node.inputs[1]).shape;
-    const bool depthwise = !node.is(graph::ops::k_conv2d_backprop_input);
-    return 2 * elements(2) *
-           static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
-  }
-  if (node.is(graph::ops::k_conv2d_backprop_filter,
-              graph::ops::k_depthwise_conv2d_native_backprop_filter)) {
-    const Shape& filter = node.outputs[0].shape;
-    const bool depthwise = !node.is(graph::ops::k_conv2d_backprop_filter);
-    return 2 * elements(2) *
-           static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
+    const Shape& filter = to_filter ? node.outputs[0].shape : graph.type(node.inputs[1]).shape;
+    const bool depthwise = node.is(graph::ops::k_depthwise_conv2d_native,
+                                   graph::ops::k_depthwise_conv2d_native_backprop_input,
+                                   graph::ops::k_depthwise_conv2d_native_backprop_filter);
+    const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
+    return 2 * (forward ? outputs : elements(2)) * taps;
   }
   return 0;
 }

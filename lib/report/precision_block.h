@@ -1,7 +1,6 @@
 #pragma once
 // The `precision` block: requested and effective precision, and every op's dtypes with the reason.
 
-#include <optional>
 #include <string>
 #include <vector>
 

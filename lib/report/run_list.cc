@@ -229,14 +229,17 @@ std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
                   fmt::join(kinds, " and ")));
 }
 
-BestRun best_run(const std::vector<RunEntry>& runs,
-                 const std::string& metric,
-                 const std::vector<std::string>& policies) {
+BestRunReport best_run(const RunIndex& index,
+                       const std::vector<RunEntry>& runs,
+                       const std::string& metric,
+                       const std::vector<std::string>& policies) {
   std::vector<RunEntry> ordered = runs;
   sort_runs(ordered, "date");
-  BestRun best;
+  BestRunReport best;
+  best.folder = index.folder;
   best.metric = metric.empty() ? usual_metric(ordered) : metric;
-  best.smaller_is_better = is_smaller_better(best.metric);
+  const bool smaller = is_smaller_better(best.metric);
+  best.direction = smaller ? "smaller" : "larger";
   for (const RunEntry& run : ordered) {
     bool has_metric = false;
     for (const std::string& policy : policies_meant(run, best.metric, policies)) {
@@ -244,7 +247,7 @@ BestRun best_run(const std::vector<RunEntry>& runs,
       if (!value) continue;
       const bool first = best.compared == 0 && !has_metric;
       has_metric = true;
-      const bool better = best.smaller_is_better ? *value <= best.value : *value >= best.value;
+      const bool better = smaller ? *value <= best.value : *value >= best.value;
       if (!first && !better) continue;
       best.run = run;
       best.policy = policy;
@@ -262,9 +265,9 @@ BestRun best_run(const std::vector<RunEntry>& runs,
                   choices(best.metric, known_metrics(runs, policies)));
 }
 
-std::string best_run_words(const BestRun& best) {
+std::string best_run_words(const BestRunReport& best) {
   std::string text = fmt::format("the {} {} of {} run{}",
-                                 best.smaller_is_better ? "smallest" : "largest",
+                                 best.direction == "smaller" ? "smallest" : "largest",
                                  best.metric,
                                  best.compared,
                                  best.compared == 1 ? "" : "s");
@@ -291,16 +294,6 @@ std::string runs_table(const std::vector<RunEntry>& runs) {
 
 RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs) {
   return {index.folder, runs, index.foreign};
-}
-
-BestRunReport best_run_report(const RunIndex& index, const BestRun& best) {
-  return {index.folder,
-          best.metric,
-          best.smaller_is_better ? "smaller" : "larger",
-          best.policy,
-          best.value,
-          best.compared,
-          best.run};
 }
 
 std::vector<Difference> setting_rows(const std::string& directory_a,

@@ -43,35 +43,27 @@ inline constexpr std::string_view k_step_time_metric = "step_time", k_speedup_me
 /// UserError(config) at --kind for comparisons and benchmarks without training runs.
 std::string kind_to_choose_from(const std::vector<RunEntry>& runs);
 
-/// The best of some runs of one kind by a metric, in the direction of the config: the largest
-/// accuracy, the smallest loss or error; the smallest step time, the largest speed-up. Of equal
-/// ones the first. `metric` "" means the main metric of the newest, and the step time for
-/// benchmarks, which have no other. The values of a comparison or benchmark are those of the best
-/// of `policies`; without any, of the baseline or the first policy, and of all policies for the
-/// speed-up, which these lack. Errors: UserError(config) at --metric for a metric that no run has,
-/// with the nearest; UserError(data) without runs.
-struct BestRun {
-  RunEntry run;
-  std::string metric;
-  std::string policy;  ///< whose value it is
-  double value = 0;
-  bool smaller_is_better = false;
-  std::int64_t compared = 0;  ///< runs that have the metric
-};
-BestRun best_run(const std::vector<RunEntry>& runs,
-                 const std::string& metric,
-                 const std::vector<std::string>& policies = {});
+/// The best of some runs of the index, all of one kind, by a metric, in the direction of the
+/// config: the largest accuracy, the smallest loss or error; the smallest step time, the largest
+/// speed-up. Of equal ones the first. `metric` "" means the main metric of the newest, and the step
+/// time for benchmarks, which have no other. The values of a comparison or benchmark are those of
+/// the best of `policies`; without any, of the baseline or the first policy, and of all policies
+/// for the speed-up, which these lack. Errors: UserError(config) at --metric for a metric that no
+/// run has, with the nearest; UserError(data) without runs.
+BestRunReport best_run(const RunIndex& index,
+                       const std::vector<RunEntry>& runs,
+                       const std::string& metric,
+                       const std::vector<std::string>& policies = {});
 
 /// "the smallest step_time of 2 runs, 4.90 ms of mixed_bfloat16"; without the value for training.
-std::string best_run_words(const BestRun& best);
+std::string best_run_words(const BestRunReport& best);
 
 /// A line per run with name, kind, state, policy, epochs, main metric, step time and date; notes on
 /// damaged runs below.
 std::string runs_table(const std::vector<RunEntry>& runs);
 
-/// The reports of `runs list` and `runs best`.
+/// The report of `runs list`.
 RunsReport runs_report(const RunIndex& index, const std::vector<RunEntry>& runs);
-BestRunReport best_run_report(const RunIndex& index, const BestRun& best);
 
 /// Every setting in which the configs of two runs differ, layer by layer, as the `config` members
 /// of a report of kind `diff`, a and b as YAML. Errors: as read_run_spec.

@@ -1,7 +1,6 @@
 #pragma once
 // Reports about the runs in a folder.
 
-#include <optional>
 #include <string>
 #include <vector>
 

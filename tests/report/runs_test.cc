@@ -210,19 +210,19 @@ TEST_CASE("runs: filters by state and policy, and the best by the metric's direc
           check({{}, {"mixed_float61"}}, index);
         }).find("did you mean 'mixed_float16'?") != std::string::npos);
 
-  const BestRun most = best_run(index.runs, "val_accuracy");
+  const BestRunReport most = best_run(index, index.runs, "val_accuracy");
   CHECK(most.run.name == "b");
   CHECK(most.compared == 3);
-  CHECK_FALSE(most.smaller_is_better);
-  const BestRun least = best_run(index.runs, "train_loss");
+  CHECK(most.direction == "larger");
+  const BestRunReport least = best_run(index, index.runs, "train_loss");
   CHECK(least.run.name == "d");
   CHECK(least.run.value() == 0.5);
-  CHECK(least.smaller_is_better);
-  CHECK(best_run({find(index, "a"), find(index, "d")}, "").metric == "val_accuracy");
+  CHECK(least.direction == "smaller");
+  CHECK(best_run(index, {find(index, "a"), find(index, "d")}, "").metric == "val_accuracy");
   CHECK(message_of([&] {
-          best_run(index.runs, "val_acuracy");
+          best_run(index, index.runs, "val_acuracy");
         }).find("did you mean 'val_accuracy'?") != std::string::npos);
-  CHECK(validate(to_json(best_run_report(index, most))).empty());
+  CHECK(validate(to_json(most)).empty());
 }
 
 TEST_CASE("runs: the best comparison and benchmark are chosen by the values of a policy") {
@@ -259,22 +259,23 @@ TEST_CASE("runs: the best comparison and benchmark are chosen by the values of a
   for (const Row& row : rows) {
     CAPTURE(row.metric);
     CAPTURE(row.run);
-    const BestRun best = best_run(*row.runs, row.metric, row.policies);
+    const BestRunReport best = best_run(index, *row.runs, row.metric, row.policies);
     CHECK(best.run.name == row.run);
     CHECK(best.policy == row.policy);
     CHECK(best.value == row.value);
     CHECK(best.compared == 2);
-    CHECK(validate(to_json(best_run_report(index, best))).empty());
+    CHECK(validate(to_json(best)).empty());
   }
-  CHECK(best_run_words(best_run(benchmarks, "", {})) ==
+  CHECK(best_run_words(best_run(index, benchmarks, "", {})) ==
         "the smallest step_time of 2 runs, 6.00 ms of float32");
-  CHECK(best_run_words(best_run(comparisons, "", {})) ==
+  CHECK(best_run_words(best_run(index, comparisons, "", {})) ==
         "the largest test_accuracy of 2 runs, 0.9000 of float32");
-  CHECK(message_of([&] { best_run(benchmarks, "spedup", {}); }).find("did you mean 'speedup'?") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          best_run(index, benchmarks, "spedup", {});
+        }).find("did you mean 'speedup'?") != std::string::npos);
   // The first policy has no speed-up over itself.
   CHECK(message_of([&] {
-          best_run(benchmarks, "speedup", {"float32"});
+          best_run(index, benchmarks, "speedup", {"float32"});
         }).find("no run has the metric 'speedup'") != std::string::npos);
 
   CHECK(kind_to_choose_from({}) == "");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/export/xml_text.h"
 #include "report/page/markup.h"
@@ -26,7 +27,7 @@ bool has_number(const Json& values) {
   return std::any_of(values.begin(), values.end(), [](const Json& v) { return v.is_number(); });
 }
 
-Json optional(const std::optional<double>& value) { return number(value); }
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
 
@@ -63,8 +64,8 @@ std::string figure(const RangeChart& chart) {
   constexpr int k_axis = 70, k_row = 34;
   Json spec{{"kind", "ranges"},
             {"x", chart.x_title},
-            {"reference", optional(chart.reference)},
-            {"margin", optional(chart.margin)},
+            {"reference", number(chart.reference)},
+            {"margin", number(chart.margin)},
             {"powers_of_two", chart.powers_of_two},
             {"ranges", Json::array()}};
   for (const Range& range : chart.ranges) {
@@ -78,6 +79,19 @@ std::string figure(const RangeChart& chart) {
   if (spec["ranges"].empty()) return "";
   const int rows = static_cast<int>(spec["ranges"].size());
   return figure(chart.id, chart.title, k_axis + k_row * rows, spec);
+}
+
+Range range_of(const std::string& name,
+               int color,
+               double value,
+               const std::optional<Interval>& interval,
+               double unit) {
+  Range range{name, color, finite(value * unit)};
+  if (interval) {
+    range.low = finite(interval->low * unit);
+    range.high = finite(interval->high * unit);
+  }
+  return range;
 }
 
 Series histogram_series(const StepTime& step_time, const std::string& name, int color) {

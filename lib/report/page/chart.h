@@ -59,6 +59,13 @@ struct RangeChart {
 std::string figure(const LineChart& chart);
 std::string figure(const RangeChart& chart);
 
+/// The value of an estimate and the ends of its interval, times `unit`.
+Range range_of(const std::string& name,
+               int color,
+               double value,
+               const std::optional<Interval>& interval,
+               double unit = 1);
+
 /// Counts of equal bins of step times as a line over their edges; no points without counts.
 Series histogram_series(const StepTime& step_time, const std::string& name, int color);
 

@@ -106,22 +106,6 @@ std::string epoch_charts(const CompareReport& report) {
   return text;
 }
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-/// The value of an estimate and the ends of its interval, in some unit.
-Range range_of(const std::string& name,
-               int color,
-               double value,
-               const std::optional<Interval>& interval,
-               double unit = 1) {
-  Range range{name, color, finite(value * unit)};
-  if (interval) {
-    range.low = finite(interval->low * unit);
-    range.high = finite(interval->high * unit);
-  }
-  return range;
-}
-
 std::string forest_plots(const CompareReport& report) {
   const std::string &metric = report.metric, &baseline = report.baseline;
   RangeChart time{"step-time", "Step time: median and its 95 % interval", "ms", {}};

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "report/export/facts.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
@@ -61,12 +59,7 @@ std::string body(const BenchReport& report) {
     times.ranges.push_back({name, color, number(time.median), number(time.p05), number(time.p95)});
     spread.series.push_back(histogram_series(time, name, color));
     if (const auto& ratio = policies[i].speedup) {
-      Range range{name, color, ratio->value};
-      if (ratio->ci95) {
-        range.low = ratio->ci95->low;
-        range.high = ratio->ci95->high;
-      }
-      speed.ranges.push_back(std::move(range));
+      speed.ranges.push_back(range_of(name, color, ratio->value, ratio->ci95));
     }
     profiles += profile(report.profile_of(i), name, i);
     if (const auto* ops = report.ops_of(i)) maps += details(name, op_map(*ops));
