@@ -8,7 +8,7 @@ namespace {
 
 using graph::Value;
 
-struct Activation {
+struct ActivationLayer {
   std::string activation = "linear";
 
   void fields(config::Fields& f) {
@@ -32,29 +32,29 @@ struct Plain {
   }
 };
 
-struct Linear : Plain {
-  Linear() : Plain{"linear"} {}
+struct LinearLayer : Plain {
+  LinearLayer() : Plain{"linear"} {}
 };
-struct Relu6 : Plain {
-  Relu6() : Plain{"relu6"} {}
+struct Relu6Layer : Plain {
+  Relu6Layer() : Plain{"relu6"} {}
 };
-struct Selu : Plain {
-  Selu() : Plain{"selu"} {}
+struct SeluLayer : Plain {
+  SeluLayer() : Plain{"selu"} {}
 };
-struct Sigmoid : Plain {
-  Sigmoid() : Plain{"sigmoid"} {}
+struct SigmoidLayer : Plain {
+  SigmoidLayer() : Plain{"sigmoid"} {}
 };
-struct Silu : Plain {
-  Silu() : Plain{"silu"} {}
+struct SiluLayer : Plain {
+  SiluLayer() : Plain{"silu"} {}
 };
-struct Softplus : Plain {
-  Softplus() : Plain{"softplus"} {}
+struct SoftplusLayer : Plain {
+  SoftplusLayer() : Plain{"softplus"} {}
 };
-struct Tanh : Plain {
-  Tanh() : Plain{"tanh"} {}
+struct TanhLayer : Plain {
+  TanhLayer() : Plain{"tanh"} {}
 };
 
-struct Relu {
+struct ReluLayer {
   std::optional<double> max_value;
   double negative_slope = 0;
   double threshold = 0;
@@ -69,7 +69,7 @@ struct Relu {
   }
 };
 
-struct LeakyRelu {
+struct LeakyReluLayer {
   double negative_slope = 0.3;
 
   void fields(config::Fields& f) {
@@ -80,7 +80,7 @@ struct LeakyRelu {
   }
 };
 
-struct Elu {
+struct EluLayer {
   double alpha = 1;
 
   void fields(config::Fields& f) {
@@ -89,7 +89,7 @@ struct Elu {
   Value build(LayerContext& c, std::span<const Value> x) const { return elu(c.b, x[0], alpha); }
 };
 
-struct Gelu {
+struct GeluLayer {
   bool approximate = false;
 
   void fields(config::Fields& f) {
@@ -121,47 +121,48 @@ struct SoftmaxOver {
   }
 };
 
-struct Softmax : SoftmaxOver {
-  Softmax() : SoftmaxOver{"Softmax"} {}
+struct SoftmaxLayer : SoftmaxOver {
+  SoftmaxLayer() : SoftmaxOver{"Softmax"} {}
 };
-struct LogSoftmax : SoftmaxOver {
-  LogSoftmax() : SoftmaxOver{"LogSoftmax"} {}
+struct LogSoftmaxLayer : SoftmaxOver {
+  LogSoftmaxLayer() : SoftmaxOver{"LogSoftmax"} {}
 };
 
 }  // namespace
 
-const LayerDef k_activation =
-    layer_def<Activation>("activation",
-                          "Applies the function that `activation` names to each element; softmax "
-                          "and log_softmax along the last axis.",
-                          {.example = "{activation: tanh}"});
-const LayerDef k_elu = layer_def<Elu>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
-const LayerDef k_gelu =
-    layer_def<Gelu>("gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
+const LayerDef k_activation = layer_def<ActivationLayer>(
+    "activation",
+    "Applies the function that `activation` names to each element; softmax "
+    "and log_softmax along the last axis.",
+    {.example = "{activation: tanh}"});
+const LayerDef k_elu = layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
+const LayerDef k_gelu = layer_def<GeluLayer>(
+    "gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
 const LayerDef k_leaky_relu =
-    layer_def<LeakyRelu>("leaky_relu", "y = x for x > 0, else negative_slope x.");
-const LayerDef k_linear =
-    layer_def<Linear>("linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
-const LayerDef k_log_softmax = layer_def<LogSoftmax>(
+    layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x.");
+const LayerDef k_linear = layer_def<LinearLayer>(
+    "linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
+const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
     "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax.");
 const LayerDef k_relu =
-    layer_def<Relu>("relu",
-                    "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
-                    "negative_slope (x - threshold) below.",
-                    {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
-const LayerDef k_relu6 = layer_def<Relu6>("relu6", "y = min(max(x, 0), 6).");
-const LayerDef k_selu = layer_def<Selu>("selu",
-                                        "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
-                                        "keeps mean 0 and variance 1 from layer to layer.");
-const LayerDef k_sigmoid = layer_def<Sigmoid>("sigmoid", "y = 1 / (1 + exp(-x)).");
-const LayerDef k_silu = layer_def<Silu>("silu", "y = x sigmoid(x), also called swish.");
-const LayerDef k_softmax = layer_def<Softmax>(
+    layer_def<ReluLayer>("relu",
+                         "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
+                         "negative_slope (x - threshold) below.",
+                         {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
+const LayerDef k_relu6 = layer_def<Relu6Layer>("relu6", "y = min(max(x, 0), 6).");
+const LayerDef k_selu =
+    layer_def<SeluLayer>("selu",
+                         "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
+                         "keeps mean 0 and variance 1 from layer to layer.");
+const LayerDef k_sigmoid = layer_def<SigmoidLayer>("sigmoid", "y = 1 / (1 + exp(-x)).");
+const LayerDef k_silu = layer_def<SiluLayer>("silu", "y = x sigmoid(x), also called swish.");
+const LayerDef k_softmax = layer_def<SoftmaxLayer>(
     "softmax",
     "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
     {.numerics =
          "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
          "(warning W201). A cross-entropy loss behind it trains through its input, in float32."});
-const LayerDef k_softplus = layer_def<Softplus>("softplus", "y = log(1 + exp(x)).");
-const LayerDef k_tanh = layer_def<Tanh>("tanh", "y = tanh(x).");
+const LayerDef k_softplus = layer_def<SoftplusLayer>("softplus", "y = log(1 + exp(x)).");
+const LayerDef k_tanh = layer_def<TanhLayer>("tanh", "y = tanh(x).");
 
 }  // namespace halfstep::nn
