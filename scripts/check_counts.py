@@ -71,14 +71,14 @@ def rows():
     """(name, value, limit, target); the target is the redesign's."""
     functions, members = trainer_members()
     return [
-        ("files of lib/ that name the op Elu or its gradient", files_naming("Elu", "EluGrad"), 9, 4),
+        ("files of lib/ that name the op Elu or its gradient", files_naming("Elu", "EluGrad"), 4, 4),
         ("files of lib/ that name the op MaxPool or its gradient",
          files_naming("MaxPool", "MaxPoolGrad"), 7, 8),
         ('comparisons with an op\'s name (op == "...") in lib/', op_comparisons(), 0, 0),
-        ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 14081, 7600),
-        ("lines of lib/passes", lines("lib/passes"), 2302, 1440),
-        ("lines of lib/", lines("lib"), 78405, 57200),
-        ("files of at most 25 lines in lib/ and app/", short_files(), 31, 30),
+        ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 14081, 10761),
+        ("lines of lib/passes", lines("lib/passes"), 2302, 1496),
+        ("lines of lib/", lines("lib"), 78377, 66399),
+        ("files of at most 25 lines in lib/ and app/", short_files(), 30, 30),
         ("private member functions of Trainer", functions, 10, 10),
         ("data members of Trainer", members, 8, 8),
         ('comment lines with "what" as a noun in lib/ and app/',

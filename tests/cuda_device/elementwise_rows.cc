@@ -22,29 +22,29 @@ Accepts any(const NodeView&, const Capabilities&) { return Accepts::yes(); }
 double alpha_of(const NodeView& node) { return node.attrs().get_or<double>("alpha", 0); }
 
 Prepared prepare_unary(const NodeView& node, const Capabilities&) {
-  own::UnaryParams p{.function = own::unary_of(node.node.op).value(),
-                     .dtype = node.input(0).dtype,
+  const own::Unary function = own::unary_of(node.node.op);
+  own::UnaryParams p{.dtype = node.input(0).dtype,
                      .elements = node.output().shape.elements(),
                      .alpha = alpha_of(node)};
-  return launch_on_device([p](const Args& a) mutable {
+  return launch_on_device([function, p](const Args& a) mutable {
     p.x = a.in[0].data;
     p.y = a.out[0].data;
-    own::unary(device().stream(), p);
+    function(device().stream(), p);
   });
 }
 
 Prepared prepare_binary(const NodeView& node, const Capabilities&) {
-  own::BinaryParams p{.function = own::binary_of(node.node.op).value(),
-                      .dtype = node.input(0).dtype,
+  const own::Binary function = own::binary_of(node.node.op);
+  own::BinaryParams p{.dtype = node.input(0).dtype,
                       .a_shape = node.input(0).shape,
                       .b_shape = node.input(1).shape,
                       .shape = node.output().shape,
                       .alpha = alpha_of(node)};
-  return launch_on_device([p](const Args& a) mutable {
+  return launch_on_device([function, p](const Args& a) mutable {
     p.a = a.in[0].data;
     p.b = a.in[1].data;
     p.y = a.out[0].data;
-    own::binary(device().stream(), p);
+    function(device().stream(), p);
   });
 }
 
@@ -252,8 +252,10 @@ std::vector<Kernel> elementwise_rows() {
   };
   for (const graph::OpDef& op : graph::op_table().all()) {
     if (op.infer == nullptr) continue;
-    if (own::unary_of(op.name)) rows.push_back({op.name, "cuda/unary", any, prepare_unary});
-    if (own::binary_of(op.name)) rows.push_back({op.name, "cuda/binary", any, prepare_binary});
+    if (own::unary_of(op.name) != nullptr)
+      rows.push_back({op.name, "cuda/unary", any, prepare_unary});
+    if (own::binary_of(op.name) != nullptr)
+      rows.push_back({op.name, "cuda/binary", any, prepare_binary});
     if (own::reduction_of(op.name)) rows.push_back({op.name, "cuda/reduce", any, prepare_reduce});
   }
   return rows;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/functions/lists.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
@@ -107,6 +108,12 @@ Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+/// Scalar functions; the result may have the memory of each operand.
+template <class... F>
+void add_functions(std::vector<Kernel>& rows, std::string_view name, functions::List<F...>) {
+  (rows.push_back({F::op, name, any, nullptr, (1U << F::arity) - 1}), ...);
+}
+
 std::vector<Kernel> all() {
   std::vector<Kernel> rows{
       {"MatMul", "cublaslt/matmul", product},
@@ -169,21 +176,8 @@ std::vector<Kernel> all() {
       {"AssignVariableOp", "cuda/assign", any},
       {"AssignAddVariableOp", "cuda/assign_add", any},
   };
-  constexpr std::array k_unary{
-      "Abs",      "Ceil",       "Elu",      "Erf",       "Erfc",   "Exp",   "Expm1",      "Floor",
-      "IsFinite", "IsInf",      "IsNan",    "LeakyRelu", "Log",    "Log1p", "LogicalNot", "Neg",
-      "OnesLike", "Reciprocal", "Relu",     "Relu6",     "Round",  "Rsqrt", "Selu",       "Sigmoid",
-      "Sign",     "Softplus",   "Softsign", "Sqrt",      "Square", "Tanh",  "ZerosLike"};
-  for (const char* op : k_unary) rows.push_back({op, "cuda/unary", any, nullptr, 0b1});
-  constexpr std::array k_binary{
-      "Add",          "AddV2",        "DivNoNan",     "EluGrad",           "Equal",
-      "FloorDiv",     "Greater",      "GreaterEqual", "LeakyReluGrad",     "Less",
-      "LessEqual",    "LogicalAnd",   "LogicalOr",    "Maximum",           "Minimum",
-      "Mul",          "NotEqual",     "Pow",          "RealDiv",           "ReciprocalGrad",
-      "Relu6Grad",    "ReluGrad",     "RsqrtGrad",    "SeluGrad",          "SigmoidGrad",
-      "SoftplusGrad", "SoftsignGrad", "SqrtGrad",     "SquaredDifference", "Sub",
-      "TanhGrad"};
-  for (const char* op : k_binary) rows.push_back({op, "cuda/binary", any, nullptr, 0b11});
+  add_functions(rows, "cuda/unary", functions::UnaryFunctions{});
+  add_functions(rows, "cuda/binary", functions::BinaryFunctions{});
   constexpr std::array k_reductions{
       "All", "Any", "ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"};
   for (const char* op : k_reductions) rows.push_back({op, "cuda/reduce", constant<1>});

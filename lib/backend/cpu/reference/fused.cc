@@ -35,7 +35,7 @@ Value apart(graph::Builder& b,
   }
   if (step.op == graph::ops::k_broadcast_to) return x[0];
   graph::Attrs attrs;
-  if (step.op.starts_with("LeakyRelu")) attrs.set("alpha", step.alpha);
+  if (graph::op_table().find(step.op)->attr("alpha") != nullptr) attrs.set("alpha", step.alpha);
   return b.add(step.op, std::move(x), attrs);
 }
 

@@ -12,11 +12,10 @@ namespace halfstep::backend::cpu {
 /// The update of a node with the ports of a FusedUpdate; `gradient` is the type of the gradient.
 Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& gradient);
 
-std::vector<Kernel> activation_kernels();
 std::vector<Kernel> ahead_kernels();
 std::vector<Kernel> array_kernels();
-std::vector<Kernel> binary_kernels();
 std::vector<Kernel> conv_kernels();
+std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> fused_kernels();
 std::vector<Kernel> image_kernels();
 std::vector<Kernel> matmul_kernels();
@@ -26,9 +25,9 @@ std::vector<Kernel> pool_kernels();
 std::vector<Kernel> random_kernels();
 std::vector<Kernel> reduce_kernels();
 std::vector<Kernel> scaling_kernels();
+std::vector<Kernel> select_kernels();
 std::vector<Kernel> softmax_kernels();
 std::vector<Kernel> state_kernels();
-std::vector<Kernel> unary_kernels();
 std::vector<Kernel> update_kernels();
 
 }  // namespace halfstep::backend::cpu

@@ -9,11 +9,10 @@ namespace halfstep::backend::cpu {
 std::span<const Kernel> reference_kernels() {
   static const std::vector<Kernel> k_all = [] {
     std::vector<Kernel> all;
-    for (auto family : {activation_kernels,
-                        ahead_kernels,
+    for (auto family : {ahead_kernels,
                         array_kernels,
-                        binary_kernels,
                         conv_kernels,
+                        elementwise_kernels,
                         fused_kernels,
                         image_kernels,
                         matmul_kernels,
@@ -23,9 +22,9 @@ std::span<const Kernel> reference_kernels() {
                         random_kernels,
                         reduce_kernels,
                         scaling_kernels,
+                        select_kernels,
                         softmax_kernels,
                         state_kernels,
-                        unary_kernels,
                         update_kernels}) {
       std::vector<Kernel> rows = family();
       for (Kernel& row : rows) row.reference = true;

@@ -28,23 +28,9 @@ bool is_random(const ElementwiseStep& step) {
   return step.op == graph::ops::k_random_uniform_from_ordinal;
 }
 
-/// Whether a result is one of the operands, 0 or 1, and so needs no rounding.
-bool is_exact(const ElementwiseStep& step) {
-  constexpr std::array<std::string_view, 13> k_choosing{"Abs",
-                                                        "BroadcastTo",
-                                                        "ClipByValue",
-                                                        "Maximum",
-                                                        "Minimum",
-                                                        "Neg",
-                                                        "Relu",
-                                                        "Relu6",
-                                                        "Relu6Grad",
-                                                        "ReluGrad",
-                                                        "Select",
-                                                        "SelectV2",
-                                                        "Sign"};
-  return !is_half(step.dtype) ||
-         std::find(k_choosing.begin(), k_choosing.end(), step.op) != k_choosing.end();
+/// Whether a result needs no rounding.
+bool is_exact(const ElementwiseStep& step, const MapRow* map) {
+  return !is_half(step.dtype) || (map != nullptr && map->exact);
 }
 
 DType dtype_of(const NodeView& node, const ElementwiseBody& body, int operand) {
@@ -166,7 +152,8 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     const ElementwiseStep& step = body.steps[i];
     Instruction to;
     to.random = is_random(step);
-    if (!to.random && step.op != graph::ops::k_cast) to.loop = find_map(l, step.op)->loop;
+    const MapRow* map = find_map(l, step.op);  // null for a cast and for random numbers
+    if (map != nullptr) to.loop = map->loop;
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);
@@ -175,7 +162,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
       to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
     }
     to.buffer = buffers[i];
-    if (read_here[i] && !is_exact(step)) {
+    if (read_here[i] && !is_exact(step, map)) {
       to.narrow = narrow_loop(l, step.dtype);
       to.widen = widen_loop(l, step.dtype);
     }

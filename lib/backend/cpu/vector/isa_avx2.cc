@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/vector/loops.h"
+#include "backend/functions/lists.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {

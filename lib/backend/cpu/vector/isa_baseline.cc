@@ -1,6 +1,7 @@
 // The loops for every processor.
 
 #include "backend/cpu/vector/loops.h"
+#include "backend/functions/lists.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {

@@ -3,9 +3,10 @@
 // source (isa/*.inc) and all with bit-identical results. They work on short runs of float32; 16-bit
 // storage is widened into a run that stays in the first-level cache, and narrowed from it.
 //
-// Files compiled for an instruction set include this header and intrinsics, nothing else: the
-// linker could keep the copy of a shared inline function or template compiled there for the whole
-// program.
+// Files compiled for an instruction set include this header, functions/lists.h and intrinsics,
+// nothing else: the linker could keep the copy of a shared inline function or template compiled
+// there for the whole program. The scalar functions are templates over a type that each of those
+// files has in its unnamed namespace, so their copies are local.
 
 #include <cstdint>
 
@@ -26,6 +27,7 @@ struct MapRow {
   int inputs;
   Map loop;
   const char* attribute = nullptr;  ///< name of the attribute for `a`
+  bool exact = false;               ///< the result needs no rounding: see functions/function.h
 };
 
 /// A reduction: of a run to one number, and of rows to one number per column.

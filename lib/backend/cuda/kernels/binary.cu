@@ -1,129 +1,91 @@
-#include <array>
-#include <utility>
-
-#include "backend/cuda/kernels/device/binary_functions.h"
-#include "backend/cuda/kernels/device/constants.h"
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
 #include "backend/cuda/kernels/elementwise.h"
+#include "backend/functions/lists.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Binary>, 31> k_functions{{
-    {"Add", Binary::add},
-    {"AddV2", Binary::add},
-    {"DivNoNan", Binary::div_no_nan},
-    {"EluGrad", Binary::elu_grad},
-    {"Equal", Binary::equal},
-    {"FloorDiv", Binary::floor_div},
-    {"Greater", Binary::greater},
-    {"GreaterEqual", Binary::greater_equal},
-    {"LeakyReluGrad", Binary::leaky_relu_grad},
-    {"Less", Binary::less},
-    {"LessEqual", Binary::less_equal},
-    {"LogicalAnd", Binary::logical_and},
-    {"LogicalOr", Binary::logical_or},
-    {"Maximum", Binary::maximum},
-    {"Minimum", Binary::minimum},
-    {"Mul", Binary::mul},
-    {"NotEqual", Binary::not_equal},
-    {"Pow", Binary::pow},
-    {"RealDiv", Binary::real_div},
-    {"ReciprocalGrad", Binary::reciprocal_grad},
-    {"Relu6Grad", Binary::relu6_grad},
-    {"ReluGrad", Binary::relu_grad},
-    {"RsqrtGrad", Binary::rsqrt_grad},
-    {"SeluGrad", Binary::selu_grad},
-    {"SigmoidGrad", Binary::sigmoid_grad},
-    {"SoftplusGrad", Binary::softplus_grad},
-    {"SoftsignGrad", Binary::softsign_grad},
-    {"SqrtGrad", Binary::sqrt_grad},
-    {"SquaredDifference", Binary::squared_difference},
-    {"Sub", Binary::sub},
-    {"TanhGrad", Binary::tanh_grad},
-}};
+using functions::Domain;
+using functions::Filter;
+using functions::List;
 
-/// A function selected at compile time.
-template <Binary function, class C>
-struct Function {
-  C alpha;
-  __device__ C operator()(C a, C b) const {
-    if constexpr (std::is_floating_point_v<C>) {
-      return floating_function<function>(a, b, alpha);
-    } else {
-      return number_function<function>(a, b);
-    }
-  }
+/// A function by another name has no kernels of its own.
+template <class F>
+struct Formula {
+  using type = F;
+};
+template <>
+struct Formula<functions::AddV2> {
+  using type = functions::Add;
 };
 
-/// One of several functions, selected at run time per launch: fewer kernels for rare functions.
-template <class C, Binary... functions>
-struct AnyFunction {
-  Binary chosen;
-  C alpha;
-  __device__ C operator()(C a, C b) const {
-    C y{};
-    ((chosen == functions ? void(y = Function<functions, C>{alpha}(a, b)) : void()), ...);
+template <class F, class... G>
+constexpr bool is_one_of(List<G...>) {
+  return (std::is_same_v<F, G> || ...);
+}
+
+/// The position of F in a list that has it.
+template <class F, class... G>
+constexpr int index_in(List<G...>) {
+  int index = 0;
+  bool found = false;
+  ((found = found || std::is_same_v<F, G>, index += found ? 0 : 1), ...);
+  return index;
+}
+
+// Every kernel is compiled for each dtype and GPU, so that not every function has its own.
+
+/// The most frequent functions of training have kernels of their own, also to broadcast.
+using Frequent = List<functions::Add, functions::Mul, functions::Sub>;
+/// These share the kernels of AnyFunction also where nothing is broadcast.
+using Rare = List<functions::DivNoNan,
+                  functions::FloorDiv,
+                  functions::Pow,
+                  functions::Relu6Grad,
+                  functions::ReciprocalGrad,
+                  functions::RsqrtGrad,
+                  functions::SeluGrad,
+                  functions::SoftplusGrad,
+                  functions::SoftsignGrad,
+                  functions::SqrtGrad>;
+
+template <class F>
+struct Distinct : std::is_same<F, typename Formula<F>::type> {};
+template <class F>
+struct OfBooleans {
+  static constexpr bool value = F::domain == Domain::boolean || F::domain == Domain::any;
+};
+template <class F>
+struct OfIntegers {
+  static constexpr bool value = F::domain == Domain::number && !F::predicate;
+};
+template <class F>
+struct Broadcasts {
+  static constexpr bool value =
+      F::domain != Domain::boolean && !F::predicate && !is_one_of<F>(Frequent{});
+};
+template <class F>
+struct Compares {
+  static constexpr bool value = F::domain != Domain::boolean && F::predicate;
+};
+template <template <class> class Condition>
+using Those = Filter<Condition, Filter<Distinct, functions::BinaryFunctions>>;
+
+/// One of several functions, selected at run time per launch.
+template <class R, class C, class L>
+struct AnyFunction;
+template <class R, class C, class... F>
+struct AnyFunction<R, C, List<F...>> {
+  int chosen;  ///< index in the list
+  C attribute;
+  __device__ R operator()(C a, C b) const {
+    R y{};
+    int index = 0;
+    static_cast<void>(((chosen == index++ && (y = Apply<F, C>{attribute}(a, b), true)) || ...));
     return y;
   }
 };
-
-template <class C>
-struct Question {
-  Binary chosen;
-  __device__ bool operator()(C a, C b) const {
-    switch (chosen) {
-      case Binary::equal:
-        return a == b;
-      case Binary::not_equal:
-        return a != b;
-      case Binary::greater:
-        return a > b;
-      case Binary::greater_equal:
-        return a >= b;
-      case Binary::less:
-        return a < b;
-      default:
-        return a <= b;
-    }
-  }
-};
-
-struct BooleanFunction {
-  Binary chosen;
-  __device__ bool operator()(bool a, bool b) const {
-    switch (chosen) {
-      case Binary::logical_and:
-        return a && b;
-      case Binary::logical_or:
-        return a || b;
-      case Binary::equal:
-        return a == b;
-      default:
-        return a != b;
-    }
-  }
-};
-
-bool is_question(Binary function) {
-  switch (function) {
-    case Binary::equal:
-    case Binary::not_equal:
-    case Binary::greater:
-    case Binary::greater_equal:
-    case Binary::less:
-    case Binary::less_equal:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_boolean(Binary function) {
-  return function == Binary::logical_and || function == Binary::logical_or ||
-         function == Binary::equal || function == Binary::not_equal;
-}
 
 /// The arguments of a launch with its operands as T.
 template <class T>
@@ -153,107 +115,43 @@ struct Call {
   }
 };
 
-/// The most frequent functions of training have dedicated kernels.
-template <class T>
-bool run_frequent(const Call<T>& call) {
+template <class F, class T>
+void run(const Call<T>& call) {
   using C = Compute<T>;
-  const C alpha = static_cast<C>(call.p.alpha);
-  if (dispatch_value<Binary::add, Binary::mul, Binary::sub>(
-          call.p.function, [&]<Binary function>(Constant<function>) {
-            call.template any<T>(Function<function, C>{alpha});
-          })) {
-    return true;
-  }
-  if (call.walk.rank > 1) return false;
-  return dispatch_value<Binary::elu_grad,
-                        Binary::leaky_relu_grad,
-                        Binary::maximum,
-                        Binary::minimum,
-                        Binary::real_div,
-                        Binary::relu_grad,
-                        Binary::sigmoid_grad,
-                        Binary::squared_difference,
-                        Binary::tanh_grad>(call.p.function,
-                                           [&]<Binary function>(Constant<function>) {
-                                             call.template dense<T>(Function<function, C>{alpha});
-                                           });
-}
-
-template <class T>
-void run_floating(const Call<T>& call) {
-  using C = Compute<T>;
-  using Others = AnyFunction<C,
-                             Binary::div_no_nan,
-                             Binary::elu_grad,
-                             Binary::floor_div,
-                             Binary::leaky_relu_grad,
-                             Binary::maximum,
-                             Binary::minimum,
-                             Binary::pow,
-                             Binary::real_div,
-                             Binary::reciprocal_grad,
-                             Binary::relu6_grad,
-                             Binary::relu_grad,
-                             Binary::rsqrt_grad,
-                             Binary::selu_grad,
-                             Binary::sigmoid_grad,
-                             Binary::softplus_grad,
-                             Binary::softsign_grad,
-                             Binary::sqrt_grad,
-                             Binary::squared_difference,
-                             Binary::tanh_grad>;
-  if (run_frequent(call)) return;
-  call.template broadcast<T>(Others{call.p.function, static_cast<C>(call.p.alpha)});
-}
-
-template <Binary... functions>
-struct Functions {};
-
-template <class T>
-bool run_integer(const Call<T>& call) {
-  const auto run = [&]<Binary... functions>(Functions<functions...>) {
-    if (((call.p.function != functions) && ...)) return false;
-    call.template broadcast<T>(AnyFunction<T, functions...>{call.p.function, T{}});
-    return true;
+  const C attribute = static_cast<C>(call.p.alpha);
+  const auto any_of = [&]<class R, class L>(Type<R>, L) {
+    return AnyFunction<R, C, L>{index_in<F>(L{}), attribute};
   };
-  return run(Functions<Binary::add,
-                       Binary::floor_div,
-                       Binary::maximum,
-                       Binary::minimum,
-                       Binary::mul,
-                       Binary::pow,
-                       Binary::real_div,
-                       Binary::relu6_grad,
-                       Binary::relu_grad,
-                       Binary::squared_difference,
-                       Binary::sub>{});
+  if constexpr (std::is_same_v<T, bool>) {
+    call.template broadcast<bool>(any_of(Type<bool>{}, Those<OfBooleans>{}));
+  } else if constexpr (F::predicate) {
+    call.template any<bool>(any_of(Type<bool>{}, Those<Compares>{}));
+  } else if constexpr (std::is_integral_v<T>) {
+    call.template broadcast<T>(any_of(Type<C>{}, Those<OfIntegers>{}));
+  } else if constexpr (is_one_of<F>(Frequent{})) {
+    call.template any<T>(Apply<F, C>{attribute});
+  } else {
+    if constexpr (!is_one_of<F>(Rare{})) {
+      if (call.walk.rank <= 1) return call.template dense<T>(Apply<F, C>{attribute});
+    }
+    call.template broadcast<T>(any_of(Type<C>{}, Those<Broadcasts>{}));
+  }
+}
+
+template <class F>
+void binary(Stream stream, const BinaryParams& p) {
+  dispatch_domain<F::domain>(p.dtype, [&]<class T>(Type<T>) { run<F>(Call<T>(stream, p)); });
+}
+
+template <class... F>
+Binary find(std::string_view op, List<F...>) {
+  Binary found = nullptr;
+  ((op == F::op ? void(found = binary<typename Formula<F>::type>) : void()), ...);
+  return found;
 }
 
 }  // namespace
 
-std::optional<Binary> binary_of(std::string_view op) {
-  for (const auto& [name, function] : k_functions) {
-    if (name == op) return function;
-  }
-  return std::nullopt;
-}
-
-void binary(Stream stream, const BinaryParams& p) {
-  const bool asks = is_question(p.function);
-  if (p.dtype == DType::boolean) {
-    if (!is_boolean(p.function)) refuse(p.dtype);
-    return Call<bool>(stream, p).broadcast<bool>(BooleanFunction{p.function});
-  }
-  if (is_boolean(p.function) && !asks) refuse(p.dtype);
-  dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-    const Call<T> call(stream, p);
-    if (asks) return call.template any<bool>(Question<Compute<T>>{p.function});
-    if constexpr (std::is_integral_v<T>) {
-      if (!run_integer(call)) refuse(p.dtype);
-    } else {
-      run_floating(call);
-    }
-  });
-}
+Binary binary_of(std::string_view op) { return find(op, functions::BinaryFunctions{}); }
 
 }  // namespace halfstep::backend::cuda::kernels

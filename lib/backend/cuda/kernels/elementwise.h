@@ -1,9 +1,8 @@
 #pragma once
-// Elementwise ops of one operand, or of several operands that broadcast. Formulas, dtypes and the
-// treatment of NaN are those of the CPU's reference kernels.
+// Elementwise ops of one operand, or of several operands that broadcast. The functions of one and
+// two operands, and their dtypes, are those of backend/functions.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -13,97 +12,23 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// y = f(x), named like the ops.
-enum class Unary {
-  abs,
-  ceil,
-  elu,
-  erf,
-  erfc,
-  exp,
-  expm1,
-  floor,
-  is_finite,
-  is_inf,
-  is_nan,
-  leaky_relu,
-  log,
-  log1p,
-  logical_not,
-  neg,
-  ones_like,
-  reciprocal,
-  relu,
-  relu6,
-  round,
-  rsqrt,
-  selu,
-  sigmoid,
-  sign,
-  softplus,
-  softsign,
-  sqrt,
-  square,
-  tanh,
-  zeros_like,
-};
-
-/// The function of an op, such as "Relu"; nothing for other ops.
-std::optional<Unary> unary_of(std::string_view op);
-
-/// x and y have `elements` of `dtype`; the predicates is_finite, is_inf and is_nan return bool. y
-/// may alias x where their elements have the same size.
+/// y = f(x). x and y have `elements` of `dtype`; predicates return bool. y may alias x where their
+/// elements have the same size.
 struct UnaryParams {
-  Unary function{};
   DType dtype{};  ///< of x
   const void* x = nullptr;
   void* y = nullptr;
   std::int64_t elements = 0;
-  double alpha = 0;  ///< leaky_relu's slope
+  double alpha = 0;  ///< the function's attribute
 };
-void unary(Stream stream, const UnaryParams& params);
+using Unary = void (*)(Stream stream, const UnaryParams& params);
 
-/// y = f(a, b) with operands in the op's order, also for gradients.
-enum class Binary {
-  add,
-  div_no_nan,
-  elu_grad,
-  equal,
-  floor_div,
-  greater,
-  greater_equal,
-  leaky_relu_grad,
-  less,
-  less_equal,
-  logical_and,
-  logical_or,
-  maximum,
-  minimum,
-  mul,
-  not_equal,
-  pow,
-  real_div,
-  reciprocal_grad,
-  relu6_grad,
-  relu_grad,
-  rsqrt_grad,
-  selu_grad,
-  sigmoid_grad,
-  softplus_grad,
-  softsign_grad,
-  sqrt_grad,
-  squared_difference,
-  sub,
-  tanh_grad,
-};
+/// The function of an op, such as "Relu"; nullptr for ops that are none.
+Unary unary_of(std::string_view op);
 
-/// The function of an op, such as "AddV2"; nothing for other ops.
-std::optional<Binary> binary_of(std::string_view op);
-
-/// a and b broadcast to y's shape; comparisons return bool. y may alias an input of y's shape and
-/// element size.
+/// y = f(a, b) with operands in the op's order, also for gradients. a and b broadcast to y's shape;
+/// comparisons return bool. y may alias an input of y's shape and element size.
 struct BinaryParams {
-  Binary function{};
   DType dtype{};  ///< of a and b
   const void* a = nullptr;
   const void* b = nullptr;
@@ -111,9 +36,12 @@ struct BinaryParams {
   Shape a_shape;
   Shape b_shape;
   Shape shape;
-  double alpha = 0;  ///< leaky_relu_grad's slope
+  double alpha = 0;  ///< the function's attribute
 };
-void binary(Stream stream, const BinaryParams& params);
+using Binary = void (*)(Stream stream, const BinaryParams& params);
+
+/// The function of an op, such as "AddV2"; nullptr for ops that are none.
+Binary binary_of(std::string_view op);
 
 /// y = min(max(x, low), high), NaN for NaN; all broadcast to y's shape. y may alias x.
 struct ClipParams {

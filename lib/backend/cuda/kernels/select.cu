@@ -3,17 +3,10 @@
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
 #include "backend/cuda/kernels/elementwise.h"
+#include "backend/functions/choice.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
-
-struct Clip {
-  template <class C>
-  __device__ C operator()(C x, C low, C high) const {
-    const C raised = x < low ? low : x;
-    return raised > high ? high : raised;
-  }
-};
 
 template <class Word>
 __global__ void select_kernel(
@@ -44,6 +37,7 @@ void clip(Stream stream, const ClipParams& p) {
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
     const Sources<T, 3> from{
         {static_cast<const T*>(p.x), static_cast<const T*>(p.low), static_cast<const T*>(p.high)}};
+    using Clip = Apply<functions::ClipByValue, Compute<T>>;
     map_any<T, T, 3, Clip>(stream, Clip{}, from, static_cast<T*>(p.y), walk);
   });
 }

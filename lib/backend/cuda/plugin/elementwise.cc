@@ -10,39 +10,37 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-/// LeakyRelu's slope; 0 for ops without one.
-double slope(const Facts& node) { return node.attrs.get_or<double>("alpha", 0.0); }
+/// The attribute of a function; 0 for ops without one.
+double alpha(const Facts& node) { return node.attrs.get_or<double>("alpha", 0.0); }
 
 }  // namespace
 
 Work prepare_unary(const Facts& node, const Machine& machine) {
-  const auto function = kernels::unary_of(node.op);
-  require(function.has_value(), "{} is no function of one element", node.op);
-  kernels::UnaryParams params{.function = *function,
-                              .dtype = node.input(0).dtype,
+  const kernels::Unary function = kernels::unary_of(node.op);
+  require(function != nullptr, "{} is no function of one element", node.op);
+  kernels::UnaryParams params{.dtype = node.input(0).dtype,
                               .elements = node.output().shape.elements(),
-                              .alpha = slope(node)};
+                              .alpha = alpha(node)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.x = a.in[0];
     params.y = a.out[0];
-    kernels::unary(stream, params);
+    function(stream, params);
   }};
 }
 
 Work prepare_binary(const Facts& node, const Machine& machine) {
-  const auto function = kernels::binary_of(node.op);
-  require(function.has_value(), "{} is no function of two elements", node.op);
-  kernels::BinaryParams params{.function = *function,
-                               .dtype = node.input(0).dtype,
+  const kernels::Binary function = kernels::binary_of(node.op);
+  require(function != nullptr, "{} is no function of two elements", node.op);
+  kernels::BinaryParams params{.dtype = node.input(0).dtype,
                                .a_shape = node.input(0).shape,
                                .b_shape = node.input(1).shape,
                                .shape = node.output().shape,
-                               .alpha = slope(node)};
+                               .alpha = alpha(node)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.a = a.in[0];
     params.b = a.in[1];
     params.y = a.out[0];
-    kernels::binary(stream, params);
+    function(stream, params);
   }};
 }
 

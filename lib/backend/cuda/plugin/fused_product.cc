@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels/bias.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/plugin/library_product.h"
+#include "backend/functions/activation.h"
 #include "core/error.h"
 #include "graph/ops/fused.h"
 
@@ -18,7 +19,7 @@ struct Parts {
   Epilogue epilogue = Epilogue::none;  ///< the part that the library's epilogue does
   bool adds_bias = false;              ///< by an own kernel
   bool relu = false;                   ///< in the same kernel
-  bool masks = false;  ///< by an own kernel: zero where the features are not positive
+  kernels::Binary mask = nullptr;      ///< own kernel: zero where the features are not positive
   std::optional<kernels::BiasGradParams> sums;  ///< column sums of c, or of b
 };
 
@@ -81,7 +82,7 @@ Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
   } else {
     choose(parts, key, {Epilogue::relu_gradient}, machine);
   }
-  parts.masks = parts.epilogue == Epilogue::none;
+  if (parts.epilogue == Epilogue::none) parts.mask = kernels::binary_of(functions::ReluGrad::op);
   if (sums && parts.epilogue != Epilogue::relu_gradient_bias_gradient) {
     parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n};
   }
@@ -151,17 +152,16 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
                                  .channels = key.n,
                                  .relu = parts.relu});
             }
-            if (parts.masks) {
+            if (parts.mask != nullptr) {
               const Shape shape{key.m, key.n};
-              kernels::binary(stream,
-                              {.function = kernels::Binary::relu_grad,
-                               .dtype = key.out,
-                               .a = c,
-                               .b = a.in[3],
-                               .y = c,
-                               .a_shape = shape,
-                               .b_shape = shape,
-                               .shape = shape});
+              parts.mask(stream,
+                         {.dtype = key.out,
+                          .a = c,
+                          .b = a.in[3],
+                          .y = c,
+                          .a_shape = shape,
+                          .b_shape = shape,
+                          .shape = shape});
             }
             if (parts.sums) {
               kernels::BiasGradParams params = *parts.sums;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cuda/kernels/stream.h"
+#include "backend/functions/function.h"
 #include "core/compute.h"
 
 namespace halfstep::backend::cuda::kernels {
@@ -63,6 +64,21 @@ template <class F>
 void dispatch_any(DType dtype, F&& f) {
   if (dtype == DType::boolean) return f(Type<bool>{});
   dispatch_number(dtype, f);
+}
+
+/// The dtypes of a scalar function's operands.
+template <functions::Domain domain, class F>
+void dispatch_domain(DType dtype, F&& f) {
+  if constexpr (domain == functions::Domain::floating) {
+    dispatch_floating(dtype, f);
+  } else if constexpr (domain == functions::Domain::number) {
+    dispatch_number(dtype, f);
+  } else if constexpr (domain == functions::Domain::any) {
+    dispatch_any(dtype, f);
+  } else {
+    if (dtype != DType::boolean) refuse(dtype);
+    f(Type<bool>{});
+  }
 }
 
 /// An unsigned type of the element's size.

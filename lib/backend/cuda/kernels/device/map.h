@@ -6,8 +6,20 @@
 
 #include "backend/cuda/kernels/device/element.h"
 #include "backend/cuda/kernels/device/walk.h"
+#include "backend/functions/function.h"
+#include "backend/functions/std_math.h"
 
 namespace halfstep::backend::cuda::kernels {
+
+/// A scalar function in the compute type C.
+template <class F, class C>
+struct Apply {
+  C attribute;
+  template <class... X>
+  __device__ auto operator()(X... x) const {
+    return functions::call<F, functions::StdMath>(attribute, x...);
+  }
+};
 
 template <class T, int N>
 struct Sources {

@@ -1,12 +1,17 @@
-#pragma once
-// Kernels of elementwise ops with broadcasting.
+// The scalar functions (backend/functions) with NumPy broadcasting, in float (double for float64),
+// rounded once.
+
+#include <cmath>
 
 #include "backend/cpu/reference/loops.h"
+#include "backend/cpu/reference/reference.h"
+#include "backend/functions/lists.h"
+#include "backend/functions/std_math.h"
 
 namespace halfstep::backend::cpu {
+namespace {
 
-/// The dtypes that the inputs of an elementwise op may have.
-enum class Domain { floating, number, boolean, any };
+using functions::Domain;
 
 template <Domain domain, class F>
 decltype(auto) dispatch_domain(DType dtype, F&& f) {
@@ -63,29 +68,51 @@ Prepared elementwise(const NodeView& node, F f) {
   });
 }
 
-/// A kernel for a function without attributes whose result has the dtype of its N inputs. An input
-/// may share its memory with the output where their shapes agree.
-template <std::size_t N, Domain domain, class F>
-Kernel map_row(std::string_view op, std::string_view name, F) {
-  return {op,
-          name,
-          executable,
-          [](const NodeView& node, const Capabilities&) {
-            return dispatch_domain<domain>(node.input(0).dtype, [&]<class T>(Type<T>) {
-              return elementwise<T, T, N>(node, F{});
-            });
-          },
-          (1U << N) - 1};
+/// "reference/elu_grad" for the op EluGrad, with a terminating zero.
+template <class F>
+constexpr auto k_kernel_name = [] {
+  std::array<char, 64> text{};
+  std::size_t n = 0;
+  for (const char c : std::string_view("reference/")) text[n++] = c;
+  for (const char* c = F::op; *c != 0; ++c) {
+    const bool upper = *c >= 'A' && *c <= 'Z';
+    if (upper && c != F::op) text[n++] = '_';
+    text[n++] = upper ? static_cast<char>(*c - 'A' + 'a') : *c;
+  }
+  return text;
+}();
+
+template <class F>
+Prepared prepare_function(const NodeView& node, const Capabilities&) {
+  double attribute = 0;
+  if constexpr (F::attribute != nullptr) attribute = node.attrs().get<double>(F::attribute);
+  return dispatch_domain<F::domain>(node.input(0).dtype, [&]<class T>(Type<T>) {
+    using Result = std::conditional_t<F::predicate, bool, T>;
+    const auto a = static_cast<Compute<T>>(attribute);
+    return elementwise<T, Result, F::arity>(
+        node, [a](auto... x) { return functions::call<F, functions::StdMath>(a, x...); });
+  });
 }
 
-/// The same for a predicate, whose result is bool.
-template <std::size_t N, Domain domain, class F>
-Kernel question_row(std::string_view op, std::string_view name, F) {
-  return {op, name, executable, [](const NodeView& node, const Capabilities&) {
-            return dispatch_domain<domain>(node.input(0).dtype, [&]<class T>(Type<T>) {
-              return elementwise<T, bool, N>(node, F{});
-            });
-          }};
+/// An input may share its memory with the output where their shapes and dtypes agree.
+template <class... F>
+void add_rows(std::vector<Kernel>& rows, functions::List<F...>) {
+  (rows.push_back({F::op,
+                   k_kernel_name<F>.data(),
+                   executable,
+                   prepare_function<F>,
+                   F::predicate ? 0U : (1U << F::arity) - 1}),
+   ...);
+}
+
+}  // namespace
+
+std::vector<Kernel> elementwise_kernels() {
+  std::vector<Kernel> rows;
+  add_rows(rows, functions::UnaryFunctions{});
+  add_rows(rows, functions::BinaryFunctions{});
+  add_rows(rows, functions::TernaryFunctions{});
+  return rows;
 }
 
 }  // namespace halfstep::backend::cpu
