@@ -2,6 +2,7 @@
 #include <set>
 
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -29,9 +30,8 @@ bool fuses(const Graph& graph,
 
 }  // namespace
 
-Graph fuse_convolutions(const Graph& graph,
-                        const graph::OpTable& ops,
-                        const KernelSupport& supports) {
+Graph fuse_convolutions(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
   const Users users(graph);
   std::map<int, int> conv_of;  // by the BiasAdd
   std::set<int> absorbed;
@@ -43,7 +43,7 @@ Graph fuse_convolutions(const Graph& graph,
     const Node& bias_add = graph.node(add);
     if (bias_add.attrs.get<std::string>("data_format") != "NHWC" ||
         conv.attrs.get<std::string>("data_format") != "NHWC" ||
-        !fuses(graph, conv, bias_add.inputs[1], ops, supports)) {
+        !fuses(graph, conv, bias_add.inputs[1], ops, target.supports)) {
       continue;
     }
     conv_of[add] = id;

@@ -3,6 +3,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -241,10 +242,9 @@ class ElementwiseFusion {
 
 }  // namespace
 
-Graph fuse_elementwise(const Graph& graph,
-                       const graph::OpTable& ops,
-                       const KernelSupport& supports) {
-  return ElementwiseFusion(graph, ops, supports).run();
+Graph fuse_elementwise(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
+  return ElementwiseFusion(graph, ops, target.supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -40,7 +41,8 @@ bool inside_conjunction(const Graph& graph, int id) {
 
 }  // namespace
 
-Graph fuse_finite(const Graph& graph, const graph::OpTable& ops) {
+Graph fuse_finite(const Graph& graph, const Target& /*target*/) {
+  const graph::OpTable& ops = graph::op_table();
   GraphRewriter rewriter(graph, ops);
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);

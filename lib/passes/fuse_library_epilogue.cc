@@ -6,6 +6,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/fused.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -228,10 +229,9 @@ class LibraryEpilogueFusion {
 
 }  // namespace
 
-Graph fuse_library_epilogue(const Graph& graph,
-                            const graph::OpTable& ops,
-                            const KernelSupport& supports) {
-  return LibraryEpilogueFusion(graph, ops, supports).run();
+Graph fuse_library_epilogue(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
+  return LibraryEpilogueFusion(graph, ops, target.supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -161,8 +162,9 @@ class NormFusion {
 
 }  // namespace
 
-Graph fuse_norms(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports) {
-  return NormFusion(graph, ops, supports).run();
+Graph fuse_norms(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
+  return NormFusion(graph, ops, target.supports).run();
 }
 
 }  // namespace halfstep::passes

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
@@ -224,7 +225,8 @@ class PackedEpilogueFusion {
 
 }  // namespace
 
-Graph fuse_packed_epilogue(const Graph& graph, const graph::OpTable& ops) {
+Graph fuse_packed_epilogue(const Graph& graph, const Target& /*target*/) {
+  const graph::OpTable& ops = graph::op_table();
   return PackedEpilogueFusion(graph, ops).run();
 }
 

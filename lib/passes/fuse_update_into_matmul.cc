@@ -4,6 +4,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -194,10 +195,9 @@ class MatmulUpdateFusion {
 
 }  // namespace
 
-Graph fuse_update_into_matmul(const Graph& graph,
-                              const graph::OpTable& ops,
-                              const KernelSupport& supports) {
-  return MatmulUpdateFusion(graph, ops, supports).run();
+Graph fuse_update_into_matmul(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
+  return MatmulUpdateFusion(graph, ops, target.supports).run();
 }
 
 }  // namespace halfstep::passes

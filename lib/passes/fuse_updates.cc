@@ -5,6 +5,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -197,13 +198,14 @@ class UpdateFusion {
 
 }  // namespace
 
-Graph fuse_updates(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports) {
+Graph fuse_updates(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
   std::set<std::string> rules;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (!is_update(node) || !rules.insert(node.op).second) continue;
     for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
-      if (!supported(graph, node, dtype, ops, supports)) return graph;
+      if (!supported(graph, node, dtype, ops, target.supports)) return graph;
     }
   }
   return UpdateFusion(graph, ops).run();

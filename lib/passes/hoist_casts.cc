@@ -1,5 +1,6 @@
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -8,7 +9,8 @@ namespace halfstep::passes {
 using graph::Node;
 using graph::Value;
 
-graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops) {
+graph::Graph hoist_casts(const graph::Graph& graph, const Target& /*target*/) {
+  const graph::OpTable& ops = graph::op_table();
   const Users users(graph);
   GraphRewriter rewriter(graph, ops);
   graph::Builder& b = rewriter.builder();

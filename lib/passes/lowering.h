@@ -1,6 +1,5 @@
 #pragma once
-// The passes of the stage lowering, in the order in which plan/pipeline.cc runs them. `supports`
-// tells which ops the backend has kernels for.
+// The passes of the stage lowering, in the order in which plan/pipeline.cc runs them.
 
 #include <functional>
 
@@ -12,64 +11,61 @@ namespace halfstep::passes {
 /// be in a graph: see graph::describe().
 using KernelSupport = std::function<bool(const graph::OpInstance& op)>;
 
-/// The graph without nodes that no fetch and no update depends on. Order and names are kept.
-graph::Graph prune(const graph::Graph& graph);
-
-/// Replaces a conjunction of All(IsFinite(x)) terms by one AllFinite over the xs: each gradient is
-/// read once and no tensor of flags is written. The value is the same.
-graph::Graph fuse_finite(const graph::Graph& graph, const graph::OpTable& ops);
-
-/// Moves the Cast of a reshaped result of an elementwise op before the Reshape, where neither has
-/// another user: the op can then store its result cast. The values are the same.
-graph::Graph hoist_casts(const graph::Graph& graph, const graph::OpTable& ops);
-
-/// Fuses the Relu after a FusedBatchNormV3, or the AddV2 and Relu, into it, and the ReluGrad before
-/// its gradient into the gradient, where `supports` accepts the result. Bit-identical.
-graph::Graph fuse_norms(const graph::Graph& graph,
-                        const graph::OpTable& ops,
-                        const KernelSupport& supports);
-
-/// Rewrites MaxPool(Relu(x)) as Relu(MaxPool(x)), where nothing but the MaxPool and its gradient
-/// read the Relu; ReluGrad then runs before MaxPoolGrad. Both Relu and ReluGrad pass over fewer
-/// elements. Exact: max and ReLU commute, and the gradient is zero wherever the pooled value is
-/// zero.
-graph::Graph swap_relu_maxpool(const graph::Graph& graph, const graph::OpTable& ops);
-
-/// Fuses a Conv2D and the BiasAdd after it into one Conv2DBias, where a kernel accepts it.
-///
-/// Changes numerics: where the graph rounds to 16 bits after the convolution and after the bias,
-/// the fused op rounds once.
-graph::Graph fuse_convolutions(const graph::Graph& graph,
-                               const graph::OpTable& ops,
-                               const KernelSupport& supports);
-
-/// Lets optimizer updates and the finite check read gradients as the matmuls store them: a cast to
-/// float32 and the multiplication by a scalar (unscaling, clipping by norm) before an update become
-/// part of a FusedUpdate, and of AllFinite, when their results have no other users. `supports`
-/// tells whether a FusedUpdate has a kernel. Bit-identical.
-graph::Graph fuse_updates(const graph::Graph& graph,
-                          const graph::OpTable& ops,
-                          const KernelSupport& supports);
-
 /// Whether a MatMul is to become this PackedMatMul, whose operands have a PackOperand as producer
 /// where packing is a launch of its own.
 using PackingPays =
     std::function<bool(const graph::OpInstance& matmul, const graph::OpInstance& packed)>;
 
-/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where `pays` returns true.
-/// `pays` receives a PackedMatMul whose operands come from PackOperand where packing needs a
-/// launch. An operand that several matmuls use in the same layout is packed once, directly from
-/// float32 when it is a cast (except from the result of an elementwise op, which fuse_elementwise
-/// lets store the cast value). `float16_products`: attribute `products` of the PackedMatMul for
-/// float16.
-graph::Graph pack_matmuls(const graph::Graph& graph,
-                          const graph::OpTable& ops,
-                          const PackingPays& pays,
-                          std::int64_t float16_products);
+/// The properties of the machine that the passes may query.
+struct Target {
+  KernelSupport supports = {};
+  PackingPays packing_pays = {};
+  /// Partial products per multiplication of float16 values on matrix units: 3, or 4 for exact
+  /// results.
+  std::int64_t float16_products = 3;
+};
+
+/// The graph without nodes that no fetch and no update depends on. Order and names are kept.
+graph::Graph prune(const graph::Graph& graph);
+
+/// Replaces a conjunction of All(IsFinite(x)) terms by one AllFinite over the xs: each gradient is
+/// read once and no tensor of flags is written. The value is the same.
+graph::Graph fuse_finite(const graph::Graph& graph, const Target& target);
+
+/// Moves the Cast of a reshaped result of an elementwise op before the Reshape, where neither has
+/// another user: the op can then store its result cast. The values are the same.
+graph::Graph hoist_casts(const graph::Graph& graph, const Target& target);
+
+/// Fuses the Relu after a FusedBatchNormV3, or the AddV2 and Relu, into it, and the ReluGrad before
+/// its gradient into the gradient, where a kernel accepts the result. Bit-identical.
+graph::Graph fuse_norms(const graph::Graph& graph, const Target& target);
+
+/// Rewrites MaxPool(Relu(x)) as Relu(MaxPool(x)), where nothing but the MaxPool and its gradient
+/// read the Relu; ReluGrad then runs before MaxPoolGrad. Both Relu and ReluGrad pass over fewer
+/// elements. Exact: max and ReLU commute, and the gradient is zero wherever the pooled value is
+/// zero.
+graph::Graph swap_relu_maxpool(const graph::Graph& graph, const Target& target);
+
+/// Fuses a Conv2D and the BiasAdd after it into one Conv2DBias, where a kernel accepts it.
+///
+/// Changes numerics: where the graph rounds to 16 bits after the convolution and after the bias,
+/// the fused op rounds once.
+graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target);
+
+/// Lets optimizer updates and the finite check read gradients as the matmuls store them: a cast to
+/// float32 and the multiplication by a scalar (unscaling, clipping by norm) before an update become
+/// part of a FusedUpdate, and of AllFinite, when their results have no other users. Bit-identical.
+graph::Graph fuse_updates(const graph::Graph& graph, const Target& target);
+
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays. An
+/// operand that several matmuls use in the same layout is packed once, directly from float32 when
+/// it is a cast (except from the result of an elementwise op, which fuse_elementwise lets store the
+/// cast value).
+graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target);
 
 /// Sets the attribute `float16_products` of float16 convolutions, whose kernels pack operands
 /// themselves.
-graph::Graph set_float16_products(const graph::Graph& graph, std::int64_t products);
+graph::Graph set_float16_products(const graph::Graph& graph, const Target& target);
 
 /// Fuses the ops after a PackedMatMul into its epilogue: BiasAdd and Relu forward; backward the
 /// ReluGrad of a Relu that is itself fused into a matmul; then the column sums of BiasAddGrad,
@@ -79,7 +75,7 @@ graph::Graph set_float16_products(const graph::Graph& graph, std::int64_t produc
 ///
 /// Changes numerics: where the graph rounds to 16 bits after the matmul, after the bias and after
 /// the activation, the fused matmul rounds once, at the end.
-graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const graph::OpTable& ops);
+graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const Target& target);
 
 /// Fuses a MatMul and its neighbours into one FusedMatMul, where a kernel accepts it. Forward: the
 /// BiasAdd and Relu after it. Backward: the ReluGrad after it, when the Relu is fused into a matmul
@@ -88,32 +84,24 @@ graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const graph::OpTabl
 ///
 /// Changes numerics: where the graph rounds to 16 bits after the matmul, after the bias and after
 /// the activation, the fused matmul rounds once, at the end.
-graph::Graph fuse_library_epilogue(const graph::Graph& graph,
-                                   const graph::OpTable& ops,
-                                   const KernelSupport& supports);
+graph::Graph fuse_library_epilogue(const graph::Graph& graph, const Target& target);
 
 /// Keeps packed float32 variables across steps: a PackOperand of one becomes a PackedVariable that
 /// its FusedUpdate writes together with the variable. Unchanged are variables with other writers,
-/// and packings for which `supports` has no PackedVariable.
-graph::Graph persist_packed_weights(const graph::Graph& graph,
-                                    const graph::OpTable& ops,
-                                    const KernelSupport& supports);
+/// and packings for which no kernel runs the PackedVariable.
+graph::Graph persist_packed_weights(const graph::Graph& graph, const Target& target);
 
 /// Fuses a PackedMatMul and the FusedUpdate of a weight, its only user, into one
 /// PackedMatMulUpdate, where the update depends on no other gradient: the gradient is applied as it
 /// is computed and never stored. The node is inserted after the last use of the old weight, so that
-/// the operands need not live until the end of the step. Matmuls for which `supports` has no kernel
-/// are unchanged. Bit-identical.
-graph::Graph fuse_update_into_matmul(const graph::Graph& graph,
-                                     const graph::OpTable& ops,
-                                     const KernelSupport& supports);
+/// the operands need not live until the end of the step. Matmuls for which there is no kernel are
+/// unchanged. Bit-identical.
+graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& target);
 
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
 /// within one part of the step (forward with loss and metrics, backward, unscaling, update), where
-/// `supports` accepts each of them. Intermediate values that only they use are not stored.
+/// a kernel accepts each of them. Intermediate values that only they use are not stored.
 /// Bit-identical.
-graph::Graph fuse_elementwise(const graph::Graph& graph,
-                              const graph::OpTable& ops,
-                              const KernelSupport& supports);
+graph::Graph fuse_elementwise(const graph::Graph& graph, const Target& target);
 
 }  // namespace halfstep::passes

@@ -2,6 +2,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
@@ -99,10 +100,8 @@ bool is_float16_convolution(const graph::Node& node) {
 
 }  // namespace
 
-graph::Graph pack_matmuls(const graph::Graph& graph,
-                          const graph::OpTable& ops,
-                          const PackingPays& pays,
-                          std::int64_t float16_products) {
+graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
   GraphRewriter rewriter(graph, ops);
   Packer packer(rewriter);
   for (int id = 0; id < graph.size(); ++id) {
@@ -112,8 +111,8 @@ graph::Graph pack_matmuls(const graph::Graph& graph,
       rewriter.copy(id);
       continue;
     }
-    const graph::Attrs attrs = attributes(graph, node, float16_products);
-    if (!packs(graph, node, attrs, ops, pays)) {
+    const graph::Attrs attrs = attributes(graph, node, target.float16_products);
+    if (!packs(graph, node, attrs, ops, target.packing_pays)) {
       rewriter.copy(id);
       continue;
     }
@@ -131,11 +130,11 @@ graph::Graph pack_matmuls(const graph::Graph& graph,
   return prune(rewriter.finish());
 }
 
-graph::Graph set_float16_products(const graph::Graph& graph, std::int64_t products) {
+graph::Graph set_float16_products(const graph::Graph& graph, const Target& target) {
   graph::Graph set = graph;
   for (int id = 0; id < set.size(); ++id) {
     graph::Node& node = set.node(id);
-    if (is_float16_convolution(node)) node.attrs.set("float16_products", products);
+    if (is_float16_convolution(node)) node.attrs.set("float16_products", target.float16_products);
   }
   return set;
 }

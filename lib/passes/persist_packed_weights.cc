@@ -3,6 +3,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -117,10 +118,9 @@ class Keeper {
 
 }  // namespace
 
-Graph persist_packed_weights(const Graph& graph,
-                             const graph::OpTable& ops,
-                             const KernelSupport& supports) {
-  return Keeper(graph, ops, supports).run();
+Graph persist_packed_weights(const Graph& graph, const Target& target) {
+  const graph::OpTable& ops = graph::op_table();
+  return Keeper(graph, ops, target.supports).run();
 }
 
 }  // namespace halfstep::passes

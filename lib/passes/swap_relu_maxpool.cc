@@ -3,6 +3,7 @@
 #include <set>
 
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 #include "passes/graph_rewriter.h"
 #include "passes/lowering.h"
 
@@ -111,7 +112,8 @@ class ReluMaxPoolSwap {
 
 }  // namespace
 
-Graph swap_relu_maxpool(const Graph& graph, const graph::OpTable& ops) {
+Graph swap_relu_maxpool(const Graph& graph, const Target& /*target*/) {
+  const graph::OpTable& ops = graph::op_table();
   return ReluMaxPoolSwap(graph, ops).run();
 }
 

@@ -6,7 +6,6 @@
 #include "backend/cost_model.h"
 #include "core/error.h"
 #include "graph/graph.h"
-#include "graph/ops/ops.h"
 #include "nn/step_graph.h"
 #include "passes/lowering.h"
 
@@ -15,33 +14,30 @@ namespace halfstep::plan {
 using graph::Graph;
 using graph::Node;
 
-/// The properties of the machine that the passes of the stage lowering may query.
-struct Target {
-  const backend::Backend& backend;
-  const Lowering& lowering;
-
-  /// The kernel, no plain loops, that would run an op; nullptr without one.
-  const backend::Kernel* kernel(const backend::NodeView& op) const {
-    const backend::Kernel* kernel = backend::choose(backend, op).kernel;
-    return kernel != nullptr && !kernel->reference ? kernel : nullptr;
-  }
-  passes::KernelSupport supports() const {
-    return [this](const graph::OpInstance& op) { return kernel(backend::NodeView(op)) != nullptr; };
-  }
-  passes::PackingPays packing_pays() const {
-    return [this](const graph::OpInstance& matmul, const graph::OpInstance& packed) {
-      const backend::NodeView view(packed);
-      const backend::Kernel* chosen = kernel(view);
-      return chosen != nullptr &&
-             backend::packing_pays(
-                 backend::NodeView(matmul), view, chosen->name, backend.capabilities);
-    };
-  }
-};
-
 namespace {
 
-const graph::OpTable& table() { return graph::op_table(); }
+/// The kernel, no plain loops, that would run an op; nullptr without one.
+const backend::Kernel* kernel(const backend::Backend& backend, const backend::NodeView& op) {
+  const backend::Kernel* kernel = backend::choose(backend, op).kernel;
+  return kernel != nullptr && !kernel->reference ? kernel : nullptr;
+}
+
+passes::Target target_of(const backend::Backend& backend, const Lowering& lowering) {
+  passes::Target target;
+  target.supports = [&backend](const graph::OpInstance& op) {
+    return kernel(backend, backend::NodeView(op)) != nullptr;
+  };
+  target.packing_pays = [&backend](const graph::OpInstance& matmul,
+                                   const graph::OpInstance& packed) {
+    const backend::NodeView view(packed);
+    const backend::Kernel* chosen = kernel(backend, view);
+    return chosen != nullptr &&
+           backend::packing_pays(
+               backend::NodeView(matmul), view, chosen->name, backend.capabilities);
+  };
+  target.float16_products = lowering.float16_products;
+  return target;
+}
 
 constexpr std::array k_passes{
     Pass{.name = "differentiate",
@@ -64,94 +60,73 @@ constexpr std::array k_passes{
                    "says so; sees the ops of the model, not fused ones",
          .exact = false},
     Pass{.name = "prune",
-         .run = [](const Graph& g, const Target&) { return passes::prune(g); },
+         .run = [](const Graph& g, const passes::Target&) { return passes::prune(g); },
          .reason = "leaves out nodes that neither a fetch nor an update needs"},
     Pass{.name = "fuse_finite",
-         .run = [](const Graph& g, const Target&) { return passes::fuse_finite(g, table()); },
+         .run = passes::fuse_finite,
          .reason = "makes the finite check one read of each gradient, without tensors of flags"},
     Pass{.name = "hoist_casts",
-         .run = [](const Graph& g, const Target&) { return passes::hoist_casts(g, table()); },
+         .run = passes::hoist_casts,
          .reason =
              "moves a Cast before a Reshape, so that the op that computes the value stores it "
              "cast",
          .hides_values = true},
     Pass{.name = "fuse_norms",
-         .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_norms(g, table(), t.supports()); },
+         .run = passes::fuse_norms,
          .reason =
              "applies the addition and the ReLU after a batch normalization before its result "
              "is stored",
          .hides_values = true},
     Pass{.name = "swap_relu_maxpool",
-         .run = [](const Graph& g, const Target&) { return passes::swap_relu_maxpool(g, table()); },
+         .run = passes::swap_relu_maxpool,
          .reason = "runs a ReLU that no normalization took after the max pooling, over fewer "
                    "elements",
          .hides_values = true},
     Pass{.name = "fuse_convolutions",
-         .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_convolutions(g, table(), t.supports()); },
+         .run = passes::fuse_convolutions,
          .reason = "adds the bias of a convolution to the accumulators",
          .hides_values = true,
          .exact = false},
     Pass{
         .name = "fuse_updates",
-        .run = [](const Graph& g,
-                  const Target& t) { return passes::fuse_updates(g, table(), t.supports()); },
+        .run = passes::fuse_updates,
         .reason = "lets updates and the finite check widen and unscale gradients as they read them",
         .hides_values = true},
     Pass{.name = "set_float16_products",
-         .run =
-             [](const Graph& g, const Target& t) {
-               return passes::set_float16_products(g, t.lowering.float16_products);
-             },
+         .run = passes::set_float16_products,
          .reason = "tells float16 convolutions the number of partial products "
                    "(precision.float16_gemm)",
          .exact = false},
     Pass{.name = "pack_matmuls",
-         .run =
-             [](const Graph& g, const Target& t) {
-               return passes::pack_matmuls(
-                   g, table(), t.packing_pays(), t.lowering.float16_products);
-             },
+         .run = passes::pack_matmuls,
          .reason = "packs the operands of 16-bit MatMuls once, in the order in which matrix units "
                    "read them",
          .hides_values = true,
          .exact = false},
     Pass{.name = "fuse_packed_epilogue",
-         .run = [](const Graph& g,
-                   const Target&) { return passes::fuse_packed_epilogue(g, table()); },
+         .run = passes::fuse_packed_epilogue,
          .reason =
              "runs bias, activation, column sums and packing in the epilogue of packed MatMuls",
          .hides_values = true,
          .exact = false},
     Pass{.name = "fuse_library_epilogue",
-         .run =
-             [](const Graph& g, const Target& t) {
-               return passes::fuse_library_epilogue(g, table(), t.supports());
-             },
+         .run = passes::fuse_library_epilogue,
          .reason = "runs bias, activation and mask in the epilogue of a library's GEMM; after "
                    "pack_matmuls took its share",
          .hides_values = true,
          .exact = false},
     Pass{.name = "persist_packed_weights",
-         .run =
-             [](const Graph& g, const Target& t) {
-               return passes::persist_packed_weights(g, table(), t.supports());
-             },
+         .run = passes::persist_packed_weights,
          .reason = "keeps packed weights from step to step; the update writes them with the weight",
          .hides_values = true},
     Pass{.name = "fuse_update_into_matmul",
-         .run =
-             [](const Graph& g, const Target& t) {
-               return passes::fuse_update_into_matmul(g, table(), t.supports());
-             },
+         .run = passes::fuse_update_into_matmul,
          .reason =
              "applies a weight's gradient in the epilogue of the GEMM that computes it, where "
              "only the update reads it",
          .hides_values = true},
     Pass{.name = "fuse_elementwise",
-         .run = [](const Graph& g,
-                   const Target& t) { return passes::fuse_elementwise(g, table(), t.supports()); },
+         .run = passes::fuse_elementwise,
          .reason = "makes chains of elementwise ops that are left one pass over memory",
          .hides_values = true},
 };
@@ -244,7 +219,7 @@ Prepared build_step(const nn::StepSpec& step_spec,
 
 Lowered lower(const Graph& graph, const backend::Backend& backend, const Lowering& lowering) {
   graph::verify(graph, "building the step");
-  const Target target{backend, lowering};
+  const passes::Target target = target_of(backend, lowering);
   Lowered lowered{graph};
   for (const Pass& pass : k_passes) {
     const auto* run = std::get_if<Pass::Lowering>(&pass.run);

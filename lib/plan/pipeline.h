@@ -13,9 +13,11 @@
 #include "nn/step_graph.h"
 #include "plan/prepare_graph.h"
 
-namespace halfstep::plan {
-
+namespace halfstep::passes {
 struct Target;
+}
+
+namespace halfstep::plan {
 
 /// training: appends the rest of a training step to its loss; precision: chooses dtypes over the
 /// whole graph; lowering: replaces ops of the model by ops that the backend's kernels run faster.
@@ -27,7 +29,7 @@ std::string_view name(PassStage stage);
 struct Pass {
   using Training = void (*)(nn::StepDraft& step);
   using Precision = Prepared (*)(graph::Graph graph, const config::RunSpec& spec);
-  using Lowering = graph::Graph (*)(const graph::Graph& graph, const Target& target);
+  using Lowering = graph::Graph (*)(const graph::Graph& graph, const passes::Target& target);
 
   std::string_view name;
   std::variant<Training, Precision, Lowering> run;

@@ -54,11 +54,11 @@ TEST_CASE("fused elementwise: the bits are those of the ops apart") {
         CAPTURE(to_string(shape));
         const backend::Backend cpu = backend::cpu_backend(2, isa);
         const Graph apart = block(dtype, shape);
-        const Graph fused =
-            passes::fuse_elementwise(apart, graph::op_table(), [&](const graph::OpInstance& op) {
+        const Graph fused = passes::fuse_elementwise(
+            apart, {[&](const graph::OpInstance& op) {
               const backend::Kernel* kernel = backend::choose(cpu, backend::NodeView(op)).kernel;
               return kernel != nullptr && !kernel->reference;
-            });
+            }});
         REQUIRE(fused.size() < apart.size() - 6);
 
         Tensors feeds;

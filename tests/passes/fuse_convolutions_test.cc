@@ -36,7 +36,7 @@ struct Biased {
   }
 
   Graph fused(const passes::KernelSupport& supports = always) const {
-    Graph result = passes::fuse_convolutions(graph, graph::op_table(), supports);
+    Graph result = passes::fuse_convolutions(graph, {supports});
     graph::verify(result, "fuse_convolutions");
     return result;
   }

@@ -23,7 +23,7 @@ using graph::Node;
 using graph::Value;
 
 Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
-  Graph fused = passes::fuse_elementwise(graph, graph::op_table(), supports);
+  Graph fused = passes::fuse_elementwise(graph, {supports});
   graph::verify(fused, "fuse_elementwise");
   return fused;
 }

@@ -11,7 +11,7 @@ namespace halfstep::test {
 namespace {
 
 graph::Graph fuse(std::string_view text) {
-  graph::Graph fused = passes::fuse_finite(read_graph(text), graph::op_table());
+  graph::Graph fused = passes::fuse_finite(read_graph(text), {});
   graph::verify(fused, "fuse_finite");
   return fused;
 }
@@ -59,6 +59,24 @@ result all_nan ab
 result l l
 )";
   CHECK(outline(fuse(k_text)) == outline(read_graph(k_text)));
+}
+
+TEST_CASE("fuse_finite: a check beside another condition is fused by itself") {
+  const graph::Graph fused = fuse(R"(
+a  = Placeholder() {dtype: float32, shape: [3], _shape: [[3]]}
+f  = Placeholder() {dtype: bool, shape: [], _shape: [[]]}
+ax = Const() {dtype: int32, value: [0], shape: [1], _shape: [[1]]}
+fa = IsFinite(a) {_shape: [[3]]}
+aa = All(fa, ax) {keep_dims: false, _shape: [[]]}
+l  = LogicalAnd(aa, f) {_shape: [[]]}
+result ok l
+)");
+  CHECK(outline(fused) == R"(a = Placeholder()
+f = Placeholder()
+aa = AllFinite(a)
+l = LogicalAnd(aa, f)
+result ok l
+)");
 }
 
 TEST_CASE("fuse_finite: a check that others read too is not lost") {

@@ -22,7 +22,7 @@ using graph::Node;
 using graph::Value;
 
 Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
-  Graph fused = passes::fuse_library_epilogue(graph, graph::op_table(), supports);
+  Graph fused = passes::fuse_library_epilogue(graph, {supports});
   graph::verify(fused, "fuse_library_epilogue");
   return fused;
 }

@@ -21,7 +21,7 @@ using graph::Graph;
 using graph::Value;
 
 Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
-  Graph fused = passes::fuse_norms(graph, graph::op_table(), supports);
+  Graph fused = passes::fuse_norms(graph, {supports});
   graph::verify(fused, "fuse_norms");
   return fused;
 }

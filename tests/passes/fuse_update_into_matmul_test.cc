@@ -88,7 +88,7 @@ struct Layer {
   }
 
   Graph fused(const passes::KernelSupport& supports = always) const {
-    Graph result = passes::fuse_update_into_matmul(graph, graph::op_table(), supports);
+    Graph result = passes::fuse_update_into_matmul(graph, {supports});
     graph::verify(result, "fuse_update_into_matmul");
     return result;
   }

@@ -54,8 +54,8 @@ struct Updates {
   }
 
   Graph fused(const passes::KernelSupport& supports = always) const {
-    Graph checked = passes::fuse_finite(graph, graph::op_table());
-    Graph result = passes::fuse_updates(checked, graph::op_table(), supports);
+    Graph checked = passes::fuse_finite(graph, {});
+    Graph result = passes::fuse_updates(checked, {supports});
     graph::verify(result, "fuse_updates");
     return result;
   }
@@ -129,7 +129,7 @@ Graph kept(const passes::KernelSupport& supports, bool other_writer) {
   if (other_writer) {
     b.add_node("AssignVariableOp", {handle, b.placeholder("x", DType::float32, {64, 64})});
   }
-  Graph result = passes::persist_packed_weights(graph, graph::op_table(), supports);
+  Graph result = passes::persist_packed_weights(graph, {supports});
   graph::verify(result, "persist_packed_weights");
   return result;
 }

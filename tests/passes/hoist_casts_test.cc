@@ -18,7 +18,7 @@ using graph::Graph;
 using graph::Value;
 
 Graph hoist(const Graph& graph) {
-  Graph hoisted = passes::hoist_casts(graph, graph::op_table());
+  Graph hoisted = passes::hoist_casts(graph, {});
   graph::verify(hoisted, "hoist_casts");
   return hoisted;
 }

@@ -26,13 +26,13 @@ Graph pack(const Graph& graph,
   const auto pays = [&](const graph::OpInstance&, const graph::OpInstance& packed) {
     return supports(packed);
   };
-  Graph packed = passes::pack_matmuls(graph, graph::op_table(), pays, products);
+  Graph packed = passes::pack_matmuls(graph, {always, pays, products});
   graph::verify(packed, "pack_matmuls");
   return packed;
 }
 
 Graph fuse(const Graph& graph) {
-  Graph fused = passes::fuse_packed_epilogue(pack(graph), graph::op_table());
+  Graph fused = passes::fuse_packed_epilogue(pack(graph), {});
   graph::verify(fused, "fuse_packed_epilogue");
   return fused;
 }
@@ -114,7 +114,7 @@ TEST_CASE("set_float16_products: float16 convolutions are told their partial pro
     const Value y = b.add("Conv2D", {x, w}, attrs);
     const Value dx = b.add("Conv2DBackpropInput", {b.ints({2, 5, 5, 4}), w, y}, attrs);
     graph.fetches() = {{"dx", dx}};
-    const Graph told = passes::set_float16_products(graph, 4);
+    const Graph told = passes::set_float16_products(graph, {.float16_products = 4});
     for (const std::string_view op : {"Conv2D", "Conv2DBackpropInput"}) {
       REQUIRE(count(told, op) == 1);
       const auto products = nodes(told, op)[0]->attrs.get<std::int64_t>("float16_products");

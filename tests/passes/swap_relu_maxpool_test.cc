@@ -42,7 +42,7 @@ struct Pooling {
   }
 
   Graph moved() const {
-    Graph result = passes::swap_relu_maxpool(graph, graph::op_table());
+    Graph result = passes::swap_relu_maxpool(graph, {});
     graph::verify(result, "swap_relu_maxpool");
     return result;
   }
