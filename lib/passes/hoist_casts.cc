@@ -1,43 +1,25 @@
-#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
-#include "graph/ops/ops.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
 
-using graph::Node;
 using graph::Value;
 
 graph::Graph hoist_casts(const graph::Graph& graph, const Target& /*target*/) {
-  const graph::OpTable& ops = graph::op_table();
-  const Users users(graph);
-  GraphRewriter rewriter(graph, ops);
-  graph::Builder& b = rewriter.builder();
-  std::map<int, int> reshape_of;  // by the cast after it
-  for (int id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    const graph::ScopeGuard scope(b, node.origin, "");
-    if (const auto it = reshape_of.find(id); it != reshape_of.end()) {
-      const Node& reshape = graph.node(it->second);
-      const Value x = rewriter.mapped(reshape.inputs[0]);
-      const Value cast = b.add("Cast", {x}, {{"DstT", node.outputs[0].dtype}}, node.name);
-      rewriter.replace(
-          {id, 0}, b.add("Reshape", {cast, rewriter.mapped(reshape.inputs[1])}, {}, reshape.name));
-      continue;
-    }
-    if (node.is(graph::ops::k_reshape) && node.control.empty()) {
-      const int cast = users.single_user({id, 0}, graph::ops::k_cast);
-      const Value x = node.inputs[0];
-      if (cast >= 0 && graph.node(cast).control.empty() &&
-          graph::ops::elementwise_operands(graph.node(x.node).op) > 0 &&
-          users.single_user(x, graph::ops::k_reshape) == id) {
-        reshape_of[cast] = id;
-        continue;
-      }
-    }
-    rewriter.copy(id);
-  }
+  Rewriter rewriter(graph);
+  Value x, shape, reshape, cast;
+  // fuse_elementwise takes no Reshape: a Cast after one would be a pass over memory of its own.
+  // Before it, next to the op that computes x, the Cast becomes a step of the same
+  // FusedElementwise. A Cast of another op's result gains nothing by moving, nor does one whose
+  // Reshape or x has further users, since both dtypes are then stored.
+  const Pattern flat = op(graph::ops::k_reshape, {any(x).used_once(), any(shape)}).as(reshape);
+  rewriter.apply(op(graph::ops::k_cast, {flat.used_once()}).as(cast), [&]() -> Replacement {
+    if (graph::ops::elementwise_operands(rewriter.node(x).op) == 0) return {};
+    NewNode now{.op = "Reshape", .inputs = {made(0), shape}, .results = {{cast}}};
+    now.named = reshape.node;
+    return {{.op = "Cast", .inputs = {x}, .attrs = {{"DstT", rewriter.type(cast).dtype}}},
+            std::move(now)};
+  });
   return rewriter.finish();
 }
 
