@@ -1,170 +1,71 @@
-#include <optional>
-
-#include "graph/op_handles.h"
-#include "graph/ops/ops.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
-namespace {
 
-using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// A normalization and the nodes fused into it.
-struct FusedNorm {
-  int norm = -1;
-  int add = -1;
-  int relu = -1;
-  Value side{};  ///< the other operand of `add`
-};
+namespace {
 
-/// A gradient of a normalization with a fused Relu, and the ReluGrad before it.
-struct FusedGradient {
-  int gradient = -1;
-  int relu_grad = -1;
-  Value offset;
-};
-
-bool is_bare(const Node& norm) {
-  return norm.is(graph::ops::k_fused_batch_norm_v3) &&
-         norm.attrs.get<std::string>("data_format") == "NHWC";
-}
-
-class NormFusion {
- public:
-  NormFusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
-      : graph_(graph), ops_(ops), supports_(supports), users_(graph), rewriter_(graph, ops) {}
-
-  Graph run() {
-    for (int id = 0; id < graph_.size(); ++id) {
-      if (is_bare(graph_.node(id))) find(id);
-      if (graph_.node(id).is(graph::ops::k_fused_batch_norm_grad_v3)) find_gradient(id);
-    }
-    for (int id = 0; id < graph_.size(); ++id) {
-      if (const auto it = norms_.find(id); it != norms_.end()) {
-        emit(it->second);
-      } else if (const auto grad = gradients_.find(id); grad != gradients_.end()) {
-        emit(grad->second);
-      } else if (!absorbed_.contains(id)) {
-        rewriter_.copy(id);
-      }
-    }
-    return prune(rewriter_.finish());
-  }
-
- private:
-  void find(int norm) {
-    FusedNorm fused{.norm = norm};
-    Value y{norm, 0};
-    const int add = users_.single_user(y, graph::ops::k_add_v2);
-    if (add >= 0) {
-      const Node& sum = graph_.node(add);
-      fused.side = sum.inputs[0] == y ? sum.inputs[1] : sum.inputs[0];
-      // The fused node is at the position of the normalization, so the side input must be computed
-      // before it.
-      if (fused.side.node >= norm || graph_.type(fused.side) != graph_.type(y)) return;
-      fused.add = add;
-      y = {add, 0};
-    }
-    fused.relu = users_.single_user(y, graph::ops::k_relu);
-    if (fused.relu < 0 || !supported(fused)) return;
-    norms_[norm] = fused;
-    absorbed_[fused.relu] = true;
-    if (add >= 0) absorbed_[add] = true;
-  }
-
-  bool supported(const FusedNorm& fused) const {
-    const Node& norm = graph_.node(fused.norm);
-    if (graph_.type(norm.inputs[1]).dtype != DType::float32) return false;
-    std::vector<graph::OpInput> inputs = graph::inputs_of(graph_, norm);
-    if (fused.add >= 0) inputs.push_back(graph_.input(fused.side));
-    return supports_(
-        graph::describe(ops_, "_FusedBatchNormEx", std::move(inputs), attributes(fused)));
-  }
-
-  graph::Attrs attributes(const FusedNorm& fused) const {
-    graph::Attrs attrs = graph_.node(fused.norm).attrs;
-    attrs.set("activation_mode", std::string("Relu"));
-    attrs.set("num_side_inputs", std::int64_t{fused.add >= 0 ? 1 : 0});
-    return attrs;
-  }
-
-  /// The fused gradient recomputes the mask of the Relu from the input of the normalization alone,
-  /// so a normalization with a side input keeps its ReluGrad.
-  void find_gradient(int gradient) {
-    const Node& node = graph_.node(gradient);
-    const int relu_grad = node.inputs[0].node;
-    if (!graph_.node(relu_grad).is(graph::ops::k_relu_grad) ||
-        users_.single_user(node.inputs[0], graph::ops::k_fused_batch_norm_grad_v3) != gradient) {
-      return;
-    }
-    for (const auto& [id, fused] : norms_) {
-      const Node& norm = graph_.node(id);
-      if (fused.add >= 0 || graph_.node(relu_grad).inputs[1] != Value{fused.relu, 0}) continue;
-      const bool training = norm.attrs.get<bool>("is_training");
-      const Value mean = training ? Value{id, 3} : norm.inputs[3];
-      const Value variance = training ? Value{id, 4} : norm.inputs[4];
-      if (node.inputs[1] != norm.inputs[0] || node.inputs[2] != norm.inputs[1] ||
-          node.inputs[3] != mean || node.inputs[4] != variance ||
-          node.attrs.get<bool>("is_training") != training ||
-          node.attrs.get<double>("epsilon") != norm.attrs.get<double>("epsilon")) {
-        return;
-      }
-      gradients_[gradient] = {gradient, relu_grad, norm.inputs[2]};
-      absorbed_[relu_grad] = true;
-    }
-  }
-
-  void emit(const FusedNorm& fused) {
-    const Node& norm = graph_.node(fused.norm);
-    const graph::ScopeGuard scope(rewriter_.builder(), norm.origin, "");
-    std::vector<Value> inputs;
-    for (const Value& input : norm.inputs) inputs.push_back(rewriter_.mapped(input));
-    if (fused.add >= 0) inputs.push_back(rewriter_.mapped(fused.side));
-    // The node takes the name of the activation.
-    const int id = rewriter_.builder().add_node(
-        "_FusedBatchNormEx", std::move(inputs), attributes(fused), graph_.node(fused.relu).name);
-    rewriter_.keep_control(fused.norm, id);
-    for (int port = 1; port < 6; ++port) rewriter_.replace({fused.norm, port}, {id, port});
-    rewriter_.replace({fused.relu, 0}, {id, 0});
-  }
-
-  void emit(const FusedGradient& fused) {
-    const Node& node = graph_.node(fused.gradient);
-    const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
-    const auto mapped = [&](std::size_t i) { return rewriter_.mapped(node.inputs[i]); };
-    const int id =
-        rewriter_.builder().add_node("BatchNormReluGrad",
-                                     {rewriter_.mapped(graph_.node(fused.relu_grad).inputs[0]),
-                                      mapped(1),
-                                      mapped(2),
-                                      rewriter_.mapped(fused.offset),
-                                      mapped(3),
-                                      mapped(4)},
-                                     {{"epsilon", node.attrs.get<double>("epsilon")},
-                                      {"is_training", node.attrs.get<bool>("is_training")}},
-                                     node.name);
-    rewriter_.keep_control(fused.gradient, id);
-    for (int port = 0; port < 3; ++port) rewriter_.replace({fused.gradient, port}, {id, port});
-  }
-
-  const Graph& graph_;
-  const graph::OpTable& ops_;
-  const KernelSupport& supports_;
-  Users users_;
-  GraphRewriter rewriter_;
-  std::map<int, FusedNorm> norms_;          ///< by the normalization
-  std::map<int, FusedGradient> gradients_;  ///< by the gradient
-  std::map<int, bool> absorbed_;
-};
+constexpr graph::OpHandle k_fused_batch_norm_ex{"_FusedBatchNormEx"};
 
 }  // namespace
 
-Graph fuse_norms(const Graph& graph, const Target& target) {
-  const graph::OpTable& ops = graph::op_table();
-  return NormFusion(graph, ops, target.supports).run();
+graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
+  Rewriter rewriter(graph, target.supports);
+  Value x, scale, side, norm, relu;
+  const auto fuse = [&](const std::vector<Value>& sides) -> Replacement {
+    const Node& node = rewriter.node(norm);
+    if (rewriter.type(scale).dtype != DType::float32) return {};
+    NewNode fused{.op = k_fused_batch_norm_ex.name, .inputs = node.inputs, .attrs = node.attrs};
+    fused.inputs.insert(fused.inputs.end(), sides.begin(), sides.end());
+    fused.attrs.set("activation_mode", std::string("Relu"));
+    fused.attrs.set("num_side_inputs", static_cast<std::int64_t>(sides.size()));
+    fused.at = fused.origin = norm.node;
+    fused.results = {{relu}};
+    for (int port = 1; port < 6; ++port) fused.results.push_back({{norm.node, port}, port});
+    return {std::move(fused)};
+  };
+  const Pattern bare = op(graph::ops::k_fused_batch_norm_v3, {any(x), any(scale)})
+                           .as(norm)
+                           .used_once()
+                           .where(is_nhwc);
+  rewriter.apply(op(graph::ops::k_relu, {bare}).as(relu), [&] { return fuse({}); });
+  const Pattern sum = op(graph::ops::k_add_v2, {bare, any(side)}).commutes().used_once();
+  rewriter.apply(op(graph::ops::k_relu, {sum}).as(relu), [&]() -> Replacement {
+    // The fused node is at the position of the normalization.
+    if (!rewriter.before(side.node, norm.node)) return {};
+    return rewriter.type(side) == rewriter.type(norm) ? fuse({side}) : Replacement{};
+  });
+
+  // The fused gradient recomputes the mask of the Relu from the input of the normalization alone,
+  // so a normalization with a side input keeps its ReluGrad.
+  Value dy, mean, variance, gradient;
+  const Pattern masked = op(graph::ops::k_relu_grad, {any(dy), op(k_fused_batch_norm_ex).as(norm)});
+  const Pattern unfused = op(graph::ops::k_fused_batch_norm_grad_v3,
+                             {masked.used_once(), any(x), any(scale), any(mean), any(variance)});
+  rewriter.apply(unfused.as(gradient), [&]() -> Replacement {
+    const graph::Attrs& attrs = rewriter.node(gradient).attrs;
+    const graph::Attrs& forward = rewriter.node(norm).attrs;
+    const auto epsilon = attrs.get<double>("epsilon");
+    const auto training = attrs.get<bool>("is_training");
+    std::vector<Value> inputs = rewriter.node(norm).inputs;
+    const Value offset = inputs[2];
+    if (training) {
+      inputs[3] = {norm.node, 3};
+      inputs[4] = {norm.node, 4};
+    }
+    if (inputs != std::vector{x, scale, offset, mean, variance} ||
+        forward.get<bool>("is_training") != training || forward.get<double>("epsilon") != epsilon) {
+      return {};
+    }
+    NewNode fused{.op = "BatchNormReluGrad",
+                  .inputs = {dy, x, scale, offset, mean, variance},
+                  .attrs = {{"epsilon", epsilon}, {"is_training", training}}};
+    for (int port = 0; port < 3; ++port) fused.results.push_back({{gradient.node, port}, port});
+    return {std::move(fused)};
+  });
+  return prune(rewriter.finish());
 }
 
 }  // namespace halfstep::passes
