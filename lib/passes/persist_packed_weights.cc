@@ -1,11 +1,7 @@
-#include <map>
-#include <tuple>
+#include <algorithm>
 
-#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
-#include "graph/ops/ops.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -39,88 +35,64 @@ struct Writers {
   std::map<Value, int> by_handle;
 };
 
-class Keeper {
- public:
-  Keeper(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
-      : graph_(graph), ops_(ops), supports_(supports), writers_(graph), rewriter_(graph, ops) {}
+/// The attributes that tell two packings of a variable apart.
+auto layout(const graph::Attrs& attrs) {
+  return std::pair(attrs.get<std::string>("side"), attrs.get<bool>("transpose"));
+}
 
-  Graph run() {
-    for (int id = 0; id < graph_.size(); ++id) {
-      const graph::ScopeGuard scope(rewriter_.builder(), graph_.node(id).origin, "");
-      if (!keep(id) && !update(id)) rewriter_.copy(id);
-    }
-    return prune(rewriter_.finish());
+/// The PackedVariables of a handle, in the order in which an update writes them.
+std::vector<Value> packed_copies(const Rewriter& rewriter, Value handle) {
+  std::vector<Value> copies;
+  for (const int user : rewriter.users(handle)) {
+    const Value copy{user, 0};
+    if (user >= 0 && rewriter.node(copy).is(graph::ops::k_packed_variable)) copies.push_back(copy);
   }
-
- private:
-  bool keep(int id) {
-    const Node& node = graph_.node(id);
-    if (!node.is(graph::ops::k_pack_operand)) return false;
-    const Node& read = graph_.node(node.inputs[0].node);
-    if (!read.is(graph::ops::k_read_variable_op) ||
-        graph_.type(node.inputs[0]).dtype != DType::float32 ||
-        !writers_.allow(read.inputs[0], id)) {
-      return false;
-    }
-    if (!supported(node)) return false;
-    const DType dtype = node.attrs.get<DType>("dtype");
-    auto& others = packed_[read.inputs[0]];
-    // An update rounds a variable to one dtype only.
-    if (!others.empty() && std::get<0>(others.begin()->first) != dtype) return false;
-    graph::Builder& b = rewriter_.builder();
-    Value& packed =
-        others[{dtype, node.attrs.get<std::string>("side"), node.attrs.get<bool>("transpose")}];
-    if (!packed.valid()) {
-      graph::Attrs attrs = node.attrs;
-      attrs.erase("T");
-      packed = b.add("PackedVariable", {rewriter_.mapped(read.inputs[0])}, attrs, node.name);
-    }
-    rewriter_.replace({id, 0}, packed);
-    return true;
-  }
-
-  /// Whether a kernel supports the PackedVariable of this PackOperand.
-  bool supported(const Node& pack) const {
-    graph::Attrs attrs = pack.attrs;
-    attrs.erase("T");
-    const Node& read = graph_.node(pack.inputs[0].node);
-    return supports_(
-        graph::describe(ops_, "PackedVariable", {graph_.input(read.inputs[0])}, std::move(attrs)));
-  }
-
-  bool update(int id) {
-    const Node& node = graph_.node(id);
-    if (!node.is(graph::ops::k_fused_update)) return false;
-    const auto it = packed_.find(node.inputs[0]);
-    if (it == packed_.end() || it->second.empty()) return false;
-    const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
-    std::vector<Value> inputs;
-    for (std::size_t i = 0; i < ports.packed_begin; ++i) {
-      inputs.push_back(rewriter_.mapped(node.inputs[i]));
-    }
-    for (const auto& [attrs, packed] : it->second) inputs.push_back(packed);
-    if (ports.guarded) inputs.push_back(rewriter_.mapped(node.inputs.back()));
-    graph::Attrs attrs = node.attrs;
-    attrs.erase("Targs");
-    attrs.set("packed", static_cast<std::int64_t>(it->second.size()));
-    rewriter_.keep_control(
-        id, rewriter_.builder().add_node("FusedUpdate", std::move(inputs), attrs, node.name));
-    return true;
-  }
-
-  const Graph& graph_;
-  const graph::OpTable& ops_;
-  const KernelSupport& supports_;
-  Writers writers_;
-  GraphRewriter rewriter_;
-  std::map<Value, std::map<std::tuple<DType, std::string, bool>, Value>> packed_;
-};
+  std::sort(copies.begin(), copies.end(), [&](Value a, Value b) {
+    return layout(rewriter.node(a).attrs) < layout(rewriter.node(b).attrs);
+  });
+  return copies;
+}
 
 }  // namespace
 
 Graph persist_packed_weights(const Graph& graph, const Target& target) {
-  const graph::OpTable& ops = graph::op_table();
-  return Keeper(graph, ops, target.supports).run();
+  const Writers writers(graph);
+  Rewriter keep(graph, target.supports);
+  Value handle, read, pack;
+  const Pattern packed =
+      op(graph::ops::k_pack_operand, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
+  keep.apply(packed.as(pack), [&]() -> Replacement {
+    if (keep.type(read).dtype != DType::float32 || !writers.allow(handle, pack.node)) return {};
+    graph::Attrs attrs = keep.node(pack).attrs;
+    attrs.erase("T");
+    for (const Value& copy : packed_copies(keep, handle)) {
+      const graph::Attrs& other = keep.node(copy).attrs;
+      // An update rounds a variable to one dtype only.
+      if (other.get<DType>("dtype") != attrs.get<DType>("dtype")) return {};
+      if (layout(other) != layout(attrs)) continue;
+      keep.replace(pack, copy);
+      return {};
+    }
+    return {{.op = "PackedVariable", .inputs = {handle}, .attrs = attrs, .results = {{pack}}}};
+  });
+
+  Rewriter write(keep.finish());
+  Value update;
+  write.apply(op(graph::ops::k_fused_update, {any(handle)}).as(update), [&]() -> Replacement {
+    const std::vector<Value> copies = packed_copies(write, handle);
+    if (copies.empty()) return {};
+    const Node& node = write.node(update);
+    NewNode fused{.op = "FusedUpdate", .inputs = node.inputs, .attrs = node.attrs};
+    fused.inputs.insert(
+        fused.inputs.begin() +
+            static_cast<std::ptrdiff_t>(graph::ops::fused_update_ports(node).packed_begin),
+        copies.begin(),
+        copies.end());
+    fused.attrs.erase("Targs");
+    fused.attrs.set("packed", static_cast<std::int64_t>(copies.size()));
+    return {std::move(fused)};
+  });
+  return prune(write.finish());
 }
 
 }  // namespace halfstep::passes
