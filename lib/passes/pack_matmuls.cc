@@ -1,11 +1,9 @@
 #include <tuple>
 
-#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -16,33 +14,6 @@ using graph::Value;
 bool is_elementwise(const graph::Node& node) {
   return graph::ops::elementwise_operands(node.op) > 0;
 }
-
-/// Packs values on demand, each once.
-class Packer {
- public:
-  explicit Packer(GraphRewriter& rewriter) : rewriter_(rewriter) {}
-
-  Value pack(Value x, DType dtype, std::string_view side, bool transpose) {
-    graph::Builder& b = rewriter_.builder();
-    const graph::Node& producer = b.graph().node(x.node);
-    if (producer.is(graph::ops::k_cast) && b.dtype(producer.inputs[0]) == DType::float32 &&
-        !is_elementwise(b.graph().node(producer.inputs[0].node))) {
-      x = producer.inputs[0];
-    }
-    Value& packed = packed_[{x, dtype, std::string(side), transpose}];
-    if (!packed.valid()) {
-      packed = b.add("PackOperand",
-                     {x},
-                     {{"dtype", dtype}, {"side", std::string(side)}, {"transpose", transpose}},
-                     b.graph().node(x.node).name + "/pack");
-    }
-    return packed;
-  }
-
- private:
-  GraphRewriter& rewriter_;
-  std::map<std::tuple<Value, DType, std::string, bool>, Value> packed_;
-};
 
 /// The attributes of the PackedMatMul for a MatMul.
 graph::Attrs attributes(const graph::Graph& graph,
@@ -79,8 +50,7 @@ bool arrives_packed(const graph::Graph& graph, Value x) {
 bool packs(const graph::Graph& graph,
            const graph::Node& product,
            const graph::Attrs& attrs,
-           const graph::OpTable& ops,
-           const PackingPays& pays) {
+           const Target& target) {
   const DType dtype = product.outputs[0].dtype;
   graph::Node pack;
   pack.op = "PackOperand";
@@ -90,8 +60,10 @@ bool packs(const graph::Graph& graph,
     return graph::OpInput{{DType::uint8, shape},
                           arrives_packed(graph, product.inputs[i]) ? nullptr : &pack};
   };
-  return pays({product, graph::inputs_of(graph, product)},
-              graph::describe(ops, "PackedMatMul", {operand(0, "m"), operand(1, "n")}, attrs));
+  return target.packing_pays(
+      {product, graph::inputs_of(graph, product)},
+      graph::describe(
+          graph::op_table(), "PackedMatMul", {operand(0, "m"), operand(1, "n")}, attrs));
 }
 
 bool is_float16_convolution(const graph::Node& node) {
@@ -101,32 +73,41 @@ bool is_float16_convolution(const graph::Node& node) {
 }  // namespace
 
 graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
-  const graph::OpTable& ops = graph::op_table();
-  GraphRewriter rewriter(graph, ops);
-  Packer packer(rewriter);
-  for (int id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    if (!node.is(graph::ops::k_matmul) || !is_half(node.outputs[0].dtype) ||
-        node.outputs[0].shape.elements() == 0) {
-      rewriter.copy(id);
-      continue;
-    }
-    const graph::Attrs attrs = attributes(graph, node, target.float16_products);
-    if (!packs(graph, node, attrs, ops, target.packing_pays)) {
-      rewriter.copy(id);
-      continue;
-    }
-    graph::Builder& b = rewriter.builder();
-    const graph::ScopeGuard scope(b, node.origin, "");
+  Rewriter rewriter(graph);
+  std::map<std::tuple<Value, DType, std::string, bool>, Value> packed;
+  Value product;
+  const auto pack = [&](std::size_t input, std::string side) {
+    const graph::Node& node = graph.node(product.node);
     const DType dtype = node.outputs[0].dtype;
-    const Value left = packer.pack(
-        rewriter.mapped(node.inputs[0]), dtype, "a", node.attrs.get<bool>("transpose_a"));
-    const Value right = packer.pack(
-        rewriter.mapped(node.inputs[1]), dtype, "b", node.attrs.get<bool>("transpose_b"));
-    const Value product = b.add("PackedMatMul", {left, right}, attrs, node.name);
-    rewriter.keep_control(id, product.node);
-    rewriter.replace({id, 0}, product);
-  }
+    const bool transpose = node.attrs.get<bool>("transpose_" + side);
+    Value x = node.inputs[input];
+    const graph::Node& producer = graph.node(x.node);
+    if (producer.is(graph::ops::k_cast) && graph.type(producer.inputs[0]).dtype == DType::float32 &&
+        !is_elementwise(graph.node(producer.inputs[0].node))) {
+      x = producer.inputs[0];
+    }
+    Value& result = packed[{x, dtype, side, transpose}];
+    if (!result.valid()) {
+      NewNode operand{.op = "PackOperand",
+                      .inputs = {x},
+                      .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}}};
+      operand.name = graph.node(x.node).name + "/pack";
+      result = {rewriter.add({std::move(operand)}, product.node), 0};
+    }
+    return result;
+  };
+  rewriter.apply(op(graph::ops::k_matmul).as(product), [&]() -> Replacement {
+    // The node of the old graph, whose operands tell how they arrive.
+    const graph::Node& node = graph.node(product.node);
+    if (!is_half(node.outputs[0].dtype) || node.outputs[0].shape.elements() == 0) return {};
+    graph::Attrs attrs = attributes(graph, node, target.float16_products);
+    if (!packs(graph, node, attrs, target)) return {};
+    const Value left = pack(0, "a"), right = pack(1, "b");
+    return {{.op = "PackedMatMul",
+             .inputs = {left, right},
+             .attrs = std::move(attrs),
+             .results = {{product}}}};
+  });
   return prune(rewriter.finish());
 }
 
