@@ -3,11 +3,9 @@
 #include <optional>
 #include <set>
 
-#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -26,24 +24,17 @@ struct Product {
   Value factor;
 };
 
-/// The casts and multiplications between a gradient and its float32 users.
+/// The casts and multiplications between gradients and their float32 users.
 class Gradients {
  public:
-  explicit Gradients(const Graph& graph) : graph_(graph), users_(graph) {
-    for (int id = 0; id < graph.size(); ++id) {
-      if (graph.node(id).is(graph::ops::k_all_finite)) find_unscaled(id);
-    }
-    // A check multiplies all of its inputs or none.
-    for (bool changed = true; changed;) {
-      changed = std::erase_if(unscaled_, [&](const auto& check) {
-                  const std::vector<Value>& inputs = graph.node(check.first).inputs;
-                  return !std::all_of(
-                      inputs.begin(), inputs.end(), [&](Value input) { return all_absorb(input); });
-                }) > 0;
+  explicit Gradients(const Rewriter& rewriter) : rewriter_(rewriter) {
+    for (int id = 0; id < rewriter.graph().size(); ++id) {
+      if (!rewriter.graph().node(id).is(graph::ops::k_all_finite)) continue;
+      if (const auto factor = factor_of(id)) unscaled_[id] = *factor;
     }
   }
 
-  /// The scalar by which all inputs of an AllFinite are multiplied.
+  /// The scalar by which all inputs of an AllFinite are multiplied, if it can multiply itself.
   std::optional<Value> unscaled(int check) const {
     const auto it = unscaled_.find(check);
     return it == unscaled_.end() ? std::nullopt : std::optional(it->second);
@@ -57,158 +48,153 @@ class Gradients {
 
   /// The 16-bit value before the cast to float32, if its users can absorb the cast; else the value.
   Value source(Value value) const {
-    const Node& node = graph_.node(value.node);
-    if (!node.is(graph::ops::k_cast) || !is_half(graph_.type(node.inputs[0]).dtype)) return value;
-    for (const int user : users_.of(value)) {
-      if (user < 0) return value;
-      const Node& to = graph_.node(user);
-      const bool inside =
-          to.is(graph::ops::k_mul) && as_product({user, 0}) && all_absorb({user, 0});
-      if (!is_update(to) && !to.is(graph::ops::k_all_finite) && !inside) return value;
-    }
-    return node.inputs[0];
+    const Node& node = rewriter_.node(value);
+    if (!node.is(graph::ops::k_cast) || !is_half(rewriter_.type(node.inputs[0]).dtype))
+      return value;
+    const bool absorbed = all_users(value, [&](int user) {
+      const Node& to = rewriter_.graph().node(user);
+      return is_update(to) || to.is(graph::ops::k_all_finite) ||
+             (as_product({user, 0}) && all_absorb({user, 0}));
+    });
+    return absorbed ? node.inputs[0] : value;
   }
 
  private:
   std::optional<Product> as_product(Value value) const {
-    const Node& node = graph_.node(value.node);
-    if (!node.is(graph::ops::k_mul) || graph_.type(value).dtype != DType::float32)
+    const Node& node = rewriter_.node(value);
+    if (!node.is(graph::ops::k_mul) || rewriter_.type(value).dtype != DType::float32)
       return std::nullopt;
     for (const std::size_t factor : {1U, 0U}) {
       const Product product{node.inputs[1 - factor], node.inputs[factor]};
-      if (graph_.type(product.factor).shape.rank() == 0 &&
-          graph_.type(product.x).shape == graph_.type(value).shape) {
+      if (rewriter_.type(product.factor).shape.rank() == 0 &&
+          rewriter_.type(product.x).shape == rewriter_.type(value).shape) {
         return product;
       }
     }
     return std::nullopt;
   }
 
+  /// Whether `test` holds for all users of a value, which is not fetched.
+  template <class Test>
+  bool all_users(Value value, Test test) const {
+    const std::vector<int>& users = rewriter_.users(value);
+    return std::all_of(users.begin(), users.end(), [&](int id) { return id >= 0 && test(id); });
+  }
+
+  /// Whether `user` is an update that reads `value` as its gradient, and as nothing else.
+  bool updates_with(int user, Value value) const {
+    const Node& update = rewriter_.graph().node(user);
+    return is_update(update) &&
+           update.inputs[graph::ops::update_ports(*update.def).gradient] == value &&
+           std::count(update.inputs.begin(), update.inputs.end(), value) == 1;
+  }
+
   /// Whether all users of a multiplication can multiply themselves.
   bool all_absorb(Value value) const {
-    for (const int user : users_.of(value)) {
-      if (user < 0) return false;
-      const Node& node = graph_.node(user);
-      const bool checks = node.is(graph::ops::k_all_finite) && unscaled_.contains(user);
-      if (!checks && !(is_update(node) && reads_gradient(node, value))) return false;
-    }
-    return true;
+    return all_users(
+        value, [&](int user) { return unscaled_.contains(user) || updates_with(user, value); });
   }
 
-  static bool reads_gradient(const Node& update, Value value) {
-    const std::size_t gradient = graph::ops::update_ports(*update.def).gradient;
-    for (std::size_t i = 0; i < update.inputs.size(); ++i) {
-      if ((update.inputs[i] == value) != (i == gradient)) return false;
-    }
-    return true;
-  }
-
-  void find_unscaled(int check) {
+  /// The common factor of the inputs of a check, if only it and updates read them.
+  std::optional<Value> factor_of(int check) const {
     std::optional<Value> factor;
-    for (const Value& input : graph_.node(check).inputs) {
+    for (const Value& input : rewriter_.graph().node(check).inputs) {
       const std::optional<Product> product = as_product(input);
-      if (!product || (factor && *factor != product->factor)) return;
+      if (!product || (factor && *factor != product->factor)) return std::nullopt;
       factor = product->factor;
+      if (!all_users(input, [&](int user) { return user == check || updates_with(user, input); })) {
+        return std::nullopt;
+      }
     }
-    if (factor) unscaled_[check] = *factor;
+    return factor;
   }
 
-  const Graph& graph_;
-  Users users_;
+  const Rewriter& rewriter_;
   std::map<int, Value> unscaled_;
 };
 
 /// Whether a kernel accepts an update fused with a gradient of `dtype`.
-bool supported(const Graph& graph,
-               const Node& update,
-               DType dtype,
-               const graph::OpTable& ops,
-               const KernelSupport& supports) {
+bool supported(const Graph& graph, const Node& update, DType dtype, const KernelSupport& supports) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(*update.def);
   std::vector<graph::OpInput> inputs = graph::inputs_of(graph, update);
   inputs.resize(ports.inputs);  // without `ok`
   inputs[ports.gradient] = {{dtype, inputs[ports.gradient].type.shape}};
   inputs.push_back({{DType::float32, {}}});
-  return supports(graph::describe(ops, "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
+  return supports(
+      graph::describe(graph::op_table(), "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
 }
 
-class UpdateFusion {
- public:
-  UpdateFusion(const Graph& graph, const graph::OpTable& ops)
-      : graph_(graph), gradients_(graph), rewriter_(graph, ops) {}
-
-  Graph run() {
-    for (int id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      const graph::ScopeGuard scope(rewriter_.builder(), node.origin, "");
-      if (is_update(node)) {
-        update(id);
-      } else if (node.is(graph::ops::k_all_finite)) {
-        check(id);
-      } else {
-        rewriter_.copy(id);
-      }
-    }
-    return prune(rewriter_.finish());
+/// An update with the multiplication and the cast of its gradient, if it has any.
+/// A factor of 1 is an invalid value.
+std::optional<NewNode> fused_update(const Node& node, const Gradients& gradients) {
+  const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
+  const Product product = gradients.product(node.inputs[ports.gradient]);
+  const Value source = gradients.source(product.x);
+  if (source == node.inputs[ports.gradient]) return std::nullopt;
+  NewNode fused{.op = "FusedUpdate", .inputs = node.inputs};
+  fused.inputs[ports.gradient] = source;
+  // Before `ok`, which is last.
+  fused.inputs.insert(fused.inputs.begin() + static_cast<std::ptrdiff_t>(ports.inputs),
+                      product.factor);
+  fused.attrs = {{"rule", node.op}, {"guarded", node.inputs.size() > ports.inputs}};
+  for (const char* flag : {"use_nesterov", "update_slots"}) {
+    if (node.attrs.find(flag) != nullptr) fused.attrs.set(flag, node.attrs.get<bool>(flag));
   }
+  return fused;
+}
 
- private:
-  void update(int id) {
-    const Node& node = graph_.node(id);
-    const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
-    const Value gradient = node.inputs[ports.gradient];
-    const Product product = gradients_.product(gradient);
-    const Value source = gradients_.source(product.x);
-    if (source == gradient) return rewriter_.copy(id);
-
-    graph::Builder& b = rewriter_.builder();
-    std::vector<Value> inputs;
-    for (std::size_t i = 0; i < ports.inputs; ++i) {
-      inputs.push_back(rewriter_.mapped(i == ports.gradient ? source : node.inputs[i]));
-    }
-    inputs.push_back(product.factor.valid() ? rewriter_.mapped(product.factor)
-                                            : b.scalar(DType::float32, 1));
-    const bool guarded = node.inputs.size() > ports.inputs;
-    if (guarded) inputs.push_back(rewriter_.mapped(node.inputs.back()));
-    graph::Attrs attrs{{"rule", node.op}, {"guarded", guarded}};
-    for (const char* flag : {"use_nesterov", "update_slots"}) {
-      if (node.attrs.find(flag) != nullptr) attrs.set(flag, node.attrs.get<bool>(flag));
-    }
-    rewriter_.keep_control(id, b.add_node("FusedUpdate", std::move(inputs), attrs, node.name));
+/// A finite check of the gradients before they are multiplied and cast.
+NewNode fused_check(int id, const Node& node, const Gradients& gradients) {
+  const std::optional<Value> unscaled = gradients.unscaled(id);
+  NewNode fused{.op = "AllFinite", .inputs = {}};
+  for (const Value& input : node.inputs) {
+    fused.inputs.push_back(gradients.source(gradients.product(input).x));
   }
-
-  void check(int id) {
-    const Node& node = graph_.node(id);
-    const std::optional<Value> unscaled = gradients_.unscaled(id);
-    std::vector<Value> inputs;
-    for (const Value& input : node.inputs) {
-      inputs.push_back(rewriter_.mapped(gradients_.source(gradients_.product(input).x)));
-    }
-    if (unscaled) inputs.push_back(rewriter_.mapped(*unscaled));
-    const Value ok = rewriter_.builder().add(
-        "AllFinite", std::move(inputs), {{"unscaled", unscaled.has_value()}}, node.name);
-    rewriter_.keep_control(id, ok.node);
-    rewriter_.replace({id, 0}, ok);
-  }
-
-  const Graph& graph_;
-  Gradients gradients_;
-  GraphRewriter rewriter_;
-};
+  if (unscaled) fused.inputs.push_back(*unscaled);
+  fused.attrs = {{"unscaled", unscaled.has_value()}};
+  fused.results = {{{id, 0}}};
+  return fused;
+}
 
 }  // namespace
 
 Graph fuse_updates(const Graph& graph, const Target& target) {
-  const graph::OpTable& ops = graph::op_table();
   std::set<std::string> rules;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (!is_update(node) || !rules.insert(node.op).second) continue;
     for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32}) {
-      if (!supported(graph, node, dtype, ops, target.supports)) return graph;
+      if (!supported(graph, node, dtype, target.supports)) return graph;
     }
   }
-  return UpdateFusion(graph, ops).run();
+  Rewriter rewriter(graph);
+  const Gradients gradients(rewriter);
+  // All that is fused is known before the first node changes.
+  std::vector<std::pair<int, NewNode>> fused;
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.is(graph::ops::k_all_finite)) {
+      fused.emplace_back(id, fused_check(id, node, gradients));
+    } else if (is_update(node)) {
+      if (auto update = fused_update(node, gradients)) fused.emplace_back(id, std::move(*update));
+    }
+  }
+  Value one;
+  for (auto& [id, node] : fused) {
+    for (Value& input : node.inputs) {
+      if (input.valid()) continue;
+      if (!one.valid()) {
+        NewNode constant{.op = "Const", .inputs = {}, .name = "Const"};
+        constant.attrs = {
+            {"dtype", DType::float32}, {"shape", Shape{}}, {"value", std::vector<double>{1}}};
+        one = {rewriter.add({std::move(constant)}, id), 0};
+      }
+      input = one;
+    }
+    rewriter.add({std::move(node)}, id);
+    rewriter.remove(id);
+  }
+  return prune(rewriter.finish());
 }
 
 }  // namespace halfstep::passes
