@@ -1,11 +1,8 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
-#include "graph/ops/ops.h"
-#include "passes/graph_rewriter.h"
-#include "passes/lowering.h"
+#include "passes/rewriter.h"
 
 namespace halfstep::passes {
 namespace {
@@ -21,8 +18,7 @@ std::string_view step_name(const Graph& graph, const Node& node) {
   if (node.is(graph::ops::k_tile)) {
     return graph.type(node.inputs[0]).shape.elements() == 1 ? "BroadcastTo" : "";
   }
-  if (node.is(graph::ops::k_bias_add) && node.attrs.get<std::string>("data_format") != "NHWC")
-    return "";
+  if (node.is(graph::ops::k_bias_add) && !is_nhwc(node)) return "";
   // A vector condition selects whole rows in Select.
   if (node.is(graph::ops::k_select) && graph.type(node.inputs[0]).shape != node.outputs[0].shape)
     return "";
@@ -47,25 +43,14 @@ int part(graph::Phase phase) {
 /// The ops to be fused, in graph order.
 using Group = std::vector<int>;
 
-/// The node of a group: its inputs and its body.
-struct FusedGroup {
-  std::vector<Value> inputs;
-  ElementwiseBody body;
-  std::vector<Value> results;
-};
-
 class ElementwiseFusion {
  public:
-  ElementwiseFusion(const Graph& graph, const graph::OpTable& ops, const KernelSupport& supports)
+  ElementwiseFusion(const Graph& graph, const KernelSupport& supports)
       : graph_(graph),
-        ops_(ops),
-        supports_(supports),
-        users_(graph),
-        group_of_(static_cast<std::size_t>(graph.size()), -1),
-        rewriter_(graph, ops) {
+        rewriter_(graph, supports),
+        group_of_(static_cast<std::size_t>(graph.size()), -1) {
     for (int id = 0; id < graph.size(); ++id) {
       const Node& node = graph.node(id);
-      awaited_.insert(node.control.begin(), node.control.end());
       const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
         return graph.type(input).dtype == DType::resource;
       });
@@ -79,13 +64,16 @@ class ElementwiseFusion {
     for (int id = 0; id < graph_.size(); ++id) {
       if (fits(id)) join(id);
     }
-    for (int id = 0; id < graph_.size(); ++id) {
-      const int group = group_of_[static_cast<std::size_t>(id)];
-      if (group < 0 || groups_[static_cast<std::size_t>(group)].size() == 1) {
-        rewriter_.copy(id);
-      } else if (groups_[static_cast<std::size_t>(group)].back() == id) {
-        emit(groups_[static_cast<std::size_t>(group)]);
-      }
+    // All nodes are known before the first one is replaced.
+    std::vector<std::pair<const Group*, NewNode>> nodes;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      // A group that was merged into a later one is left in the list.
+      const bool merged = group_of_[static_cast<std::size_t>(groups_[i][0])] != static_cast<int>(i);
+      if (!merged && groups_[i].size() > 1) nodes.emplace_back(&groups_[i], fused(groups_[i]));
+    }
+    for (auto& [group, node] : nodes) {
+      if (rewriter_.add({std::move(node)}, group->back()) < 0) continue;
+      for (const int member : *group) rewriter_.remove(member);
     }
     return rewriter_.finish();
   }
@@ -93,14 +81,10 @@ class ElementwiseFusion {
  private:
   bool fits(int id) const {
     const Node& node = graph_.node(id);
-    if (node.outputs.size() != 1 || !node.control.empty() || awaited_.contains(id)) return false;
+    if (node.outputs.size() != 1 || rewriter_.has_control_edge(id)) return false;
     if (node.outputs[0].shape.elements() == 0 || step_name(graph_, node).empty()) return false;
-    const FusedGroup alone = fused({id});
-    if (alone.results.empty()) return false;
-    std::vector<graph::OpInput> inputs;
-    for (const Value& input : alone.inputs) inputs.push_back(graph_.input(input));
-    return supports_(
-        graph::describe(ops_, "FusedElementwise", std::move(inputs), attributes(alone)));
+    const NewNode alone = fused({id});
+    return !alone.results.empty() && rewriter_.accepts({alone});
   }
 
   /// Adds an op to the groups whose results it reads, which are merged, or to a new one.
@@ -119,7 +103,7 @@ class ElementwiseFusion {
       Group both = groups_[static_cast<std::size_t>(other)];
       both.insert(both.end(), group.begin(), group.end());
       std::sort(both.begin(), both.end());
-      if (!can_stand(both)) continue;
+      if (!can_fuse(both)) continue;
       group = std::move(both);
       taken.insert(other);
     }
@@ -129,15 +113,15 @@ class ElementwiseFusion {
   }
 
   /// Whether a group may run at the position of its last op: no node before that uses its results.
-  bool can_stand(const Group& group) const {
+  bool can_fuse(const Group& group) const {
     if (group.size() > graph::ops::k_max_elementwise_steps) return false;
     for (const int member : group) {
-      for (const int user : users_.of({member, 0})) {
+      for (const int user : rewriter_.users({member, 0})) {
         const bool inside = std::binary_search(group.begin(), group.end(), user);
         if (!inside && user >= 0 && user < group.back()) return false;
       }
     }
-    const std::vector<Value> inputs = fused(group).inputs;
+    const std::vector<Value> inputs = inputs_of(group);
     // A variable is read in place: not after it was written.
     const auto writer = writers_.upper_bound(group.front());
     const bool written = writer != writers_.end() && *writer < group.back();
@@ -162,89 +146,72 @@ class ElementwiseFusion {
     return true;
   }
 
-  FusedGroup fused(const Group& group) const {
-    FusedGroup fused;
-    // Inputs are numbered before the body's ops, so they must be known first.
-    const auto operands = [&](const Node& node) {
-      return std::span(node.inputs)
-          .first(graph::ops::elementwise_operands(step_name(graph_, node)));
-    };
-    const auto inside = [&](Value value) {
-      return std::find(group.begin(), group.end(), value.node);
-    };
+  std::span<const Value> operands(int id) const {
+    const Node& node = graph_.node(id);
+    return std::span(node.inputs).first(graph::ops::elementwise_operands(step_name(graph_, node)));
+  }
+
+  /// The values that a group reads, each once.
+  std::vector<Value> inputs_of(const Group& group) const {
+    std::vector<Value> inputs;
     for (const int member : group) {
-      for (const Value& input : operands(graph_.node(member))) {
-        if (inside(input) != group.end()) continue;
-        if (std::find(fused.inputs.begin(), fused.inputs.end(), input) == fused.inputs.end()) {
-          fused.inputs.push_back(input);
-        }
+      for (const Value& input : operands(member)) {
+        if (std::binary_search(group.begin(), group.end(), input.node)) continue;
+        if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
       }
     }
+    return inputs;
+  }
+
+  /// The node of a group; without results when nothing uses one.
+  NewNode fused(const Group& group) const {
+    NewNode fused{.op = "FusedElementwise", .inputs = inputs_of(group)};
+    ElementwiseBody body;
+    std::vector<DType> dtypes;
     for (const int member : group) {
       const Node& node = graph_.node(member);
       ElementwiseStep step;
       step.op = step_name(graph_, node);
       step.dtype = node.outputs[0].dtype;
-      for (const Value& input : operands(node)) {
-        const auto at = inside(input);
+      for (const Value& input : operands(member)) {
+        // The inputs are numbered before the steps.
+        const auto at = std::lower_bound(group.begin(), group.end(), input.node);
         const auto outside = std::find(fused.inputs.begin(), fused.inputs.end(), input);
-        step.operands.push_back(at != group.end()
-                                    ? static_cast<int>(fused.inputs.size()) +
-                                          static_cast<int>(at - group.begin())
-                                    : static_cast<int>(outside - fused.inputs.begin()));
+        const bool inside = at != group.end() && *at == input.node;
+        step.operands.push_back(
+            static_cast<int>(inside ? std::ssize(fused.inputs) + (at - group.begin())
+                                    : outside - fused.inputs.begin()));
       }
       step.alpha = node.attrs.get_or<double>("alpha", 0);
       step.seed = node.attrs.get_or<std::int64_t>("seed", 0);
       step.stream = node.attrs.get_or<std::int64_t>("stream", 0);
-      const std::vector<int>& users = users_.of({member, 0});
+      const std::vector<int>& users = rewriter_.users({member, 0});
       if (std::any_of(users.begin(), users.end(), [&](int user) {
             return !std::binary_search(group.begin(), group.end(), user);
           })) {
-        fused.body.results.push_back(static_cast<int>(fused.body.steps.size()));
-        fused.results.push_back({member, 0});
+        body.results.push_back(static_cast<int>(body.steps.size()));
+        fused.results.push_back({{member, 0}, static_cast<int>(fused.results.size())});
+        dtypes.push_back(step.dtype);
       }
-      fused.body.steps.push_back(std::move(step));
+      body.steps.push_back(std::move(step));
     }
+    fused.attrs = {{"body", to_string(body, fused.inputs.size())},
+                   {"shape", graph_.node(group[0]).outputs[0].shape},
+                   {"Tresults", std::move(dtypes)}};
     return fused;
   }
 
-  graph::Attrs attributes(const FusedGroup& fused) const {
-    std::vector<DType> dtypes;
-    for (const Value& result : fused.results) dtypes.push_back(graph_.type(result).dtype);
-    return {{"body", to_string(fused.body, fused.inputs.size())},
-            {"shape", graph_.type(fused.results[0]).shape},
-            {"Tresults", std::move(dtypes)}};
-  }
-
-  void emit(const Group& group) {
-    const FusedGroup whole = fused(group);
-    const Node& last = graph_.node(group.back());
-    graph::Builder& b = rewriter_.builder();
-    const graph::ScopeGuard scope(b, last.origin, "");
-    std::vector<Value> inputs;
-    for (const Value& input : whole.inputs) inputs.push_back(rewriter_.mapped(input));
-    const int id = b.add_node("FusedElementwise", std::move(inputs), attributes(whole), last.name);
-    for (std::size_t i = 0; i < whole.results.size(); ++i) {
-      rewriter_.replace(whole.results[i], {id, static_cast<int>(i)});
-    }
-  }
-
   const Graph& graph_;
-  const graph::OpTable& ops_;
-  const KernelSupport& supports_;
-  Users users_;
+  Rewriter rewriter_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
-  std::set<int> awaited_;  // by control
   std::set<int> writers_;  // of variables
-  GraphRewriter rewriter_;
 };
 
 }  // namespace
 
 Graph fuse_elementwise(const Graph& graph, const Target& target) {
-  const graph::OpTable& ops = graph::op_table();
-  return ElementwiseFusion(graph, ops, target.supports).run();
+  return ElementwiseFusion(graph, target.supports).run();
 }
 
 }  // namespace halfstep::passes
