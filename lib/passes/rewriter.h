@@ -3,8 +3,8 @@
 // nodes that replace a match of it:
 //
 //   Value conv, bias, sum;
-//   rewriter.apply(op(ops::k_bias_add, {op(ops::k_conv2d).as(conv).used_once(),
-//   any(bias)}).as(sum),
+//   const Pattern bare = op(ops::k_conv2d).as(conv).used_once();
+//   rewriter.apply(op(ops::k_bias_add, {bare, any(bias)}).as(sum),
 //                  [&]() -> Replacement { return {{.op = "Conv2DBias", ...}}; });
 
 #include <functional>

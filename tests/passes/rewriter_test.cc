@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "graph/graph.h"
 #include "graph/ops/ops.h"
-#include "graph/verify.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {
