@@ -20,6 +20,7 @@ import numpy as np
 
 rng = np.random.default_rng(0)
 
+
 def pictures(count):
     """Pictures [count, height, width, channels] and the class of each: 0 disc, 1 square, 2 cross."""
     x = rng.integers(0, 100, size=(count, 16, 16, 3), dtype=np.uint8)  # noise
@@ -32,6 +33,7 @@ def pictures(count):
         cross = ((r <= 1) & (c <= 4)) | ((c <= 1) & (r <= 4))
         picture[[disc, square, cross][label]] = rng.integers(150, 256, size=3)
     return x, y
+
 
 x_train, y_train = pictures(3000)
 x_test, y_test = pictures(600)
@@ -165,11 +167,13 @@ import numpy as np
 
 CODES = {"uint8": 8, "int8": 9, "int16": 11, "int32": 12, "float32": 13, "float64": 14}
 
+
 def write_idx(path, array):
     with open(path, "wb") as file:
         file.write(struct.pack(">BBBB", 0, 0, CODES[array.dtype.name], array.ndim))
         file.write(struct.pack(f">{array.ndim}I", *array.shape))
         file.write(array.astype(array.dtype.newbyteorder(">")).tobytes())
+
 
 os.makedirs("shapes_idx", exist_ok=True)
 with np.load("shapes.npz") as arrays:
