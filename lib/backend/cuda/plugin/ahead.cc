@@ -6,6 +6,7 @@
 #include "core/error.h"
 
 namespace halfstep::backend::cuda::plugin {
+namespace {
 
 Work prepare_gather_batch(const Facts& node, const Machine& machine) {
   const Shape& rows = node.input(0).shape;
@@ -50,6 +51,16 @@ Work prepare_log_scalars(const Facts& node, const Machine& machine) {
     for (std::size_t i = 0; i < params.count; ++i) params.values.at(i) = a.in[i + 2];
     kernels::log_scalars(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> ahead_rows() {
+  return {
+      {"cuda/gather_batch", prepare_gather_batch},
+      {"cuda/keep_state", prepare_keep_state},
+      {"cuda/log_scalars", prepare_log_scalars},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

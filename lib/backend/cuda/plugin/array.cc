@@ -20,12 +20,6 @@ Work copy_of(const Facts& node,
   }};
 }
 
-}  // namespace
-
-std::size_t axis_of(std::int64_t axis, std::size_t rank) {
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-}
-
 Work prepare_broadcast(const Facts& node, const Machine& machine) {
   return copy_of(
       node, machine, kernels::map_of_broadcast(node.input(0).shape, node.output().shape));
@@ -186,6 +180,30 @@ Work prepare_segment_sum(const Facts& node, const Machine& machine) {
             kernels::segment_sum(stream, params);
           },
           kernels::segment_sum_workspace(params)};
+}
+
+}  // namespace
+
+std::size_t axis_of(std::int64_t axis, std::size_t rank) {
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+std::vector<Row> array_rows() {
+  return {
+      {"cuda/broadcast", prepare_broadcast},
+      {"cuda/concat", prepare_concat},
+      {"cuda/fill", prepare_fill},
+      {"cuda/gather", prepare_gather},
+      {"cuda/one_hot", prepare_one_hot},
+      {"cuda/pad", prepare_pad},
+      {"cuda/reverse", prepare_reverse},
+      {"cuda/segment_sum", prepare_segment_sum},
+      {"cuda/shape", prepare_shape},
+      {"cuda/slice", prepare_slice},
+      {"cuda/split", prepare_split},
+      {"cuda/tile", prepare_tile},
+      {"cuda/transpose", prepare_transpose},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

@@ -13,8 +13,6 @@ namespace {
 /// The attribute of a function; 0 for ops without one.
 double alpha(const Facts& node) { return node.attrs.get_or<double>("alpha", 0.0); }
 
-}  // namespace
-
 Work prepare_unary(const Facts& node, const Machine& machine) {
   const kernels::Unary function = kernels::unary_of(node.op);
   require(function != nullptr, "{} is no function of one element", node.op);
@@ -96,6 +94,19 @@ Work prepare_cast(const Facts& node, const Machine& machine) {
     params.y = a.out[0];
     kernels::cast(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> elementwise_rows() {
+  return {
+      {"cuda/add_n", prepare_add_n},
+      {"cuda/binary", prepare_binary},
+      {"cuda/cast", prepare_cast},
+      {"cuda/clip", prepare_clip},
+      {"cuda/select", prepare_select},
+      {"cuda/unary", prepare_unary},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

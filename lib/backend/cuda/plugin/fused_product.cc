@@ -112,8 +112,6 @@ Parts parts_of(const MatmulKey& key, std::int64_t partner_k, const Machine& mach
   }
 }
 
-}  // namespace
-
 Work prepare_fused_product(const Facts& node, const Machine& machine) {
   MatmulKey key = product_key(node.input(0),
                               node.input(1),
@@ -172,6 +170,14 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
             }
           },
           product_bytes + sum_bytes};
+}
+
+}  // namespace
+
+std::vector<Row> fused_product_rows() {
+  return {
+      {"cublaslt/fused_matmul", prepare_fused_product},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

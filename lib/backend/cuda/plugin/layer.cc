@@ -47,8 +47,6 @@ Work prepare_pool(const Facts& node, const Machine& machine, Pool pool) {
   }};
 }
 
-}  // namespace
-
 Work prepare_bias_add(const Facts& node, const Machine& machine) {
   const Shape& x = node.input(0).shape;
   const std::size_t axis = channel_axis(node);
@@ -197,6 +195,24 @@ Work prepare_sparse_cross_entropy(const Facts& node, const Machine& machine) {
     params.gradient = a.out[1];
     kernels::sparse_cross_entropy(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> layer_rows() {
+  return {
+      {"cuda/avg_pool", prepare_avg_pool},
+      {"cuda/avg_pool_grad", prepare_avg_pool_grad},
+      {"cuda/batch_norm", prepare_batch_norm},
+      {"cuda/batch_norm_grad", prepare_batch_norm_grad},
+      {"cuda/bias_add", prepare_bias_add},
+      {"cuda/bias_grad", prepare_bias_grad},
+      {"cuda/cross_entropy", prepare_cross_entropy},
+      {"cuda/max_pool", prepare_max_pool},
+      {"cuda/max_pool_grad", prepare_max_pool_grad},
+      {"cuda/softmax", prepare_softmax},
+      {"cuda/sparse_cross_entropy", prepare_sparse_cross_entropy},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

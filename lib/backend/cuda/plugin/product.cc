@@ -110,8 +110,6 @@ constexpr ConvPorts ports_of(ConvKind kind) {
   return {0, -1, 2};
 }
 
-}  // namespace
-
 Work prepare_matmul(const Facts& node, const Machine& machine) {
   const MatmulKey key = product_key(node.input(0),
                                     node.input(1),
@@ -194,6 +192,16 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
             }
           },
           filter_bytes + convolution->workspace_bytes()};
+}
+
+}  // namespace
+
+std::vector<Row> product_rows() {
+  return {
+      {"cublaslt/matmul", prepare_matmul},
+      {"cublaslt/batch_matmul", prepare_batch_matmul},
+      {"cudnn/convolution", prepare_convolution},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

@@ -46,8 +46,6 @@ kernels::FillMode fill_named(std::string_view name) {
   return FillMode::constant;
 }
 
-}  // namespace
-
 Work prepare_uniform(const Facts& node, const Machine& machine) {
   kernels::UniformParams params{.seed = word(node, "seed"),
                                 .stream = word(node, "stream"),
@@ -87,6 +85,16 @@ Work prepare_random_translation(const Facts& node, const Machine& machine) {
     point(params.images, a);
     kernels::random_translation(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> random_rows() {
+  return {
+      {"cuda/random_flip", prepare_random_flip},
+      {"cuda/random_translation", prepare_random_translation},
+      {"cuda/uniform", prepare_uniform},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

@@ -6,6 +6,7 @@
 #include "core/error.h"
 
 namespace halfstep::backend::cuda::plugin {
+namespace {
 
 Work prepare_reduce(const Facts& node, const Machine& machine) {
   const auto reduction = kernels::reduction_of(node.op);
@@ -49,6 +50,16 @@ Work prepare_in_top_k(const Facts& node, const Machine& machine) {
     params.y = a.output<bool>();
     kernels::in_top_k(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> reduce_rows() {
+  return {
+      {"cuda/in_top_k", prepare_in_top_k},
+      {"cuda/l2_loss", prepare_l2_loss},
+      {"cuda/reduce", prepare_reduce},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin

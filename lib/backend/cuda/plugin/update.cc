@@ -97,8 +97,6 @@ kernels::Schedule schedule_named(std::string_view name) {
   return Schedule::constant;
 }
 
-}  // namespace
-
 Work prepare_update(const Facts& node, const Machine& machine) {
   const auto update = kernels::update_of(node.op);
   require(update.has_value(), "{} is no update", node.op);
@@ -208,6 +206,19 @@ Work prepare_learning_rate(const Facts& node, const Machine& machine) {
     params.rate = a.output<float>();
     kernels::learning_rate(stream, params);
   }};
+}
+
+}  // namespace
+
+std::vector<Row> update_rows() {
+  return {
+      {"cuda/all_finite", prepare_all_finite},
+      {"cuda/assign", prepare_assign},
+      {"cuda/assign_add", prepare_assign_add},
+      {"cuda/learning_rate", prepare_learning_rate},
+      {"cuda/loss_scale", prepare_loss_scale},
+      {"cuda/update", prepare_update},
+  };
 }
 
 }  // namespace halfstep::backend::cuda::plugin
