@@ -1,6 +1,10 @@
 #pragma once
-// A subcommand is one file in commands/ plus one entry in command_table(): it declares its flags on
-// a CLI11 subcommand and returns the action to run when it is chosen.
+// A subcommand is one file in commands/, which declares its flags on a CLI11 subcommand and returns
+// the action to run when it is chosen,
+//
+//   extern const Command k_version{"version", "print versions", declare_version};
+//
+// plus its entry in commands/table.cc, which alone declares it.
 
 #include <functional>
 #include <span>
@@ -19,10 +23,6 @@ struct Command {
   /// Declares flags and returns the action, whose result is the exit code.
   std::function<int()> (*declare)(CLI::App& command);
 };
-
-extern const Command k_bench, k_compare, k_completion, k_config, k_data, k_doctor, k_eval,
-    k_explain, k_help, k_model, k_predict, k_report, k_runs, k_train, k_tune, k_verify_resume,
-    k_version;
 
 /// In the order of the help.
 std::span<const Command* const> command_table();

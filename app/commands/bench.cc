@@ -101,6 +101,7 @@ std::function<int()> declare_bench(CLI::App& command) {
 
 }  // namespace
 
-const Command k_bench{"bench", "measure the time of training steps, nothing else", declare_bench};
+extern const Command k_bench{
+    "bench", "measure the time of training steps, nothing else", declare_bench};
 
 }  // namespace halfstep::app

@@ -252,7 +252,7 @@ std::function<int()> declare_compare(CLI::App& command) {
 
 }  // namespace
 
-const Command k_compare{
+extern const Command k_compare{
     "compare", "train under several policies and compare them, or compare runs", declare_compare};
 
 }  // namespace halfstep::app

@@ -23,8 +23,8 @@ std::function<int()> declare_completion(CLI::App& command) {
 
 }  // namespace
 
-const Command k_completion{"completion",
-                           "print a script that completes commands and flags in a shell",
-                           declare_completion};
+extern const Command k_completion{"completion",
+                                  "print a script that completes commands and flags in a shell",
+                                  declare_completion};
 
 }  // namespace halfstep::app

@@ -202,7 +202,7 @@ std::function<int()> declare_config(CLI::App& command) {
 
 }  // namespace
 
-const Command k_config{
+extern const Command k_config{
     "config", "check or show a config, its JSON Schema, templates", declare_config};
 
 }  // namespace halfstep::app

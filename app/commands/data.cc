@@ -139,8 +139,10 @@ std::function<int()> declare_data(CLI::App& command) {
   CLI::App* info_command =
       command.add_subcommand("info", "show the contents of a data set, with checksums");
   info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
-  info_command->add_option(
-      "--format", info_flags->format, "idx, npz, image_folder, cifar10 or cifar100");
+  info_command->add_option("--format",
+                           info_flags->format,
+                           fmt::format("how the files at the path are stored: {}",
+                                       fmt::join(data::dataset_formats(), ", ")));
   info_command
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}));
@@ -158,6 +160,6 @@ std::function<int()> declare_data(CLI::App& command) {
 
 }  // namespace
 
-const Command k_data{"data", "look at data sets, or generate one", declare_data};
+extern const Command k_data{"data", "look at data sets, or generate one", declare_data};
 
 }  // namespace halfstep::app

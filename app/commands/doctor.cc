@@ -219,8 +219,9 @@ std::function<int()> declare_doctor(CLI::App& command) {
 
 }  // namespace
 
-const Command k_doctor{"doctor",
-                       "run a matmul in each dtype and report the capabilities of this machine",
-                       declare_doctor};
+extern const Command k_doctor{
+    "doctor",
+    "run a matmul in each dtype and report the capabilities of this machine",
+    declare_doctor};
 
 }  // namespace halfstep::app

@@ -131,6 +131,7 @@ std::function<int()> declare_eval(CLI::App& command) {
 
 }  // namespace
 
-const Command k_eval{"eval", "metrics, accuracy per class and predictions of a run", declare_eval};
+extern const Command k_eval{
+    "eval", "metrics, accuracy per class and predictions of a run", declare_eval};
 
 }  // namespace halfstep::app

@@ -194,6 +194,6 @@ std::function<int()> declare_explain(CLI::App& command) {
 
 }  // namespace
 
-const Command k_explain{"explain", "which dtype each op got, and why", declare_explain};
+extern const Command k_explain{"explain", "which dtype each op got, and why", declare_explain};
 
 }  // namespace halfstep::app

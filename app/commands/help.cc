@@ -144,6 +144,6 @@ std::function<int()> declare_help(CLI::App& command) {
 
 }  // namespace
 
-const Command k_help{"help", "explain a layer, loss, ... or key of a config", declare_help};
+extern const Command k_help{"help", "explain a layer, loss, ... or key of a config", declare_help};
 
 }  // namespace halfstep::app

@@ -192,6 +192,7 @@ std::function<int()> declare_model(CLI::App& command) {
 
 }  // namespace
 
-const Command k_model{"model", "summary of a model, or its weights as a file", declare_model};
+extern const Command k_model{
+    "model", "summary of a model, or its weights as a file", declare_model};
 
 }  // namespace halfstep::app

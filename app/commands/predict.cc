@@ -304,7 +304,7 @@ std::function<int()> declare_predict(CLI::App& command) {
 
 }  // namespace
 
-const Command k_predict{
+extern const Command k_predict{
     "predict", "class and probabilities, or values, of images", declare_predict};
 
 }  // namespace halfstep::app

@@ -130,7 +130,7 @@ std::function<int()> declare_report(CLI::App& command) {
 
 }  // namespace
 
-const Command k_report{
+extern const Command k_report{
     "report", "schema, validation, text, differences and other formats of reports", declare_report};
 
 }  // namespace halfstep::app

@@ -243,6 +243,6 @@ std::function<int()> declare_runs(CLI::App& command) {
 
 }  // namespace
 
-const Command k_runs{"runs", "list, compare and remove the runs in a folder", declare_runs};
+extern const Command k_runs{"runs", "list, compare and remove the runs in a folder", declare_runs};
 
 }  // namespace halfstep::app

@@ -39,6 +39,6 @@ std::function<int()> declare_train(CLI::App& command) {
 
 }  // namespace
 
-const Command k_train{"train", "train a model and report on it", declare_train};
+extern const Command k_train{"train", "train a model and report on it", declare_train};
 
 }  // namespace halfstep::app

@@ -141,7 +141,7 @@ std::function<int()> declare_tune(CLI::App& command) {
 
 }  // namespace
 
-const Command k_tune{
+extern const Command k_tune{
     "tune", "measure this processor's kernels, by which runs then choose", declare_tune};
 
 }  // namespace halfstep::app

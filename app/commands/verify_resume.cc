@@ -95,7 +95,7 @@ std::function<int()> declare_verify_resume(CLI::App& command) {
 
 }  // namespace
 
-const Command k_verify_resume{
+extern const Command k_verify_resume{
     "verify-resume", "check that a resumed run ends like a whole one", declare_verify_resume};
 
 }  // namespace halfstep::app

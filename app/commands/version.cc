@@ -30,7 +30,7 @@ std::string version_text() {
                      backend::onednn_version());
 }
 
-const Command k_version{
+extern const Command k_version{
     "version", "print the program's and its libraries' versions", declare_version};
 
 }  // namespace halfstep::app

@@ -130,39 +130,40 @@ struct LogSoftmaxLayer : SoftmaxOver {
 
 }  // namespace
 
-const LayerDef k_activation = layer_def<ActivationLayer>(
+extern const LayerDef k_activation = layer_def<ActivationLayer>(
     "activation",
     "Applies the function that `activation` names to each element; softmax "
     "and log_softmax along the last axis.",
     {.example = "{activation: tanh}"});
-const LayerDef k_elu = layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
-const LayerDef k_gelu = layer_def<GeluLayer>(
+extern const LayerDef k_elu =
+    layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
+extern const LayerDef k_gelu = layer_def<GeluLayer>(
     "gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
-const LayerDef k_leaky_relu =
+extern const LayerDef k_leaky_relu =
     layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x.");
-const LayerDef k_linear = layer_def<LinearLayer>(
+extern const LayerDef k_linear = layer_def<LinearLayer>(
     "linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
-const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
+extern const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
     "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax.");
-const LayerDef k_relu =
+extern const LayerDef k_relu =
     layer_def<ReluLayer>("relu",
                          "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
                          "negative_slope (x - threshold) below.",
                          {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
-const LayerDef k_relu6 = layer_def<Relu6Layer>("relu6", "y = min(max(x, 0), 6).");
-const LayerDef k_selu =
+extern const LayerDef k_relu6 = layer_def<Relu6Layer>("relu6", "y = min(max(x, 0), 6).");
+extern const LayerDef k_selu =
     layer_def<SeluLayer>("selu",
                          "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
                          "keeps mean 0 and variance 1 from layer to layer.");
-const LayerDef k_sigmoid = layer_def<SigmoidLayer>("sigmoid", "y = 1 / (1 + exp(-x)).");
-const LayerDef k_silu = layer_def<SiluLayer>("silu", "y = x sigmoid(x), also called swish.");
-const LayerDef k_softmax = layer_def<SoftmaxLayer>(
+extern const LayerDef k_sigmoid = layer_def<SigmoidLayer>("sigmoid", "y = 1 / (1 + exp(-x)).");
+extern const LayerDef k_silu = layer_def<SiluLayer>("silu", "y = x sigmoid(x), also called swish.");
+extern const LayerDef k_softmax = layer_def<SoftmaxLayer>(
     "softmax",
     "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
     {.numerics =
          "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
          "(warning W201). A cross-entropy loss behind it trains through its input, in float32."});
-const LayerDef k_softplus = layer_def<SoftplusLayer>("softplus", "y = log(1 + exp(x)).");
-const LayerDef k_tanh = layer_def<TanhLayer>("tanh", "y = tanh(x).");
+extern const LayerDef k_softplus = layer_def<SoftplusLayer>("softplus", "y = log(1 + exp(x)).");
+extern const LayerDef k_tanh = layer_def<TanhLayer>("tanh", "y = tanh(x).");
 
 }  // namespace halfstep::nn

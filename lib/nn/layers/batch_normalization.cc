@@ -127,7 +127,7 @@ struct BatchNormalization {
 
 }  // namespace
 
-const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
+extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
     "batch_normalization",
     "y = gamma (x - mean) / sqrt(variance + epsilon) + beta per channel, with the statistics of "
     "the batch in training and their moving averages otherwise (Ioffe and Szegedy 2015).",

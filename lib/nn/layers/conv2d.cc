@@ -163,7 +163,7 @@ constexpr std::string_view k_sums =
 
 }  // namespace
 
-const LayerDef k_conv2d = layer_def<Conv2D>(
+extern const LayerDef k_conv2d = layer_def<Conv2D>(
     "conv2d",
     "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
     {.example = "{filters: 4, kernel_size: 3, padding: same}",
@@ -171,7 +171,7 @@ const LayerDef k_conv2d = layer_def<Conv2D>(
      .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
                "[kernel height, kernel width, channels / groups, filters]",
      .numerics = k_sums});
-const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
+extern const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
     "depthwise_conv2d",
     "Convolution of each channel with depth_multiplier filters of its own, y = activation(conv(x, "
     "kernel) + bias).",

@@ -52,7 +52,7 @@ struct Dense {
 
 }  // namespace
 
-const LayerDef k_dense = layer_def<Dense>(
+extern const LayerDef k_dense = layer_def<Dense>(
     "dense",
     "Fully connected layer, y = activation(x kernel + bias) along the last axis.",
     {.example = "{units: 3, activation: relu}",

@@ -68,7 +68,7 @@ struct Dropout {
 
 }  // namespace
 
-const LayerDef k_dropout = layer_def<Dropout>(
+extern const LayerDef k_dropout = layer_def<Dropout>(
     "dropout",
     "In training zeroes elements with probability `rate` and multiplies the rest by 1 / (1 - "
     "rate); otherwise y = x (Srivastava et al. 2014).",

@@ -109,7 +109,7 @@ struct LayerNormalization {
 
 }  // namespace
 
-const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
+extern const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
     "layer_normalization",
     "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each sample "
     "over some of its axes (Ba, Kiros and Hinton 2016).",

@@ -59,10 +59,11 @@ constexpr LayerTraits k_joined{
 
 }  // namespace
 
-const LayerDef k_add = layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several);
-const LayerDef k_concatenate = layer_def<Concatenate>(
+extern const LayerDef k_add =
+    layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several);
+extern const LayerDef k_concatenate = layer_def<Concatenate>(
     "concatenate", "Its inputs one after the other along one axis.", k_joined);
-const LayerDef k_multiply =
+extern const LayerDef k_multiply =
     layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several);
 
 }  // namespace halfstep::nn

@@ -98,19 +98,19 @@ constexpr std::string_view k_global =
 
 }  // namespace
 
-const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
+extern const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
     "average_pooling2d",
     "Average of each window of each channel.",
     {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
-const LayerDef k_global_average_pooling2d =
+extern const LayerDef k_global_average_pooling2d =
     layer_def<GlobalAveragePooling2D>("global_average_pooling2d",
                                       "Average of each channel over the whole image.",
                                       {.example_input = "[4, 6, 3]", .shapes = k_global});
-const LayerDef k_global_max_pooling2d =
+extern const LayerDef k_global_max_pooling2d =
     layer_def<GlobalMaxPooling2D>("global_max_pooling2d",
                                   "Maximum of each channel over the whole image.",
                                   {.example_input = "[4, 6, 3]", .shapes = k_global});
-const LayerDef k_max_pooling2d = layer_def<MaxPooling2D>(
+extern const LayerDef k_max_pooling2d = layer_def<MaxPooling2D>(
     "max_pooling2d",
     "Maximum of each window of each channel.",
     {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});

@@ -109,17 +109,17 @@ struct ZeroPadding2D {
 
 }  // namespace
 
-const LayerDef k_flatten = layer_def<Flatten>(
+extern const LayerDef k_flatten = layer_def<Flatten>(
     "flatten",
     "Samples as vectors, in the order of their elements.",
     {.example_input = "[2, 3, 2]", .shapes = "x [batch, ...], y [batch, elements of a sample]"});
-const LayerDef k_reshape =
+extern const LayerDef k_reshape =
     layer_def<Reshape>("reshape",
                        "Samples with other extents and the same elements in the same order.",
                        {.example = "{target_shape: [3, -1]}",
                         .example_input = "[2, 3, 2]",
                         .shapes = "x [batch, ...], y [batch, target_shape...]"});
-const LayerDef k_zero_padding2d =
+extern const LayerDef k_zero_padding2d =
     layer_def<ZeroPadding2D>("zero_padding2d",
                              "Images with zeros around them.",
                              {.example = "{padding: [[1, 0], [2, 1]]}",

@@ -1,6 +1,41 @@
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
+
+extern const LayerDef k_activation;
+extern const LayerDef k_add;
+extern const LayerDef k_average_pooling2d;
+extern const LayerDef k_batch_normalization;
+extern const LayerDef k_concatenate;
+extern const LayerDef k_conv2d;
+extern const LayerDef k_dense;
+extern const LayerDef k_depthwise_conv2d;
+extern const LayerDef k_dropout;
+extern const LayerDef k_elu;
+extern const LayerDef k_flatten;
+extern const LayerDef k_gelu;
+extern const LayerDef k_global_average_pooling2d;
+extern const LayerDef k_global_max_pooling2d;
+extern const LayerDef k_layer_normalization;
+extern const LayerDef k_leaky_relu;
+extern const LayerDef k_linear;
+extern const LayerDef k_log_softmax;
+extern const LayerDef k_max_pooling2d;
+extern const LayerDef k_multiply;
+extern const LayerDef k_random_flip;
+extern const LayerDef k_random_translation;
+extern const LayerDef k_relu;
+extern const LayerDef k_relu6;
+extern const LayerDef k_rescaling;
+extern const LayerDef k_reshape;
+extern const LayerDef k_selu;
+extern const LayerDef k_sigmoid;
+extern const LayerDef k_silu;
+extern const LayerDef k_softmax;
+extern const LayerDef k_softplus;
+extern const LayerDef k_tanh;
+extern const LayerDef k_zero_padding2d;
+
 namespace {
 
 constexpr std::array k_layers{

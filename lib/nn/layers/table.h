@@ -11,10 +11,10 @@
 //
 // One file per layer (closely related ones may share a file) with its definition,
 //
-//   const LayerDef k_dense =
+//   extern const LayerDef k_dense =
 //       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"});
 //
-// which is declared below and listed in table.cc. A struct may also have `void check(Diagnostics&
+// which is declared and listed in table.cc alone. A struct may also have `void check(Diagnostics&
 // diagnostics, const Where& where) const` for conditions that span fields.
 
 #include <array>
@@ -102,40 +102,6 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   };
   return def;
 }
-
-extern const LayerDef k_activation;
-extern const LayerDef k_add;
-extern const LayerDef k_average_pooling2d;
-extern const LayerDef k_batch_normalization;
-extern const LayerDef k_concatenate;
-extern const LayerDef k_conv2d;
-extern const LayerDef k_dense;
-extern const LayerDef k_depthwise_conv2d;
-extern const LayerDef k_dropout;
-extern const LayerDef k_elu;
-extern const LayerDef k_flatten;
-extern const LayerDef k_gelu;
-extern const LayerDef k_global_average_pooling2d;
-extern const LayerDef k_global_max_pooling2d;
-extern const LayerDef k_layer_normalization;
-extern const LayerDef k_leaky_relu;
-extern const LayerDef k_linear;
-extern const LayerDef k_log_softmax;
-extern const LayerDef k_max_pooling2d;
-extern const LayerDef k_multiply;
-extern const LayerDef k_random_flip;
-extern const LayerDef k_random_translation;
-extern const LayerDef k_relu;
-extern const LayerDef k_relu6;
-extern const LayerDef k_rescaling;
-extern const LayerDef k_reshape;
-extern const LayerDef k_selu;
-extern const LayerDef k_sigmoid;
-extern const LayerDef k_silu;
-extern const LayerDef k_softmax;
-extern const LayerDef k_softplus;
-extern const LayerDef k_tanh;
-extern const LayerDef k_zero_padding2d;
 
 /// All layers, alphabetical.
 std::span<const LayerDef* const> layer_table();

@@ -54,7 +54,7 @@ struct BinaryCrossentropy {
 
 }  // namespace
 
-const LossDef k_binary_crossentropy = loss_def<BinaryCrossentropy>(
+extern const LossDef k_binary_crossentropy = loss_def<BinaryCrossentropy>(
     "binary_crossentropy",
     "For yes or no answers: -(t log p + (1 - t) log(1 - p)), averaged over the outputs of a "
     "sample. From scores x it is max(x, 0) - x t + log(1 + exp(-|x|)), which cannot overflow; "

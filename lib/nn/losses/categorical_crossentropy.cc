@@ -39,7 +39,7 @@ struct CategoricalCrossentropy {
 
 }  // namespace
 
-const LossDef k_categorical_crossentropy = loss_def<CategoricalCrossentropy>(
+extern const LossDef k_categorical_crossentropy = loss_def<CategoricalCrossentropy>(
     "categorical_crossentropy",
     "For one class out of several, with targets as rows of probabilities or as class numbers: "
     "-sum_k t[k] log p[k]. Probabilities are divided by their sum and kept in [1e-7, 1 - 1e-7].");

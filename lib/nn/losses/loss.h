@@ -91,11 +91,6 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
   return def;
 }
 
-extern const LossDef k_binary_crossentropy;
-extern const LossDef k_categorical_crossentropy;
-extern const LossDef k_mean_squared_error;
-extern const LossDef k_sparse_categorical_crossentropy;
-
 /// All losses, alphabetical.
 std::span<const LossDef* const> loss_table();
 

@@ -18,7 +18,7 @@ struct MeanSquaredError {
 
 }  // namespace
 
-const LossDef k_mean_squared_error = loss_def<MeanSquaredError>(
+extern const LossDef k_mean_squared_error = loss_def<MeanSquaredError>(
     "mean_squared_error",
     "For real values (regression): (y - t)^2, averaged over the outputs of a sample.");
 

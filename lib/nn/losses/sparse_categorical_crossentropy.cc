@@ -26,7 +26,7 @@ struct SparseCategoricalCrossentropy {
 
 }  // namespace
 
-const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategoricalCrossentropy>(
+extern const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategoricalCrossentropy>(
     "sparse_categorical_crossentropy",
     "For one class out of several, with class numbers as labels: -log p[label]. Probabilities are "
     "kept in [1e-7, 1 - 1e-7].");

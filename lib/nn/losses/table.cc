@@ -5,6 +5,12 @@
 #include "nn/losses/loss.h"
 
 namespace halfstep::nn {
+
+extern const LossDef k_binary_crossentropy;
+extern const LossDef k_categorical_crossentropy;
+extern const LossDef k_mean_squared_error;
+extern const LossDef k_sparse_categorical_crossentropy;
+
 namespace {
 
 constexpr std::array k_losses{

@@ -27,7 +27,7 @@ struct Adagrad {
 
 }  // namespace
 
-const OptimizerDef k_adagrad =
+extern const OptimizerDef k_adagrad =
     optimizer_def<Adagrad>("adagrad",
                            "Gradient over the root of the sum of all its squares so far: a += g^2, "
                            "w -= lr g / sqrt(a + epsilon) (Duchi et al. 2011, in Keras's form).",

@@ -38,7 +38,7 @@ struct Adam {
 
 }  // namespace
 
-const OptimizerDef k_adam = optimizer_def<Adam>(
+extern const OptimizerDef k_adam = optimizer_def<Adam>(
     "adam",
     "Mean gradient over root mean square, both without bias: m += (g - m)(1 - beta_1), v += (g^2 - "
     "v)(1 - beta_2), w -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + epsilon), with t "

@@ -43,7 +43,7 @@ struct AdamW {
 
 }  // namespace
 
-const OptimizerDef k_adamw =
+extern const OptimizerDef k_adamw =
     optimizer_def<AdamW>("adamw",
                          "Adam with decoupled weight decay: w -= lr weight_decay w, then adam's "
                          "update (Loshchilov and Hutter 2019, in Keras's form).",

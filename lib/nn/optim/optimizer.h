@@ -87,12 +87,6 @@ constexpr OptimizerDef optimizer_def(std::string_view type,
   return def;
 }
 
-extern const OptimizerDef k_adagrad;
-extern const OptimizerDef k_adam;
-extern const OptimizerDef k_adamw;
-extern const OptimizerDef k_rmsprop;
-extern const OptimizerDef k_sgd;
-
 /// All optimizers, alphabetical.
 std::span<const OptimizerDef* const> optimizer_table();
 

@@ -56,7 +56,7 @@ struct RmsProp {
 
 }  // namespace
 
-const OptimizerDef k_rmsprop = optimizer_def<RmsProp>(
+extern const OptimizerDef k_rmsprop = optimizer_def<RmsProp>(
     "rmsprop",
     "Gradient over its running root mean square: v = rho v + (1 - rho) g^2, w -= lr g / sqrt(v + "
     "epsilon), as in Keras 3. With momentum the quotient goes through a = momentum a + lr g / "

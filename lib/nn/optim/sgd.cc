@@ -31,7 +31,7 @@ struct Sgd {
 
 }  // namespace
 
-const OptimizerDef k_sgd = optimizer_def<Sgd>(
+extern const OptimizerDef k_sgd = optimizer_def<Sgd>(
     "sgd", "Gradient descent: w -= lr g. With momentum: a = momentum a - lr g, w += a.", 0.01);
 
 }  // namespace halfstep::nn

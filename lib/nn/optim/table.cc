@@ -5,6 +5,13 @@
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {
+
+extern const OptimizerDef k_adagrad;
+extern const OptimizerDef k_adam;
+extern const OptimizerDef k_adamw;
+extern const OptimizerDef k_rmsprop;
+extern const OptimizerDef k_sgd;
+
 namespace {
 
 constexpr std::array k_optimizers{&k_adagrad, &k_adam, &k_adamw, &k_rmsprop, &k_sgd};
