@@ -58,6 +58,7 @@ std::vector<OpCase> convolution_cases() {
       {"window larger than the input", {1, 2, 3, 2}, {5, 4, 2, 3}},
       {"strides", {1, 7, 8, 2}, {3, 3, 2, 3}, "SAME", {2, 3}},
       {"stride past the window", {1, 9, 8, 2}, {2, 1, 2, 2}, "VALID", {4, 3}},
+      {"one column, strides", {2, 6, 5, 1}, {2, 5, 1, 18}, "VALID", {1, 2}},
       {"dilations", {1, 7, 9, 2}, {3, 2, 2, 2}, "SAME", {1, 1}, {2, 3}},
       {"explicit",
        {1, 4, 5, 2},
@@ -74,6 +75,7 @@ std::vector<OpCase> convolution_cases() {
       {"multiplier 1", {2, 5, 4, 3}, {3, 3, 3, 1}},
       {"multiplier 3", {1, 4, 5, 2}, {2, 3, 2, 3}, "VALID"},
       {"strides", {1, 7, 7, 2}, {3, 3, 2, 2}, "SAME", {2, 2}},
+      {"one column, strides", {2, 6, 1, 16}, {4, 5, 16, 2}, "SAME", {3, 3}},
       {"dilations", {1, 7, 6, 2}, {3, 2, 2, 1}, "SAME", {1, 1}, {2, 2}},
   };
   std::vector<OpCase> cases;

@@ -32,6 +32,17 @@ PrimitiveDesc without_overread(dnnl::memory::dim terms,
   return how;
 }
 
+/// Another implementation in place of brgemm for a result that is one column wide, with a stride
+/// between columns: oneDNN 3.7 computes the first row of each such image, and takes the wrong rows
+/// of the operand for the others.
+template <class PrimitiveDesc>
+PrimitiveDesc without_strided_column(const ConvDescs& t, const ConvWindow& w, PrimitiveDesc how) {
+  if (t.y.get_dims()[3] != 1 || w.strides[1] == 1) return how;
+  while (std::string(how.impl_info_str()).find("brg") != std::string::npos && how.next_impl()) {
+  }
+  return how;
+}
+
 /// Whether each pixel of the result is a sum over one pixel of the operand.
 bool is_pointwise(const ConvDescs& t) {
   const dnnl::memory::dims w = t.w.get_dims();
@@ -54,7 +65,8 @@ dnnl::convolution_forward::primitive_desc convolution_forward(const ConvDescs& t
                                                 w.before,
                                                 w.after,
                                                 attributes());
-  return is_pointwise(t) ? without_overread(t.x.get_dims()[1], t.x, std::move(how)) : how;
+  if (is_pointwise(t)) how = without_overread(t.x.get_dims()[1], t.x, std::move(how));
+  return without_strided_column(t, w, std::move(how));
 }
 
 dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
