@@ -63,6 +63,13 @@ void check_warnings(const RunOptions& options,
                     const data::Dataset& dataset,
                     const backend::Backend& device);
 
+/// A flag with an integer. One beyond 64 bits becomes the nearest that has 64, whichever version of
+/// CLI11 reads it, so that check_range names the flag's own limits.
+void add_integer(CLI::App& command,
+                 const std::string& flag,
+                 std::int64_t& value,
+                 const std::string& doc);
+
 struct Range {
   std::int64_t least = 0, most = 0;
 };

@@ -89,9 +89,9 @@ int bench(const BenchFlags& state) {
 std::function<int()> declare_bench(CLI::App& command) {
   const auto state = std::make_shared<BenchFlags>();
   declare(command, state->run, {.json = true, .run_dir = true, .progress = true, .strict = true});
-  command.add_option("--warmup", state->warmup, "steps that warm up, per repeat");
-  command.add_option("--steps", state->steps, "steps measured, per repeat");
-  command.add_option("--repeat", state->repeats, "fresh starts");
+  add_integer(command, "--warmup", state->warmup, "steps that warm up, per repeat");
+  add_integer(command, "--steps", state->steps, "steps measured, per repeat");
+  add_integer(command, "--repeat", state->repeats, "fresh starts");
   command.add_option("--policies", state->policies, "comma-separated policies, measured in turns");
   command.add_flag("--profile", state->profile, "a second pass with the time of every op");
   command.add_flag(

@@ -232,7 +232,7 @@ std::function<int()> declare_compare(CLI::App& command) {
                      "comma-separated: float32, mixed_bfloat16, mixed_float16, rewrite:bfloat16, "
                      "rewrite:float16, ...");
   command.add_option("--baseline", state->baseline, "the policy that the others are compared with");
-  command.add_option("--seeds", state->seeds, "seeds per policy, from the config's own on");
+  add_integer(command, "--seeds", state->seeds, "seeds per policy, from the config's own on");
   command.add_flag("--no-run-dir",
                    state->no_run_dir,
                    "keep no report; without this it is kept in a directory under runs/");
