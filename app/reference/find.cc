@@ -49,6 +49,11 @@ struct Match {
   std::vector<std::string> owners{};
 };
 
+std::string kind_of(const Match& match) {
+  if (match.kind == "section") return "key of a config";
+  return match.kind == "report" ? "field of a report" : "argument";
+}
+
 /// Collects matches and merges equal arguments of several entries.
 class Matches {
  public:
@@ -75,9 +80,7 @@ class Matches {
   std::vector<Entry> entries() const {
     std::vector<Entry> entries;
     for (const Match& match : matches_) {
-      Entry entry{.kind = match.kind == "section" ? "key of a config" : "argument",
-                  .name = match.name,
-                  .arguments = match.fields};
+      Entry entry{.kind = kind_of(match), .name = match.name, .arguments = match.fields};
       if (match.kind != "section") {
         const bool alone = match.owners.front() == match.kind;
         entry.facts.push_back(

@@ -41,18 +41,37 @@ std::string cell(std::string_view text) {
   return escaped;
 }
 
-std::string table(std::string_view what, const std::vector<config::FieldDoc>& fields) {
-  std::string text = fmt::format(
-      "| {} | type and values | unit | default | meaning |\n|---|---|---|---|---|\n", what);
+/// A table without the columns that are empty for all fields.
+std::string table(std::string_view name, const std::vector<config::FieldDoc>& fields) {
+  struct Column {
+    std::string_view title;
+    std::vector<std::string> cells{};
+  };
+  std::array columns{Column{name},
+                     Column{"type and values"},
+                     Column{"unit"},
+                     Column{"default"},
+                     Column{"meaning"}};
   for (const config::FieldDoc& field : fields) {
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n",
-                        field.path,
-                        cell(type_text(field)),
-                        field.unit,
-                        cell(default_text(field)),
-                        cell(field.doc));
+    const std::array cells{fmt::format("`{}`", field.path),
+                           cell(type_text(field)),
+                           field.unit,
+                           cell(default_text(field)),
+                           cell(field.doc)};
+    for (std::size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
   }
-  return text;
+  std::vector<std::string> lines(fields.size() + 2, "|");
+  for (const Column& column : columns) {
+    const bool empty = std::all_of(
+        column.cells.begin(), column.cells.end(), [](const auto& text) { return text.empty(); });
+    if (empty) continue;
+    lines[0] += fmt::format(" {} |", column.title);
+    lines[1] += "---|";
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      lines[i + 2] += fmt::format(" {} |", column.cells[i]);
+    }
+  }
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
 /// Examples are parts of a config.
@@ -66,8 +85,7 @@ std::string entry_at(const Entry& entry, std::string_view marks) {
         fmt::format("- {}: {}\n", fact.label, is_code(fact) ? "`" + fact.text + "`" : fact.text);
   }
   if (!entry.facts.empty()) text += '\n';
-  if (!entry.arguments.empty())
-    text += table(entry.kind == "section" ? "key" : "argument", entry.arguments) + "\n";
+  if (!entry.arguments.empty()) text += table(argument_word(entry), entry.arguments) + "\n";
   return text;
 }
 

@@ -100,8 +100,7 @@ std::string entry_as_text(const Entry& entry) {
     text += fmt::format("  {:<{}}  ", fact.label, widest);
     wrap(text, fact.text, indent, indent);
   }
-  const bool keys = entry.kind == "section" || entry.kind == "key of a config";
-  arguments(text, keys ? "keys" : "arguments", entry.arguments);
+  arguments(text, fmt::format("{}s", argument_word(entry)), entry.arguments);
   arguments(text, fmt::format("arguments of every {}", entry.kind), entry.common_arguments);
   return text;
 }

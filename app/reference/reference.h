@@ -38,6 +38,10 @@ struct Topic {
   std::vector<Entry> entries{};
 };
 
+/// The word for an argument of an entry of this kind: "argument", "key" of a config, "field" of a
+/// report.
+std::string_view argument_word(const Entry& entry);
+
 /// All topics with their entries, in the order of the list.
 std::vector<Topic> reference_topics();
 
@@ -72,5 +76,7 @@ std::string data_guide();
 Topic data_topic();
 Topic config_topic();
 Topic warnings_topic();
+Topic ops_topic();
+Topic reports_topic();
 
 }  // namespace halfstep::app

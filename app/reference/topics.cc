@@ -290,6 +290,8 @@ std::vector<Topic> reference_topics() {
   topics.push_back(data_topic());
   topics.push_back(config_topic());
   topics.push_back(warnings_topic());
+  topics.push_back(ops_topic());
+  topics.push_back(reports_topic());
   return topics;
 }
 
