@@ -193,8 +193,8 @@ def check_layer(program):
 
 def check_readme(copy):
     layer = (copy / "lib/nn/layers/scale.cc").read_text()
-    check(layer in (ROOT / "README.md").read_text(),
-          "the layer of tests/recipes/layer.patch is not the one that README.md shows")
+    check(layer in (ROOT / "docs/architecture.md").read_text(),
+          "the layer of tests/recipes/layer.patch is not the one that docs/architecture.md shows")
 
 
 def check_elementwise_op(program, copy):
