@@ -71,10 +71,8 @@ bool comes_before(const RunColumn& column, const RunEntry& a, const RunEntry& b)
     return rank_a != rank_b ? *rank_a < *rank_b : a.name < b.name;
   }
   const std::string text_a = column.text(a), text_b = column.text(b);
-  // Runs without a policy come first: "-" is before every name.
-  const bool one_lacks = (text_a == "-") != (text_b == "-");
-  if (one_lacks && column.key != "policy") return text_b == "-";
   if (text_a == text_b) return a.name < b.name;
+  if (text_a == "-" || text_b == "-") return text_b == "-";
   return column.key == "date" ? text_a > text_b : text_a < text_b;
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("runs: sorted by the newest and the best, runs without the key last") 
                               {"epochs", {"a", "b", "c", "d"}},
                               {"state", {"a", "c", "b", "d"}},
                               {"kind", {"d", "a", "b", "c"}},
-                              {"policy", {"d", "a", "b", "c"}}};
+                              {"policy", {"a", "b", "c", "d"}}};
   CHECK(rows.size() == sort_keys().size());
   for (const Row& row : rows) {
     CAPTURE(row.key);
