@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -20,19 +21,15 @@
 
 namespace halfstep::app {
 
-void StudyDisplay::on_session(const std::string& policy, train::Session& session) {
-  facts_[policy] = report::policy_facts(session);
+void StudyDisplay::on_session(const std::string&, train::Session& session) {
   std::vector<config::Warning> fresh;
   for (const config::Warning& warning : session.warnings()) {
-    bool told = false;
-    for (const auto& [other, facts] : facts_) {
-      if (other == policy) continue;
-      for (const config::Warning& w : facts.warnings) {
-        told = told || (w.code == warning.code && w.message == warning.message);
-      }
-    }
+    const bool told = std::any_of(warned_.begin(), warned_.end(), [&](const config::Warning& w) {
+      return w.code == warning.code && w.message == warning.message;
+    });
     if (!told) fresh.push_back(warning);
   }
+  warned_.insert(warned_.end(), fresh.begin(), fresh.end());
   print_warnings(fresh);
 }
 
@@ -57,7 +54,7 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
   }
 }
 
-void StudyDisplay::on_run(const train::ComparedRun& run) {
+void StudyDisplay::on_run(const report::ComparedRunBlock& run) {
   if (style_ == ProgressStyle::none) return;
   const report::RunParts parts = report::run_parts(run, metric_);
   show_line({{parts.run, 0},

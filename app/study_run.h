@@ -1,6 +1,6 @@
 #pragma once
-// Code shared by `compare` and `bench`: progress on stderr, facts about each policy, the directory
-// of the report.
+// Code shared by `compare` and `bench`: progress and warnings on stderr, the directory of the
+// report.
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace halfstep::app {
 
-/// Shows the progress of a study and stores the facts about each policy that its report needs.
+/// Shows the progress and the warnings of a study.
 class StudyDisplay final : public study::StudyObserver {
  public:
   /// `round` is the name of a round: "seed" or "repeat". `metric` may be "".
@@ -25,9 +25,7 @@ class StudyDisplay final : public study::StudyObserver {
 
   void on_session(const std::string& policy, train::Session& session) override;
   void on_progress(const study::StudyProgress& progress) override;
-  void on_run(const train::ComparedRun& run) override;
-
-  const report::FactsByPolicy& facts() const { return facts_; }
+  void on_run(const report::ComparedRunBlock& run) override;
 
  private:
   ProgressStyle style_;
@@ -35,8 +33,8 @@ class StudyDisplay final : public study::StudyObserver {
   Pace pace_;
   std::string round_;
   std::string metric_;
-  report::FactsByPolicy facts_;
-  std::int64_t told_ = 0;  ///< rounds reported
+  std::vector<config::Warning> warned_;  ///< warnings printed
+  std::int64_t told_ = 0;                ///< rounds reported
 };
 
 /// The directory for the report of a study.

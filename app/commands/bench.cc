@@ -79,10 +79,9 @@ int bench(const BenchFlags& state) {
   StudyDisplay display(progress_options(state.run), "repeat", "");
   options.requests = train::take_request;
   const train::InterruptGuard signals;
-  const train::BenchResult result = study::bench(options, dataset, device, display);
-  if (!result.message.empty()) log_info("{}", result.message);
-  const report::BenchReport report = report::bench_report(
-      result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
+  report::BenchReport report = study::bench(options, dataset, device, display);
+  if (!report.message.empty()) log_info("{}", report.message);
+  report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::bench_table(report));
 }
 

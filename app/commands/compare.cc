@@ -108,9 +108,8 @@ int compare_policies(const CompareFlags& state) {
   StudyDisplay display(progress_options(state.run), "seed", metrics.headline);
   options.requests = train::take_request;
   const train::InterruptGuard signals;
-  const train::Comparison result = study::compare(options, dataset, device, display);
-  const report::CompareReport report = report::compare_report(
-      result, display.facts(), run, context, report::config_block(loaded.spec, run.overrides));
+  report::CompareReport report = study::compare(options, dataset, device, display);
+  report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::compare_table(report));
 }
 
@@ -139,23 +138,21 @@ void refuse_training_flags(const CompareFlags& state) {
 
 /// Metrics that all finished runs have that did not diverge.
 std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& runs) {
-  std::vector<const train::ComparedRun*> sound;
+  std::vector<const report::ComparedRunBlock*> sound;
   for (const report::FinishedRun& f : runs) {
-    if (f.run.status != train::Status::diverged) sound.push_back(&f.run);
+    if (f.run.status != "diverged") sound.push_back(&f.run);
   }
   std::vector<std::string> names;
   if (sound.empty()) return names;
-  const auto add = [&](const std::string& split, const train::Metrics& metrics) {
-    for (const auto& [name, value] : metrics) names.push_back(split + name);
+  const auto add = [&](const std::string& split, const auto& metrics) {
+    if (!metrics) return;
+    for (const auto& [name, value] : *metrics) names.push_back(split + name);
   };
-  const train::ComparedRun& first = *sound.front();
-  add("test_", first.test);
-  if (!first.history.empty()) {
-    add("val_", first.history.back().validation);
-    add("train_", first.history.back().train);
-  }
+  add("test_", sound.front()->test);
+  add("val_", sound.front()->val);
+  add("train_", sound.front()->train);
   std::erase_if(names, [&](const std::string& name) {
-    return !std::all_of(sound.begin(), sound.end(), [&](const train::ComparedRun* run) {
+    return !std::all_of(sound.begin(), sound.end(), [&](const report::ComparedRunBlock* run) {
       return run->metric(name).has_value();
     });
   });
@@ -189,18 +186,19 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
   }
   if (options.metric.empty()) options.metric = "train_loss";
   const std::vector<study::Gate> conditions = study::parse_gates(state.fail_if);
-  study::check_gates(conditions,
-                     {options.policies, options.baseline, options.metrics, options.metric});
+  const study::GateNames names{options.policies, options.baseline, options.metrics, options.metric};
+  study::check_gates(conditions, names);
 
-  train::Comparison result = study::summarise(records, options);
-  result.differences = report::config_differences(finished);
-  result.notes = study::comparison_notes(result);
+  report::CompareReport report = study::summarise(records, options);
+  report.differences = report::config_differences(finished);
+  report.notes = study::comparison_notes(report);
   for (const study::Gate& gate : conditions) {
-    result.gates.push_back(study::evaluate_gate(gate, result));
+    report.gates.push_back(study::evaluate_gate(gate, names, report));
   }
-  const report::RunInfo run = study_info(state.run, {}, std::nullopt);
-  const report::CompareReport report = report::compare_report(
-      result, {}, run, report::context(backend::cpu_backend(available_processors())), std::nullopt);
+  report::complete(report,
+                   study_info(state.run, {}, std::nullopt),
+                   report::context(backend::cpu_backend(available_processors())),
+                   std::nullopt);
   std::optional<report::RunDirectory> none;
   return finish_study(state.run, none, report, report::compare_table(report));
 }

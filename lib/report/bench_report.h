@@ -4,7 +4,6 @@
 #include <string>
 
 #include "report/compare_report.h"
-#include "train/bench_result.h"
 
 namespace halfstep::report {
 
@@ -28,6 +27,7 @@ struct PhaseShare : TimeShare {
   void fields(Fields& f) { describe(f, "phase"); }
 };
 
+/// The time of one launch: the median over the profiled steps.
 struct ProfiledOp {
   std::string name, type, layer, phase, kernel;
   double ms = 0, share = 0;
@@ -35,6 +35,7 @@ struct ProfiledOp {
   void fields(Fields& f);
 };
 
+/// Times from a separate pass in which every launch is timed.
 struct Profile {
   std::string scope;
   std::int64_t steps = 0;
@@ -50,7 +51,7 @@ struct Profile {
 struct Measured {
   StepTime step_time;
   std::vector<StepTime> repeats;
-  std::optional<MeanEstimate> repeat_median;
+  std::optional<MeanEstimate> repeat_median;  ///< mean of the repeats' medians
   Throughput throughput;
   train::MemoryUse memory;
   std::int64_t skipped_steps = 0;
@@ -75,6 +76,8 @@ struct BenchRequest {
   void fields(Fields& f);
 };
 
+/// The blocks of a training report that apply, for the first policy, and all policies in
+/// `policies`.
 struct BenchReport {
   static constexpr std::string_view k_kind = "bench", k_doc = "a benchmark";
   std::string status;
@@ -99,14 +102,6 @@ struct BenchReport {
 };
 
 /// 4 when a run diverged; 130 or 143 after a request to leave.
-int exit_code(const train::BenchResult& result);
-
-/// The applicable blocks of a training report, for the first policy, and all policies in
-/// `policies`.
-BenchReport bench_report(const train::BenchResult& result,
-                         const FactsByPolicy& facts,
-                         const RunInfo& run,
-                         const Context& context,
-                         ConfigBlock config);
+int exit_code(const BenchReport& report);
 
 }  // namespace halfstep::report

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "report/study_blocks.h"
@@ -15,7 +14,7 @@ constexpr std::array<std::string_view, 2> k_numerics_modes{"sample", "full"};
 constexpr std::string_view k_launch = "one launch of a step";
 constexpr std::string_view k_launches = "every launch of a training step, in order";
 
-void describe_estimate(Fields& f, train::Estimate& estimate, std::string_view name) {
+void describe_estimate(Fields& f, Estimate& estimate, std::string_view name) {
   f.measure(name, estimate.value, "point estimate");
   f("ci95", estimate.ci95, "95 % confidence: low, high; null with one repetition");
   f("n", estimate.n, {.doc = "repetitions", .min = 1});
@@ -46,13 +45,6 @@ void describe_metrics(Fields& f,
 
 MetricsBlock metrics_block(const train::Metrics& metrics) {
   return {metrics.begin(), metrics.end()};
-}
-
-train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics) {
-  train::Metrics read;
-  if (!metrics) return read;
-  for (const auto& [name, value] : *metrics) read[name] = value.value_or(std::nan(""));
-  return read;
 }
 
 void Remark::fields(Fields& f) {

@@ -33,8 +33,6 @@ void describe_metrics(Fields& f,
                       std::optional<MetricsBlock>& metrics,
                       std::string_view doc);
 MetricsBlock metrics_block(const train::Metrics& metrics);
-/// The conversion back to train::Metrics, with NaN for values that were not finite.
-train::Metrics read_metrics(const std::optional<MetricsBlock>& metrics);
 
 /// A warning or a hint.
 struct Remark {

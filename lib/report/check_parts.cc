@@ -109,7 +109,7 @@ void check_step_time(const StepTime& time, const Member& at) {
   }
   check_interval(time.median_ci95, at["median_ci95"]);
   if (!time.histogram) return;
-  const StepTimeHistogramBlock* bins = time.bins();
+  const StepTimeHistogram* bins = time.bins();
   at["histogram"].must((bins != nullptr) == counted, "{}", missing);
   if (bins == nullptr || !counted) return;
   const std::uint64_t sum = static_cast<std::uint64_t>(bins->above) + sum_of(bins->counts);

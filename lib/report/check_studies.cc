@@ -120,26 +120,14 @@ void check_runs(const CompareReport& report,
   }
 }
 
-/// A metric of a run by its name with the split; nothing when the run diverged.
-Number metric_of(const ComparedRunBlock& run, const std::string& metric) {
-  const std::size_t cut = metric.find('_');
-  const std::string split = metric.substr(0, cut);
-  const std::optional<MetricsBlock>* block = split == "train"  ? &run.train
-                                             : split == "val"  ? &run.val
-                                             : split == "test" ? &run.test
-                                                               : nullptr;
-  if (run.status == "diverged" || block == nullptr || !*block) return std::nullopt;
-  const auto value = (*block)->find(metric.substr(cut + 1));
-  return value == (*block)->end() ? std::nullopt : value->second;
-}
-
 void check_pairs(const CompareReport& report,
                  const std::set<std::string>& policies,
                  const Member& pairs) {
-  // The terms of a pair's delta.
+  // The terms of a pair's delta; a run that diverged has none.
   std::map<std::pair<std::string, std::int64_t>, Number> values;
   for (const ComparedRunBlock& run : report.runs) {
-    values[{run.policy, run.seed}] = metric_of(run, report.metric);
+    values[{run.policy, run.seed}] =
+        run.status == "diverged" ? std::nullopt : run.metric(report.metric);
   }
   for (std::size_t i = 0; i < report.pairs.size(); ++i) {
     const PairBlock& pair = report.pairs[i];

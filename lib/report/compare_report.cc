@@ -2,126 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
-#include "report/precision_block.h"
+#include "core/error.h"
 #include "report/run_index.h"
-#include "report/train_report.h"
 
 namespace halfstep::report {
 namespace {
 
-using train::ComparedPolicy;
-using train::Comparison;
-using train::Status;
-
 constexpr std::array<std::string_view, 2> k_splits{"test", "validation"};
 constexpr std::string_view k_mcnemar = "McNemar's test of predictions; null without them";
 
-/// A block of a report that is a value of the trainer's with fields.
-template <class Block, class Value>
-std::optional<Block> block_of(const std::optional<Value>& value) {
-  if (!value) return std::nullopt;
-  Block block;
-  static_cast<Value&>(block) = *value;
-  return block;
-}
-
 std::optional<MetricsBlock> metrics_or_nothing(const train::Metrics& metrics) {
   return metrics.empty() ? std::nullopt : std::optional(metrics_block(metrics));
-}
-
-ComparedRunBlock run_block(const train::ComparedRun& run) {
-  const train::EpochRecord none{};
-  const train::EpochRecord& last = run.history.empty() ? none : run.history.back();
-  std::vector<std::string> metrics;
-  for (const auto& [metric, value] : run.history.empty() ? none.train : run.history[0].train) {
-    if (metric != "loss") metrics.push_back(metric);
-  }
-  ComparedRunBlock block;
-  block.policy = run.policy;
-  block.seed = run.seed;
-  block.status = name(run.status);
-  block.message = run.message;
-  block.source = run.source;
-  block.config_sha256 = run.config_sha256;
-  block.steps = steps_block(run.counters);
-  block.skipped_steps = run.counters.skipped;
-  block.retried_steps = run.counters.retried;
-  block.train = metrics_or_nothing(last.train);
-  block.val = metrics_or_nothing(last.validation);
-  block.test = metrics_or_nothing(run.test);
-  block.history = history_block(run.history, metrics);
-  block.step_history = step_columns(run.step_history);
-  block.step_time = step_time_block(run.step_time);
-  for (const train::EpochRecord& e : run.history) block.epoch_seconds.emplace_back(e.train_seconds);
-  block.train_seconds = run.train_seconds;
-  block.wall_seconds = run.wall_seconds;
-  block.time_to_accuracy = run.time_to_accuracy;
-  block.final_loss_scale = run.final_scale;
-  block.init_hash = run.init_hash;
-  block.batch_order_hash = run.batch_order_hash;
-  block.final_hash = run.final_hash;
-  return block;
-}
-
-PairBlock pair_block(const train::ComparedPair& pair, const std::string& baseline) {
-  return {pair.seed,
-          pair.policy,
-          baseline,
-          pair.init_hash_equal,
-          pair.batch_order_equal,
-          pair.metric_delta,
-          block_of<McNemar>(pair.disagreement)};
-}
-
-std::map<std::string, MetricEstimate> metric_blocks(const ComparedPolicy& policy) {
-  std::map<std::string, MetricEstimate> blocks;
-  for (const auto& [name, metric] : policy.metrics) {
-    MetricEstimate& block = blocks[name];
-    static_cast<train::Estimate&>(block) = metric.mean;
-    block.delta = block_of<MeanEstimate>(metric.delta);
-  }
-  return blocks;
-}
-
-PolicyBlock policy_block(const ComparedPolicy& policy,
-                         const Comparison& comparison,
-                         const FactsByPolicy& facts) {
-  PolicyBlock block;
-  block.policy = policy.policy;
-  block.baseline = policy.policy == comparison.baseline;
-  block.runs = policy.runs;
-  block.diverged = policy.diverged;
-  block.skipped_steps = policy.skipped_steps;
-  if (policy.step_time) {
-    block.step_time =
-        PolicyTime{policy.step_time->n, policy.step_time->value, policy.step_time->ci95};
-  }
-  block.speedup = block_of<RatioEstimate>(policy.speedup);
-  if (const auto metric = policy.metrics.find(comparison.metric); metric != policy.metrics.end()) {
-    block.accuracy = block_of<JudgedEstimate>(std::optional(metric->second.mean));
-    block.accuracy_delta = block_of<JudgedEstimate>(metric->second.delta);
-  }
-  for (auto* judged : {&block.accuracy, &block.accuracy_delta}) {
-    if (*judged) (*judged)->metric = comparison.metric;
-  }
-  block.mcnemar = block_of<SplitMcNemar>(policy.disagreement);
-  if (block.mcnemar) block.mcnemar->split = comparison.agreement_split;
-  block.tost = block_of<Tost>(policy.equivalence);
-  block.metrics = metric_blocks(policy);
-  block.loss_curve = block_of<LossCurve>(policy.curve);
-  block.time_to_accuracy = block_of<PolicyTarget>(policy.target);
-  if (const auto known = facts.find(policy.policy); known != facts.end()) {
-    block.flops_per_step = known->second.flops_per_step;
-    block.precision = known->second.precision;
-  }
-  return block;
-}
-
-GateBlock gate_block(const train::GateResult& gate) {
-  GateBlock block{gate.expression, gate.holds, gate.failed(), {}};
-  for (const train::GateTerm& term : gate.terms) block.terms.push_back({term});
-  return block;
 }
 
 }  // namespace
@@ -209,7 +102,7 @@ void PairBlock::fields(Fields& f) {
 void ComparedRunBlock::fields(Fields& f) {
   f("policy", policy, "as the comparison calls it");
   f("seed", seed, "of weights, order and dropout");
-  f.word("status", status, train::names_of(Status()), "how it ended");
+  f.word("status", status, train::names_of(train::Status()), "how it ended");
   f("message", message, "why it ended; empty when completed");
   f.text_or_null("source", source, "report it was read from; null for a run of this process");
   f.text_or_null("config_sha256", config_sha256, "of the config of a run that was read");
@@ -281,74 +174,40 @@ void CompareReport::fields(Fields& f) {
   describe_nonfinite(f, nonfinite);
 }
 
-PolicyFacts policy_facts(train::Session& session) {
-  PolicyFacts facts;
-  facts.precision = precision_block(session);
-  for (const OpRow& row : facts.precision.ops) {
-    facts.flops_per_step += row.flops;
-    facts.op_flops[row.name] = row.flops;
-  }
-  facts.warnings = session.warnings();
-  return facts;
-}
-
-int exit_code(const Comparison& comparison) {
-  const std::array<int, 3>& codes = ending_of(comparison.status).study;
-  const bool finished =
-      comparison.status == Status::completed || comparison.status == Status::diverged;
-  if (!finished) return codes[0];
-  const bool failed = std::any_of(comparison.gates.begin(),
-                                  comparison.gates.end(),
-                                  [](const train::GateResult& gate) { return gate.failed(); });
-  if (failed) return static_cast<int>(ErrorKind::target);
-  return comparison.paired ? codes[0] : 0;
-}
-
-std::vector<Remark> merged_warnings(const FactsByPolicy& facts) {
-  std::vector<Remark> merged;
-  for (const auto& [policy, known] : facts) {
-    for (Remark& remark : remarks(known.warnings)) {
-      if (std::find(merged.begin(), merged.end(), remark) == merged.end()) {
-        merged.push_back(std::move(remark));
-      }
+void ComparedRunBlock::set_history(const std::vector<train::EpochRecord>& epochs) {
+  std::vector<std::string> metrics;
+  epoch_seconds.clear();
+  for (const train::EpochRecord& e : epochs) epoch_seconds.emplace_back(e.train_seconds);
+  if (!epochs.empty()) {
+    train = metrics_or_nothing(epochs.back().train);
+    val = metrics_or_nothing(epochs.back().validation);
+    for (const auto& [metric, value] : epochs.front().train) {
+      if (metric != "loss") metrics.push_back(metric);
     }
   }
-  return merged;
+  history = history_block(epochs, metrics);
 }
 
-CompareReport compare_report(const Comparison& comparison,
-                             const FactsByPolicy& facts,
-                             const RunInfo& run,
-                             const Context& context,
-                             std::optional<ConfigBlock> config) {
-  CompareReport report;
-  report.status = name(comparison.status);
-  report.exit_code = exit_code(comparison);
-  report.run = study_run(run);
-  report.context = context;
-  report.config = std::move(config);
-  report.paired = comparison.paired;
-  report.baseline = comparison.baseline;
-  report.metric = comparison.metric;
-  report.margin = comparison.margin;
-  report.seeds = comparison.seeds;
-  for (const ComparedPolicy& policy : comparison.policies) {
-    report.policies.push_back(policy_block(policy, comparison, facts));
-  }
-  for (const train::ComparedPair& pair : comparison.pairs) {
-    report.pairs.push_back(pair_block(pair, comparison.baseline));
-  }
-  for (const train::ComparedRun& compared : comparison.runs) {
-    report.runs.push_back(run_block(compared));
-  }
-  for (const train::GateResult& gate : comparison.gates) report.gates.push_back(gate_block(gate));
-  for (const train::ConfigDifference& d : comparison.differences) {
-    report.differences.push_back({d});
-  }
-  report.notes = comparison.notes;
-  report.warnings = merged_warnings(facts);
-  report.nonfinite = tidy(field_ref(report));
-  return report;
+std::optional<double> ComparedRunBlock::metric(const std::string& name) const {
+  const std::size_t cut = name.find('_');
+  const std::string split = name.substr(0, cut);
+  const std::optional<MetricsBlock>* block = split == "train"  ? &train
+                                             : split == "val"  ? &val
+                                             : split == "test" ? &test
+                                                               : nullptr;
+  if (cut == std::string::npos || block == nullptr || !*block) return std::nullopt;
+  const auto found = (*block)->find(name.substr(cut + 1));
+  const bool known = found != (*block)->end() && found->second && std::isfinite(*found->second);
+  return known ? found->second : std::nullopt;
+}
+
+int exit_code(const CompareReport& report) {
+  const std::array<int, 3>& codes = ending_named(report.status).study;
+  if (report.status != "completed" && report.status != "diverged") return codes[0];
+  const bool failed = std::any_of(
+      report.gates.begin(), report.gates.end(), [](const GateBlock& gate) { return gate.failed; });
+  if (failed) return static_cast<int>(ErrorKind::target);
+  return report.paired ? codes[0] : 0;
 }
 
 }  // namespace halfstep::report

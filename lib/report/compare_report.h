@@ -6,13 +6,15 @@
 
 #include "report/context.h"
 #include "report/history.h"
-#include "train/comparison.h"
-#include "train/session.h"
 
 namespace halfstep::report {
 
-/// McNemar's test of predictions.
-struct McNemar : train::Disagreement {
+/// McNemar's exact test of predictions: examples that only one of two models classifies correctly,
+/// two-sided p.
+struct McNemar {
+  std::int64_t b = 0;  ///< correct in the baseline only
+  std::int64_t c = 0;  ///< correct in the policy only
+  double p = 1;
   void fields(Fields& f);
 };
 struct SplitMcNemar : McNemar {
@@ -33,21 +35,32 @@ struct JudgedEstimate : MeanEstimate {
   void fields(Fields& f);
 };
 
-struct Tost : train::EquivalenceVerdict {
+/// Two one-sided tests of equivalence.
+struct Tost {
+  double margin = 0;
+  double p = 1;
+  bool equivalent = false;
   void fields(Fields& f);
 };
 
 /// One metric over the seeds.
 struct MetricEstimate : MeanEstimate {
-  std::optional<MeanEstimate> delta;
+  std::optional<MeanEstimate> delta;  ///< paired by seed; nothing for the baseline
   void fields(Fields& f);
 };
 
-struct LossCurve : train::CurveDifference {
+/// How far two loss curves, step by step, are from each other; means over the seeds.
+struct LossCurve {
+  std::int64_t n = 0, steps = 0;
+  double mean_absolute = 0, largest = 0, last = 0;
   void fields(Fields& f);
 };
 
-struct PolicyTarget : train::TargetTime {
+/// Training time until the target, over the runs that reached it.
+struct PolicyTarget {
+  std::int64_t runs = 0, reached = 0;
+  std::optional<double> train_seconds;  ///< mean, without the extremes from five on
+  std::optional<double> steps;
   void fields(Fields& f);
 };
 
@@ -88,7 +101,8 @@ struct ComparedRunBlock {
   std::int64_t skipped_steps = 0, retried_steps = 0;
   std::optional<MetricsBlock> train, val, test;
   History history;
-  std::optional<StepColumns> step_history;  ///< nothing in reports of earlier versions
+  /// At most k_most_compared_points; nothing in reports of earlier versions.
+  std::optional<StepColumns> step_history;
   StepTime step_time;
   Column epoch_seconds;
   double train_seconds = 0, wall_seconds = 0;
@@ -96,12 +110,24 @@ struct ComparedRunBlock {
   std::optional<double> final_loss_scale;
   std::string init_hash, batch_order_hash, final_hash;
   void fields(Fields& f);
+
+  /// Fills in the history, its seconds, and the metrics of the last epoch.
+  void set_history(const std::vector<train::EpochRecord>& epochs);
+  /// A metric by its name with the split: "test_accuracy", "val_loss", "train_loss". Nothing when
+  /// the run has no such metric or it is not finite.
+  std::optional<double> metric(const std::string& name) const;
 };
 
-struct GateTermBlock : train::GateTerm {
+/// One comparison of a gate expression. Without a value, `holds` is undecided.
+struct GateTermBlock {
+  std::string text;
+  std::optional<double> value;
+  std::optional<bool> holds;
   void fields(Fields& f);
 };
 
+/// A `--fail-if` expression: true, false or, where a value is missing, undecided. An undecided gate
+/// has failed: it was not shown to be false.
 struct GateBlock {
   std::string expression;
   std::optional<bool> holds;
@@ -110,7 +136,10 @@ struct GateBlock {
   void fields(Fields& f);
 };
 
-struct DifferenceBlock : train::ConfigDifference {
+/// A config value in which finished runs differ, with the value of each run as text.
+struct DifferenceBlock {
+  std::string path;
+  std::vector<std::string> values;
   void fields(Fields& f);
 };
 
@@ -137,27 +166,7 @@ struct CompareReport {
   void fields(Fields& f);
 };
 
-/// Facts about a policy from its session, which is gone when the report is written.
-struct PolicyFacts {
-  Precision precision;
-  double flops_per_step = 0;
-  std::map<std::string, double> op_flops;  ///< per launch, by node name
-  std::vector<config::Warning> warnings;
-};
-PolicyFacts policy_facts(train::Session& session);
-using FactsByPolicy = std::map<std::string, PolicyFacts>;
-
 /// 5 when a gate failed, else 4 when a run diverged; 130 or 143 after a request to leave.
-int exit_code(const train::Comparison& comparison);
-
-/// `config` is the block of the compared config, nothing for finished runs.
-CompareReport compare_report(const train::Comparison& comparison,
-                             const FactsByPolicy& facts,
-                             const RunInfo& run,
-                             const Context& context,
-                             std::optional<ConfigBlock> config);
-
-/// The warnings of all policies, without duplicates.
-std::vector<Remark> merged_warnings(const FactsByPolicy& facts);
+int exit_code(const CompareReport& report);
 
 }  // namespace halfstep::report

@@ -43,7 +43,7 @@ std::string target_lines(const CompareReport& report) {
 }
 
 /// A term's value in the unit of its limit.
-std::string term_value(const train::GateTerm& term) {
+std::string term_value(const GateTermBlock& term) {
   if (!term.value) return "not known";
   return term.text.ends_with("pp") ? fmt::format("{:+.3f}pp", *term.value * 100)
                                    : fmt::format("{:.6g}", *term.value);
@@ -52,7 +52,7 @@ std::string term_value(const train::GateTerm& term) {
 std::string gate_lines(const GateBlock& gate) {
   std::string text = fmt::format("fail if {}: {}\n", gate.expression, gate_outcome(gate));
   if (gate.terms.size() < 2) return text;
-  for (const train::GateTerm& term : gate.terms) {
+  for (const GateTermBlock& term : gate.terms) {
     text += fmt::format("  {}: {}\n", term.text, term_value(term));
   }
   return text;
@@ -208,15 +208,14 @@ std::string compare_table(const CompareReport& report) {
   return text;
 }
 
-RunParts run_parts(const train::ComparedRun& run, const std::string& metric) {
+RunParts run_parts(const ComparedRunBlock& run, const std::string& metric) {
   const std::optional<double> value = run.metric(metric);
-  const bool completed = run.status == train::Status::completed;
   return {fmt::format("seed {}  {:<14}", run.seed, run.policy),
-          fmt::format("{} steps", run.counters.applied),
-          fmt::format("{} ms/step", run.step_time.n > 0 ? milliseconds(run.step_time.median) : "-"),
+          fmt::format("{} steps", run.steps.applied),
+          fmt::format("{} ms/step", cell(run.step_time.median, milliseconds)),
           fmt::format("{} {}", readable(metric), value ? fmt::format("{:.4f}", *value) : "-"),
-          run.counters.skipped > 0 ? fmt::format("skipped {}", run.counters.skipped) : "",
-          completed ? "" : std::string(name(run.status))};
+          run.skipped_steps > 0 ? fmt::format("skipped {}", run.skipped_steps) : "",
+          run.status == "completed" ? "" : run.status};
 }
 
 }  // namespace halfstep::report

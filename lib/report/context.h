@@ -60,4 +60,18 @@ std::vector<Remark> remarks(const std::vector<config::Warning>& warnings);
 /// The `run` block of a comparison or benchmark that ends now.
 StudyRun study_run(const RunInfo& run);
 
+/// Completes the report of a study whose results and status are there: its exit code, process,
+/// machine and config. Numbers that are not finite become null.
+template <class Report>
+void complete(Report& report,
+              const RunInfo& run,
+              const Context& context,
+              decltype(Report::config) config) {
+  report.exit_code = exit_code(report);
+  report.run = study_run(run);
+  report.context = context;
+  report.config = std::move(config);
+  report.nonfinite = tidy(field_ref(report));
+}
+
 }  // namespace halfstep::report

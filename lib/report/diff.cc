@@ -55,14 +55,6 @@ Json scalars(const Block& block) {
   return kept;
 }
 
-template <class Policy>
-const Policy* policy_named(const std::vector<Policy>& policies, const std::string& name) {
-  for (const Policy& policy : policies) {
-    if (policy.policy == name) return &policy;
-  }
-  return nullptr;
-}
-
 /// The last value of every column of the history, and the test metrics.
 Json last_metrics(const TrainReport& report, const TrainReport&) {
   Json metrics = Json::object();

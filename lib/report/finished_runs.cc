@@ -15,17 +15,6 @@ namespace halfstep::report {
 namespace {
 
 namespace fs = std::filesystem;
-using train::ComparedRun;
-using train::Status;
-
-Status read_status(const std::string& word, const std::string& path) {
-  const auto statuses = train::names_of(Status());
-  const auto found = std::find(statuses.begin(), statuses.end(), word);
-  if (found != statuses.end()) return static_cast<Status>(found - statuses.begin());
-  throw UserError(ErrorKind::data,
-                  {path, 0, 0, ""},
-                  fmt::format("the run is not finished: its status is '{}'", word));
-}
 
 FinishedRun read_run(const AnyReport& any, const std::string& path) {
   const auto* found = std::get_if<TrainReport>(&any);
@@ -35,35 +24,39 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
                     fmt::format("is a report of {}; this needs one of train", kind_of(any)));
   }
   const TrainReport& report = *found;
+  const auto statuses = train::names_of(train::Status());
+  if (std::find(statuses.begin(), statuses.end(), report.status) == statuses.end()) {
+    throw UserError(ErrorKind::data,
+                    {path, 0, 0, ""},
+                    fmt::format("the run is not finished: its status is '{}'", report.status));
+  }
   FinishedRun finished;
-  ComparedRun& run = finished.run;
-  run.source = path;
-  run.status = read_status(report.status, path);
-  run.message = report.message;
+  ComparedRunBlock& run = finished.run;
   run.policy = report.precision.policy_name();
   run.seed = report.reproducibility.seed;
-  run.init_hash = report.reproducibility.init_hash;
-  run.batch_order_hash = report.reproducibility.batch_order_hash;
-  run.final_hash = report.reproducibility.final_hash;
-  run.counters = {report.steps.attempted,
-                  report.steps.applied,
-                  report.steps.ordinal,
-                  report.loss_scale.skipped_steps,
-                  report.loss_scale.retried_steps,
-                  report.samples.seen,
-                  report.samples.trained};
-  run.final_scale = report.loss_scale.final;
-  run.history = read_history(report.history);
-  if (report.step_history) {
-    run.step_history = read_step_history(*report.step_history)
-                           .coarsened(train::StepHistory::k_most_compared_points);
+  run.status = report.status;
+  run.message = report.message;
+  run.source = path;
+  run.config_sha256 = report.config.sha256;
+  run.steps = report.steps;
+  run.skipped_steps = report.loss_scale.skipped_steps;
+  run.retried_steps = report.loss_scale.retried_steps;
+  run.set_history(read_history(report.history));
+  run.test = report.test;
+  if (run.test) {
+    for (auto& [name, value] : *run.test) value = real(value);
   }
-  run.test = read_metrics(report.test);
-  run.step_time = read_step_time(report.step_time);
+  train::StepHistory steps;
+  if (report.step_history) steps = read_step_history(*report.step_history);
+  run.step_history = step_columns(steps.coarsened(train::StepHistory::k_most_compared_points));
+  run.step_time = report.step_time;
   run.train_seconds = report.run.train_seconds;
   run.wall_seconds = report.run.wall_seconds;
   run.time_to_accuracy = report.time_to_accuracy;
-  run.config_sha256 = report.config.sha256;
+  run.final_loss_scale = report.loss_scale.final;
+  run.init_hash = report.reproducibility.init_hash;
+  run.batch_order_hash = report.reproducibility.batch_order_hash;
+  run.final_hash = report.reproducibility.final_hash;
   finished.config = report.config.resolved;
   return finished;
 }
@@ -127,7 +120,7 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
   return runs;
 }
 
-std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs) {
+std::vector<DifferenceBlock> config_differences(const std::vector<FinishedRun>& runs) {
   std::vector<std::map<std::string, std::string>> flat;
   std::set<std::string> paths;
   for (const FinishedRun& run : runs) {
@@ -135,9 +128,9 @@ std::vector<train::ConfigDifference> config_differences(const std::vector<Finish
       paths.insert(path);
     }
   }
-  std::vector<train::ConfigDifference> differences;
+  std::vector<DifferenceBlock> differences;
   for (const std::string& path : paths) {
-    train::ConfigDifference difference{path, {}};
+    DifferenceBlock difference{path, {}};
     for (const auto& values : flat) {
       const auto it = values.find(path);
       difference.values.push_back(it == values.end() ? "-" : it->second);

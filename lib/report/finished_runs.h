@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "report/json.h"
-#include "train/comparison.h"
+#include "report/compare_report.h"
 
 namespace halfstep::report {
 
 struct FinishedRun {
-  train::ComparedRun run;  ///< run.policy is its name in the comparison
-  Json config;             ///< the resolved config
+  ComparedRunBlock run;  ///< run.policy is its name in the comparison
+  Json config;           ///< the resolved config
 };
 
 /// Whether a path names a run rather than a config: a directory or a .json file.
@@ -23,6 +22,6 @@ bool names_run(const std::string& path);
 std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& paths);
 
 /// The config values that differ between the runs.
-std::vector<train::ConfigDifference> config_differences(const std::vector<FinishedRun>& runs);
+std::vector<DifferenceBlock> config_differences(const std::vector<FinishedRun>& runs);
 
 }  // namespace halfstep::report

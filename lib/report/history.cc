@@ -4,12 +4,8 @@
 #include <cmath>
 
 namespace halfstep::report {
-namespace {
 
-/// NaN in place of a number that is not known.
 double real(const std::optional<double>& value) { return value.value_or(std::nan("")); }
-
-}  // namespace
 
 void History::fields(Fields& f) {
   f("epoch", epoch, {.doc = "from 1", .min = 1});
@@ -139,107 +135,6 @@ train::StepHistory read_step_history(const StepColumns& columns) {
   return history;
 }
 
-void StepTimeHistogramBlock::fields(Fields& f) {
-  f("from", from, "ms; the fastest step");
-  f("to", to, "ms; 99th percentile or 3 medians");
-  f("counts", counts, "steps in bins of equal width");
-  f("above", above, "steps slower than the last bin");
-}
-
-void Breakdown::fields(Fields& f) {
-  f("data_wait", data_wait, "ms; waiting for and copying the batch");
-  f("forward", forward, "ms; input, forward, loss, metrics");
-  f("backward", backward, "ms");
-  f("finite_check", finite_check, "ms; unscaling and the check");
-  f("optimizer", optimizer, "ms; clipping and updates");
-}
-
-void StepTime::fields(Fields& f) {
-  f.constant("unit", "ms", "of every time in this block");
-  f("scope", scope, "what is inside a step's time");
-  f("warmup_steps", warmup_steps, "steps left out before counting");
-  f("n", n, "steps counted");
-  f("first_step", first_step, "ms; not counted");
-  f("median", median, "ms");
-  f("mean", mean, "ms");
-  f("stddev", stddev, "ms; n - 1 in the denominator");
-  f("mad", mad, "ms; median absolute deviation, no factor");
-  f("min", min, "ms");
-  f("max", max, "ms");
-  f("p05", p05, "ms");
-  f("p95", p95, "ms");
-  f("p99", p99, "ms");
-  f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
-  f("outliers", outliers, "steps with a modified z-score above 14.8");
-  f("histogram", histogram, {.doc = "of the steps counted; null without any", .left_out = true});
-  f("breakdown_median",
-    breakdown_median,
-    "medians of the parts of a step; null where a device runs it as one");
-}
-
-const StepTimeHistogramBlock* StepTime::bins() const {
-  return histogram && *histogram ? &**histogram : nullptr;
-}
-
-StepTime step_time_block(const train::StepTimeSummary& s) {
-  StepTime time;
-  time.scope = "wall between optimizer steps, excl. eval and checkpoint";
-  time.warmup_steps = s.warmup_steps;
-  time.n = s.n;
-  time.first_step = s.first_step;
-  time.outliers = s.outliers;
-  time.histogram.emplace();
-  if (s.parts) {
-    time.breakdown_median = {std::nullopt, s.forward, s.backward, s.finite_check, s.optimizer};
-  }
-  if (s.n == 0) return time;
-  time.median = s.median;
-  time.mean = s.mean;
-  time.stddev = s.stddev;
-  time.mad = s.mad;
-  time.min = s.min;
-  time.max = s.max;
-  time.p05 = s.p05;
-  time.p95 = s.p95;
-  time.p99 = s.p99;
-  time.median_ci95 = s.median_ci95;
-  time.histogram = StepTimeHistogramBlock{
-      s.histogram.from, s.histogram.to, s.histogram.counts, s.histogram.above};
-  time.breakdown_median.data_wait = s.data_wait;
-  return time;
-}
-
-train::StepTimeSummary read_step_time(const StepTime& time) {
-  train::StepTimeSummary s;
-  s.warmup_steps = time.warmup_steps;
-  s.n = time.n;
-  s.first_step = real(time.first_step);
-  if (time.n == 0) return s;
-  s.median = real(time.median);
-  s.mean = real(time.mean);
-  s.stddev = real(time.stddev);
-  s.mad = real(time.mad);
-  s.min = real(time.min);
-  s.max = real(time.max);
-  s.p05 = real(time.p05);
-  s.p95 = real(time.p95);
-  s.p99 = real(time.p99);
-  s.median_ci95 = time.median_ci95.value_or(Interval{std::nan(""), std::nan("")});
-  s.outliers = time.outliers;
-  if (const StepTimeHistogramBlock* bins = time.bins()) {
-    s.histogram = {real(bins->from), real(bins->to), bins->counts, bins->above};
-  }
-  const Breakdown& parts = time.breakdown_median;
-  s.data_wait = real(parts.data_wait);
-  s.parts = parts.forward.has_value();
-  if (!s.parts) return s;
-  s.forward = real(parts.forward);
-  s.backward = real(parts.backward);
-  s.finite_check = real(parts.finite_check);
-  s.optimizer = real(parts.optimizer);
-  return s;
-}
-
 void Throughput::fields(Fields& f) {
   f.constant("unit", "img/s", "of the rates");
   f("total_ips", total_ips, "samples per second, data wait included");
@@ -257,7 +152,7 @@ Throughput throughput_block(const train::StepTimeSummary& s, double flops_per_st
   if (s.n == 0) return rates;
   rates.total_ips = s.total_samples_per_second;
   rates.compute_ips = s.compute_samples_per_second;
-  rates.achieved_tflops = flops_per_step / (s.median / 1e3) / 1e12;
+  rates.achieved_tflops = flops_per_step / (*s.median / 1e3) / 1e12;
   return rates;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The history of a run by epoch and by step, and the times of its steps.
+// The history of a run by epoch and by step, and the rates of its steps.
 
 #include <deque>
 #include <string>
@@ -9,6 +9,9 @@
 #include "report/blocks.h"
 
 namespace halfstep::report {
+
+/// NaN in place of null, which numbers that are not finite are in a file.
+double real(const std::optional<double>& value);
 
 /// One value per epoch in every column.
 struct History {
@@ -44,34 +47,8 @@ StepColumns step_columns(const train::StepHistory& history);
 /// interval: each has its mean as one loss.
 train::StepHistory read_step_history(const StepColumns& columns);
 
-struct StepTimeHistogramBlock {
-  std::optional<double> from, to;
-  std::vector<std::int64_t> counts;
-  std::int64_t above = 0;
-  void fields(Fields& f);
-};
-
-struct Breakdown {
-  std::optional<double> data_wait, forward, backward, finite_check, optimizer;
-  void fields(Fields& f);
-};
-
-/// Times of steady steps in ms; nothing without a counted step.
-struct StepTime {
-  std::string scope;
-  std::int64_t warmup_steps = 0, n = 0;
-  std::optional<double> first_step, median, mean, stddev, mad, min, max, p05, p95, p99;
-  std::optional<Interval> median_ci95;
-  std::int64_t outliers = 0;
-  MaybeNull<StepTimeHistogramBlock> histogram;  ///< absent in reports of earlier versions
-  Breakdown breakdown_median;
-  void fields(Fields& f);
-
-  /// Null without a histogram.
-  const StepTimeHistogramBlock* bins() const;
-};
-StepTime step_time_block(const train::StepTimeSummary& summary);
-train::StepTimeSummary read_step_time(const StepTime& time);
+using train::StepTime;
+using train::StepTimeHistogram;
 
 /// Rates at the median step time. Peaks are not measured.
 struct Throughput {

@@ -1,11 +1,12 @@
 #pragma once
-// Blocks of comparisons and benchmarks.
+// Blocks of comparisons and benchmarks. Differences are policy - baseline, and a speedup above 1
+// means that the policy is faster.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "report/blocks.h"
-#include "train/comparison.h"
 
 namespace halfstep::report {
 
@@ -17,12 +18,27 @@ struct StudyRun {
   void fields(Fields& f);
 };
 
+/// The estimate of n repetitions. One repetition has no interval.
+struct Estimate {
+  double value = 0;
+  std::optional<Interval> ci95;
+  std::int64_t n = 0;
+};
 /// Estimates with the name that their value has in a report.
-struct MeanEstimate : train::Estimate {
+struct MeanEstimate : Estimate {
   void fields(Fields& f);
 };
-struct RatioEstimate : train::Estimate {
+struct RatioEstimate : Estimate {
   void fields(Fields& f);
 };
+
+/// The policy of that name in a study; null where there is none.
+template <class Policy>
+const Policy* policy_named(const std::vector<Policy>& policies, const std::string& name) {
+  for (const Policy& policy : policies) {
+    if (policy.policy == name) return &policy;
+  }
+  return nullptr;
+}
 
 }  // namespace halfstep::report

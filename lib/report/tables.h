@@ -7,7 +7,6 @@
 
 #include "report/any_report.h"
 #include "report/text.h"
-#include "train/comparison.h"
 
 namespace halfstep::report {
 
@@ -58,6 +57,6 @@ struct RunParts {
   std::string skipped;
   std::string status;  ///< where it is not completed
 };
-RunParts run_parts(const train::ComparedRun& run, const std::string& metric);
+RunParts run_parts(const ComparedRunBlock& run, const std::string& metric);
 
 }  // namespace halfstep::report

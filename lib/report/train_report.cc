@@ -188,7 +188,7 @@ TrainReport train_report(train::Session& session,
                     result.counters.samples_trained,
                     result.counters.retried * spec.training.batch_size};
   report.time_to_accuracy = result.time_to_accuracy;
-  report.step_time = step_time_block(time);
+  report.step_time = time;
   report.throughput =
       throughput_block(time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)));
   report.memory = result.memory;

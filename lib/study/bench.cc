@@ -4,14 +4,15 @@
 
 #include <algorithm>
 
+#include "report/train_report.h"
 #include "study/comparisons.h"
 #include "study/random_data.h"
 
 namespace halfstep::study {
 namespace {
 
-using train::BenchedPolicy;
-using train::BenchResult;
+using report::BenchPolicy;
+using report::BenchReport;
 using train::Status;
 using train::StepSample;
 
@@ -34,8 +35,8 @@ config::RunSpec timed_spec(const config::RunSpec& given,
   return spec;
 }
 
-/// The measurements of one policy over the repeats.
-struct Measured {
+/// The steps of one policy over the repeats.
+struct PolicySteps {
   std::vector<StepSample> steps;  ///< counted and steady, of all repeats
   std::vector<double> medians;
   double first_step_seconds = 0;  ///< of the first repeat
@@ -58,14 +59,14 @@ class Bench {
         const data::Dataset& dataset,
         const backend::Backend& backend,
         StudyObserver& observer,
-        BenchResult& result)
+        BenchReport& result)
       : options_(options),
         dataset_(dataset),
         backend_(backend),
         rounds_(options, options.repeats, dataset, backend, observer),
         result_(result),
         variants_(options.variants),
-        measured_(variants_.size()) {
+        steps_(variants_.size()) {
     for (Variant& variant : variants_) {
       variant.spec = timed_spec(variant.spec, options, dataset);
       result_.policies.emplace_back().policy = variant.name;
@@ -79,7 +80,7 @@ class Bench {
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       const train::TrainResult result = entrants[i]->trainer.result();
       if (result.status == Status::diverged) {
-        result_.status = Status::diverged;
+        result_.status = report::name(Status::diverged);
         result_.message = fmt::format("{}: {}", entrants[i]->name, result.message);
         return false;
       }
@@ -95,25 +96,35 @@ class Bench {
   }
 
   void summarise() {
-    for (std::size_t i = 0; i < result_.policies.size(); ++i) {
-      BenchedPolicy& policy = result_.policies[i];
-      const Measured& m = measured_[i];
-      policy.step_time = train::summarize(m.steps, m.first_step_seconds, 0);
-      policy.step_time.warmup_steps = options_.warmup;
-      if (!m.medians.empty()) policy.repeat_median = t_interval(m.medians);
-      if (i == 0 || i >= blocks_.size() || blocks_[i].empty()) continue;
-      policy.speedup = ratio_of_medians(blocks_[i]);
+    for (std::size_t i = 0; i < variants_.size(); ++i) {
+      BenchPolicy& policy = result_.policies[i];
+      report::Measured& measured = policy.measured;
+      const PolicyFacts* facts = rounds_.facts(policy.policy);
+      train::StepTimeSummary time =
+          train::summarize(steps_[i].steps, steps_[i].first_step_seconds, 0);
+      time.warmup_steps = options_.warmup;
+      measured.step_time = time;
+      measured.throughput =
+          report::throughput_block(time, facts != nullptr ? facts->flops_per_step : 0);
+      if (!steps_[i].medians.empty()) measured.repeat_median = t_interval(steps_[i].medians);
+      if (facts != nullptr) set_precision(i, facts->precision);
+      if (i == 0) {
+        result_.measured = measured;
+        continue;
+      }
+      if (i < blocks_.size() && !blocks_[i].empty()) policy.speedup = ratio_of_medians(blocks_[i]);
+      policy.profile.emplace();
     }
   }
 
   void profile() {
     for (std::size_t i = 0; i < variants_.size() && !rounds_.asked_to_leave(); ++i) {
       train::Session session(variants_[i].spec, dataset_, backend_);
-      OpProfile profile = profile_ops(session, std::min(options_.steps, k_most_profiled), [this] {
+      std::optional<report::Profile>& profile =
+          i == 0 ? result_.profile : *result_.policies[i].profile;
+      profile = profile_ops(session, std::min(options_.steps, k_most_profiled), [this] {
         return rounds_.asked_to_leave();
       });
-      result_.policies[i].profiled_steps = profile.steps;
-      result_.policies[i].profile = std::move(profile.ops);
     }
   }
 
@@ -121,79 +132,94 @@ class Bench {
 
  private:
   void keep(std::size_t i, const train::TrainResult& result) {
-    Measured& m = measured_[i];
-    BenchedPolicy& policy = result_.policies[i];
+    report::Measured& measured = result_.policies[i].measured;
+    PolicySteps& all = steps_[i];
     const std::vector<StepSample> steps = steady(result, options_);
-    policy.repeats.push_back(train::summarize(steps, result.first_step_seconds, 0));
-    policy.repeats.back().warmup_steps = options_.warmup;
-    policy.skipped_steps += result.counters.skipped;
-    policy.memory = result.memory;
-    if (m.steps.empty()) m.first_step_seconds = result.first_step_seconds;
-    if (!steps.empty()) m.medians.push_back(policy.repeats.back().median);
-    m.steps.insert(m.steps.end(), steps.begin(), steps.end());
+    measured.repeats.push_back(train::summarize(steps, result.first_step_seconds, 0));
+    measured.repeats.back().warmup_steps = options_.warmup;
+    measured.skipped_steps += result.counters.skipped;
+    measured.memory = result.memory;
+    if (all.steps.empty()) all.first_step_seconds = result.first_step_seconds;
+    if (!steps.empty()) all.medians.push_back(*measured.repeats.back().median);
+    all.steps.insert(all.steps.end(), steps.begin(), steps.end());
+  }
+
+  /// The ops of the first policy are at the top of the report only.
+  void set_precision(std::size_t i, const report::Precision& precision) {
+    report::PrecisionSummary& summary = result_.policies[i].precision.emplace();
+    static_cast<report::PrecisionHead&>(summary) = precision;
+    if (i == 0) {
+      result_.precision = precision;
+    } else {
+      summary.ops = precision.ops;
+    }
   }
 
   const BenchOptions& options_;
   const data::Dataset& dataset_;
   const backend::Backend& backend_;
   Rounds rounds_;
-  BenchResult& result_;
+  BenchReport& result_;
   std::vector<Variant> variants_;
-  std::vector<Measured> measured_;
+  std::vector<PolicySteps> steps_;
   std::vector<std::vector<TimedBlock>> blocks_;  ///< interleaved with the first policy
 };
 
-std::vector<std::string> notes(const BenchResult& result) {
+std::vector<std::string> notes(const BenchReport& result) {
   std::vector<std::string> notes;
-  if (result.data == k_random_name) {
+  if (result.bench.data == k_random_name) {
     notes.emplace_back(
         "measured on random samples of the model's shapes, without the config's data");
   }
-  for (const BenchedPolicy& policy : result.policies) {
-    if (policy.step_time.n < train::k_few_steps) {
+  for (const BenchPolicy& policy : result.policies) {
+    const report::Measured& measured = policy.measured;
+    if (measured.step_time.n < train::k_few_steps) {
       notes.push_back(fmt::format("{}: step time rests on {} step{}; fewer than {} say little",
                                   policy.policy,
-                                  policy.step_time.n,
-                                  policy.step_time.n == 1 ? "" : "s",
+                                  measured.step_time.n,
+                                  measured.step_time.n == 1 ? "" : "s",
                                   train::k_few_steps));
     }
-    if (policy.skipped_steps > 0) {
+    if (measured.skipped_steps > 0) {
       notes.push_back(
-          fmt::format("{}: {} skipped, not counted", policy.policy, policy.skipped_steps));
+          fmt::format("{}: {} skipped, not counted", policy.policy, measured.skipped_steps));
     }
   }
-  if (result.repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");
+  if (result.bench.repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");
   return notes;
 }
 
 }  // namespace
 
-BenchResult bench(const BenchOptions& options,
+BenchReport bench(const BenchOptions& options,
                   const data::Dataset& dataset,
                   const backend::Backend& backend,
                   StudyObserver& observer) {
   require(
       !options.variants.empty() && options.steps > 0 && options.repeats > 0 && options.warmup >= 0,
       "nothing to measure");
-  const config::RunSpec& spec = options.variants.front().spec;
-  BenchResult result;
-  result.seed = spec.seed;
-  result.data = dataset.name;
-  result.batch_size = spec.training.batch_size;
-  result.steps = options.steps;
-  result.warmup = options.warmup;
-  result.repeats = options.repeats;
+  const Variant& first = options.variants.front();
+  BenchReport result;
+  result.status = report::name(Status::completed);
+  result.bench = {first.spec.seed,
+                  dataset.name,
+                  first.spec.training.batch_size,
+                  options.warmup,
+                  options.steps,
+                  options.repeats,
+                  first.name};
 
   Bench bench(options, dataset, backend, observer, result);
   for (std::int64_t i = 0; i < options.repeats && bench.repeat(i); ++i) {
   }
   bench.summarise();
   const Rounds& rounds = bench.rounds();
-  const bool whole = result.status == Status::completed && rounds.left_as() == Status::completed;
+  const bool whole = result.status == "completed" && rounds.left_as() == Status::completed;
   if (options.profile && whole) bench.profile();
-  if (rounds.left_as() != Status::completed) result.status = rounds.left_as();
+  if (rounds.left_as() != Status::completed) result.status = report::name(rounds.left_as());
   result.notes = notes(result);
   if (!rounds.load_note().empty()) result.notes.push_back(rounds.load_note());
+  result.warnings = rounds.warnings();
   return result;
 }
 

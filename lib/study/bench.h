@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "report/bench_report.h"
 #include "study/rounds.h"
-#include "train/bench_result.h"
 
 namespace halfstep::study {
 
@@ -17,23 +17,19 @@ struct BenchOptions : StudyOptions {
 };
 
 /// Trains for `warmup + steps` full batches after the first, per repeat and policy, with the
-/// policies interleaved. A diverging run ends the benchmark with that status; an interruption keeps
-/// the complete repeats. Errors: UserError(config) when the data has no full batch; as Session and
-/// Trainer.
-train::BenchResult bench(const BenchOptions& options,
-                         const data::Dataset& dataset,
-                         const backend::Backend& backend,
-                         StudyObserver& observer);
+/// policies interleaved, and returns the report, to be completed (report/context.h). A diverging
+/// run ends the benchmark with that status; an interruption keeps the complete repeats. Errors:
+/// UserError(config) when the data has no full batch; as Session and Trainer.
+report::BenchReport bench(const BenchOptions& options,
+                          const data::Dataset& dataset,
+                          const backend::Backend& backend,
+                          StudyObserver& observer);
 
 /// Medians over up to `steps` training steps of the full batch, after a few for warm-up, in which
-/// every launch is timed; fewer, possibly none, when `stop` returns true. Every step trains on the
-/// first samples.
-struct OpProfile {
-  std::int64_t steps = 0;
-  std::vector<train::OpTime> ops;  ///< in launch order
-};
-OpProfile profile_ops(train::Session& session,
-                      std::int64_t steps,
-                      const std::function<bool()>& stop = {});
+/// every launch is timed; fewer when `stop` returns true, and nothing when no step is left. Every
+/// step trains on the first samples.
+std::optional<report::Profile> profile_ops(train::Session& session,
+                                           std::int64_t steps,
+                                           const std::function<bool()>& stop = {});
 
 }  // namespace halfstep::study

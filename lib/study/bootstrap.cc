@@ -42,8 +42,8 @@ double resampled_ratio(std::span<const TimedBlock> blocks, RandomStream random) 
 
 }  // namespace
 
-train::Estimate ratio_of_medians(std::span<const TimedBlock> blocks,
-                                 const BootstrapOptions& options) {
+report::RatioEstimate ratio_of_medians(std::span<const TimedBlock> blocks,
+                                       const BootstrapOptions& options) {
   require(!blocks.empty(), "a ratio of no blocks");
   require(options.resamples >= 1, "{} resamples", options.resamples);
   std::vector<double> baseline;
@@ -62,9 +62,9 @@ train::Estimate ratio_of_medians(std::span<const TimedBlock> blocks,
     }
   });
   const double tail = 50 * (1 - options.confidence);
-  return {median(baseline) / median(variant),
-          Interval{percentile(ratios, tail), percentile(ratios, 100 - tail)},
-          std::ssize(blocks)};
+  return {{median(baseline) / median(variant),
+           Interval{percentile(ratios, tail), percentile(ratios, 100 - tail)},
+           std::ssize(blocks)}};
 }
 
 }  // namespace halfstep

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "train/comparison.h"
+#include "report/study_blocks.h"
 
 namespace halfstep {
 
@@ -28,7 +28,7 @@ struct BootstrapOptions {
 /// consecutive steps, since consecutive steps are correlated. The same seed gives the same interval
 /// on every machine and thread count. Errors: InternalError without blocks, or for a block without
 /// baseline or variant. Source: Künsch 1989 (moving block bootstrap).
-train::Estimate ratio_of_medians(std::span<const TimedBlock> blocks,
-                                 const BootstrapOptions& options = {});
+report::RatioEstimate ratio_of_medians(std::span<const TimedBlock> blocks,
+                                       const BootstrapOptions& options = {});
 
 }  // namespace halfstep

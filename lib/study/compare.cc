@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "report/train_report.h"
 #include "study/compare_summary.h"
 #include "train/session.h"
 
 namespace halfstep::study {
 namespace {
 
-using train::ComparedRun;
 using train::Status;
 
 /// 1 where the predicted class equals the label.
@@ -37,26 +37,30 @@ std::vector<std::uint8_t> answers(train::Session& session, const train::TrainRes
 RunRecord finish(Entrant& entrant) {
   const train::TrainResult result = entrant.trainer.finish();
   const config::RunSpec& spec = entrant.session.spec();
+  const train::StepTimeSummary step_time =
+      train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);
   RunRecord record;
-  ComparedRun& run = record.run;
+  report::ComparedRunBlock& run = record.run;
   run.policy = entrant.name;
   run.seed = spec.seed;
-  run.status = result.status;
+  run.status = report::name(result.status);
   run.message = result.message;
-  run.counters = result.counters;
-  run.history = result.history;
-  run.step_history = result.step_history.coarsened(train::StepHistory::k_most_compared_points);
-  if (result.test) run.test = result.test->metrics;
-  run.step_time =
-      train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);
+  run.steps = report::steps_block(result.counters);
+  run.skipped_steps = result.counters.skipped;
+  run.retried_steps = result.counters.retried;
+  run.set_history(result.history);
+  if (result.test) run.test = report::metrics_block(result.test->metrics);
+  run.step_history = report::step_columns(
+      result.step_history.coarsened(train::StepHistory::k_most_compared_points));
+  run.step_time = step_time;
   run.train_seconds = result.train_seconds;
   run.wall_seconds = result.wall_seconds;
   run.time_to_accuracy = result.time_to_accuracy;
-  run.final_scale = result.final_scale;
+  run.final_loss_scale = result.final_scale;
   run.init_hash = result.init_hash;
   run.batch_order_hash = result.batch_order_hash;
   run.final_hash = result.final_hash;
-  record.steps = steady_steps(result.steps, entrant.listener.blocks(), run.step_time.warmup_steps);
+  record.steps = steady_steps(result.steps, entrant.listener.blocks(), step_time.warmup_steps);
   record.losses = entrant.listener.losses();
   record.right = answers(entrant.session, result);
   return record;
@@ -104,10 +108,10 @@ MetricNames metric_names(const config::RunSpec& spec, const data::Dataset& datas
   return names;
 }
 
-train::Comparison compare(const CompareOptions& options,
-                          const data::Dataset& dataset,
-                          const backend::Backend& backend,
-                          StudyObserver& observer) {
+report::CompareReport compare(const CompareOptions& options,
+                              const data::Dataset& dataset,
+                              const backend::Backend& backend,
+                              StudyObserver& observer) {
   require(!options.variants.empty() && options.seeds > 0, "nothing to compare");
   const config::RunSpec& spec = options.variants.front().spec;
   const MetricNames metrics = metric_names(spec, dataset);
@@ -118,21 +122,25 @@ train::Comparison compare(const CompareOptions& options,
   summary.metrics = metrics.all;
   summary.margin = options.margin;
   summary.target = spec.training.target.has_value();
-  check_gates(options.gates, {summary.policies, options.baseline, metrics.all, metrics.headline});
+  summary.split = dataset.test.samples() > 0 ? "test" : "validation";
+  const GateNames names{summary.policies, options.baseline, metrics.all, metrics.headline};
+  check_gates(options.gates, names);
 
   Rounds rounds(options, options.seeds, dataset, backend, observer);
   std::vector<RunRecord> records;
   std::int64_t done = 0;
   while (done < options.seeds && run_seed(done, options, rounds, observer, records)) ++done;
 
-  train::Comparison comparison = summarise(records, summary);
-  const bool left = rounds.left_as() != Status::completed;
-  if (left) comparison.status = rounds.left_as();
-  for (std::int64_t i = 0; i < options.seeds; ++i) comparison.seeds.push_back(spec.seed + i);
-  for (const RunRecord& record : records) {
-    if (record.right.empty()) continue;
-    comparison.agreement_split = dataset.test.samples() > 0 ? "test" : "validation";
+  report::CompareReport comparison = summarise(records, summary);
+  for (report::PolicyBlock& policy : comparison.policies) {
+    const PolicyFacts* facts = rounds.facts(policy.policy);
+    if (facts == nullptr) continue;
+    policy.flops_per_step = facts->flops_per_step;
+    policy.precision = facts->precision;
   }
+  const bool left = rounds.left_as() != Status::completed;
+  if (left) comparison.status = report::name(rounds.left_as());
+  for (std::int64_t i = 0; i < options.seeds; ++i) comparison.seeds.push_back(spec.seed + i);
   if (left) {
     comparison.notes.push_back(
         fmt::format("asked to leave: {} of {} seeds are complete", done, options.seeds));
@@ -144,8 +152,9 @@ train::Comparison compare(const CompareOptions& options,
     if (!rounds.load_note().empty()) comparison.notes.push_back(rounds.load_note());
   }
   for (const Gate& gate : options.gates) {
-    comparison.gates.push_back(evaluate_gate(gate, comparison));
+    comparison.gates.push_back(evaluate_gate(gate, names, comparison));
   }
+  comparison.warnings = rounds.warnings();
   return comparison;
 }
 

@@ -26,11 +26,12 @@ struct MetricNames {
 };
 MetricNames metric_names(const config::RunSpec& spec, const data::Dataset& dataset);
 
-/// Errors: UserError(config) for gates that do not fit, before training starts; as Session and
-/// Trainer. A diverged run is part of the result, as is an interruption.
-train::Comparison compare(const CompareOptions& options,
-                          const data::Dataset& dataset,
-                          const backend::Backend& backend,
-                          StudyObserver& observer);
+/// The report, to be completed (report/context.h). Errors: UserError(config) for gates that do not
+/// fit, before training starts; as Session and Trainer. A diverged run is part of the result, as is
+/// an interruption.
+report::CompareReport compare(const CompareOptions& options,
+                              const data::Dataset& dataset,
+                              const backend::Backend& backend,
+                              StudyObserver& observer);
 
 }  // namespace halfstep::study

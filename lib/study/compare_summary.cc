@@ -10,10 +10,11 @@
 namespace halfstep::study {
 namespace {
 
-using train::ComparedPolicy;
-using train::Comparison;
-using train::Estimate;
-using train::Status;
+using report::CompareReport;
+using report::MeanEstimate;
+using report::PolicyBlock;
+using report::PolicyTime;
+using report::RatioEstimate;
 
 /// Two runs with the same seed, baseline first.
 struct Pair {
@@ -21,7 +22,7 @@ struct Pair {
   const RunRecord* variant = nullptr;
 };
 
-bool sound(const RunRecord& record) { return record.run.status != Status::diverged; }
+bool sound(const RunRecord& record) { return record.run.status != "diverged"; }
 
 std::vector<const RunRecord*> of_policy(const std::vector<RunRecord>& records,
                                         const std::string& policy) {
@@ -45,32 +46,31 @@ std::vector<Pair> pairs(const std::vector<RunRecord>& records,
   return found;
 }
 
-std::optional<Estimate> step_time(const std::vector<const RunRecord*>& runs) {
+std::optional<PolicyTime> step_time(const std::vector<const RunRecord*>& runs) {
   std::vector<double> all;
   for (const RunRecord* record : runs) {
     for (const BlockedStep& step : record->steps) all.push_back(step.milliseconds);
   }
-  if (!all.empty()) {
-    return Estimate{median(all), median_interval(all, 0.95), static_cast<std::int64_t>(all.size())};
-  }
+  if (!all.empty()) return PolicyTime{std::ssize(all), median(all), median_interval(all, 0.95)};
   // A run read from a report has a summary of step times instead of the steps.
   if (runs.size() != 1 || runs.front()->run.step_time.n == 0) return std::nullopt;
-  const train::StepTimeSummary& time = runs.front()->run.step_time;
-  return Estimate{time.median, time.median_ci95, time.n};
+  const report::StepTime& time = runs.front()->run.step_time;
+  return PolicyTime{time.n, time.median, time.median_ci95};
 }
 
-std::optional<Estimate> speedup(const std::vector<Pair>& pairs, const SummaryOptions& options) {
+std::optional<RatioEstimate> speedup(const std::vector<Pair>& pairs,
+                                     const SummaryOptions& options) {
   if (!options.paired) {
     if (pairs.size() != 1) return std::nullopt;
-    const double baseline = pairs.front().baseline->run.step_time.median;
-    const double variant = pairs.front().variant->run.step_time.median;
+    const double baseline = pairs.front().baseline->run.step_time.median.value_or(0);
+    const double variant = pairs.front().variant->run.step_time.median.value_or(0);
     if (baseline <= 0 || variant <= 0) return std::nullopt;
-    return Estimate{baseline / variant, std::nullopt, 1};
+    return RatioEstimate{{baseline / variant, std::nullopt, 1}};
   }
   std::vector<TimedBlock> blocks;
   for (const Pair& pair : pairs) pair_blocks(pair.baseline->steps, pair.variant->steps, blocks);
   if (blocks.empty()) return std::nullopt;
-  Estimate ratio = ratio_of_medians(blocks);
+  RatioEstimate ratio = ratio_of_medians(blocks);
   // A single block with a single step each has no other resample.
   if (blocks.size() == 1 && blocks.front().baseline.size() == 1) ratio.ci95.reset();
   return ratio;
@@ -88,15 +88,15 @@ std::vector<double> differences(const std::vector<Pair>& pairs, const std::strin
   return values;
 }
 
-std::optional<train::Disagreement> disagreement(const Pair& pair) {
+std::optional<report::McNemar> disagreement(const Pair& pair) {
   if (pair.baseline->right.empty() || pair.baseline->right.size() != pair.variant->right.size()) {
     return std::nullopt;
   }
   return mcnemar(pair.baseline->right, pair.variant->right);
 }
 
-std::optional<train::CurveDifference> curve(const std::vector<Pair>& pairs) {
-  train::CurveDifference result;
+std::optional<report::LossCurve> curve(const std::vector<Pair>& pairs) {
+  report::LossCurve result;
   for (const Pair& pair : pairs) {
     const std::size_t steps = std::min(pair.baseline->losses.size(), pair.variant->losses.size());
     const std::size_t tail = steps - std::min(steps, std::max<std::size_t>(1, steps / 10));
@@ -124,8 +124,8 @@ std::optional<train::CurveDifference> curve(const std::vector<Pair>& pairs) {
   return result;
 }
 
-train::TargetTime target_time(const std::vector<const RunRecord*>& runs) {
-  train::TargetTime target;
+report::PolicyTarget target_time(const std::vector<const RunRecord*>& runs) {
+  report::PolicyTarget target;
   std::vector<double> seconds, steps;
   for (const RunRecord* record : runs) {
     ++target.runs;
@@ -141,90 +141,102 @@ train::TargetTime target_time(const std::vector<const RunRecord*>& runs) {
   return target;
 }
 
-void compare_with_baseline(ComparedPolicy& policy,
+void compare_with_baseline(PolicyBlock& policy,
                            const std::vector<Pair>& pairs,
                            const SummaryOptions& options,
-                           Comparison& comparison) {
+                           CompareReport& comparison) {
   policy.speedup = speedup(pairs, options);
   for (auto& [name, metric] : policy.metrics) {
     const std::vector<double> deltas = differences(pairs, name);
     if (!deltas.empty()) metric.delta = t_interval(deltas);
   }
   if (!options.paired) return;
-  policy.curve = curve(pairs);
+  policy.loss_curve = curve(pairs);
   const std::vector<double> deltas = differences(pairs, options.metric);
-  if (deltas.size() > 1) policy.equivalence = equivalence(deltas, options.margin);
+  if (deltas.size() > 1) policy.tost = equivalence(deltas, options.margin);
+  std::optional<report::McNemar> pooled;
   for (const Pair& pair : pairs) {
-    const train::ComparedRun& a = pair.baseline->run;
-    const train::ComparedRun& b = pair.variant->run;
-    train::ComparedPair compared;
-    compared.policy = policy.policy;
+    const report::ComparedRunBlock& a = pair.baseline->run;
+    const report::ComparedRunBlock& b = pair.variant->run;
+    report::PairBlock& compared = comparison.pairs.emplace_back();
     compared.seed = b.seed;
+    compared.policy = policy.policy;
+    compared.baseline = options.baseline;
     compared.init_hash_equal = a.init_hash == b.init_hash;
     compared.batch_order_equal = a.batch_order_hash == b.batch_order_hash;
     const std::vector<double> delta = differences({pair}, options.metric);
-    if (!delta.empty()) compared.metric_delta = delta.front();
-    compared.disagreement = disagreement(pair);
-    if (compared.disagreement) {
-      if (!policy.disagreement) policy.disagreement = train::Disagreement{};
-      policy.disagreement->b += compared.disagreement->b;
-      policy.disagreement->c += compared.disagreement->c;
+    if (!delta.empty()) compared.accuracy_delta = delta.front();
+    compared.mcnemar = disagreement(pair);
+    if (!compared.mcnemar) continue;
+    const report::McNemar before = pooled.value_or(report::McNemar());
+    pooled = mcnemar(before.b + compared.mcnemar->b, before.c + compared.mcnemar->c);
+  }
+  if (pooled) policy.mcnemar = report::SplitMcNemar{*pooled, options.split};
+}
+
+/// One policy over its runs, without the comparison.
+PolicyBlock policy_block(const std::string& name,
+                         const std::vector<const RunRecord*>& runs,
+                         const SummaryOptions& options) {
+  PolicyBlock policy;
+  policy.policy = name;
+  policy.baseline = name == options.baseline;
+  policy.runs = std::ssize(runs);
+  for (const RunRecord* record : runs) {
+    policy.skipped_steps += record->run.skipped_steps;
+    if (!sound(*record)) ++policy.diverged;
+  }
+  policy.step_time = step_time(runs);
+  for (const std::string& metric : options.metrics) {
+    std::vector<double> values;
+    for (const RunRecord* record : runs) {
+      const std::optional<double> value = record->run.metric(metric);
+      if (value && sound(*record)) values.push_back(*value);
     }
-    comparison.pairs.push_back(std::move(compared));
+    if (!values.empty()) policy.metrics[metric] = {t_interval(values), std::nullopt};
   }
-  if (policy.disagreement) {
-    policy.disagreement->p = mcnemar(policy.disagreement->b, policy.disagreement->c).p;
-  }
+  if (options.target) policy.time_to_accuracy = target_time(runs);
+  return policy;
 }
 
 }  // namespace
 
-train::Comparison summarise(const std::vector<RunRecord>& records, const SummaryOptions& options) {
-  Comparison comparison;
+CompareReport summarise(const std::vector<RunRecord>& records, const SummaryOptions& options) {
+  CompareReport comparison;
+  comparison.status = "completed";
   comparison.paired = options.paired;
   comparison.baseline = options.baseline;
   comparison.metric = options.metric;
-  comparison.metrics = options.metrics;
   comparison.margin = options.margin;
   for (const RunRecord& record : records) {
     comparison.runs.push_back(record.run);
-    if (!sound(record)) comparison.status = Status::diverged;
+    if (!sound(record)) comparison.status = "diverged";
   }
   for (const std::string& name : options.policies) {
-    const std::vector<const RunRecord*> runs = of_policy(records, name);
-    ComparedPolicy policy;
-    policy.policy = name;
-    policy.runs = static_cast<std::int64_t>(runs.size());
-    for (const RunRecord* record : runs) {
-      policy.skipped_steps += record->run.counters.skipped;
-      if (!sound(*record)) ++policy.diverged;
-    }
-    policy.step_time = step_time(runs);
-    for (const std::string& metric : options.metrics) {
-      std::vector<double> values;
-      for (const RunRecord* record : runs) {
-        const std::optional<double> value = record->run.metric(metric);
-        if (value && sound(*record)) values.push_back(*value);
-      }
-      if (!values.empty()) policy.metrics[metric].mean = t_interval(values);
-    }
-    if (options.target) policy.target = target_time(runs);
-    if (name != options.baseline) {
+    PolicyBlock policy = policy_block(name, of_policy(records, name), options);
+    if (!policy.baseline) {
       compare_with_baseline(policy, pairs(records, options, name), options, comparison);
+    }
+    if (const auto judged = policy.metrics.find(options.metric); judged != policy.metrics.end()) {
+      const report::MetricEstimate& metric = judged->second;
+      policy.accuracy = report::JudgedEstimate{metric, options.metric};
+      if (metric.delta) {
+        policy.accuracy_delta = report::JudgedEstimate{*metric.delta, options.metric};
+      }
     }
     comparison.policies.push_back(std::move(policy));
   }
   return comparison;
 }
 
-std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
+std::vector<std::string> comparison_notes(const CompareReport& comparison) {
   std::vector<std::string> notes;
   std::int64_t fewest = train::k_few_steps;
-  for (const train::ComparedRun& run : comparison.runs) {
+  for (const report::ComparedRunBlock& run : comparison.runs) {
     fewest = std::min(fewest, run.step_time.n);
     const std::string name =
         run.source.empty() ? fmt::format("{}, seed {}", run.policy, run.seed) : run.policy;
-    if (run.status == Status::diverged) {
+    if (run.status == "diverged") {
       notes.push_back(
           fmt::format("{} diverged and has no part in differences: {}", name, run.message));
     }
@@ -235,7 +247,7 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
                                 fewest == 1 ? "" : "s",
                                 train::k_few_steps));
   }
-  for (const ComparedPolicy& policy : comparison.policies) {
+  for (const PolicyBlock& policy : comparison.policies) {
     if (policy.skipped_steps == 0) continue;
     notes.push_back(fmt::format("{} skipped {} step{}",
                                 policy.policy,
@@ -255,20 +267,18 @@ std::vector<std::string> comparison_notes(const train::Comparison& comparison) {
   } else if (seeds < 3) {
     notes.emplace_back("fewer than 3 seeds: too few for a claim");
   }
-  for (const ComparedPolicy& policy : comparison.policies) {
-    const auto metric = policy.metrics.find(comparison.metric);
-    if (metric == policy.metrics.end() || !metric->second.delta) continue;
-    const Estimate& delta = *metric->second.delta;
+  for (const PolicyBlock& policy : comparison.policies) {
+    const auto& delta = policy.accuracy_delta;
     // With few samples the metric is coarse; equal differences for these seeds say nothing about
     // others.
-    if (!delta.ci95 || delta.ci95->low != delta.ci95->high) continue;
+    if (!delta || !delta->ci95 || delta->ci95->low != delta->ci95->high) continue;
     notes.push_back(
         fmt::format("{} differs from {} by the same amount with every seed: how much other seeds "
                     "scatter is not known, so its interval and verdict say little",
                     policy.policy,
                     comparison.baseline));
   }
-  for (const train::ComparedPair& pair : comparison.pairs) {
+  for (const report::PairBlock& pair : comparison.pairs) {
     if (!pair.init_hash_equal) {
       notes.push_back(
           fmt::format("{}, seed {}: starts from other weights than {} (rounded to "

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "report/compare_report.h"
 #include "study/turns.h"
-#include "train/comparison.h"
 
 namespace halfstep::study {
 
 /// A finished run with the data that only this process has.
 struct RunRecord {
-  train::ComparedRun run;
+  report::ComparedRunBlock run;
   std::vector<BlockedStep> steps;   ///< steady ones
   std::vector<double> losses;       ///< of each batch
   std::vector<std::uint8_t> right;  ///< 1 for each correctly predicted example, in file order
@@ -25,16 +25,18 @@ struct SummaryOptions {
   std::vector<std::string> metrics;  ///< all metrics
   double margin = 0.002;
   bool paired = true;
-  bool target = false;  ///< whether a target was set
+  bool target = false;     ///< whether a target was set
+  std::string split = {};  ///< "test" or "validation": whose predictions the runs have
 };
 
-/// Computes runs, pairs and policies. Medians are taken over the steady steps of all seeds, the
-/// ratio of medians over the blocks in which both ran, differences over the seeds that both
-/// finished. Diverged runs are excluded from differences. Finished runs that are not paired get
-/// plain ratios and differences, without intervals.
-train::Comparison summarise(const std::vector<RunRecord>& records, const SummaryOptions& options);
+/// The status, settings, runs, pairs and policies of a comparison. Medians are taken over the
+/// steady steps of all seeds, the ratio of medians over the blocks in which both ran, differences
+/// over the seeds that both finished. Diverged runs are excluded from differences. Finished runs
+/// that are not paired get plain ratios and differences, without intervals.
+report::CompareReport summarise(const std::vector<RunRecord>& records,
+                                const SummaryOptions& options);
 
 /// Limitations of the result: few seeds, few steps counted, diverged runs, unequal hashes.
-std::vector<std::string> comparison_notes(const train::Comparison& comparison);
+std::vector<std::string> comparison_notes(const report::CompareReport& comparison);
 
 }  // namespace halfstep::study

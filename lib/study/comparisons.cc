@@ -21,14 +21,14 @@ double p_above(double distance, double error, double dof) {
 
 }  // namespace
 
-train::Estimate t_interval(std::span<const double> sample, double confidence) {
+report::MeanEstimate t_interval(std::span<const double> sample, double confidence) {
   require(confidence > 0 && confidence < 1, "confidence {}", confidence);
   const double centre = mean(sample);
   const auto n = static_cast<std::int64_t>(sample.size());
-  if (n == 1) return {centre, std::nullopt, n};
+  if (n == 1) return {{centre, std::nullopt, n}};
   const double half =
       student_t_quantile(0.5 + confidence / 2, static_cast<double>(n - 1)) * standard_error(sample);
-  return {centre, Interval{centre - half, centre + half}, n};
+  return {{centre, Interval{centre - half, centre + half}, n}};
 }
 
 double mean_without_extremes(std::span<const double> sample) {
@@ -38,12 +38,10 @@ double mean_without_extremes(std::span<const double> sample) {
   return mean(std::span(values).subspan(1, values.size() - 2));
 }
 
-train::EquivalenceVerdict equivalence(std::span<const double> differences,
-                                      double margin,
-                                      double alpha) {
+report::Tost equivalence(std::span<const double> differences, double margin, double alpha) {
   require(margin > 0, "margin {}", margin);
   require(alpha > 0 && alpha < 0.5, "alpha {}", alpha);
-  train::EquivalenceVerdict result{.margin = margin};
+  report::Tost result{.margin = margin};
   const double centre = mean(differences);
   if (differences.size() == 1) return result;
   const double error = standard_error(differences);
@@ -53,13 +51,13 @@ train::EquivalenceVerdict equivalence(std::span<const double> differences,
   return result;
 }
 
-train::Disagreement mcnemar(std::int64_t b, std::int64_t c) {
+report::McNemar mcnemar(std::int64_t b, std::int64_t c) {
   require(b >= 0 && c >= 0, "counts {} and {}", b, c);
   return {b, c, std::min(1.0, 2 * binomial_half_cdf(std::min(b, c), b + c))};
 }
 
-train::Disagreement mcnemar(std::span<const std::uint8_t> baseline_right,
-                            std::span<const std::uint8_t> variant_right) {
+report::McNemar mcnemar(std::span<const std::uint8_t> baseline_right,
+                        std::span<const std::uint8_t> variant_right) {
   require(baseline_right.size() == variant_right.size(),
           "{} answers compared with {}",
           baseline_right.size(),

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <span>
 
-#include "train/comparison.h"
+#include "report/compare_report.h"
 
 namespace halfstep {
 
 /// The mean and its Student t interval, mean +- t s / sqrt(n); no interval for a single value.
 /// Errors: InternalError for an empty sample.
-train::Estimate t_interval(std::span<const double> sample, double confidence = 0.95);
+report::MeanEstimate t_interval(std::span<const double> sample, double confidence = 0.95);
 
 /// The mean without the smallest and the largest value, from five values up; for fewer, of all
 /// values.
@@ -21,18 +21,16 @@ double mean_without_extremes(std::span<const double> sample);
 /// two one-sided p values. Equivalent when p < alpha, that is when the 1 - 2 alpha interval of the
 /// mean is within the margin. One difference gives p = 1. Errors: InternalError unless margin > 0.
 /// Source: Schuirmann 1987.
-train::EquivalenceVerdict equivalence(std::span<const double> differences,
-                                      double margin,
-                                      double alpha = 0.05);
+report::Tost equivalence(std::span<const double> differences, double margin, double alpha = 0.05);
 
 /// McNemar's exact test of `b` examples that only the baseline classifies correctly and `c` that
 /// only the variant does: p is two-sided, from Binomial(b + c, 1/2).
-train::Disagreement mcnemar(std::int64_t b, std::int64_t c);
+report::McNemar mcnemar(std::int64_t b, std::int64_t c);
 
 /// Arguments: 1 for a correct answer, 0 for a wrong one, over the same examples. Errors:
 /// InternalError for unequal sizes.
-train::Disagreement mcnemar(std::span<const std::uint8_t> baseline_right,
-                            std::span<const std::uint8_t> variant_right);
+report::McNemar mcnemar(std::span<const std::uint8_t> baseline_right,
+                        std::span<const std::uint8_t> variant_right);
 
 /// The regularised incomplete beta function.
 /// I_x(a, b) = integral_0^x t^(a-1) (1-t)^(b-1) dt / B(a, b)

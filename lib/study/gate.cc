@@ -12,8 +12,7 @@
 namespace halfstep::study {
 namespace {
 
-using train::GateResult;
-using train::GateTerm;
+using report::GateBlock;
 
 constexpr std::string_view k_flag = "--fail-if";
 
@@ -193,16 +192,17 @@ void check_gates(const std::vector<Gate>& gates, const GateNames& names) {
   diagnostics.throw_if_any();
 }
 
-GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison) {
-  const GateNames names = names_of(comparison);
-  GateResult result{gate.expression, std::nullopt, {}};
+GateBlock evaluate_gate(const Gate& gate,
+                        const GateNames& names,
+                        const report::CompareReport& comparison) {
+  GateBlock result{gate.expression, std::nullopt, true, {}};
   Truth any = Truth::no;
   for (const std::vector<Term>& terms : gate.any) {
     Truth all = Truth::yes;
     for (const Term& term : terms) {
       const Quantity quantity = resolve_quantity(term.quantity, names);
       const std::optional<double> value = value_of(quantity, comparison);
-      GateTerm shown{term.text, value, std::nullopt};
+      report::GateTermBlock shown{term.text, value, std::nullopt};
       if (value) shown.holds = term.holds(*value, term.limit);
       all = std::min(all, truth(shown.holds));
       result.terms.push_back(std::move(shown));
@@ -210,6 +210,7 @@ GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison) 
     any = std::max(any, all);
   }
   if (any != Truth::unknown) result.holds = any == Truth::yes;
+  result.failed = any != Truth::no;
   return result;
 }
 

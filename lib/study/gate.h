@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "train/comparison.h"
+#include "report/compare_report.h"
 
 namespace halfstep::study {
 
@@ -63,7 +63,9 @@ std::vector<Gate> parse_gates(const std::vector<std::string>& expressions);
 void check_gates(const std::vector<Gate>& gates, const GateNames& names);
 
 /// Errors: InternalError for quantities that check_gate rejects.
-train::GateResult evaluate_gate(const Gate& gate, const train::Comparison& comparison);
+report::GateBlock evaluate_gate(const Gate& gate,
+                                const GateNames& names,
+                                const report::CompareReport& comparison);
 
 /// `0.2pp` or `0.002`, as 0.002. Errors: UserError(config) unless it is above 0 and below 1.
 double parse_margin(const std::string& text);

@@ -9,9 +9,9 @@
 namespace halfstep::study {
 namespace {
 
-using train::ComparedMetric;
-using train::ComparedPolicy;
-using train::Estimate;
+using report::Estimate;
+using report::MetricEstimate;
+using report::PolicyBlock;
 using Number = std::optional<double>;
 
 using Part = Number (*)(const Estimate& estimate);
@@ -20,48 +20,47 @@ Number centre(const Estimate& e) { return e.value; }
 Number low(const Estimate& e) { return e.ci95 ? Number(e.ci95->low) : std::nullopt; }
 Number high(const Estimate& e) { return e.ci95 ? Number(e.ci95->high) : std::nullopt; }
 
-/// An estimate of a policy.
-template <std::optional<Estimate> ComparedPolicy::*member, Part part>
-Number of_policy(const ComparedPolicy& policy, const ComparedMetric*) {
-  return policy.*member ? part(*(policy.*member)) : std::nullopt;
+template <Part part>
+Number speedup(const PolicyBlock& policy, const MetricEstimate*) {
+  return policy.speedup ? part(*policy.speedup) : std::nullopt;
 }
 
 /// A count of a policy.
-template <std::int64_t ComparedPolicy::*member>
-Number count(const ComparedPolicy& policy, const ComparedMetric*) {
+template <std::int64_t PolicyBlock::*member>
+Number count(const PolicyBlock& policy, const MetricEstimate*) {
   return static_cast<double>(policy.*member);
 }
 
-/// A member of a test's result, which a policy may lack.
-template <auto test, auto member>
-Number of_test(const ComparedPolicy& policy, const ComparedMetric*) {
-  return policy.*test ? Number((*(policy.*test)).*member) : std::nullopt;
+/// A member of a block, which a policy may lack.
+template <auto block, auto member>
+Number of_block(const PolicyBlock& policy, const MetricEstimate*) {
+  return policy.*block ? Number((*(policy.*block)).*member) : std::nullopt;
 }
 
-Number metric_mean(const ComparedPolicy&, const ComparedMetric* metric) {
-  return metric != nullptr ? Number(metric->mean.value) : std::nullopt;
+Number metric_mean(const PolicyBlock&, const MetricEstimate* metric) {
+  return metric != nullptr ? Number(metric->value) : std::nullopt;
 }
 
 template <Part part>
-Number metric_delta(const ComparedPolicy&, const ComparedMetric* metric) {
+Number metric_delta(const PolicyBlock&, const MetricEstimate* metric) {
   return metric != nullptr && metric->delta ? part(*metric->delta) : std::nullopt;
 }
 
-constexpr auto k_speedup = &ComparedPolicy::speedup;
-constexpr auto k_tost = &ComparedPolicy::equivalence;
-constexpr auto k_mcnemar = &ComparedPolicy::disagreement;
-using Verdict = train::EquivalenceVerdict;
+constexpr auto k_time = &PolicyBlock::step_time;
+constexpr auto k_tost = &PolicyBlock::tost;
+constexpr auto k_mcnemar = &PolicyBlock::mcnemar;
 
 constexpr std::array k_fields{
-    QuantityField{"speedup", Owner::difference, of_policy<k_speedup, centre>},
-    QuantityField{"speedup_ci_low", Owner::difference, of_policy<k_speedup, low>},
-    QuantityField{"speedup_ci_high", Owner::difference, of_policy<k_speedup, high>},
-    QuantityField{"ms_per_step", Owner::policy, of_policy<&ComparedPolicy::step_time, centre>},
-    QuantityField{"skipped_steps", Owner::policy, count<&ComparedPolicy::skipped_steps>},
-    QuantityField{"diverged", Owner::policy, count<&ComparedPolicy::diverged>},
-    QuantityField{"equivalent", Owner::difference, of_test<k_tost, &Verdict::equivalent>, true},
-    QuantityField{"tost_p", Owner::difference, of_test<k_tost, &Verdict::p>},
-    QuantityField{"mcnemar_p", Owner::difference, of_test<k_mcnemar, &train::Disagreement::p>},
+    QuantityField{"speedup", Owner::difference, speedup<centre>},
+    QuantityField{"speedup_ci_low", Owner::difference, speedup<low>},
+    QuantityField{"speedup_ci_high", Owner::difference, speedup<high>},
+    QuantityField{"ms_per_step", Owner::policy, of_block<k_time, &report::PolicyTime::median>},
+    QuantityField{"skipped_steps", Owner::policy, count<&PolicyBlock::skipped_steps>},
+    QuantityField{"diverged", Owner::policy, count<&PolicyBlock::diverged>},
+    QuantityField{
+        "equivalent", Owner::difference, of_block<k_tost, &report::Tost::equivalent>, true},
+    QuantityField{"tost_p", Owner::difference, of_block<k_tost, &report::Tost::p>},
+    QuantityField{"mcnemar_p", Owner::difference, of_block<k_mcnemar, &report::McNemar::p>},
     QuantityField{"mean", Owner::metric, metric_mean},
     QuantityField{"delta_mean", Owner::metric_difference, metric_delta<centre>},
     QuantityField{"delta_ci_low", Owner::metric_difference, metric_delta<low>},
@@ -132,14 +131,8 @@ Quantity resolve_quantity(const std::string& text, const GateNames& names) {
   return quantity;
 }
 
-GateNames names_of(const train::Comparison& comparison) {
-  GateNames names{{}, comparison.baseline, comparison.metrics, comparison.metric};
-  for (const ComparedPolicy& policy : comparison.policies) names.policies.push_back(policy.policy);
-  return names;
-}
-
-std::optional<double> value_of(const Quantity& quantity, const train::Comparison& comparison) {
-  const ComparedPolicy* policy = comparison.find(quantity.policy);
+std::optional<double> value_of(const Quantity& quantity, const report::CompareReport& comparison) {
+  const PolicyBlock* policy = report::policy_named(comparison.policies, quantity.policy);
   require(policy != nullptr, "a gate on {}, which was not compared", quantity.policy);
   const auto metric = policy->metrics.find(quantity.metric);
   return quantity.field->get(*policy, metric == policy->metrics.end() ? nullptr : &metric->second);

@@ -17,8 +17,8 @@ enum class Owner { policy, difference, metric, metric_difference };
 struct QuantityField {
   std::string_view name;
   Owner owner;
-  std::optional<double> (*get)(const train::ComparedPolicy& policy,
-                               const train::ComparedMetric* metric);
+  std::optional<double> (*get)(const report::PolicyBlock& policy,
+                               const report::MetricEstimate* metric);
   bool flag = false;  ///< boolean, 1 or 0 as a number
 
   bool of_metric() const { return owner == Owner::metric || owner == Owner::metric_difference; }
@@ -34,9 +34,7 @@ struct Quantity {
 /// Errors: UserError(config) with the nearest name.
 Quantity resolve_quantity(const std::string& text, const GateNames& names);
 
-GateNames names_of(const train::Comparison& comparison);
-
 /// Nothing where the comparison has no value: one seed has no interval.
-std::optional<double> value_of(const Quantity& quantity, const train::Comparison& comparison);
+std::optional<double> value_of(const Quantity& quantity, const report::CompareReport& comparison);
 
 }  // namespace halfstep::study

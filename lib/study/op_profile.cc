@@ -1,11 +1,17 @@
 // The time of each op of a step, from a separate pass in which every launch is timed.
 
+#include <algorithm>
+#include <map>
+
 #include "core/statistics.h"
 #include "graph/ops/fused_update.h"
+#include "report/precision_block.h"
 #include "study/bench.h"
 
 namespace halfstep::study {
 namespace {
+
+using report::ProfiledOp;
 
 constexpr std::int64_t k_warmup = 3;
 
@@ -29,18 +35,76 @@ double node_bytes(const graph::Graph& graph, const graph::Node& node) {
   return sum;
 }
 
+/// A launch with its work per step. bytes: see node_bytes().
+struct TimedOp {
+  ProfiledOp op;
+  double flops = 0, bytes = 0;
+};
+
+/// Fills in the rates of work done in `row.ms`, which work of zero has none of, and the share of
+/// `total_ms`.
+template <class Row>
+void set_rates(Row& row, double flops, double bytes, double total_ms) {
+  row.share = total_ms > 0 ? row.ms / total_ms : 0;
+  if (flops > 0 && row.ms > 0) row.achieved_tflops = flops / row.ms / 1e9;
+  if (bytes > 0 && row.ms > 0) row.achieved_gbs = bytes / row.ms / 1e6;
+}
+
+/// Groups launches by one of their names, the slowest group first.
+template <class Share>
+std::vector<Share> time_shares(const std::vector<TimedOp>& ops,
+                               std::string ProfiledOp::*word,
+                               double total_ms) {
+  struct Group {
+    Share share;
+    double flops = 0, bytes = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const TimedOp& timed : ops) {
+    const std::string name = (timed.op.*word).empty() ? "-" : timed.op.*word;
+    Group& group = groups[name];
+    group.share.name = name;
+    ++group.share.launches;
+    group.share.ms += timed.op.ms;
+    group.bytes += timed.bytes;
+    group.flops += timed.flops;
+  }
+  std::vector<Share> shares;
+  for (auto& [name, group] : groups) {
+    set_rates(group.share, group.flops, group.bytes, total_ms);
+    shares.push_back(std::move(group.share));
+  }
+  std::stable_sort(
+      shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.ms > b.ms; });
+  return shares;
+}
+
+report::Profile profile_block(std::int64_t steps, const std::vector<TimedOp>& ops) {
+  report::Profile block;
+  block.scope = "a pass of its own in which every launch is timed; medians";
+  block.steps = steps;
+  for (const TimedOp& timed : ops) block.total_ms += timed.op.ms;
+  block.by_type = time_shares<report::TypeShare>(ops, &ProfiledOp::type, block.total_ms);
+  block.by_layer = time_shares<report::LayerShare>(ops, &ProfiledOp::layer, block.total_ms);
+  block.by_phase = time_shares<report::PhaseShare>(ops, &ProfiledOp::phase, block.total_ms);
+  for (const TimedOp& timed : ops) {
+    set_rates(block.ops.emplace_back(timed.op), timed.flops, timed.bytes, block.total_ms);
+  }
+  return block;
+}
+
 }  // namespace
 
-OpProfile profile_ops(train::Session& session,
-                      std::int64_t steps,
-                      const std::function<bool()>& stop) {
+std::optional<report::Profile> profile_ops(train::Session& session,
+                                           std::int64_t steps,
+                                           const std::function<bool()>& stop) {
   const std::int64_t batch = session.spec().training.batch_size;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
   const graph::Graph& graph = plan.graph();
   const auto nodes = static_cast<std::size_t>(graph.size());
   std::vector<std::vector<double>> milliseconds(nodes);
 
-  OpProfile profile;
+  std::int64_t profiled = 0;
   for (std::int64_t i = -k_warmup; i < steps && !(stop && stop()); ++i) {
     // A step may overwrite its inputs.
     const std::int64_t ordinal = i + k_warmup;
@@ -53,21 +117,27 @@ OpProfile profile_ops(train::Session& session,
     for (std::size_t node = 0; node < nodes; ++node) {
       milliseconds[node].push_back(seconds[node] * 1e3);
     }
-    ++profile.steps;
+    ++profiled;
   }
-  if (profile.steps == 0) return profile;
+  if (profiled == 0) return std::nullopt;
+  std::map<std::string, double> flops;
+  for (const report::OpRow& row : report::op_rows(session, plan)) flops[row.name] = row.flops;
+  std::vector<TimedOp> ops;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
     const graph::Node& node = graph.node(choice.node);
-    profile.ops.push_back({node.name,
-                           node.op,
-                           node.origin.layer,
-                           std::string(name(node.origin.phase)),
-                           choice.kernel,
-                           median(milliseconds[static_cast<std::size_t>(choice.node)]),
-                           node_bytes(graph, node)});
+    TimedOp& timed = ops.emplace_back();
+    timed.op.name = node.name;
+    timed.op.type = node.op;
+    timed.op.layer = node.origin.layer;
+    timed.op.phase = name(node.origin.phase);
+    timed.op.kernel = choice.kernel;
+    timed.op.ms = median(milliseconds[static_cast<std::size_t>(choice.node)]);
+    timed.flops = flops[node.name];
+    timed.bytes = node_bytes(graph, node);
   }
-  return profile;
+  if (ops.empty()) return std::nullopt;
+  return profile_block(profiled, ops);
 }
 
 }  // namespace halfstep::study

@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "core/system.h"
+#include "report/precision_block.h"
 
 namespace halfstep::study {
 namespace {
@@ -23,6 +24,12 @@ std::string load_note_for(int threads) {
       processors,
       threads,
       threads == 1 ? "" : "s");
+}
+
+PolicyFacts facts_of(train::Session& session) {
+  PolicyFacts facts{report::precision_block(session), 0, report::remarks(session.warnings())};
+  for (const report::OpRow& row : facts.precision.ops) facts.flops_per_step += row.flops;
+  return facts;
 }
 
 }  // namespace
@@ -48,7 +55,9 @@ Entrants Rounds::run(std::int64_t index,
     entrants.push_back(std::make_unique<Entrant>(variant, dataset_, backend_));
     Entrant& entrant = *entrants.back();
     lanes.push_back({&entrant.trainer, &entrant.listener});
-    if (index == 0) observer_.on_session(variant.name, entrant.session);
+    if (index > 0) continue;
+    facts_[variant.name] = facts_of(entrant.session);
+    observer_.on_session(variant.name, entrant.session);
   }
   const auto step_of = [&](const Lane& lane) {
     return counted ? lane.listener->counted() : std::ssize(lane.listener->losses());
@@ -78,6 +87,21 @@ bool Rounds::asked_to_leave() {
   if (request == train::Request::interrupt) left_as_ = train::Status::interrupted;
   if (request == train::Request::preempt) left_as_ = train::Status::preempted;
   return left_as_ != train::Status::completed;
+}
+
+const PolicyFacts* Rounds::facts(const std::string& policy) const {
+  const auto found = facts_.find(policy);
+  return found == facts_.end() ? nullptr : &found->second;
+}
+
+std::vector<report::Remark> Rounds::warnings() const {
+  std::vector<report::Remark> merged;
+  for (const auto& [policy, facts] : facts_) {
+    for (const report::Remark& remark : facts.warnings) {
+      if (std::find(merged.begin(), merged.end(), remark) == merged.end()) merged.push_back(remark);
+    }
+  }
+  return merged;
 }
 
 }  // namespace halfstep::study

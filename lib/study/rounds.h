@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "report/compare_report.h"
 #include "study/policy_words.h"
 #include "study/turns.h"
-#include "train/comparison.h"
 #include "train/interrupt.h"
 #include "train/session.h"
 
@@ -45,7 +46,7 @@ class StudyObserver {
     static_cast<void>(session);
   }
   virtual void on_progress(const StudyProgress& progress) { static_cast<void>(progress); }
-  virtual void on_run(const train::ComparedRun& run) { static_cast<void>(run); }
+  virtual void on_run(const report::ComparedRunBlock& run) { static_cast<void>(run); }
 };
 
 /// The run of one policy in one round.
@@ -61,6 +62,13 @@ struct Entrant {
   train::Trainer trainer;
 };
 using Entrants = std::vector<std::unique_ptr<Entrant>>;
+
+/// Facts about a policy from its first session.
+struct PolicyFacts {
+  report::Precision precision;
+  double flops_per_step = 0;
+  std::vector<report::Remark> warnings;
+};
 
 class Rounds {
  public:
@@ -81,6 +89,10 @@ class Rounds {
   bool asked_to_leave();
   /// `completed` unless there was a request to leave.
   train::Status left_as() const { return left_as_; }
+  /// Null for a policy that has not begun its first round.
+  const PolicyFacts* facts(const std::string& policy) const;
+  /// The warnings of all policies, without duplicates.
+  std::vector<report::Remark> warnings() const;
   /// A note when other processes kept the processors busy before the study itself created load, ""
   /// otherwise.
   const std::string& load_note() const { return load_note_; }
@@ -91,6 +103,7 @@ class Rounds {
   const data::Dataset& dataset_;
   const backend::Backend& backend_;
   StudyObserver& observer_;
+  std::map<std::string, PolicyFacts> facts_;
   std::string load_note_;
   train::Status left_as_ = train::Status::completed;
 };

@@ -47,25 +47,66 @@ StepTimeHistogram histogram_of(const std::vector<double>& values, double from, d
 
 }  // namespace
 
+void StepTimeHistogram::fields(Fields& f) {
+  f("from", from, "ms; the fastest step");
+  f("to", to, "ms; 99th percentile or 3 medians");
+  f("counts", counts, "steps in bins of equal width");
+  f("above", above, "steps slower than the last bin");
+}
+
+void StepTimeParts::fields(Fields& f) {
+  f("data_wait", data_wait, "ms; waiting for and copying the batch");
+  f("forward", forward, "ms; input, forward, loss, metrics");
+  f("backward", backward, "ms");
+  f("finite_check", finite_check, "ms; unscaling and the check");
+  f("optimizer", optimizer, "ms; clipping and updates");
+}
+
+void StepTime::fields(Fields& f) {
+  f.constant("unit", "ms", "of every time in this block");
+  f("scope", scope, "what is inside a step's time");
+  f("warmup_steps", warmup_steps, "steps left out before counting");
+  f("n", n, "steps counted");
+  f("first_step", first_step, "ms; not counted");
+  f("median", median, "ms");
+  f("mean", mean, "ms");
+  f("stddev", stddev, "ms; n - 1 in the denominator");
+  f("mad", mad, "ms; median absolute deviation, no factor");
+  f("min", min, "ms");
+  f("max", max, "ms");
+  f("p05", p05, "ms");
+  f("p95", p95, "ms");
+  f("p99", p99, "ms");
+  f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
+  f("outliers", outliers, "steps with a modified z-score above 14.8");
+  f("histogram", histogram, {.doc = "of the steps counted; null without any", .left_out = true});
+  f("breakdown_median",
+    breakdown_median,
+    "medians of the parts of a step; null where a device runs it as one");
+}
+
 StepTimeSummary summarize(std::span<const StepSample> steps,
                           double first_step_seconds,
                           std::int64_t warmup) {
   StepTimeSummary s;
   const std::vector<StepSample> kept = counted(steps, warmup, s.warmup_steps);
+  s.scope = "wall between optimizer steps, excl. eval and checkpoint";
   s.first_step = first_step_seconds * 1e3;
   s.n = static_cast<std::int64_t>(kept.size());
+  s.histogram.emplace();
   if (kept.empty()) return s;
   const std::vector<double> total = milliseconds(kept, &StepSample::total);
-  s.median = median(total);
+  const double middle = median(total), fastest = *std::min_element(total.begin(), total.end());
+  s.median = middle;
   s.mean = mean(total);
   s.stddev = total.size() > 1 ? stddev(total) : 0;
   s.mad = median_absolute_deviation(total);
-  s.min = *std::min_element(total.begin(), total.end());
+  s.min = fastest;
   s.max = *std::max_element(total.begin(), total.end());
   s.p05 = percentile(total, 5);
   s.p95 = percentile(total, 95);
   s.p99 = percentile(total, 99);
-  s.histogram = histogram_of(total, s.min, std::min(s.p99, 3 * s.median));
+  s.histogram = histogram_of(total, fastest, std::min(*s.p99, 3 * middle));
   // Steps timed together are one measurement.
   std::vector<double> measured;
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -73,17 +114,22 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   }
   s.median_ci95 = median_interval(measured, 0.95);
   s.outliers = static_cast<std::int64_t>(count_outliers(total));
-  s.data_wait = median(milliseconds(kept, &StepSample::data_wait));
-  s.forward = median(milliseconds(kept, &StepSample::forward));
-  s.backward = median(milliseconds(kept, &StepSample::backward));
-  s.finite_check = median(milliseconds(kept, &StepSample::finite_check));
-  s.optimizer = median(milliseconds(kept, &StepSample::optimizer));
-  s.parts = s.forward > 0 || s.backward > 0;
+  const auto median_of = [&](double StepSample::*part) { return median(milliseconds(kept, part)); };
+  StepTimeParts& parts = s.breakdown_median;
+  parts.forward = median_of(&StepSample::forward);
+  parts.backward = median_of(&StepSample::backward);
+  if (*parts.forward > 0 || *parts.backward > 0) {
+    parts.finite_check = median_of(&StepSample::finite_check);
+    parts.optimizer = median_of(&StepSample::optimizer);
+  } else {
+    parts = {};
+  }
+  parts.data_wait = median_of(&StepSample::data_wait);
   const double samples = static_cast<double>(kept.front().samples);
   std::vector<double> compute;
   for (const StepSample& step : kept) compute.push_back((step.total - step.data_wait) * 1e3);
   const double compute_median = median(compute);
-  s.total_samples_per_second = s.median > 0 ? samples / s.median * 1e3 : 0;
+  s.total_samples_per_second = middle > 0 ? samples / middle * 1e3 : 0;
   s.compute_samples_per_second = compute_median > 0 ? samples / compute_median * 1e3 : 0;
   return s;
 }

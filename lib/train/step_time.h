@@ -5,7 +5,9 @@
 // logging are outside the measured interval.
 
 #include <chrono>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/statistics.h"
@@ -19,23 +21,37 @@ double seconds_since(std::chrono::steady_clock::time_point start);
 /// three times the median; slower steps, which would widen the bins too much, are counted
 /// separately.
 struct StepTimeHistogram {
-  double from = 0, to = 0;  ///< ms
+  std::optional<double> from, to;  ///< ms
   std::vector<std::int64_t> counts;
   std::int64_t above = 0;
+  void fields(Fields& f);
 };
 
-/// Milliseconds, except where named otherwise.
-struct StepTimeSummary {
-  std::int64_t warmup_steps = 0;
-  std::int64_t n = 0;  ///< counted steps; when 0, all values below are 0
-  double first_step = 0;
-  double median = 0, mean = 0, stddev = 0, mad = 0, min = 0, max = 0, p05 = 0, p95 = 0, p99 = 0;
-  Interval median_ci95;
+/// Medians of the parts of a step in ms; those after data_wait only where they were timed, since a
+/// device runs them as one.
+struct StepTimeParts {
+  std::optional<double> data_wait, forward, backward, finite_check, optimizer;
+  void fields(Fields& f);
+};
+
+/// Times of steady steps in ms; nothing without a counted step.
+struct StepTime {
+  std::string scope;
+  std::int64_t warmup_steps = 0, n = 0;  ///< steps left out before counting, and counted
+  std::optional<double> first_step, median, mean, stddev, mad, min, max, p05, p95, p99;
+  std::optional<Interval> median_ci95;
   std::int64_t outliers = 0;
-  StepTimeHistogram histogram;
-  bool parts = false;  ///< whether the phases after data_wait were timed: a device runs them as one
-  /// Medians of the phases.
-  double data_wait = 0, forward = 0, backward = 0, finite_check = 0, optimizer = 0;
+  /// Null without a counted step, absent in reports of earlier versions.
+  std::optional<std::optional<StepTimeHistogram>> histogram;
+  StepTimeParts breakdown_median;
+  void fields(Fields& f);
+
+  /// Null without a histogram.
+  const StepTimeHistogram* bins() const { return histogram && *histogram ? &**histogram : nullptr; }
+};
+
+/// The times, with the rates at their median.
+struct StepTimeSummary : StepTime {
   double total_samples_per_second = 0;    ///< data wait included
   double compute_samples_per_second = 0;  ///< without it
 };

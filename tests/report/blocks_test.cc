@@ -81,17 +81,20 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
 }
 
 TEST_CASE("step time: without a counted step every time is null, and both are valid") {
-  train::StepTimeSummary summary;
-  summary.first_step = 12;
-  const Json none = to_json(step_time_block(summary));
+  const Json none = to_json(train::summarize({}, 0.012, 20));
   CHECK(none.at("median").is_null());
   CHECK(none.at("median_ci95").is_null());
+  CHECK(none.at("histogram").is_null());
   CHECK(none.at("first_step") == 12.0);
-  summary.n = 3;
-  summary.median = 2;
-  summary.median_ci95 = {1, 3};
-  const Json some = to_json(step_time_block(summary));
-  CHECK(some.at("median_ci95") == Json::array({1.0, 3.0}));
+  train::StepSample step;
+  step.total = 2e-3;
+  step.data_wait = 1e-3;
+  step.counted = true;
+  const train::StepTimeSummary summary = train::summarize(std::vector(3, step), 0.012, 0);
+  const Json some = to_json(summary);
+  CHECK(some.at("median_ci95") == Json::array({2.0, 2.0}));
+  CHECK(some.at("breakdown_median").at("data_wait") == 1.0);
+  CHECK(some.at("breakdown_median").at("forward").is_null());  // no part was timed
   for (const Json& block : {none, some}) CHECK(wrong<StepTime>(block).empty());
   CHECK(throughput_block(summary, 4e9).achieved_tflops == 2.0);  // 4 GFLOP in 2 ms
   CHECK_FALSE(throughput_block({}, 4e9).achieved_tflops.has_value());

@@ -266,7 +266,7 @@ TEST_CASE("columns: cells line up by characters, not bytes") {
 
 TEST_CASE("compare table: a gate's outcome stands in the unit of its limit") {
   const auto gate = [](const char* term, std::optional<double> value, std::optional<bool> holds) {
-    return GateBlock{term, holds, holds.value_or(true), {{{term, value, holds}}}};
+    return GateBlock{term, holds, holds.value_or(true), {{term, value, holds}}};
   };
   CHECK(gate_outcome(gate("a.accuracy.delta < -0.3pp", -0.005, true)) == "true (-0.500pp)");
   CHECK(gate_outcome(gate("a.speedup < 1.2", 1.5, false)) == "false (1.5)");

@@ -122,7 +122,7 @@ TEST_CASE("page: a figure holds its numbers and none of its names as markup") {
 TEST_CASE("page: a histogram is a line over the edges of its bins") {
   StepTime time;
   CHECK(histogram_series(time, "steps", 0).x.empty());
-  time.histogram = StepTimeHistogramBlock{1.0, 3.0, {5, 7}, 1};
+  time.histogram = StepTimeHistogram{1.0, 3.0, {5, 7}, 1};
   const Series series = histogram_series(time, "steps", 0);
   CHECK(series.x == Json({1.0, 2.0, 3.0}));
   CHECK(series.y == Json({5, 7, 0}));

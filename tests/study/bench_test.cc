@@ -23,39 +23,45 @@ TEST_CASE("bench: every repeat counts the steps asked for") {
   options.repeats = 3;
   options.profile = true;
   StudyObserver silent;
-  const train::BenchResult result = bench(options, tiny_data(), cpu(), silent);
-  CHECK(result.status == train::Status::completed);
+  const report::BenchReport result = bench(options, tiny_data(), cpu(), silent);
+  CHECK(result.status == "completed");
   REQUIRE(result.policies.size() == 2);
-  for (const train::BenchedPolicy& policy : result.policies) {
-    CAPTURE(policy.policy);
-    REQUIRE(policy.repeats.size() == 3);
-    for (const train::StepTimeSummary& repeat : policy.repeats) CHECK(repeat.n == 17);
-    CHECK(policy.step_time.n == 51);
-    CHECK(policy.step_time.warmup_steps == 3);
-    CHECK(policy.step_time.median > 0);
-    CHECK(policy.repeat_median.n == 3);
-    CHECK(policy.repeat_median.ci95.has_value());
-    CHECK(policy.profiled_steps == 17);
-    CHECK_FALSE(policy.profile.empty());
-    double total = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const report::Measured& measured = result.policies[i].measured;
+    CAPTURE(result.policies[i].policy);
+    REQUIRE(measured.repeats.size() == 3);
+    for (const report::StepTime& repeat : measured.repeats) CHECK(repeat.n == 17);
+    CHECK(measured.step_time.n == 51);
+    CHECK(measured.step_time.warmup_steps == 3);
+    CHECK(*measured.step_time.median > 0);
+    CHECK(measured.repeat_median->n == 3);
+    CHECK(measured.repeat_median->ci95.has_value());
+    CHECK(measured.throughput.flops_per_step > 0);
+    REQUIRE(result.ops_of(i) != nullptr);
+    const report::Profile* profile = result.profile_of(i);
+    REQUIRE(profile != nullptr);
+    CHECK(profile->steps == 17);
+    CHECK_FALSE(profile->ops.empty());
+    CHECK(profile->total_ms > 0);
     std::set<std::string> layers;
-    for (const train::OpTime& op : policy.profile) {
-      total += op.milliseconds;
+    for (const report::ProfiledOp& op : profile->ops) {
       layers.insert(op.layer);
       CHECK_FALSE(op.kernel.empty());
     }
-    CHECK(total > 0);
     CHECK(layers.count("hidden") == 1);
   }
+  CHECK(report::to_json(result.measured) == report::to_json(result.policies[0].measured));
   // Adam reads the gradient and reads and writes weights and two moments, all float32.
-  const auto& profile = result.policies[0].profile;
-  const auto update = std::find_if(profile.begin(), profile.end(), [](const train::OpTime& op) {
+  const auto& ops = result.profile_of(0)->ops;
+  const auto update = std::find_if(ops.begin(), ops.end(), [](const report::ProfiledOp& op) {
     return op.name == "optimizer/hidden/kernel/ResourceApplyAdam";
   });
-  REQUIRE(update != profile.end());
+  REQUIRE(update != ops.end());
+  REQUIRE(update->achieved_gbs.has_value());
   constexpr double k_weights = 784 * 16;
-  CHECK(update->bytes >= 7 * 4 * k_weights);
-  CHECK(update->bytes <= 7 * 4 * k_weights + 64);  // and a few scalars
+  const double bytes = *update->achieved_gbs * update->ms * 1e6;
+  CHECK(bytes >= 7 * 4 * k_weights - 1);
+  CHECK(bytes <= 7 * 4 * k_weights + 64);  // and a few scalars
   CHECK_FALSE(result.policies[0].speedup.has_value());
   CHECK(result.policies[1].speedup.has_value());
 }
@@ -73,10 +79,10 @@ TEST_CASE("bench: a request to leave keeps the repeats that are complete") {
   options.requests = [&] {
     return hear.progress.round == 2 ? train::Request::interrupt : train::Request::none;
   };
-  const train::BenchResult result = bench(options, tiny_data(), cpu(), hear);
-  CHECK(result.status == train::Status::interrupted);
-  CHECK(result.policies[0].repeats.size() == 1);
-  CHECK(result.policies[0].step_time.n == 5);
+  const report::BenchReport result = bench(options, tiny_data(), cpu(), hear);
+  CHECK(result.status == "interrupted");
+  CHECK(result.policies[0].measured.repeats.size() == 1);
+  CHECK(result.policies[0].measured.step_time.n == 5);
 }
 
 TEST_CASE("bench: random data has the shape asked for and is the same for the same seed") {

@@ -42,7 +42,7 @@ TEST_CASE("bootstrap: the ratio is that of the medians of all steps") {
 
 TEST_CASE("bootstrap: without any spread the interval is the ratio") {
   const std::vector<TimedBlock> blocks{{{3, 3, 3}, {2, 2, 2}}, {{3, 3, 3}, {2, 2, 2}}};
-  const train::Estimate estimate = ratio_of_medians(blocks);
+  const report::RatioEstimate estimate = ratio_of_medians(blocks);
   CHECK(estimate.value == 1.5);
   CHECK(estimate.ci95 == Interval{1.5, 1.5});
 }
@@ -59,10 +59,10 @@ TEST_CASE("bootstrap: the same seed gives the same interval with any number of t
   const std::vector<TimedBlock> blocks = blocks_of(2, 3, 50, 0.1, 1);
   const int before = thread_count();
   set_thread_count(1);
-  const train::Estimate one = ratio_of_medians(blocks, {.seed = 5});
+  const report::RatioEstimate one = ratio_of_medians(blocks, {.seed = 5});
   set_thread_count(4);
-  const train::Estimate four = ratio_of_medians(blocks, {.seed = 5});
-  const train::Estimate other = ratio_of_medians(blocks, {.seed = 6});
+  const report::RatioEstimate four = ratio_of_medians(blocks, {.seed = 5});
+  const report::RatioEstimate other = ratio_of_medians(blocks, {.seed = 6});
   set_thread_count(before);
   CHECK(one.ci95 == four.ci95);
   CHECK_FALSE(one.ci95 == other.ci95);
@@ -73,7 +73,7 @@ TEST_CASE("bootstrap: 95 % intervals hold the true ratio about that often") {
   int held = 0;
   for (int study = 0; study < k_studies; ++study) {
     const auto seed = static_cast<std::uint64_t>(study) + 1;
-    const train::Estimate estimate =
+    const report::RatioEstimate estimate =
         ratio_of_medians(blocks_of(1.25, 10, 21, 0.2, seed), {.seed = seed, .resamples = 300});
     CHECK(estimate.ci95->low <= estimate.ci95->high);
     held += estimate.ci95->low <= 1.25 && 1.25 <= estimate.ci95->high ? 1 : 0;
@@ -86,7 +86,7 @@ TEST_CASE("bootstrap: 95 % intervals hold the true ratio about that often") {
 }
 
 TEST_CASE("bootstrap: what disturbs both sides of a block alike costs little") {
-  const auto width = [](const train::Estimate& e) { return e.ci95->high - e.ci95->low; };
+  const auto width = [](const report::RatioEstimate& e) { return e.ci95->high - e.ci95->low; };
   const std::vector<TimedBlock> paired = blocks_of(2, 8, 40, 0.3, 3);
   // The same times with the variants moved to the next block: no longer measured together.
   std::vector<TimedBlock> shuffled = paired;
@@ -98,7 +98,7 @@ TEST_CASE("bootstrap: what disturbs both sides of a block alike costs little") {
 
 TEST_CASE("bootstrap: more steps make a narrower interval") {
   const auto width = [](std::size_t steps) {
-    const train::Estimate e = ratio_of_medians(blocks_of(2, 1, steps, 0, 9));
+    const report::RatioEstimate e = ratio_of_medians(blocks_of(2, 1, steps, 0, 9));
     return e.ci95->high - e.ci95->low;
   };
   CHECK(width(1000) < 0.5 * width(50));

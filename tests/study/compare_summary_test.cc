@@ -11,8 +11,7 @@
 namespace halfstep::study {
 namespace {
 
-using train::Comparison;
-using train::Status;
+using report::CompareReport;
 
 /// A run with accuracy `accuracy` on the test split, steps of `ms` in four blocks, a straight loss
 /// curve and the given answers.
@@ -56,9 +55,9 @@ TEST_CASE("compare: differences are paired by seed") {
                                        record("half", 2, 0.92, 2),
                                        record("float32", 3, 0.70, 4),
                                        record("half", 3, 0.73, 2)};
-  const Comparison c = summarise(records, options());
+  const CompareReport c = summarise(records, options());
   REQUIRE(c.policies.size() == 2);
-  const train::ComparedMetric& accuracy = c.policies[1].metrics.at("test_accuracy");
+  const report::MetricEstimate& accuracy = c.policies[1].metrics.at("test_accuracy");
   REQUIRE(accuracy.delta.has_value());
   CHECK(accuracy.delta->n == 3);
   CHECK(accuracy.delta->value == doctest::Approx(0.02).epsilon(1e-12));
@@ -71,12 +70,12 @@ TEST_CASE("compare: differences are paired by seed") {
   REQUIRE(c.policies[1].speedup.has_value());
   CHECK(c.policies[1].speedup->value == 2);
   CHECK(c.policies[1].speedup->ci95 == Interval{2, 2});
-  CHECK(c.policies[1].step_time->value == 2);
+  CHECK(c.policies[1].step_time->median == 2);
   CHECK(c.policies[1].step_time->n == 120);
-  CHECK(c.policies[1].equivalence.has_value());
-  CHECK(c.policies[1].equivalence->equivalent == false);
+  CHECK(c.policies[1].tost.has_value());
+  CHECK(c.policies[1].tost->equivalent == false);
   CHECK(c.pairs.size() == 3);
-  CHECK(c.status == Status::completed);
+  CHECK(c.status == "completed");
 }
 
 TEST_CASE("compare: small steady differences are equivalent at a wide margin") {
@@ -88,9 +87,9 @@ TEST_CASE("compare: small steady differences are equivalent at a wide margin") {
                                        record("half", 2, 0.92, 2),
                                        record("float32", 3, 0.70, 4),
                                        record("half", 3, 0.73, 2)};
-  const Comparison c = summarise(records, wide);
-  CHECK(c.policies[1].equivalence->equivalent);
-  CHECK(c.policies[1].equivalence->margin == 0.1);
+  const CompareReport c = summarise(records, wide);
+  CHECK(c.policies[1].tost->equivalent);
+  CHECK(c.policies[1].tost->margin == 0.1);
 }
 
 TEST_CASE(
@@ -107,23 +106,23 @@ TEST_CASE(
 }
 
 TEST_CASE("compare: one seed gives differences without interval or verdict, and says so") {
-  Comparison c = summarise(
+  CompareReport c = summarise(
       {record("float32", 7, 0.5, 4, {1, 1, 0, 1, 0}), record("half", 7, 0.4, 5, {1, 0, 0, 0, 1})},
       options());
   c.seeds = {7};
-  const train::ComparedPolicy& half = c.policies[1];
-  const train::ComparedMetric& accuracy = half.metrics.at("test_accuracy");
-  CHECK_FALSE(accuracy.mean.ci95.has_value());
+  const report::PolicyBlock& half = c.policies[1];
+  const report::MetricEstimate& accuracy = half.metrics.at("test_accuracy");
+  CHECK_FALSE(accuracy.ci95.has_value());
   CHECK(accuracy.delta->value == doctest::Approx(-0.1).epsilon(1e-12));
   CHECK_FALSE(accuracy.delta->ci95.has_value());
   CHECK(accuracy.delta->n == 1);
-  CHECK_FALSE(half.equivalence.has_value());
+  CHECK_FALSE(half.tost.has_value());
   CHECK(half.speedup->value == doctest::Approx(0.8).epsilon(1e-15));
   CHECK(half.speedup->ci95.has_value());
-  REQUIRE(half.disagreement.has_value());
-  CHECK(half.disagreement->b == 2);
-  CHECK(half.disagreement->c == 1);
-  CHECK(half.disagreement->p == 1);
+  REQUIRE(half.mcnemar.has_value());
+  CHECK(half.mcnemar->b == 2);
+  CHECK(half.mcnemar->c == 1);
+  CHECK(half.mcnemar->p == 1);
   CHECK(any_with(comparison_notes(c), "one seed"));
 }
 
@@ -132,37 +131,37 @@ TEST_CASE("compare: a run that diverged is listed and has no part in differences
                                  record("half", 1, 0.6, 2),
                                  record("float32", 2, 0.9, 4),
                                  record("half", 2, 0.1, 2)};
-  records[3].run.status = Status::diverged;
+  records[3].run.status = "diverged";
   records[3].run.message = "step 9 is not finite";
-  Comparison c = summarise(records, options());
+  CompareReport c = summarise(records, options());
   c.seeds = {1, 2};
-  CHECK(c.status == Status::diverged);
+  CHECK(c.status == "diverged");
   CHECK(c.runs.size() == 4);
   CHECK(c.policies[1].diverged == 1);
-  CHECK(c.policies[1].metrics.at("test_accuracy").mean.n == 1);
+  CHECK(c.policies[1].metrics.at("test_accuracy").n == 1);
   CHECK(c.policies[1].metrics.at("test_accuracy").delta->n == 1);
   CHECK(any_with(comparison_notes(c), "half, seed 2 diverged"));
 }
 
 TEST_CASE("compare: disagreements of all seeds add up") {
-  const Comparison c = summarise({record("float32", 1, 0.5, 4, {1, 1, 1, 0}),
-                                  record("half", 1, 0.5, 4, {0, 0, 1, 1}),
-                                  record("float32", 2, 0.5, 4, {1, 1, 1, 1}),
-                                  record("half", 2, 0.5, 4, {1, 1, 1, 0})},
-                                 options());
+  const CompareReport c = summarise({record("float32", 1, 0.5, 4, {1, 1, 1, 0}),
+                                     record("half", 1, 0.5, 4, {0, 0, 1, 1}),
+                                     record("float32", 2, 0.5, 4, {1, 1, 1, 1}),
+                                     record("half", 2, 0.5, 4, {1, 1, 1, 0})},
+                                    options());
   REQUIRE(c.pairs.size() == 2);
-  CHECK(c.pairs[0].disagreement->b == 2);
-  CHECK(c.pairs[0].disagreement->c == 1);
-  CHECK(c.pairs[1].disagreement->b == 1);
-  CHECK(c.policies[1].disagreement->b == 3);
-  CHECK(c.policies[1].disagreement->c == 1);
+  CHECK(c.pairs[0].mcnemar->b == 2);
+  CHECK(c.pairs[0].mcnemar->c == 1);
+  CHECK(c.pairs[1].mcnemar->b == 1);
+  CHECK(c.policies[1].mcnemar->b == 3);
+  CHECK(c.policies[1].mcnemar->c == 1);
   // 2 P(X <= 1) of Binomial(4, 1/2) = 2 (1 + 4) / 16
-  CHECK(c.policies[1].disagreement->p == doctest::Approx(0.625).epsilon(1e-12));
+  CHECK(c.policies[1].mcnemar->p == doctest::Approx(0.625).epsilon(1e-12));
 }
 
 TEST_CASE("compare: pairs that start from other weights or see other batches are told") {
   std::vector<RunRecord> records{record("float32", 1, 0.5, 4), record("half", 1, 0.5, 4)};
-  Comparison c = summarise(records, options());
+  CompareReport c = summarise(records, options());
   CHECK(c.pairs[0].init_hash_equal);
   CHECK(c.pairs[0].batch_order_equal);
   records[1].run.init_hash = "else";
@@ -178,12 +177,12 @@ TEST_CASE("compare: loss curves are compared step by step") {
   std::vector<RunRecord> records{record("float32", 1, 0.5, 4), record("half", 1, 0.5, 4)};
   records[1].losses[3] += 0.5;
   records[1].losses[9] -= 0.25;
-  const Comparison c = summarise(records, options());
-  REQUIRE(c.policies[1].curve.has_value());
-  CHECK(c.policies[1].curve->steps == 10);
-  CHECK(c.policies[1].curve->largest == doctest::Approx(0.5).epsilon(1e-12));
-  CHECK(c.policies[1].curve->mean_absolute == doctest::Approx(0.075).epsilon(1e-12));
-  CHECK(c.policies[1].curve->last == doctest::Approx(-0.25).epsilon(1e-12));
+  const CompareReport c = summarise(records, options());
+  REQUIRE(c.policies[1].loss_curve.has_value());
+  CHECK(c.policies[1].loss_curve->steps == 10);
+  CHECK(c.policies[1].loss_curve->largest == doctest::Approx(0.5).epsilon(1e-12));
+  CHECK(c.policies[1].loss_curve->mean_absolute == doctest::Approx(0.075).epsilon(1e-12));
+  CHECK(c.policies[1].loss_curve->last == doctest::Approx(-0.25).epsilon(1e-12));
 }
 
 TEST_CASE("compare: finished runs get plain ratios and differences") {
@@ -192,21 +191,21 @@ TEST_CASE("compare: finished runs get plain ratios and differences") {
   std::vector<RunRecord> records{record("float32", 1, 0.50, 0), record("half", 2, 0.75, 0)};
   for (RunRecord& r : records) r.steps.clear();
   records[0].run.step_time.median = 6;
-  records[0].run.step_time.median_ci95 = {5, 7};
+  records[0].run.step_time.median_ci95 = Interval{5, 7};
   records[1].run.step_time.median = 2;
-  const Comparison c = summarise(records, apart);
+  const CompareReport c = summarise(records, apart);
   CHECK(c.pairs.empty());
-  CHECK(c.policies[0].step_time->ci95 == Interval{5, 7});
+  CHECK(c.policies[0].step_time->median_ci95 == Interval{5, 7});
   CHECK(c.policies[1].speedup->value == 3);
   CHECK_FALSE(c.policies[1].speedup->ci95.has_value());
   CHECK(c.policies[1].metrics.at("test_accuracy").delta->value == 0.25);
   CHECK_FALSE(c.policies[1].metrics.at("test_accuracy").delta->ci95.has_value());
-  CHECK_FALSE(c.policies[1].equivalence.has_value());
+  CHECK_FALSE(c.policies[1].tost.has_value());
   CHECK(any_with(comparison_notes(c), "done apart"));
 }
 
 TEST_CASE("compare: without any run every policy is still there") {
-  Comparison c = summarise({}, options());
+  CompareReport c = summarise({}, options());
   CHECK(c.policies.size() == 2);
   CHECK(c.policies[1].runs == 0);
   CHECK_FALSE(c.policies[1].speedup.has_value());

@@ -37,29 +37,25 @@ train::TrainResult alone(const std::string& word, std::int64_t seed) {
 TEST_CASE("compare: policies of a seed share weights and batches, and slices change nothing") {
   const std::vector<std::string> words{"float32", "mixed_bfloat16", "rewrite:bfloat16"};
   StudyObserver silent;
-  const train::Comparison c = compare(tiny_options(words, 2), tiny_data(), cpu(), silent);
-  CHECK(c.status == train::Status::completed);
+  const report::CompareReport c = compare(tiny_options(words, 2), tiny_data(), cpu(), silent);
+  CHECK(c.status == "completed");
   CHECK(c.metric == "test_accuracy");
-  CHECK(c.agreement_split == "test");
   CHECK(c.seeds == std::vector<std::int64_t>{11, 12});
   REQUIRE(c.runs.size() == 6);
   REQUIRE(c.pairs.size() == 4);
-  for (const train::ComparedPair& pair : c.pairs) {
+  for (const report::PairBlock& pair : c.pairs) {
     CAPTURE(pair.policy);
     CAPTURE(pair.seed);
     CHECK(pair.init_hash_equal);
     CHECK(pair.batch_order_equal);
-    CHECK(pair.metric_delta.has_value());
-    CHECK(pair.disagreement.has_value());
+    CHECK(pair.accuracy_delta.has_value());
+    CHECK(pair.mcnemar.has_value());
   }
   // 128 training rows: five full batches and a tail, twice.
-  for (const train::ComparedRun& run : c.runs) {
-    CHECK(run.counters.applied == 12);
-    REQUIRE(run.history.size() == 2);
+  for (const report::ComparedRunBlock& run : c.runs) {
+    CHECK(run.steps.applied == 12);
     // The last step of an epoch is a tail, whose plan is another one.
-    for (const train::EpochRecord& epoch : run.history) {
-      CHECK(epoch.learning_rate == static_cast<double>(1e-3F));
-    }
+    CHECK(run.history.learning_rate == report::Column(2, static_cast<double>(1e-3F)));
     CHECK(run.step_time.n > 0);
   }
   CHECK(c.runs[0].init_hash != c.runs[3].init_hash);
@@ -68,10 +64,15 @@ TEST_CASE("compare: policies of a seed share weights and batches, and slices cha
     CAPTURE(words[i]);
     const train::TrainResult apart = alone(words[i], 12);
     CHECK(c.runs[3 + i].final_hash == apart.final_hash);
-    CHECK(c.runs[3 + i].test == apart.test->metrics);
+    CHECK(c.runs[3 + i].test == report::metrics_block(apart.test->metrics));
   }
-  CHECK(c.find("rewrite:bfloat16")->equivalence.has_value());
-  CHECK(c.find("mixed_bfloat16")->curve->steps == 12);
+  CHECK(policy_named(c.policies, "rewrite:bfloat16")->tost.has_value());
+  const report::PolicyBlock* half = policy_named(c.policies, "mixed_bfloat16");
+  CHECK(half->loss_curve->steps == 12);
+  CHECK(half->mcnemar->split == "test");
+  CHECK(half->accuracy->metric == "test_accuracy");
+  CHECK(half->precision->requested == "mixed_bfloat16");
+  CHECK(half->flops_per_step > 0);
 }
 
 TEST_CASE("compare: a policy compared with itself agrees in everything") {
@@ -79,46 +80,46 @@ TEST_CASE("compare: a policy compared with itself agrees in everything") {
   options.variants[1].name = "again";
   options.gates.push_back(parse_gate("again.equivalent == false || again.test_loss.delta > 0"));
   StudyObserver silent;
-  const train::Comparison c = compare(options, tiny_data(), cpu(), silent);
-  const train::ComparedPolicy* again = c.find("again");
+  const report::CompareReport c = compare(options, tiny_data(), cpu(), silent);
+  const report::PolicyBlock* again = policy_named(c.policies, "again");
   REQUIRE(again != nullptr);
   CHECK(again->metrics.at("test_loss").delta->value == 0);
   CHECK(again->metrics.at("val_loss").delta->value == 0);
-  CHECK(again->disagreement->b + again->disagreement->c == 0);
-  CHECK(again->curve->largest == 0);
-  CHECK(again->equivalence->equivalent);
+  CHECK(again->mcnemar->b + again->mcnemar->c == 0);
+  CHECK(again->loss_curve->largest == 0);
+  CHECK(again->tost->equivalent);
   REQUIRE(c.gates.size() == 1);
   CHECK(c.gates[0].holds == false);
 }
 
 TEST_CASE("compare: one seed has no intervals") {
   StudyObserver silent;
-  const train::Comparison c =
+  const report::CompareReport c =
       compare(tiny_options({"float32", "mixed_float16"}, 1), tiny_data(), cpu(), silent);
-  const train::ComparedPolicy* half = c.find("mixed_float16");
+  const report::PolicyBlock* half = policy_named(c.policies, "mixed_float16");
   CHECK(half->metrics.at("test_accuracy").delta->n == 1);
   CHECK_FALSE(half->metrics.at("test_accuracy").delta->ci95.has_value());
-  CHECK_FALSE(half->equivalence.has_value());
+  CHECK_FALSE(half->tost.has_value());
   CHECK_FALSE(c.notes.empty());
 }
 
 TEST_CASE("compare: a request to leave drops the seed under way and keeps those before") {
   struct Hear final : StudyObserver {
-    void on_run(const train::ComparedRun&) override { ++runs; }
+    void on_run(const report::ComparedRunBlock&) override { ++runs; }
     int runs = 0;
   } hear;
   CompareOptions options = tiny_options({"float32", "mixed_bfloat16"}, 3);
   options.requests = [&] {
     return hear.runs >= 2 ? train::Request::interrupt : train::Request::none;
   };
-  const train::Comparison c = compare(options, tiny_data(), cpu(), hear);
-  CHECK(c.status == train::Status::interrupted);
+  const report::CompareReport c = compare(options, tiny_data(), cpu(), hear);
+  CHECK(c.status == "interrupted");
   CHECK(c.runs.size() == 2);
   CHECK(c.seeds.size() == 3);
 
   options.requests = [] { return train::Request::preempt; };
-  const train::Comparison none = compare(options, tiny_data(), cpu(), hear);
-  CHECK(none.status == train::Status::preempted);
+  const report::CompareReport none = compare(options, tiny_data(), cpu(), hear);
+  CHECK(none.status == "preempted");
   CHECK(none.runs.empty());
   CHECK(none.policies.size() == 2);
 }

@@ -34,7 +34,7 @@ void check_close(double got, double want) {
 
 TEST_CASE("comparisons: t interval of a mean") {
   // scipy: stats.t.interval(.95, 4, loc=np.mean(a), scale=stats.sem(a))
-  const train::Estimate estimate = t_interval(k_baseline);
+  const report::MeanEstimate estimate = t_interval(k_baseline);
   check_close(estimate.value, 0.9871);
   REQUIRE(estimate.ci95.has_value());
   check_close(estimate.ci95->low, 0.986759956309671);
@@ -43,7 +43,7 @@ TEST_CASE("comparisons: t interval of a mean") {
 }
 
 TEST_CASE("comparisons: one value has no interval, equal values an empty one") {
-  const train::Estimate one = t_interval(std::vector<double>{3});
+  const report::MeanEstimate one = t_interval(std::vector<double>{3});
   CHECK(one.value == 3);
   CHECK_FALSE(one.ci95.has_value());
   CHECK(t_interval(std::vector<double>{3, 3, 3}).ci95 == Interval{3, 3});
@@ -68,7 +68,7 @@ TEST_CASE("comparisons: equivalence within a margin") {
                              Case{1e-3, 0.0002695585212790532, true}};
   for (const Case& c : cases) {
     CAPTURE(c.margin);
-    const train::EquivalenceVerdict verdict = equivalence(differences(), c.margin);
+    const report::Tost verdict = equivalence(differences(), c.margin);
     CHECK(verdict.margin == c.margin);
     check_close(verdict.p, c.p);
     CHECK(verdict.equivalent == c.equivalent);
@@ -109,7 +109,7 @@ TEST_CASE("comparisons: McNemar's exact test") {
 TEST_CASE("comparisons: McNemar counts the examples that one model alone gets right") {
   const std::vector<std::uint8_t> baseline{1, 1, 1, 0, 0, 1, 0};
   const std::vector<std::uint8_t> variant{1, 0, 0, 1, 0, 0, 0};
-  const train::Disagreement test = mcnemar(baseline, variant);
+  const report::McNemar test = mcnemar(baseline, variant);
   CHECK(test.b == 3);
   CHECK(test.c == 1);
   CHECK(test.p == mcnemar(3, 1).p);

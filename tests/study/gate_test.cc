@@ -12,45 +12,46 @@
 namespace halfstep::study {
 namespace {
 
-using train::ComparedMetric;
-using train::ComparedPolicy;
-using train::Comparison;
-using train::Estimate;
+using report::CompareReport;
+using report::MeanEstimate;
+using report::MetricEstimate;
+using report::PolicyBlock;
+using report::PolicyTime;
+using report::RatioEstimate;
 
 /// float32 against mixed_float16, all numbers known, and against `lonely`, where one seed leaves
 /// every interval out.
-Comparison example() {
-  Comparison c;
-  c.baseline = "float32";
-  c.metric = "test_accuracy";
-  c.metrics = {"test_accuracy", "test_loss", "val_accuracy", "val_loss"};
-  ComparedPolicy base;
+CompareReport example() {
+  CompareReport c;
+  PolicyBlock base;
   base.policy = "float32";
-  base.step_time = Estimate{4, Interval{3.9, 4.1}, 100};
-  base.metrics["test_accuracy"] = ComparedMetric{{0.98, Interval{0.97, 0.99}, 3}, std::nullopt};
-  ComparedPolicy half;
+  base.step_time = PolicyTime{100, 4, Interval{3.9, 4.1}};
+  base.metrics["test_accuracy"] = MetricEstimate{{{0.98, Interval{0.97, 0.99}, 3}}, std::nullopt};
+  PolicyBlock half;
   half.policy = "mixed_float16";
   half.skipped_steps = 4;
-  half.step_time = Estimate{2, Interval{1.9, 2.1}, 100};
-  half.speedup = Estimate{2, Interval{1.9, 2.1}, 50};
-  half.metrics["test_accuracy"] =
-      ComparedMetric{{0.978, Interval{0.96, 0.99}, 3}, Estimate{-0.002, Interval{-0.004, 0}, 3}};
-  half.metrics["val_accuracy"] =
-      ComparedMetric{{0.95, Interval{0.94, 0.96}, 3}, Estimate{0.001, Interval{-0.001, 0.003}, 3}};
-  half.equivalence = train::EquivalenceVerdict{0.002, 0.2, false};
-  half.disagreement = train::Disagreement{10, 4, 0.18};
-  ComparedPolicy lonely;
+  half.step_time = PolicyTime{100, 2, Interval{1.9, 2.1}};
+  half.speedup = RatioEstimate{{2, Interval{1.9, 2.1}, 50}};
+  half.metrics["test_accuracy"] = MetricEstimate{{{0.978, Interval{0.96, 0.99}, 3}},
+                                                 MeanEstimate{{-0.002, Interval{-0.004, 0}, 3}}};
+  half.metrics["val_accuracy"] = MetricEstimate{{{0.95, Interval{0.94, 0.96}, 3}},
+                                                MeanEstimate{{0.001, Interval{-0.001, 0.003}, 3}}};
+  half.tost = report::Tost{0.002, 0.2, false};
+  half.mcnemar = report::SplitMcNemar{{10, 4, 0.18}, "test"};
+  PolicyBlock lonely;
   lonely.policy = "rewrite:bfloat16";
-  lonely.speedup = Estimate{1.5, std::nullopt, 1};
+  lonely.speedup = RatioEstimate{{1.5, std::nullopt, 1}};
   lonely.metrics["test_accuracy"] =
-      ComparedMetric{{0.9, std::nullopt, 1}, Estimate{-0.08, std::nullopt, 1}};
+      MetricEstimate{{{0.9, std::nullopt, 1}}, MeanEstimate{{-0.08, std::nullopt, 1}}};
   c.policies = {base, half, lonely};
   return c;
 }
 
 GateNames names() {
-  const Comparison c = example();
-  return {{"float32", "mixed_float16", "rewrite:bfloat16"}, c.baseline, c.metrics, c.metric};
+  return {{"float32", "mixed_float16", "rewrite:bfloat16"},
+          "float32",
+          {"test_accuracy", "test_loss", "val_accuracy", "val_loss"},
+          "test_accuracy"};
 }
 
 TEST_CASE("gate: expressions are true, false or undecided") {
@@ -104,16 +105,17 @@ TEST_CASE("gate: expressions are true, false or undecided") {
     CAPTURE(c.expression);
     const Gate gate = parse_gate(std::string(c.expression));
     CHECK_NOTHROW(check_gate(gate, names()));
-    const train::GateResult result = evaluate_gate(gate, example());
+    const report::GateBlock result = evaluate_gate(gate, names(), example());
     CHECK(result.expression == c.expression);
     CHECK(result.holds == c.holds);
-    CHECK(result.failed() == c.holds.value_or(true));
+    CHECK(result.failed == c.holds.value_or(true));
   }
 }
 
 TEST_CASE("gate: a result shows every term with its value") {
-  const train::GateResult result = evaluate_gate(
+  const report::GateBlock result = evaluate_gate(
       parse_gate("mixed_float16.accuracy.delta_mean < -0.3pp || rewrite:bfloat16.tost_p>1"),
+      names(),
       example());
   REQUIRE(result.terms.size() == 2);
   CHECK(result.terms[0].text == "mixed_float16.accuracy.delta_mean < -0.3pp");

@@ -98,7 +98,7 @@ Series histogram_series(const StepTime& step_time, const std::string& name, int 
   Series series{name, color};
   series.stepped = true;
   series.filled = true;
-  const StepTimeHistogramBlock* histogram = step_time.bins();
+  const StepTimeHistogram* histogram = step_time.bins();
   if (histogram == nullptr || !histogram->from || !histogram->to) return series;
   const std::vector<std::int64_t>& counts = histogram->counts;
   const double from = *histogram->from;

@@ -167,7 +167,7 @@ std::string skips(const LossScale& scale) {
 
 std::string step_time_chart(const StepTime& time) {
   LineChart chart{"step-times", "Step time", "ms", "steps", {histogram_series(time, "steps", 0)}};
-  if (const StepTimeHistogramBlock* bins = time.bins(); bins != nullptr && bins->above > 0) {
+  if (const StepTimeHistogram* bins = time.bins(); bins != nullptr && bins->above > 0) {
     const std::int64_t count = bins->above;
     chart.title += fmt::format(" ({} slower {} not shown)", count, count == 1 ? "step" : "steps");
   }
