@@ -98,6 +98,10 @@ graph::Graph persist_packed_weights(const graph::Graph& graph, const Target& tar
 /// unchanged. Bit-identical.
 graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& target);
 
+/// Lets a PackedMatMul read a row-major operand a that only it uses packed, where a kernel packs it
+/// while it multiplies: no packed copy goes through memory. Bit-identical.
+graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& target);
+
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
 /// within one part of the step (forward with loss and metrics, backward, unscaling, update), where
 /// a kernel accepts each of them. Intermediate values that only they use are not stored.

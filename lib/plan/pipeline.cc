@@ -125,6 +125,10 @@ constexpr std::array k_passes{
              "applies a weight's gradient in the epilogue of the GEMM that computes it, where "
              "only the update reads it",
          .hides_values = true},
+    Pass{.name = "fuse_packing_into_matmul",
+         .run = passes::fuse_packing_into_matmul,
+         .reason = "packs the left operand of a narrow MatMul in a cache, panel by panel as it is "
+                   "multiplied; after the passes that write operands packed"},
     Pass{.name = "fuse_elementwise",
          .run = passes::fuse_elementwise,
          .reason = "makes chains of elementwise ops that are left one pass over memory",

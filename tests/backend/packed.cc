@@ -180,9 +180,13 @@ PackedProduct::PackedProduct(const ProductCase& product)
   if (c.mask) args.push_back(random_mask(c.m, c.n));
 }
 
-PackedNode PackedProduct::node() const {
+Tensor PackedProduct::packed_a(const Tensor& x, bool transpose) const {
+  return pack(packed::portable_blocks(), x, c.dtype, 'a', transpose);
+}
+
+PackedNode PackedProduct::node(const Tensor& operand_a, bool transpose_a) const {
   std::vector<Tensor> in;
-  in.push_back(pack(packed::portable_blocks(), a, c.dtype, 'a', false));
+  in.push_back(operand_a.clone());
   in.push_back(pack(packed::portable_blocks(), b, c.dtype, 'b', false));
   std::vector<DType> arg_types;
   for (const Tensor& arg : args) {
@@ -201,6 +205,7 @@ PackedNode PackedProduct::node() const {
                      {"m", c.m},
                      {"n", c.n},
                      {"k", c.k},
+                     {"transpose_a", transpose_a},
                      {"products", c.products},
                      {"bias", c.bias},
                      {"activation", std::string(c.relu ? "Relu" : "")},

@@ -70,7 +70,11 @@ struct ProductCase {
 struct PackedProduct {
   explicit PackedProduct(const ProductCase& c);
 
-  PackedNode node() const;
+  PackedNode node() const { return node(packed_a(a, false), false); }
+  /// Over another operand a: packed, or row-major and perhaps transposed.
+  PackedNode node(const Tensor& operand_a, bool transpose_a) const;
+  /// Operand a packed from a row-major matrix of any dtype.
+  Tensor packed_a(const Tensor& x, bool transpose) const;
   /// The results, in the order of k_forms.
   std::vector<Tensor> run(const Runner& runner, int threads = 2) const;
   /// Compares results with the sums in double, and the forms with each other.

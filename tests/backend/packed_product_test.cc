@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/packed/kernels.h"
 #include "core/parallel.h"
 #include "fixture.h"
 #include "graph/ops/packed.h"
@@ -99,6 +100,74 @@ TEST_CASE("packed product: the same bits with any number of threads") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("packed product: a row-major operand a gives the bits of the packed one") {
+  const ThreadGuard guard;
+  // One kc block and several, fewer panels than threads and more.
+  for (const ProductCase& c : {ProductCase{1, 1, 1},
+                               ProductCase{33, 65, 31, DType::bfloat16, 1, true, true},
+                               ProductCase{110, 420, 65, DType::bfloat16, 1, true},
+                               ProductCase{17, 33, 15, DType::float16, 3, true},
+                               ProductCase{161, 210, 33, DType::float16, 3, false, false, true},
+                               ProductCase{70, 200, 97, DType::float16, 4, true, true, true}}) {
+    CAPTURE(text(c));
+    const PackedProduct product(c);
+    for (const DType source : {DType::bfloat16, DType::float16, DType::float32}) {
+      for (const bool transpose : {false, true}) {
+        CAPTURE(name(source));
+        CAPTURE(transpose);
+        const Tensor x = random_tensor(source, transpose ? Shape{c.k, c.m} : Shape{c.m, c.k}, 9);
+        const PackedNode plain = product.node(product.packed_a(x, transpose), false);
+        const PackedNode row_major = product.node(x, transpose);
+        for (const Runner& runner : runners()) {
+          if (c.dtype == DType::float16 && !runner.float16) continue;
+          // Plain loops are slow.
+          const bool slow = !runner.name.starts_with("packed/");
+          if (runner.name.starts_with("reference/") && c.m * c.k * c.n > 1 << 17) continue;
+          CAPTURE(runner.name);
+          set_thread_count(1);
+          const std::vector<Tensor> want = plain.run(runner.prepare(plain.view(), 1));
+          for (const int threads : slow ? std::vector{3} : std::vector{1, 2, 3, 5}) {
+            CAPTURE(threads);
+            set_thread_count(threads);
+            const std::vector<Tensor> got =
+                row_major.run(runner.prepare(row_major.view(), threads));
+            for (std::size_t i = 0; i < want.size(); ++i) {
+              CAPTURE(PackedProduct::k_forms[i]);
+              const Comparison same = compare_bits(got[i].view(), want[i].view());
+              CHECK_MESSAGE(same, same.text);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("packed product: a row-major operand is refused where b is large") {
+  struct Case {
+    ProductCase product;
+    bool transpose;
+    bool accepted;
+  };
+  for (const auto& [c, transpose, accepted] :
+       {Case{{64, 64, 128}, false, true},
+        Case{{64, 64, 129}, false, false},
+        Case{{64, 64, 129}, true, false},
+        // b has 1 MiB: read for each row panel, but once for a transposed a.
+        Case{{64, 4096, 128}, false, true},
+        Case{{64, 4128, 128}, false, false},
+        Case{{64, 4128, 128}, true, true},
+        Case{{64, 2080, 128, DType::float16, 3}, false, false}}) {
+    CAPTURE(text(c));
+    CAPTURE(transpose);
+    const PackedProduct product(c);
+    const Tensor a(c.dtype, transpose ? Shape{c.k, c.m} : Shape{c.m, c.k});
+    const PackedNode node = product.node(a, transpose);
+    CHECK(static_cast<bool>(packed::accepts_product(node.view())) == accepted);
+    CHECK(packed::accepts_product(product.node().view()));
   }
 }
 

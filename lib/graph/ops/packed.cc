@@ -5,7 +5,9 @@
 //                  reduction axis; transpose: x has the transposed layout.
 //   PackedVariable the same for a variable, kept across steps: it is packed again when the variable
 //                  was written by an op other than a fused update that writes both.
-//   PackedMatMul   y = a b over operands packed from values of T, accumulated in float32; the
+//   PackedMatMul   y = a b over operands packed from values of T, accumulated in float32. a may
+//                  also be row-major, [m, k] or with transpose_a [k, m]: the kernel then packs it
+//                  while it multiplies, a float32 a rounded to T first. The
 //                  epilogue y += bias, y = activation(y), y = mask ? y : 0, each optional, and one
 //                  rounding to T. args = [bias] [mask]; the mask is result M of another matmul.
 //                  One result per letter of `forms`:
@@ -67,7 +69,9 @@ std::vector<Shape> infer_product(const InferContext& c) {
                                  to_string(wanted),
                                  i < c.inputs() ? to_string(c.input(i).shape) : "nothing"));
   };
-  expect(0, "a", bytes(m, k, dtype));
+  const bool packed = c.inputs() > 0 && c.input(0).dtype == DType::uint8;
+  const bool transpose = attrs.get<bool>("transpose_a");
+  expect(0, "a", packed ? bytes(m, k, dtype) : transpose ? Shape{k, m} : Shape{m, k});
   expect(1, "b", bytes(n, k, dtype));
   std::size_t next = 2;
   if (attrs.get<bool>("bias")) expect(next++, "bias", Shape{n});
@@ -124,9 +128,10 @@ std::vector<OpDef> packed_ops() {
              "dtype: {bfloat16, half}, side: string, transpose: bool = false",
              {.infer = infer_pack_variable, .stage = Stage::lowered}),
       define("PackedMatMul",
-             "a: uint8, b: uint8, args: Targs -> results: Tresults",
-             "T: {bfloat16, half}, Targs: list(type), Tresults: list(type), m: int, n: int, "
-             "k: int, products: int = 1, bias: bool = false, activation: string = '', "
+             "a: Ta, b: uint8, args: Targs -> results: Tresults",
+             "T: {bfloat16, half}, Ta: {uint8, bfloat16, half, float}, Targs: list(type), "
+             "Tresults: list(type), m: int, n: int, k: int, transpose_a: bool = false, "
+             "products: int = 1, bias: bool = false, activation: string = '', "
              "mask: bool = false, forms: string = 'r'",
              {.infer = infer_product, .stage = Stage::lowered}),
   };

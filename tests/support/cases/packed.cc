@@ -38,6 +38,16 @@ OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
   return c;
 }
 
+/// The same over a row-major operand a of `source`.
+OpCase row_major(OpCase c, DType source, bool transpose) {
+  const auto m = c.attrs.get<std::int64_t>("m"), k = c.attrs.get<std::int64_t>("k");
+  c.name =
+      fmt::format("{} over {}{}", c.name, transpose ? "transposed " : "", halfstep::name(source));
+  c.inputs[0] = typed(uniform(transpose ? Shape{k, m} : Shape{m, k}), source);
+  c.attrs.set("transpose_a", transpose);
+  return c;
+}
+
 /// A gradient of up to 100 that is applied with a rate of 2^-12.
 OpCase product_update(DType dtype, std::int64_t products) {
   constexpr std::int64_t m = 40, n = 45, k = 192;
@@ -64,11 +74,15 @@ OpCase product_update(DType dtype, std::int64_t products) {
 }  // namespace
 
 std::vector<OpCase> packed_cases() {
-  std::vector<OpCase> cases{product("plain", DType::bfloat16, 1, false),
-                            product("bias, activation and mask", DType::bfloat16, 1, true),
-                            product("float16", DType::float16, 4, true),
-                            product_update(DType::bfloat16, 1),
-                            product_update(DType::float16, 4)};
+  std::vector<OpCase> cases{
+      product("plain", DType::bfloat16, 1, false),
+      product("bias, activation and mask", DType::bfloat16, 1, true),
+      product("float16", DType::float16, 4, true),
+      row_major(
+          product("bias, activation and mask", DType::bfloat16, 1, true), DType::bfloat16, true),
+      row_major(product("float16", DType::float16, 4, true), DType::float32, false),
+      product_update(DType::bfloat16, 1),
+      product_update(DType::float16, 4)};
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const std::string side : {"a", "b"}) {
       for (const bool transpose : {false, true}) {

@@ -8,17 +8,50 @@
 
 namespace halfstep::backend::cpu::packed {
 
-Packing::Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks)
+Packing::Packing(
+    const graph::TensorType& x, DType dtype, Side side, bool transpose, const Blocks& blocks)
     : rows_(x.shape[0]),
       columns_(x.shape[1]),
-      element_bytes_(static_cast<std::int64_t>(size_bytes(x.dtype))) {
-  const DType dtype = attrs.get<DType>("dtype");
-  const Side side = attrs.get<std::string>("side") == "a" ? Side::a : Side::b;
-  along_depth_ = (side == Side::a) != attrs.get<bool>("transpose");
+      element_bytes_(static_cast<std::int64_t>(size_bytes(x.dtype))),
+      along_depth_((side == Side::a) != transpose) {
   layout_ = layout_of(along_depth_ ? rows_ : columns_, along_depth_ ? columns_ : rows_, dtype);
   const PackSteps& steps = blocks.pack[dtype == DType::float16][side == Side::b];
   pack_ =
       steps.from(x.dtype)[static_cast<int>(along_depth_ ? Run::along_depth : Run::across_depth)];
+}
+
+Packing::Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks)
+    : Packing(x,
+              attrs.get<DType>("dtype"),
+              attrs.get<std::string>("side") == "a" ? Side::a : Side::b,
+              attrs.get<bool>("transpose"),
+              blocks) {}
+
+void Packing::pack_panel(const std::byte* x,
+                         std::byte* to,
+                         std::int64_t panel,
+                         std::int64_t first,
+                         std::int64_t count) const {
+  for (std::int64_t step = 0; step < count; ++step) {
+    const std::int64_t i = along_depth_ ? panel : first + step;
+    const std::int64_t j = along_depth_ ? first + step : panel;
+    pack_(to + step * layout_.step_bytes(),
+          x + (i * k_block * columns_ + j * k_block) * element_bytes_,
+          columns_,
+          std::min(k_block, rows_ - i * k_block),
+          std::min(k_block, columns_ - j * k_block));
+  }
+}
+
+std::span<const std::byte> Packing::rows_of_panel(const std::byte* x,
+                                                  std::int64_t panel,
+                                                  std::int64_t index,
+                                                  std::int64_t parts) const {
+  const std::int64_t rows = std::min(k_block, rows_ - panel * k_block);
+  const std::int64_t bytes = rows * columns_ * element_bytes_;
+  const std::int64_t begin = bytes * index / parts, end = bytes * (index + 1) / parts;
+  return {x + panel * k_block * columns_ * element_bytes_ + begin,
+          static_cast<std::size_t>(end - begin)};
 }
 
 Packing Packing::of_update(const graph::TensorType& x,

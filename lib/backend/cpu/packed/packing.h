@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/packed/blocks.h"
 #include "backend/cpu/packed/layout.h"
@@ -13,6 +14,8 @@ namespace halfstep::backend::cpu::packed {
 
 class Packing {
  public:
+  /// Packs x into values of `dtype` as operand `side`; transpose: x has the transposed layout.
+  Packing(const graph::TensorType& x, DType dtype, Side side, bool transpose, const Blocks& blocks);
   /// Packs x as the attributes of a PackOperand or PackedVariable say.
   Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks);
   /// Packs x of the packed dtype with non-temporal stores where it is large, since it is not read
@@ -20,6 +23,11 @@ class Packing {
   static Packing of_update(const graph::TensorType& x,
                            const graph::Attrs& attrs,
                            const Blocks& blocks);
+
+  /// The layout of the packed operand.
+  const Layout& layout() const { return layout_; }
+  /// Whether x's rows run along the reduction axis, so that a panel is packed from whole rows.
+  bool along_depth() const { return along_depth_; }
 
   /// Numbers of 32 x 32 blocks of x along its rows and columns.
   std::int64_t down() const { return (rows_ + k_block - 1) / k_block; }
@@ -35,6 +43,19 @@ class Packing {
                i,
                j);
   }
+
+  /// Packs `count` k blocks of a panel, from k block `first` on, to `to`.
+  void pack_panel(const std::byte* x,
+                  std::byte* to,
+                  std::int64_t panel,
+                  std::int64_t first,
+                  std::int64_t count) const;
+  /// The memory of x that holds part `index` of `parts` of a panel's rows, where these run along
+  /// the reduction axis.
+  std::span<const std::byte> rows_of_panel(const std::byte* x,
+                                           std::int64_t panel,
+                                           std::int64_t index,
+                                           std::int64_t parts) const;
 
   /// A block of x's elements at any address.
   struct Block {

@@ -12,6 +12,8 @@ namespace {
 constexpr std::int64_t k_block_sums = k_block * k_block;
 constexpr std::int64_t k_block_bytes = k_block_sums * static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t k_line = 64;
+/// With fewer multiplications per thread, waking the thread costs more than it saves.
+constexpr std::int64_t k_least_work = 1 << 20;
 
 void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
@@ -37,19 +39,26 @@ Product::Product(const MicroKernel& unit,
                  const Layout& b,
                  std::int64_t products,
                  int threads,
-                 Tiles tiles)
+                 Tiles tiles,
+                 const std::optional<Packing>& packing)
     : unit_(&unit),
       sweep_(sweep_of(unit, products)),
       a_(a),
       b_(b),
+      packing_(packing),
       tile_panels_(unit.panels[a.parts - 1]) {
   require(sweep_ != nullptr, "{} has no microkernel of {} partial products", unit.name, products);
   require(a.parts == (products == 1 ? 1 : 2), "{} products of {} parts", products, a.parts);
   require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
-  choose_cut(threads, tiles);
+  if (packing_) {
+    choose_rows(threads);
+    panel_bytes_ = a_.kc_steps() * a_.step_bytes();
+  } else {
+    choose_cut(threads, tiles);
+  }
   const std::int64_t running =
       a_.kc_blocks() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
-  part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes);
+  part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes + panel_bytes_);
 }
 
 std::int64_t Product::run_panels() const { return divide_up(b_.panels(), across_); }
@@ -58,9 +67,23 @@ std::size_t Product::workspace_bytes() const {
   return part_bytes_ * static_cast<std::size_t>(parts_);
 }
 
+void Product::choose_rows(std::int64_t threads) {
+  const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
+  parts_ = std::clamp<std::int64_t>(
+      work / k_least_work, 1, std::min<std::int64_t>(threads, a_.panels()));
+  if (packing_->along_depth()) {
+    // A tile is one panel, whose rows are read one after the other.
+    down_ = a_.panels();
+    return;
+  }
+  // A panel is 32 columns of x. Few wide tiles, since each reads from every row, most of which are
+  // on pages of their own; two a part, so that a slower thread can leave one to the others.
+  down_ = std::max(parts_ == 1 ? 1 : 2 * parts_,
+                   divide_up(a_.panels() * b_.panels(), tile_panels_ * tile_panels_));
+  down_ = std::min(down_, a_.panels());
+}
+
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
-  // With fewer multiplications per thread, waking the thread costs more than it saves.
-  constexpr std::int64_t k_least_work = 1 << 20;
   const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
   // One part per thread, as square as possible: a part reads its rows of a and its columns of b.
   for (parts_ = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts_ > 1; --parts_) {
@@ -140,37 +163,63 @@ std::int64_t Product::run_tile(const Part& x,
                                std::atomic<std::int64_t>& next) const {
   const Region here = tile(t);
   const std::int64_t last = a_.kc_blocks() - 1;
-  for (std::int64_t kc = 0; kc < last; ++kc) run_kc_block(x, here, kc, here);
-  // The next tile is taken only when its operands can be prefetched.
-  const std::int64_t then = next.fetch_add(1);
-  run_kc_block(x, here, last, then < tiles() ? tile(then) : Region{});
+  std::int64_t then = tiles();
+  for (std::int64_t kc = 0; kc <= last; ++kc) {
+    // The next tile is taken only when its operands can be prefetched: from the first kc block on
+    // where its rows of a row-major operand are.
+    const bool take = packing_ && packing_->along_depth() ? kc == 0 : kc == last;
+    if (take) then = next.fetch_add(1);
+    run_kc_block(x, here, kc, ahead(x, here, kc, then < tiles() ? tile(then) : Region{}));
+  }
   return then;
+}
+
+Product::Ahead Product::ahead(const Part& x,
+                              const Region& tile,
+                              std::int64_t kc,
+                              const Region& next_tile) const {
+  const bool last = kc + 1 == a_.kc_blocks();
+  const Region& then = last ? next_tile : tile;
+  const std::int64_t next_kc_block = last ? 0 : kc + 1;
+  const std::int64_t panel_bytes = a_.steps_in(next_kc_block) * a_.step_bytes();
+  const auto panels = [&](const std::byte* operand, const Layout& layout, auto first, auto count) {
+    return std::span(operand + layout.panel_offset(next_kc_block, first),
+                     static_cast<std::size_t>(count * panel_bytes));
+  };
+  const auto b = panels(x.b, b_, then.j0, then.columns());
+  if (!packing_) return {panels(x.a, a_, then.i0, then.rows()), b};
+  if (!packing_->along_depth()) return {{}, b};  // packing prefetches the columns to the right
+  // b stays in the second-level cache.
+  if (next_tile.rows() == 0) return {};
+  return {packing_->rows_of_panel(x.a, next_tile.i0, kc, a_.kc_blocks()), {}};
+}
+
+const std::byte* Product::panel_of_a(const Part& x, std::int64_t kc, std::int64_t panel) const {
+  if (!packing_) return x.a + a_.panel_offset(kc, panel);
+  std::byte* to = x.workspace + 2 * k_block_bytes;
+  packing_->pack_panel(x.a, to, panel, kc * a_.kc_steps(), a_.steps_in(kc));
+  return to;
 }
 
 void Product::run_kc_block(const Part& x,
                            const Region& tile,
                            std::int64_t kc,
-                           const Region& next_tile) const {
+                           const Ahead& ahead) const {
   const bool last = kc + 1 == a_.kc_blocks();
   const std::int64_t steps = a_.steps_in(kc);
 
   // While this kc block is multiplied, the operands of the next one are prefetched at an even rate.
-  const Region& then = last ? next_tile : tile;
-  const std::int64_t next_kc_block = last ? 0 : kc + 1;
-  const std::int64_t panel_bytes = a_.steps_in(next_kc_block) * a_.step_bytes();
-  const std::byte* ahead_a = x.a + a_.panel_offset(next_kc_block, then.i0);
-  const std::byte* ahead_b = x.b + b_.panel_offset(next_kc_block, then.j0);
-  const std::int64_t a_lines = then.rows() * panel_bytes / k_line;
-  const std::int64_t b_lines = then.columns() * panel_bytes / k_line;
+  const auto a_lines = static_cast<std::int64_t>(ahead.a.size()) / k_line;
+  const auto b_lines = static_cast<std::int64_t>(ahead.b.size()) / k_line;
   const std::int64_t steps_of_row = tile.columns() * std::max<std::int64_t>(steps - 1, 1);
   const std::int64_t lines = divide_up(a_lines + b_lines, tile.rows() * steps_of_row);
 
-  auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes);
+  auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes + panel_bytes_);
   for (std::int64_t i = tile.i0; i < tile.i1; ++i) {
     Finished context{x.finish, {i, tile.j0, tile.j0, tile.j1, x.index}};
     const std::int64_t row = i - tile.i0;
     const std::int64_t line = row * lines * steps_of_row;
-    sweep_({.a = x.a + a_.panel_offset(kc, i),
+    sweep_({.a = panel_of_a(x, kc, i),
             .b = x.b + b_.panel_offset(kc, tile.j0),
             .steps = steps,
             .blocks = tile.columns(),
@@ -180,15 +229,25 @@ void Product::run_kc_block(const Part& x,
             .scratch = reinterpret_cast<float*>(x.workspace),
             .finish = hand_back,
             .context = &context,
-            .ahead = line < a_lines ? ahead_a + line * k_line : ahead_b + (line - a_lines) * k_line,
+            .ahead = line < a_lines ? ahead.a.data() + line * k_line
+                                    : ahead.b.data() + (line - a_lines) * k_line,
             .lines_ahead = line < a_lines + b_lines ? lines : 0});
   }
+}
+
+bool packs_while_multiplying(const Packing& packing, const Layout& b) {
+  // A panel packed for few panels of b: for more of them the packed copy is the smaller cost, and
+  // tiles of several panels read b fewer times.
+  constexpr std::int64_t k_most_panels = 4;
+  constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 20;
+  return b.panels() <= k_most_panels && (!packing.along_depth() || b.bytes() <= k_resident_bytes);
 }
 
 Product product_of(const graph::Attrs& attrs,
                    const MicroKernel& unit,
                    int threads,
-                   Product::Tiles tiles) {
+                   Product::Tiles tiles,
+                   const std::optional<Packing>& packing) {
   const DType dtype = attrs.get<DType>("T");
   const auto k = attrs.get<std::int64_t>("k");
   return {unit,
@@ -196,7 +255,8 @@ Product product_of(const graph::Attrs& attrs,
           layout_of(attrs.get<std::int64_t>("n"), k, dtype),
           attrs.get<std::int64_t>("products"),
           threads,
-          tiles};
+          tiles,
+          packing};
 }
 
 }  // namespace halfstep::backend::cpu::packed

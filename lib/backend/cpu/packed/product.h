@@ -1,12 +1,17 @@
 #pragma once
-// GEMM of two packed operands, blocked for the caches.
+// GEMM of two packed operands, blocked for the caches. Operand a may also be row-major: each panel
+// of it is then packed into the first-level cache right before it is multiplied, which saves
+// writing and reading a packed copy in memory.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "backend/cpu/packed/layout.h"
 #include "backend/cpu/packed/microkernel.h"
+#include "backend/cpu/packed/packing.h"
 #include "core/parallel.h"
 #include "graph/attr.h"
 
@@ -21,13 +26,14 @@ class Product {
   /// in one kc block, write long runs of each row of the result.
   enum class Tiles { square, long_rows };
   /// `products`: partial products per multiplication of values, 1 for operands of one part, 3 or 4
-  /// for operands of two.
+  /// for operands of two. `packing`: of a row-major operand a.
   Product(const MicroKernel& unit,
           const Layout& a,
           const Layout& b,
           std::int64_t products,
           int threads,
-          Tiles tiles);
+          Tiles tiles,
+          const std::optional<Packing>& packing = {});
 
   /// For the accumulators of all parts and two blocks of scratch each.
   std::size_t workspace_bytes() const;
@@ -70,33 +76,49 @@ class Product {
     std::int64_t index;
   };
 
+  /// The memory that is prefetched during a kc block: of a, then of b.
+  struct Ahead {
+    std::span<const std::byte> a = {}, b = {};
+  };
+
   /// Chooses parts and tiles for the number of threads.
   void choose_cut(std::int64_t threads, Tiles tiles);
+  /// The same for a row-major operand a, each panel of which is packed for one tile only.
+  void choose_rows(std::int64_t threads);
   std::int64_t tiles() const { return down_ * across_; }
   /// Tile t in the order in which tiles are started.
   Region tile(std::int64_t t) const;
   /// Returns the next tile of this thread; tiles() or more: none remain.
   std::int64_t run_tile(const Part& x, std::int64_t t, std::atomic<std::int64_t>& next) const;
-  void run_kc_block(const Part& x,
-                    const Region& tile,
-                    std::int64_t kc,
-                    const Region& next_tile) const;
+  /// `next_tile`: runs after this one.
+  Ahead ahead(const Part& x, const Region& tile, std::int64_t kc, const Region& next_tile) const;
+  /// A panel of a in a kc block; packs it where a is row-major.
+  const std::byte* panel_of_a(const Part& x, std::int64_t kc, std::int64_t panel) const;
+  void run_kc_block(const Part& x, const Region& tile, std::int64_t kc, const Ahead& ahead) const;
 
   const MicroKernel* unit_;
   void (*sweep_)(const MicroKernelArgs&);
   Layout a_, b_;
+  std::optional<Packing> packing_;
   std::int64_t tile_panels_;
   std::int64_t parts_ = 1;
   // The result is cut into down_ x across_ tiles.
   std::int64_t down_ = 1;
   std::int64_t across_ = 1;
-  std::size_t part_bytes_;  ///< of the workspace
+  std::int64_t panel_bytes_ = 0;  ///< of the workspace, for a packed panel of a
+  std::size_t part_bytes_;        ///< of the workspace
 };
+
+/// Whether a row-major operand a may be packed while it is multiplied by b: yes where all of b is
+/// multiplied by a panel before the next panel is packed, and b is read from the second-level
+/// cache.
+bool packs_while_multiplying(const Packing& packing, const Layout& b);
 
 /// The GEMM for a node's attributes m, n, k, T and `products`.
 Product product_of(const graph::Attrs& attrs,
                    const MicroKernel& unit,
                    int threads,
-                   Product::Tiles tiles);
+                   Product::Tiles tiles,
+                   const std::optional<Packing>& packing = {});
 
 }  // namespace halfstep::backend::cpu::packed

@@ -2,9 +2,11 @@
 // to, whatever the number of partial products.
 
 #include <cstring>
+#include <optional>
 
 #include "backend/cpu/packed/epilogue.h"
 #include "backend/cpu/packed/kernels.h"
+#include "backend/cpu/packed/packing.h"
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
 #include "graph/ops/fused_update.h"
@@ -77,16 +79,33 @@ class Sums {
 Prepared prepare_product(const NodeView& node, const Capabilities&) {
   const Sums sums(node.attrs());
   const packed::Epilogue epilogue(node, packed::portable_blocks());
+  std::optional<packed::Packing> packing;
+  if (node.input(0).dtype != DType::uint8) {
+    packing.emplace(node.input(0),
+                    node.attrs().get<DType>("T"),
+                    Side::a,
+                    node.attrs().get<bool>("transpose_a"),
+                    packed::portable_blocks());
+  }
   return launch(
       [=](const Args& args) {
+        const auto* a = args.in[0].as<std::byte>();
+        if (packing) {
+          std::byte* copy = args.workspace + epilogue.workspace_bytes();
+          for (std::int64_t i = 0; i < packing->down(); ++i) {
+            for (std::int64_t j = 0; j < packing->across(); ++j) packing->pack(a, copy, i, j);
+          }
+          a = copy;
+        }
         const packed::Epilogue::Bound bound = epilogue.bind(args, args.workspace);
         sums.run(
-            args.in[0].as<std::byte>(),
-            args.in[1].as<std::byte>(),
-            [&](const float* block, std::int64_t i, std::int64_t j) { bound.finish(block, i, j); });
+            a, args.in[1].as<std::byte>(), [&](const float* block, std::int64_t i, std::int64_t j) {
+              bound.finish(block, i, j);
+            });
         bound.complete();
       },
-      epilogue.workspace_bytes());
+      epilogue.workspace_bytes() +
+          (packing ? static_cast<std::size_t>(packing->layout().bytes()) : 0));
 }
 
 /// Computes the whole gradient, then the update.
