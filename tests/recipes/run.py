@@ -282,8 +282,15 @@ def check_pages(copy):
     script = f"scripts/reference.sh build/{PRESET}/bin/halfstep"
     in_copy(copy, f"{script}; scripts/reference.sh --check build/{PRESET}/bin/halfstep",
             "the reference pages cannot be generated")
-    for page, word in (("layers", "scale"), ("data", "csv"), ("config", "csv")):
-        check(word in (copy / "docs" / f"{page}.md").read_text(), f"docs/{page}.md does not have {word}")
+    pages = {page.stem: page.read_text() for page in (copy / "docs").glob("*.md")}
+    for page, text in (("layers", "\n### scale\n"), ("data", "\n### csv\n"), ("config", "one of csv, npz,"),
+                       ("ops", "\n## Tanhshrink\n"), ("reports", "\n| `processors` |")):
+        check(text in pages[page], f"docs/{page}.md does not have {text.strip()!r}")
+    for op, kernels in (("Tanhshrink", ("vector/map", "cuda/unary")),
+                        ("Transpose", ("cuda/transpose_matrix", "cuda/transpose"))):
+        entry = pages["ops"].split(f"\n## {op}\n")[1].split("\n## ")[0]
+        for kernel in kernels:
+            check(kernel in entry, f"docs/ops.md names no kernel {kernel} of {op}")
 
 
 def follow(copy, folder):
