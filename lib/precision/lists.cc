@@ -195,6 +195,7 @@ char letter(const Row& row, Mode mode, const Libraries& libraries) {
 
 }  // namespace
 
+std::span<const std::string_view> names_of(Mode) { return k_modes; }
 std::string_view name(Mode mode) { return k_modes[static_cast<std::size_t>(mode)]; }
 std::string_view name(Level level) { return k_levels[static_cast<std::size_t>(level)]; }
 std::string_view name(List list) { return k_lists[static_cast<std::size_t>(list)]; }

@@ -24,6 +24,7 @@ enum class Mode { cuda, bf16, cpu, fp16_cpu };
 enum class Level { standard, treat_infer_as_deny, tensor_cores_only, unsafe_force_all };
 enum class List { allow, infer, deny, clear };
 
+std::span<const std::string_view> names_of(Mode);
 std::string_view name(Mode mode);
 std::string_view name(Level level);
 std::string_view name(List list);

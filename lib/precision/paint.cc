@@ -393,6 +393,8 @@ constexpr std::array<std::string_view, 13> k_steps{"none",
 
 }  // namespace
 
+std::span<const std::string_view> names_of(Paint) { return k_paints; }
+std::span<const std::string_view> names_of(Step) { return k_steps; }
 std::string_view name(Paint paint) { return k_paints[static_cast<std::size_t>(paint)]; }
 std::string_view name(Step step) { return k_steps[static_cast<std::size_t>(step)]; }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ enum class Step {
   existing_cast,      ///< a cast all of whose readers are converted
 };
 
+std::span<const std::string_view> names_of(Paint);
+std::span<const std::string_view> names_of(Step);
 std::string_view name(Paint paint);
 std::string_view name(Step step);
 

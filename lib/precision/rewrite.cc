@@ -309,19 +309,12 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
+constexpr std::array<std::string_view, 3> k_statuses{"ok", "nothing_to_do", "failed"};
+
 }  // namespace
 
-std::string_view name(RewriteStatus status) {
-  switch (status) {
-    case RewriteStatus::ok:
-      return "ok";
-    case RewriteStatus::nothing_to_do:
-      return "nothing_to_do";
-    case RewriteStatus::failed:
-      return "failed";
-  }
-  return "";
-}
+std::span<const std::string_view> names_of(RewriteStatus) { return k_statuses; }
+std::string_view name(RewriteStatus status) { return k_statuses[static_cast<std::size_t>(status)]; }
 
 RewriteOptions training_options(DType target) {
   RewriteOptions options;

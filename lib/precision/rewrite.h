@@ -62,6 +62,7 @@ struct InsertedCast {
 /// exclude is returned unchanged with status ok, as in TensorFlow; `message` says so.
 enum class RewriteStatus { ok, nothing_to_do, failed };
 
+std::span<const std::string_view> names_of(RewriteStatus);
 std::string_view name(RewriteStatus status);
 
 struct RewriteResult {

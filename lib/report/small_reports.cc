@@ -3,33 +3,15 @@
 #include <array>
 #include <string_view>
 
+#include "precision/rewrite.h"
 #include "report/machine_reports.h"
 #include "report/run_reports.h"
 
 namespace halfstep::report {
 namespace {
 
-template <std::size_t N>
-using Words = std::array<std::string_view, N>;
-
-constexpr Words<3> k_eval_splits{"train", "validation", "test"};
-constexpr Words<4> k_rewrite_modes{"cuda", "bf16", "cpu", "fp16_cpu"};
-constexpr Words<3> k_rewrite_statuses{"ok", "nothing_to_do", "failed"};
-constexpr Words<3> k_paints{"allow", "deny", "none"};
-constexpr Words<13> k_rewrite_steps{"preserved",
-                                    "unprocessed",
-                                    "allow_seed",
-                                    "forced",
-                                    "deny_spread",
-                                    "list_cluster",
-                                    "between_allows",
-                                    "infer_after_allow",
-                                    "clear_spread",
-                                    "unpainted",
-                                    "loop",
-                                    "existing_cast",
-                                    "none"};
-constexpr Words<2> k_directions{"larger", "smaller"};
+constexpr std::array<std::string_view, 3> k_eval_splits{"train", "validation", "test"};
+constexpr std::array<std::string_view, 2> k_directions{"larger", "smaller"};
 
 }  // namespace
 
@@ -156,15 +138,15 @@ void InsertedCast::fields(Fields& f) {
 void PaintedAttr::fields(Fields& f) {
   f("node", node, "");
   f("attr", attr, "type attribute");
-  f.word("paint", paint, k_paints, "");
-  f.word("step", step, k_rewrite_steps, "of the rewrite that decided");
+  f.word("paint", paint, names_of(precision::Paint()), "");
+  f.word("step", step, names_of(precision::Step()), "of the rewrite that decided");
   f("reason", reason, "in words");
 }
 
 void GraphRewriteReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("mode", mode, k_rewrite_modes, "of the rewrite");
-  f.word("status", status, k_rewrite_statuses, "how it ended");
+  f.word("mode", mode, names_of(precision::Mode()), "of the rewrite");
+  f.word("status", status, names_of(precision::RewriteStatus()), "how it ended");
   f.text_or_null("message", message, "why nothing was done");
   f("nodes",
     nodes,
