@@ -38,27 +38,13 @@ void append_bounded(std::vector<T>& list, T entry, std::int64_t& left_out) {
   list.push_back(std::move(entry));
 }
 
-struct Progress {
-  Counters counters;
+struct Progress : TrainRecord {
   EpochSums sums;
-  std::vector<EpochRecord> history;
-  StepHistory step_history;              ///< empty in checkpoints of old versions
-  std::vector<ScaleEvent> scale_events;  ///< both lists by append_bounded()
-  std::vector<SkippedStep> skips;
-  std::int64_t scale_events_left_out = 0;
-  std::int64_t skips_left_out = 0;
   std::int64_t consecutive_skips = 0;
   Best early_stopping;
   Best keep_best;
-  std::optional<TimeToAccuracy> time_to_accuracy;
-  double train_seconds = 0;
-  double wall_seconds = 0;
-  std::string init_hash;
   std::optional<Status> finished;
-  std::string message;    ///< why it finished, for statuses other than completed
   bool restored = false;  ///< the weights have been restored from the best epoch
-  std::vector<Segment>
-      segments;  ///< one for each process so far; checkpoints of old versions have none
 
   void fields(Fields& f);
   bool operator==(const Progress&) const = default;

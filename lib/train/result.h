@@ -8,47 +8,11 @@
 #include <vector>
 
 #include "config/run_spec.h"
+#include "train/scale_events.h"
 #include "train/step_history.h"
 #include "train/tensor_numerics.h"
 
 namespace halfstep::train {
-
-/// The first non-finite tensor of a step, found by a second run that checks each launch.
-struct FirstNonfinite {
-  std::string tensor;  ///< name of the node that produced it
-  std::string op;
-  std::string layer;
-  std::string phase;
-  std::string dtype;
-  std::string kind;  ///< "inf" or "nan"
-  std::int64_t count = 0;
-  double finite_absmax = 0;  ///< largest finite magnitude in it
-  bool loss_finite = true;   ///< whether the unscaled loss was finite
-  void fields(Fields& f);
-  bool operator==(const FirstNonfinite&) const = default;
-};
-
-/// A change of the loss scale, up or down.
-struct ScaleEvent {
-  std::int64_t step = 0;     ///< applied steps before it
-  std::int64_t attempt = 0;  ///< which attempted step, from 1
-  std::int64_t ordinal = 0;  ///< of the batch
-  double from = 0;
-  double to = 0;
-  std::optional<FirstNonfinite> first_nonfinite;  ///< of every decrease
-  void fields(Fields& f);
-  bool operator==(const ScaleEvent&) const = default;
-};
-
-/// A step whose update was skipped.
-struct SkippedStep {
-  std::int64_t attempt = 0;
-  std::int64_t ordinal = 0;
-  bool retried = false;
-  std::optional<FirstNonfinite> first_nonfinite;
-  void fields(Fields& f);
-  bool operator==(const SkippedStep&) const = default;
-};
 
 /// The part of a run in one process, from its start or a resume on.
 struct Segment {
@@ -152,28 +116,36 @@ struct Evaluation {
   double seconds = 0;
 };
 
-struct TrainResult {
-  Status status = Status::completed;
-  std::string message;  ///< why the run ended, for statuses other than completed
+/// The record of a run, which its checkpoints store and its result has.
+struct TrainRecord {
   Counters counters;
   std::vector<EpochRecord> history;
-  StepHistory step_history;
-  std::vector<ScaleEvent> scale_events;
+  StepHistory step_history;              ///< empty in checkpoints of old versions
+  std::vector<ScaleEvent> scale_events;  ///< both lists by append_bounded() of train/progress.h
   std::vector<SkippedStep> skips;
-  std::int64_t scale_events_left_out = 0;  ///< see Progress
+  std::int64_t scale_events_left_out = 0;
   std::int64_t skips_left_out = 0;
+  std::optional<TimeToAccuracy> time_to_accuracy;
+  double train_seconds = 0;
+  double wall_seconds = 0;
+  std::string init_hash;
+  std::string message;  ///< why the run ended, for statuses other than completed
+  /// One for each process so far; checkpoints of old versions have none.
+  std::vector<Segment> segments;
+  bool operator==(const TrainRecord&) const = default;
+};
+
+struct TrainResult : TrainRecord {
+  Status status = Status::completed;
   std::optional<double> final_scale;
   double first_step_seconds = 0;
   std::vector<StepSample> steps;  ///< of this process, without the first step
-  double train_seconds = 0, wall_seconds = 0;
-  std::optional<TimeToAccuracy> time_to_accuracy;
   std::optional<Evaluation> test;
-  std::string init_hash, batch_order_hash, final_hash;
+  std::string batch_order_hash, final_hash;
   std::string state_hash;  ///< of all variables
   MemoryUse memory;
-  NumericsSummary numerics;  ///< of the steps this process sampled
-  std::string resumed_from;  ///< checkpoint path, "" for a fresh run
-  std::vector<Segment> segments;
+  NumericsSummary numerics;               ///< of the steps this process sampled
+  std::string resumed_from;               ///< checkpoint path, "" for a fresh run
   std::vector<config::Warning> warnings;  ///< of the trainer
 };
 

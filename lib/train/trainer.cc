@@ -176,25 +176,13 @@ void Trainer::handle_request(Request request) {
 }
 
 TrainResult Trainer::result() const {
-  const Progress& progress = run_.progress;
   TrainResult result;
-  result.status = progress.finished.value_or(Status::interrupted);
-  result.message = progress.message;
-  result.counters = progress.counters;
-  result.history = progress.history;
-  result.scale_events = progress.scale_events;
-  result.skips = progress.skips;
-  result.step_history = progress.step_history;
-  result.scale_events_left_out = progress.scale_events_left_out;
-  result.skips_left_out = progress.skips_left_out;
-  result.final_scale = loss_scale(session_.state());
-  result.train_seconds = progress.train_seconds;
+  static_cast<TrainRecord&>(result) = run_.progress;
+  result.status = run_.progress.finished.value_or(Status::interrupted);
   result.wall_seconds = run_.clock.seconds();
-  result.time_to_accuracy = progress.time_to_accuracy;
-  result.init_hash = progress.init_hash;
+  result.final_scale = loss_scale(session_.state());
   result.memory = session_.memory();
   result.resumed_from = options_.resume;
-  result.segments = progress.segments;
   result.warnings = run_.warnings;
   recorder_.report(result);
   return result;
