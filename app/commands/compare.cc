@@ -64,13 +64,6 @@ void choose_policies(const CompareFlags& state,
   }
 }
 
-/// Checked before a directory is created: a gate must fit the comparison.
-void check_gates(const study::CompareOptions& options, const study::MetricNames& metrics) {
-  std::vector<std::string> policies;
-  for (const study::Variant& variant : options.variants) policies.push_back(variant.name);
-  study::check_gates(options.gates, {policies, options.baseline, metrics.all, metrics.headline});
-}
-
 int compare_policies(const CompareFlags& state) {
   study::CompareOptions options;
   options.seeds = state.seeds;
@@ -96,8 +89,9 @@ int compare_policies(const CompareFlags& state) {
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
-  const study::MetricNames metrics = study::metric_names(loaded.spec, dataset);
-  check_gates(options, metrics);
+  // Checked before a run begins in the directory: a gate must fit the comparison.
+  const study::ComparisonNames names = study::names_of(options, dataset);
+  study::check_gates(options.gates, names);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Context context = report::context(device);
@@ -105,7 +99,7 @@ int compare_policies(const CompareFlags& state) {
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(progress_options(state.run), "seed", metrics.headline);
+  StudyDisplay display(progress_options(state.run), "seed", names.headline);
   options.requests = train::take_request;
   const train::InterruptGuard signals;
   report::CompareReport report = study::compare(options, dataset, device, display);
@@ -179,21 +173,20 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
   }
   options.metrics = common_metrics(finished);
   for (const std::string& metric : options.metrics) {
-    if (options.metric.empty() ||
-        (metric.ends_with("_accuracy") && !options.metric.ends_with("_accuracy"))) {
-      options.metric = metric;
+    if (options.headline.empty() ||
+        (metric.ends_with("_accuracy") && !options.headline.ends_with("_accuracy"))) {
+      options.headline = metric;
     }
   }
-  if (options.metric.empty()) options.metric = "train_loss";
+  if (options.headline.empty()) options.headline = "train_loss";
   const std::vector<study::Gate> conditions = study::parse_gates(state.fail_if);
-  const study::GateNames names{options.policies, options.baseline, options.metrics, options.metric};
-  study::check_gates(conditions, names);
+  study::check_gates(conditions, options);
 
   report::CompareReport report = study::summarise(records, options);
   report.differences = report::config_differences(finished);
   report.notes = study::comparison_notes(report);
   for (const study::Gate& gate : conditions) {
-    report.gates.push_back(study::evaluate_gate(gate, names, report));
+    report.gates.push_back(study::evaluate_gate(gate, options, report));
   }
   report::complete(report,
                    study_info(state.run, {}, std::nullopt),

@@ -93,17 +93,20 @@ bool run_seed(std::int64_t index,
 
 }  // namespace
 
-MetricNames metric_names(const config::RunSpec& spec, const data::Dataset& dataset) {
+ComparisonNames names_of(const CompareOptions& options, const data::Dataset& dataset) {
+  const config::RunSpec& spec = options.variants.front().spec;
   std::vector<std::string> splits;
   if (dataset.test.samples() > 0) splits.emplace_back("test_");
   if (spec.data.validation_split > 0) splits.emplace_back("val_");
   splits.emplace_back("train_");
   const bool accuracy =
       std::find(spec.metrics.begin(), spec.metrics.end(), "accuracy") != spec.metrics.end();
-  MetricNames names{splits.front() + (accuracy ? "accuracy" : "loss"), {}};
+  ComparisonNames names{
+      {}, options.baseline, {}, splits.front() + (accuracy ? "accuracy" : "loss")};
+  for (const Variant& variant : options.variants) names.policies.push_back(variant.name);
   for (const std::string& split : splits) {
-    for (const std::string& metric : spec.metrics) names.all.push_back(split + metric);
-    names.all.push_back(split + "loss");
+    for (const std::string& metric : spec.metrics) names.metrics.push_back(split + metric);
+    names.metrics.push_back(split + "loss");
   }
   return names;
 }
@@ -114,17 +117,11 @@ report::CompareReport compare(const CompareOptions& options,
                               StudyObserver& observer) {
   require(!options.variants.empty() && options.seeds > 0, "nothing to compare");
   const config::RunSpec& spec = options.variants.front().spec;
-  const MetricNames metrics = metric_names(spec, dataset);
-  SummaryOptions summary;
-  for (const Variant& variant : options.variants) summary.policies.push_back(variant.name);
-  summary.baseline = options.baseline;
-  summary.metric = metrics.headline;
-  summary.metrics = metrics.all;
+  SummaryOptions summary{names_of(options, dataset)};
   summary.margin = options.margin;
   summary.target = spec.training.target.has_value();
   summary.split = dataset.test.samples() > 0 ? "test" : "validation";
-  const GateNames names{summary.policies, options.baseline, metrics.all, metrics.headline};
-  check_gates(options.gates, names);
+  check_gates(options.gates, summary);
 
   Rounds rounds(options, options.seeds, dataset, backend, observer);
   std::vector<RunRecord> records;
@@ -152,7 +149,7 @@ report::CompareReport compare(const CompareOptions& options,
     if (!rounds.load_note().empty()) comparison.notes.push_back(rounds.load_note());
   }
   for (const Gate& gate : options.gates) {
-    comparison.gates.push_back(evaluate_gate(gate, names, comparison));
+    comparison.gates.push_back(evaluate_gate(gate, summary, comparison));
   }
   comparison.warnings = rounds.warnings();
   return comparison;

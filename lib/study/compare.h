@@ -18,13 +18,10 @@ struct CompareOptions : StudyOptions {
   std::vector<Gate> gates;
 };
 
-/// The headline metric and all metrics, depending on config and data: accuracy, or else the loss,
-/// on the test split, or else on validation, or else on training data.
-struct MetricNames {
-  std::string headline;
-  std::vector<std::string> all;
-};
-MetricNames metric_names(const config::RunSpec& spec, const data::Dataset& dataset);
+/// The names of the comparison that these options ask for. The headline metric depends on config
+/// and data: accuracy, or else the loss, on the test split, or else on validation, or else on
+/// training data.
+ComparisonNames names_of(const CompareOptions& options, const data::Dataset& dataset);
 
 /// The report, to be completed (report/context.h). Errors: UserError(config) for gates that do not
 /// fit, before training starts; as Session and Trainer. A diverged run is part of the result, as is

@@ -152,7 +152,7 @@ void compare_with_baseline(PolicyBlock& policy,
   }
   if (!options.paired) return;
   policy.loss_curve = curve(pairs);
-  const std::vector<double> deltas = differences(pairs, options.metric);
+  const std::vector<double> deltas = differences(pairs, options.headline);
   if (deltas.size() > 1) policy.tost = equivalence(deltas, options.margin);
   std::optional<report::McNemar> pooled;
   for (const Pair& pair : pairs) {
@@ -164,7 +164,7 @@ void compare_with_baseline(PolicyBlock& policy,
     compared.baseline = options.baseline;
     compared.init_hash_equal = a.init_hash == b.init_hash;
     compared.batch_order_equal = a.batch_order_hash == b.batch_order_hash;
-    const std::vector<double> delta = differences({pair}, options.metric);
+    const std::vector<double> delta = differences({pair}, options.headline);
     if (!delta.empty()) compared.accuracy_delta = delta.front();
     compared.mcnemar = disagreement(pair);
     if (!compared.mcnemar) continue;
@@ -206,7 +206,7 @@ CompareReport summarise(const std::vector<RunRecord>& records, const SummaryOpti
   comparison.status = "completed";
   comparison.paired = options.paired;
   comparison.baseline = options.baseline;
-  comparison.metric = options.metric;
+  comparison.metric = options.headline;
   comparison.margin = options.margin;
   for (const RunRecord& record : records) {
     comparison.runs.push_back(record.run);
@@ -217,11 +217,11 @@ CompareReport summarise(const std::vector<RunRecord>& records, const SummaryOpti
     if (!policy.baseline) {
       compare_with_baseline(policy, pairs(records, options, name), options, comparison);
     }
-    if (const auto judged = policy.metrics.find(options.metric); judged != policy.metrics.end()) {
+    if (const auto judged = policy.metrics.find(options.headline); judged != policy.metrics.end()) {
       const report::MetricEstimate& metric = judged->second;
-      policy.accuracy = report::JudgedEstimate{metric, options.metric};
+      policy.accuracy = report::JudgedEstimate{metric, options.headline};
       if (metric.delta) {
-        policy.accuracy_delta = report::JudgedEstimate{*metric.delta, options.metric};
+        policy.accuracy_delta = report::JudgedEstimate{*metric.delta, options.headline};
       }
     }
     comparison.policies.push_back(std::move(policy));

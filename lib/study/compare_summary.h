@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/compare_report.h"
+#include "study/gate.h"
 #include "study/turns.h"
 
 namespace halfstep::study {
@@ -18,11 +19,7 @@ struct RunRecord {
   std::vector<std::uint8_t> right;  ///< 1 for each correctly predicted example, in file order
 };
 
-struct SummaryOptions {
-  std::vector<std::string> policies;  ///< in the order of the result
-  std::string baseline;
-  std::string metric;                ///< the headline metric
-  std::vector<std::string> metrics;  ///< all metrics
+struct SummaryOptions : ComparisonNames {
   double margin = 0.002;
   bool paired = true;
   bool target = false;     ///< whether a target was set

@@ -161,7 +161,7 @@ Gate parse_gate(const std::string& expression) {
   }
 }
 
-void check_gate(const Gate& gate, const GateNames& names) {
+void check_gate(const Gate& gate, const ComparisonNames& names) {
   for (const std::vector<Term>& all : gate.any) {
     for (const Term& term : all) {
       const Quantity quantity = resolve_quantity(term.quantity, names);
@@ -184,7 +184,7 @@ std::vector<Gate> parse_gates(const std::vector<std::string>& expressions) {
   return gates;
 }
 
-void check_gates(const std::vector<Gate>& gates, const GateNames& names) {
+void check_gates(const std::vector<Gate>& gates, const ComparisonNames& names) {
   Diagnostics diagnostics;
   for (const Gate& gate : gates) {
     collect_problems(diagnostics, [&] { check_gate(gate, names); });
@@ -193,7 +193,7 @@ void check_gates(const std::vector<Gate>& gates, const GateNames& names) {
 }
 
 GateBlock evaluate_gate(const Gate& gate,
-                        const GateNames& names,
+                        const ComparisonNames& names,
                         const report::CompareReport& comparison) {
   GateBlock result{gate.expression, std::nullopt, true, {}};
   Truth any = Truth::no;

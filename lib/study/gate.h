@@ -36,9 +36,9 @@ struct Gate {
 /// Errors: UserError(config) with the unexpected and the expected token.
 Gate parse_gate(const std::string& expression);
 
-/// The quantities that a comparison will have.
-struct GateNames {
-  std::vector<std::string> policies;
+/// The policies and metrics of a comparison, from which the names of its quantities are made.
+struct ComparisonNames {
+  std::vector<std::string> policies;  ///< in the order of the result
   std::string baseline;
   std::vector<std::string> metrics;  ///< "test_accuracy", "val_loss", ...
   std::string headline;  ///< the headline metric; `accuracy` or `loss` alone mean its split
@@ -46,7 +46,7 @@ struct GateNames {
 
 /// Errors: UserError(config) for unknown quantities, with the nearest name, and for limits of the
 /// wrong type.
-void check_gate(const Gate& gate, const GateNames& names);
+void check_gate(const Gate& gate, const ComparisonNames& names);
 
 /// Runs `action` and collects the problems it throws, so that further checks can run.
 template <class Action>
@@ -60,11 +60,11 @@ void collect_problems(Diagnostics& diagnostics, Action&& action) {
 
 /// The same for several expressions; the error lists the problem of each.
 std::vector<Gate> parse_gates(const std::vector<std::string>& expressions);
-void check_gates(const std::vector<Gate>& gates, const GateNames& names);
+void check_gates(const std::vector<Gate>& gates, const ComparisonNames& names);
 
 /// Errors: InternalError for quantities that check_gate rejects.
 report::GateBlock evaluate_gate(const Gate& gate,
-                                const GateNames& names,
+                                const ComparisonNames& names,
                                 const report::CompareReport& comparison);
 
 /// `0.2pp` or `0.002`, as 0.002. Errors: UserError(config) unless it is above 0 and below 1.

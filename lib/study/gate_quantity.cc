@@ -79,7 +79,9 @@ constexpr std::array k_fields{
 }
 
 /// The metric with this name: a name with its split, or one without it in the headline's split.
-std::string metric_named(const std::string& text, const std::string& word, const GateNames& names) {
+std::string metric_named(const std::string& text,
+                         const std::string& word,
+                         const ComparisonNames& names) {
   const std::string split = names.headline.substr(0, names.headline.find('_') + 1);
   std::vector<std::string> known;
   for (const std::string& metric : names.metrics) {
@@ -92,7 +94,7 @@ std::string metric_named(const std::string& text, const std::string& word, const
 
 }  // namespace
 
-Quantity resolve_quantity(const std::string& text, const GateNames& names) {
+Quantity resolve_quantity(const std::string& text, const ComparisonNames& names) {
   // Names of finished runs may contain dots: the longest match is used.
   Quantity quantity;
   for (const std::string& policy : names.policies) {

@@ -34,11 +34,10 @@ RunRecord record(const std::string& policy,
 }
 
 SummaryOptions options() {
-  return {.policies = {"float32", "half"},
-          .baseline = "float32",
-          .metric = "test_accuracy",
-          .metrics = {"test_accuracy", "test_loss"},
-          .margin = 0.01};
+  SummaryOptions options{
+      {{"float32", "half"}, "float32", {"test_accuracy", "test_loss"}, "test_accuracy"}};
+  options.margin = 0.01;
+  return options;
 }
 
 bool any_with(const std::vector<std::string>& notes, std::string_view words) {

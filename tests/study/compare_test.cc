@@ -136,15 +136,18 @@ TEST_CASE("compare: gates that do not fit are refused before anything is trained
 }
 
 TEST_CASE("compare: the metric is the test accuracy, else that of validation, else of training") {
-  config::RunSpec spec = tiny_spec();
+  CompareOptions options = tiny_options({"float32", "mixed_float16"}, 1);
+  config::RunSpec& spec = options.variants.front().spec;
   data::Dataset without;
-  CHECK(metric_names(spec, tiny_data()).headline == "test_accuracy");
-  CHECK(metric_names(spec, without).headline == "val_accuracy");
+  CHECK(names_of(options, tiny_data()).headline == "test_accuracy");
+  CHECK(names_of(options, tiny_data()).policies ==
+        std::vector<std::string>{"float32", "mixed_float16"});
+  CHECK(names_of(options, without).headline == "val_accuracy");
   spec.data.validation_split = 0;
-  CHECK(metric_names(spec, without).headline == "train_accuracy");
+  CHECK(names_of(options, without).headline == "train_accuracy");
   spec.metrics.clear();
-  CHECK(metric_names(spec, without).all == std::vector<std::string>{"train_loss"});
-  CHECK(metric_names(spec, without).headline == "train_loss");
+  CHECK(names_of(options, without).metrics == std::vector<std::string>{"train_loss"});
+  CHECK(names_of(options, without).headline == "train_loss");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ CompareReport example() {
   return c;
 }
 
-GateNames names() {
+ComparisonNames names() {
   return {{"float32", "mixed_float16", "rewrite:bfloat16"},
           "float32",
           {"test_accuracy", "test_loss", "val_accuracy", "val_loss"},
