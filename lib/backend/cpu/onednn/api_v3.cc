@@ -1,6 +1,9 @@
 // oneDNN 3: a primitive descriptor is constructed from its arguments.
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/cpu/onednn/api.h"
@@ -12,6 +15,20 @@ using dnnl::algorithm;
 
 namespace {
 
+/// The implementation, or the next one whose name does not contain all of `parts`.
+template <class PrimitiveDesc>
+PrimitiveDesc without(std::initializer_list<std::string_view> parts, PrimitiveDesc how) {
+  const auto named_so = [&] {
+    const std::string name = how.impl_info_str();
+    return std::all_of(parts.begin(), parts.end(), [&](std::string_view part) {
+      return name.find(part) != std::string::npos;
+    });
+  };
+  while (named_so() && how.next_impl()) {
+  }
+  return how;
+}
+
 /// Another implementation in place of brgemm with AMX, where that runs past `terms` consecutive
 /// bfloat16 values: oneDNN 3.7 extends sums to a multiple of 32 terms and multiplies the values
 /// that follow, of the next row or pixel, by zero. That is NaN for an infinity or NaN there.
@@ -22,14 +39,7 @@ PrimitiveDesc without_overread(dnnl::memory::dim terms,
   constexpr dnnl::memory::dim k_extended_to = 32;
   if (operand.get_data_type() != dnnl::memory::data_type::bf16) return how;
   if (terms < k_extended_to || terms % k_extended_to == 0) return how;
-  const auto extends = [&] {
-    const std::string implementation = how.impl_info_str();
-    return implementation.find("brg") != std::string::npos &&
-           implementation.find("amx") != std::string::npos;
-  };
-  while (extends() && how.next_impl()) {
-  }
-  return how;
+  return without({"brg", "amx"}, std::move(how));
 }
 
 /// Another implementation in place of brgemm for a result that is one column wide, with a stride
@@ -37,10 +47,8 @@ PrimitiveDesc without_overread(dnnl::memory::dim terms,
 /// of the operand for the others.
 template <class PrimitiveDesc>
 PrimitiveDesc without_strided_column(const ConvDescs& t, const ConvWindow& w, PrimitiveDesc how) {
-  if (t.y.get_dims()[3] != 1 || w.strides[1] == 1) return how;
-  while (std::string(how.impl_info_str()).find("brg") != std::string::npos && how.next_impl()) {
-  }
-  return how;
+  const bool strided_column = t.y.get_dims()[3] == 1 && w.strides[1] > 1;
+  return strided_column ? without({"brg"}, std::move(how)) : how;
 }
 
 /// Whether each pixel of the result is a sum over one pixel of the operand.
