@@ -166,7 +166,11 @@ std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_vi
     if (!is_section(entry) && holds(names_of(entry, field), name)) {
       arguments.add(entry, all, field);
     }
-    if (field.name == name || holds(field.words, name)) parts.add(entry, all, field);
+    // Fields of reports have many short names, such as `layer`; they are found by their paths.
+    const bool short_name = entry.kind != "report";
+    if (short_name && (field.name == name || holds(field.words, name))) {
+      parts.add(entry, all, field);
+    }
   });
   return arguments.empty() ? parts.entries() : arguments.entries();
 }

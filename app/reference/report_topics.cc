@@ -213,7 +213,8 @@ Topic reports_topic() {
     topic.entries.push_back({.kind = "report",
                              .name = name,
                              .doc = schema["description"].get<std::string>(),
-                             .arguments = fields.of(schema, name)});
+                             .arguments = fields.of(schema, name),
+                             .prefixes = {"report"}});
   }
   return topic;
 }

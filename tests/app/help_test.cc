@@ -18,15 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> k_topics{"layers",
-                                                   "losses",
-                                                   "optimizers",
-                                                   "schedules",
-                                                   "metrics",
-                                                   "initializers",
-                                                   "data",
-                                                   "config",
-                                                   "warnings"};
+constexpr std::array<std::string_view, 11> k_topics{"layers",
+                                                    "losses",
+                                                    "optimizers",
+                                                    "schedules",
+                                                    "metrics",
+                                                    "initializers",
+                                                    "data",
+                                                    "config",
+                                                    "warnings",
+                                                    "ops",
+                                                    "reports"};
 
 /// The text without its line breaks.
 std::string on_one_line(const std::string& text) {
@@ -49,6 +51,12 @@ Json help_json(std::vector<std::string> words) {
   REQUIRE(end.exit_code == 0);
   REQUIRE(end.err.empty());
   return Json::parse(end.out);
+}
+
+/// The output of `halfstep help WORD`.
+std::string help_text(const std::string& word) {
+  const TemporaryDirectory directory;
+  return halfstep({"help", word}, directory.path()).out;
 }
 
 Json config_schema() {
@@ -286,6 +294,36 @@ TEST_CASE("help: layers show shapes, dtypes and an example that were found by bu
   CHECK(holds(norm, "stored in float32 under every policy: gamma, beta, moving_mean"));
   CHECK(holds(norm, "moving_mean [3] (not trained)"));
   CHECK(holds(shown("adam"), "m, v for each weight"));
+}
+
+TEST_CASE("help: an op has its signature, lists, gradient and kernels") {
+  const std::string text = on_one_line(help_text("MatMul"));
+  CHECK(holds(text, "(a: T, b: T) -> (product: T)"));
+  CHECK(holds(text, "lists allow"));
+  CHECK(holds(text, "gradient yes"));
+  CHECK(holds(text, "onednn/matmul, onednn/matmul by float32, reference/matmul"));
+  CHECK(holds(text, "cublaslt/matmul"));
+  const std::string mean = on_one_line(help_text("Mean"));
+  CHECK(holds(mean, "cuda deny, bf16 infer, cpu deny, fp16_cpu deny"));
+}
+
+TEST_CASE("help: every field of every report appears, with the meaning that its schema gives") {
+  const Json schema = Json::parse(halfstep({"report", "schema"}, source_dir()).out);
+  const Json topic = help_json({"reports"});
+  REQUIRE(topic["entries"].size() == schema["oneOf"].size());
+  for (std::size_t i = 0; i < schema["oneOf"].size(); ++i) {
+    const Json& report = schema["oneOf"][i];
+    std::map<std::string, std::string> docs;
+    for (const Json& field : topic["entries"][i]["arguments"]) docs[field["path"]] = field["doc"];
+    for (const auto& [name, member] : report["properties"].items()) {
+      CAPTURE(name);
+      REQUIRE(docs.contains(name));
+      CHECK(docs[name].starts_with(member.value("description", "")));
+    }
+  }
+  CHECK(holds(help_text("train_report.step_time.median"), "(field of a report)"));
+  CHECK(
+      holds(on_one_line(help_text("report.policies.speedup.ratio_of_medians")), "point estimate"));
 }
 
 TEST_CASE("help: an unknown name ends with 2 and names the nearest") {
