@@ -73,9 +73,9 @@ void StepPipeline::begin(std::int64_t ordinal) {
 void StepPipeline::capture(std::int64_t ordinal) {
   views_ = OutcomeViews(plan_, session_.state(), session_.step_spec());
   // The first launch of a kernel loads code, which cannot be captured: run those that the plan has
-  // not run.
+  // not run. Its own `ok` may still be memory of the batch, so they get the constant flag.
   batches_.advance(plan_);
-  enqueue_outcome();
+  enqueue_outcome({DType::boolean, {}, taken_.data() + k_flag_apart});
   batches_.aim(ordinal, plan_);
   captured_ = session_.backend().device->capture([this] { enqueue(); });
   captured_ordinal_ = plan_.input("ordinal").data;
@@ -84,10 +84,10 @@ void StepPipeline::capture(std::int64_t ordinal) {
 void StepPipeline::enqueue() {
   batches_.advance(plan_);
   plan_.enqueue();
-  enqueue_outcome();
+  enqueue_outcome(checks_ ? plan_.fetch("ok") : TensorView());
 }
 
-void StepPipeline::enqueue_outcome() {
+void StepPipeline::enqueue_outcome(const TensorView& ok) {
   std::vector<TensorView> in{{DType::uint8, {static_cast<std::int64_t>(log_.bytes())}, log_.data()},
                              plan_.input("ordinal")};
   in.insert(in.end(), views_.views().begin(), views_.views().end());
@@ -97,7 +97,7 @@ void StepPipeline::enqueue_outcome() {
   const std::array kept{TensorView{DType::uint8, bytes, bad_.data()},
                         TensorView{DType::boolean, {}, taken_.data()},
                         TensorView{DType::uint8, bytes, session_.state().device_data()},
-                        plan_.fetch("ok")};
+                        ok};
   keep_bad_->run(kept, {});
 }
 

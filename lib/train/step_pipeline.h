@@ -47,7 +47,8 @@ class StepPipeline {
 
   /// The launches of a step: the next batch, the plan, its outcome to the log.
   void enqueue();
-  void enqueue_outcome();
+  /// ok: the finite check of the step, read where the step has one.
+  void enqueue_outcome(const TensorView& ok);
   /// Captures the launches of a step; afterwards the next step is that of batch `ordinal`.
   void capture(std::int64_t ordinal);
 
