@@ -289,8 +289,16 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (arithmetic == Arithmetic::split ? dtype == DType::float16 : dtype == DType::bfloat16) {
     const ConvGeometry g = geometry(node, result);
     if (arithmetic == Arithmetic::split && g.groups > 1) return Accepts::no("groups");
-    // Depthwise convolutions have a separate implementation without AMX.
-    if (effective_isa() >= Isa::amx && !is_depthwise(node)) {
+    // These have an implementation of their own, without AMX and pairs, unless there is one
+    // channel.
+    const bool depthwise = is_depthwise(node) && g.groups > 1;
+    // oneDNN 2.6 multiplies pairs of bfloat16 channels. The last of an odd number is paired with
+    // the first of the next group or pixel times a weight of zero: NaN where that one is not
+    // finite.
+    if (result == Result::y && !depthwise && g.group_inputs % 2 != 0) {
+      return Accepts::no("an odd number of input channels");
+    }
+    if (effective_isa() >= Isa::amx && !depthwise) {
       if (Accepts safe = is_safe_on_amx(g); !safe) return safe;
     }
     // oneDNN 2.6 and 3.2 do not write the bfloat16 gradient of such a tap, which is zero. They
