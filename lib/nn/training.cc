@@ -3,7 +3,6 @@
 #include "graph/ops/ops.h"
 #include "nn/step_graph.h"
 #include "passes/differentiate.h"
-#include "passes/promote_weight_gradient.h"
 
 namespace halfstep::nn {
 namespace {

@@ -1,6 +1,5 @@
-#include "passes/promote_weight_gradient.h"
-
 #include "graph/op_handles.h"
+#include "passes/differentiate.h"
 
 namespace halfstep::passes {
 namespace {

@@ -8,7 +8,6 @@
 #include "graph/graph.h"
 #include "graph/ops/ops.h"
 #include "passes/lowering.h"
-#include "passes/promote_weight_gradient.h"
 #include "passes/small_graphs.h"
 
 namespace halfstep::test {

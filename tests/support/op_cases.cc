@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <numeric>
 
+#include "core/concatenate.h"
 #include "core/dispatch.h"
 #include "core/error.h"
 #include "core/philox.h"
@@ -141,31 +141,24 @@ Operand typed(Operand operand, DType dtype) {
 }
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> k_all = [] {
-    std::vector<OpCase> all;
-    for (auto family : {activation_cases,
-                        ahead_cases,
-                        array_cases,
-                        binary_cases,
-                        convolution_cases,
-                        elementwise_cases,
-                        image_cases,
-                        matmul_cases,
-                        normalization_cases,
-                        optimizer_cases,
-                        packed_cases,
-                        pooling_cases,
-                        random_cases,
-                        reduce_cases,
-                        scaling_cases,
-                        softmax_cases,
-                        state_cases,
-                        unary_cases}) {
-      std::vector<OpCase> rows = family();
-      std::move(rows.begin(), rows.end(), std::back_inserter(all));
-    }
-    return all;
-  }();
+  static const std::vector<OpCase> k_all = concatenate<OpCase>({activation_cases(),
+                                                                ahead_cases(),
+                                                                array_cases(),
+                                                                binary_cases(),
+                                                                convolution_cases(),
+                                                                elementwise_cases(),
+                                                                image_cases(),
+                                                                matmul_cases(),
+                                                                normalization_cases(),
+                                                                optimizer_cases(),
+                                                                packed_cases(),
+                                                                pooling_cases(),
+                                                                random_cases(),
+                                                                reduce_cases(),
+                                                                scaling_cases(),
+                                                                softmax_cases(),
+                                                                state_cases(),
+                                                                unary_cases()});
   return k_all;
 }
 

@@ -4,20 +4,15 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/onednn.h"
 #include "backend/cpu/processor.h"
+#include "core/concatenate.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend {
 
 std::span<const Kernel> cpu::all_kernels() {
-  static const std::vector<Kernel> k_all = [] {
-    std::vector<Kernel> all;
-    for (const auto rows :
-         {packed_kernels(), onednn_kernels(), vector_kernels(), reference_kernels()}) {
-      all.insert(all.end(), rows.begin(), rows.end());
-    }
-    return all;
-  }();
+  static const std::vector<Kernel> k_all = concatenate<Kernel>(
+      {packed_kernels(), onednn_kernels(), vector_kernels(), reference_kernels()});
   return k_all;
 }
 

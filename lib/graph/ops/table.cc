@@ -1,23 +1,15 @@
-#include <iterator>
-
+#include "core/concatenate.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph {
 
 const OpTable& op_table() {
-  static const OpTable table = [] {
-    std::vector<OpDef> all;
-    for (auto family :
-         {ops::activation_ops, ops::ahead_ops,       ops::array_ops,    ops::binary_ops,
-          ops::conv_ops,       ops::elementwise_ops, ops::imported_ops, ops::fused_ops,
-          ops::image_ops,      ops::matmul_ops,      ops::norm_ops,     ops::packed_ops,
-          ops::pool_ops,       ops::random_ops,      ops::reduce_ops,   ops::scaling_ops,
-          ops::softmax_ops,    ops::state_ops,       ops::unary_ops,    ops::update_ops}) {
-      std::vector<OpDef> rows = family();
-      std::move(rows.begin(), rows.end(), std::back_inserter(all));
-    }
-    return OpTable(std::move(all));
-  }();
+  static const OpTable table(concatenate<OpDef>(
+      {ops::activation_ops(), ops::ahead_ops(),       ops::array_ops(),    ops::binary_ops(),
+       ops::conv_ops(),       ops::elementwise_ops(), ops::imported_ops(), ops::fused_ops(),
+       ops::image_ops(),      ops::matmul_ops(),      ops::norm_ops(),     ops::packed_ops(),
+       ops::pool_ops(),       ops::random_ops(),      ops::reduce_ops(),   ops::scaling_ops(),
+       ops::softmax_ops(),    ops::state_ops(),       ops::unary_ops(),    ops::update_ops()}));
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/api.h"
+#include "core/concatenate.h"
 
 namespace halfstep::backend {
 
@@ -16,13 +17,8 @@ std::string onednn_version() {
 namespace cpu {
 
 std::span<const Kernel> onednn_kernels() {
-  static const std::vector<Kernel> k_rows = [] {
-    std::vector<Kernel> all;
-    for (const auto& rows : {onednn::conv_kernels(), onednn::matmul_kernels()}) {
-      all.insert(all.end(), rows.begin(), rows.end());
-    }
-    return all;
-  }();
+  static const std::vector<Kernel> k_rows =
+      concatenate<Kernel>({onednn::conv_kernels(), onednn::matmul_kernels()});
   return k_rows;
 }
 

@@ -10,6 +10,7 @@
 #include "backend/cuda/boundary.h"
 #include "backend/cuda/kernels/stream.h"
 #include "backend/cuda/plugin/prepare.h"
+#include "core/concatenate.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
@@ -30,6 +31,20 @@ namespace plugin {
 namespace {
 
 using boundary::Status;
+
+/// The kernels of this plugin.
+std::span<const Row> rows() {
+  static const std::vector<Row> k_rows = concatenate<Row>({ahead_rows(),
+                                                           array_rows(),
+                                                           elementwise_rows(),
+                                                           fused_product_rows(),
+                                                           layer_rows(),
+                                                           product_rows(),
+                                                           random_rows(),
+                                                           reduce_rows(),
+                                                           update_rows()});
+  return k_rows;
+}
 
 std::string& error_text() {
   thread_local std::string text;

@@ -1,6 +1,6 @@
 #pragma once
 // The kernels of the plugin: conversion of a node into calls of the vendor's libraries and of own
-// kernels. One file per family, which ends with its rows; table.cc lists the families.
+// kernels. One file per family, which ends with its rows; plugin.cc lists the families.
 
 #include <functional>
 #include <string_view>
@@ -52,9 +52,6 @@ struct Row {
   std::string_view name;
   Prepare prepare;
 };
-
-/// The kernels of this plugin.
-std::span<const Row> rows();
 
 /// An axis counted from the front; negative axes count from the end.
 std::size_t axis_of(std::int64_t axis, std::size_t rank);
