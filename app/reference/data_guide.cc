@@ -4,7 +4,7 @@ namespace halfstep::app {
 namespace {
 
 // The transcripts were produced on two processors with AMX; times and the last digits of losses
-// differ on other machines. tests/app/help_test.cc runs the commands.
+// differ on other machines. tests/app/data_page_test.cc runs the commands.
 constexpr const char* k_guide =
     R"(halfstep reads samples and labels from local files; it downloads nothing. A config names them in its
 section `data` in one of three ways: a file or folder of your own (`format` and `path`), a known data

@@ -167,7 +167,7 @@ void RewriteDecision::fields(Fields& f) {
   f("paint", paint, "allow, deny or none");
   f("step", step, "of the pass that decided");
   f("reason", reason, "in words");
-  f.text_or_null("cause", cause, "node that decided or stands in the way");
+  f.text_or_null("cause", cause, "node whose list decided the dtype, or that prevents 16 bits");
 }
 
 void RewriteSummary::fields(Fields& f) {

@@ -255,7 +255,7 @@ void ExplainedOp::fields(Fields& f) {
   f.text_or_null("fused_into", fused_into, "op whose launch computes this one too");
   f.text_or_null("list", list, "of the rewrite that names the op");
   f("step", step, "of the rewrite that decided; policy without one");
-  f.text_or_null("cause", cause, "op that decided or stands in the way");
+  f.text_or_null("cause", cause, "op whose list decided the dtype, or that prevents 16 bits");
   f("bytes", bytes, "of its floating outputs");
   f("cast_bytes", cast_bytes, "read and written, when it casts between floating dtypes");
   f("predicted",

@@ -71,10 +71,9 @@ void DataReport::fields(Fields& f) {
   f("class_names", class_names, "by label; empty when not known");
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");
-  f.text_or_null(
-      "layout",
-      layout,
-      "nhwc or nchw, of samples in the files; null: without channels, or not to be told");
+  f.text_or_null("layout",
+                 layout,
+                 "nhwc or nchw, of samples in the files; null: without channels, or ambiguous");
   f("train_samples", train_samples, "number");
   f("test_samples", test_samples, "number");
   f("train_per_class", train_per_class, "by label");
@@ -247,7 +246,7 @@ void DoctorReport::fields(Fields& f) {
 void ReferenceArgument::fields(Fields& f) {
   f("name", name, "last part of the path");
   f("path", path, "below its entry");
-  f("doc", doc, "what it does");
+  f("doc", doc, "effect of its value");
   f("type", type, "in words, with the values that are allowed");
   f.text_or_null("unit", unit, "of its values; null: none");
   f("required", required, "whether it must be given");
@@ -269,7 +268,7 @@ void ReferenceEntry::fields(Fields& f) {
   constexpr std::string_view k_argument = "one argument, or key of a config";
   f("kind", kind, "layer, loss, section, ...; topic in the list of topics");
   f("name", name, "by which configs and halfstep help know it");
-  f("doc", doc, "what it computes or means");
+  f("doc", doc, "formula or meaning");
   f("facts", facts, {.doc = "shapes, dtypes, example and the like", .each = "one fact"});
   f("arguments", arguments, {.doc = "its own", .each = k_argument});
   f("common_arguments",

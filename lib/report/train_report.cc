@@ -136,7 +136,7 @@ void TrainReport::fields(Fields& f) {
   f("context", context, "where and by what the report was made");
   f("config", config, "what was asked for");
   f("precision", precision, "requested and effective precision");
-  f("reproducibility", reproducibility, "hashes by which runs can be told equal");
+  f("reproducibility", reproducibility, "hashes of weights and batches, to compare runs");
   f("history", history, "one value per epoch in every column");
   f("step_history",
     step_history,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <ostream>
 #include <regex>
 #include <set>
@@ -84,14 +83,6 @@ void collect_keys(const Json& object, const std::string& prefix, std::vector<std
     for (const Json& each : object[form]) collect_keys(each, prefix, keys);
   }
   if (object.contains("items")) collect_keys(object["items"], prefix, keys);
-}
-
-/// The code block of Markdown that begins with this line.
-std::string block(const std::string& page, const std::string& fence) {
-  const std::size_t start = page.find("```" + fence + "\n");
-  REQUIRE(start != std::string::npos);
-  const std::size_t text = page.find('\n', start) + 1;
-  return page.substr(text, page.find("```", text) - text);
 }
 
 }  // namespace
@@ -362,61 +353,6 @@ TEST_CASE("help: commands have theirs, also where a topic has the same name") {
   CHECK(halfstep({"help", "train", "--json"}, directory.path()).exit_code == 2);
 }
 
-TEST_CASE("help: the manual page has every command and flag, in valid roff") {
-  const TemporaryDirectory directory;
-  const Finished end = halfstep({"help", "man"}, directory.path());
-  REQUIRE(end.exit_code == 0);
-  CHECK(end.out.starts_with(".TH HALFSTEP 1 \"\" \"halfstep "));
-  const std::set<std::string_view> requests{".TH", ".SH", ".SS", ".TP", ".PP", ".B"};
-  std::set<std::string> commands;
-  for (const std::string& line : lines(end.out)) {
-    CAPTURE(line);
-    if (line.starts_with(".SS ")) commands.insert(line.substr(4));
-    CHECK_FALSE(line.starts_with("'"));
-    if (line.starts_with(".")) CHECK(requests.contains(line.substr(0, line.find(' '))));
-  }
-  for (const std::string_view name : {"train", "runs", "runs diff", "completion", "help"}) {
-    CHECK(commands.contains("\"halfstep " + std::string(name) + "\""));
-  }
-  CHECK(holds(end.out, "\\fB\\-\\-progress\\fR \\fIauto|bar|lines|none\\fR\n"));
-  CHECK(holds(end.out, ".SH EXIT STATUS\n.TP\n.B 0\ndone\n"));
-  write_text(directory.file("halfstep.1"), end.out);
-  // groff, where it is installed, warns of requests that it does not know.
-  const Finished groff =
-      Process({"/bin/sh", "-c", "command -v groff || exit 0; groff -man -ww -z halfstep.1 >&2"},
-              directory.path())
-          .wait();
-  CHECK(groff.exit_code == 0);
-  CHECK(groff.err.empty());
-}
-
-TEST_CASE("completion: bash completes commands, flags and the words that flags take") {
-  const TemporaryDirectory directory;
-  const Finished end = halfstep({"completion", "bash"}, directory.path());
-  REQUIRE(end.exit_code == 0);
-  write_text(directory.file("halfstep.bash"), end.out);
-  struct Row {
-    std::string line, wanted;
-  };
-  for (const Row& row : {Row{"tra", "train"},
-                         Row{"runs d", "diff"},
-                         Row{"train run.yaml --progress l", "lines"},
-                         Row{"train --batch", "--batch-size"},
-                         Row{"runs list --so", "--sort"},
-                         Row{"completion b", "bash"},
-                         Row{"train my", ""}}) {
-    CAPTURE(row.line);
-    const std::string script =
-        "source ./halfstep.bash; COMP_WORDS=(halfstep " + row.line +
-        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _halfstep; echo \"${COMPREPLY[*]}\"";
-    const Finished found = Process({"bash", "-c", script}, directory.path()).wait();
-    CAPTURE(found.err);
-    CHECK(found.exit_code == 0);
-    CHECK(found.out == row.wanted + "\n");
-  }
-  CHECK(halfstep({"completion", "tcsh"}, directory.path()).exit_code == 2);
-}
-
 TEST_CASE("help: what --json prints is valid") {
   const TemporaryDirectory directory;
   write_text(directory.path() / "schema.json",
@@ -437,47 +373,6 @@ TEST_CASE("help: what --json prints is valid") {
   if (end.exit_code == 77) return;  // python3-jsonschema is not there
   CAPTURE(end.out);
   CHECK(end.exit_code == 0);
-}
-
-TEST_CASE("help: the worked example of the data page runs, and learns") {
-  const TemporaryDirectory directory;
-  const auto shell = [&](const std::string& line) {
-    const std::string path = "PATH='" + program().parent_path().string() + "':$PATH; ";
-    return Process({"/bin/sh", "-c", path + line}, directory.path()).wait();
-  };
-  std::string python;
-  for (const char* each : {"python3", "/usr/bin/python3"}) {
-    const bool able = shell(std::string(each) + " -c 'import numpy'").exit_code == 0;
-    if (python.empty() && able) python = each;
-  }
-  if (python.empty()) {
-    MESSAGE("python3-numpy is not there: the example was not run");
-    return;
-  }
-  const std::string page = halfstep({"help", "data", "--markdown"}, directory.path()).out;
-  write_text(directory.path() / "make_shapes.py", block(page, "python"));
-  write_text(directory.path() / "write_idx.py",
-             block(page.substr(page.find("## IDX files")), "python"));
-  write_text(directory.path() / "write_pictures.py",
-             block(page.substr(page.find("## A folder of pictures")), "python"));
-  write_text(directory.path() / "shapes.yaml", block(page, "yaml"));
-  std::size_t commands = 0;
-  std::string evaluated;
-  for (std::size_t at = page.find("\n$ "); at != std::string::npos;
-       at = page.find("\n$ ", at + 1)) {
-    std::string line = page.substr(at + 3, page.find('\n', at + 3) - at - 3);
-    if (line.starts_with("python3 ")) line.replace(0, 7, python);
-    CAPTURE(line);
-    const Finished end = shell(line);
-    CAPTURE(end.err);
-    CHECK(end.exit_code == 0);
-    if (line.starts_with("halfstep eval")) evaluated = end.out;
-    ++commands;
-  }
-  CHECK(commands >= 6);
-  REQUIRE(holds(evaluated, "accuracy"));
-  const double accuracy = std::stod(evaluated.substr(evaluated.find("accuracy") + 8));
-  CHECK(accuracy > 0.9);
 }
 
 }  // namespace halfstep::test
