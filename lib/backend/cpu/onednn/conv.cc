@@ -294,8 +294,9 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
     const bool depthwise = is_depthwise(node) && g.groups > 1;
     // oneDNN 2.6 multiplies pairs of bfloat16 channels. The last of an odd number is paired with
     // the first of the next group or pixel times a weight of zero: NaN where that one is not
-    // finite.
-    if (result == Result::y && !depthwise && g.group_inputs % 2 != 0) {
+    // finite. Halves are for AMX alone, where the next check refuses odd numbers.
+    if (arithmetic == Arithmetic::native && result == Result::y && !depthwise &&
+        g.group_inputs % 2 != 0) {
       return Accepts::no("an odd number of input channels");
     }
     if (effective_isa() >= Isa::amx && !depthwise) {
