@@ -14,9 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Limit on the time a device runs without the host, so that signals are handled in time.
-constexpr double k_seconds_ahead = 0.25;
-
 std::unique_ptr<BatchSource> batches_on_host(const Session& session, const BatchRange& range) {
   const backend::Backend& backend = session.backend();
   // A prefetch thread next to a step that uses all processors would delay a thread of the step.
@@ -129,11 +126,11 @@ std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
   // The second step is the first whose duration is that of the next ones.
   if (!pipeline_ || steps_run_ < 2 || range.first < one_by_one_until_) return 1;
   const std::int64_t full_batches = order_.samples() / order_.options().batch_size;
-  const std::int64_t most =
-      std::min({range.count,
-                StepPipeline::k_most_steps,
-                full_batches - range.first % order_.steps_per_epoch(),
-                static_cast<std::int64_t>(k_seconds_ahead / std::max(last_step_seconds_, 1e-6))});
+  const std::int64_t most = std::min(
+      {range.count,
+       StepPipeline::k_most_steps,
+       full_batches - range.first % order_.steps_per_epoch(),
+       static_cast<std::int64_t>(options_.seconds_ahead / std::max(last_step_seconds_, 1e-6))});
   std::int64_t steps = 0;
   while (steps < most && !is_sampled(range.first + steps)) ++steps;
   return steps;

@@ -26,6 +26,8 @@ struct StepRunnerOptions {
   BatchRange batches;       ///< those that run() may be asked for
   bool numerics = false;    ///< sample as the config's report.numerics says
   std::int64_t traces = 0;  ///< steps that are not finite of which the tensor is looked up
+  /// Limit on the time a device runs without the host, so that signals are handled in time.
+  double seconds_ahead = 0.25;
 };
 
 class StepRunner {
@@ -37,7 +39,7 @@ class StepRunner {
   /// blocks until they have completed; returns their outcomes, which are valid until the next call.
   /// The state is then that after the last of them. Fewer run where the host has a decision to make
   /// between two steps: on the host after each step, on a device after a step that was retried,
-  /// sampled or may end the run, and after a quarter of a second. `skips_before` is the number of
+  /// sampled or may end the run, and after `seconds_ahead`. `skips_before` is the number of
   /// skipped steps directly before the range. From the second call on it allocates nothing on the
   /// host except at the first batch of an epoch, in traced steps and in sampled ones.
   std::span<const StepOutcome> run(const BatchRange& range, std::int64_t skips_before);
