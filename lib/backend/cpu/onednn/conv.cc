@@ -179,19 +179,12 @@ int rank(const std::string& implementation) {
   return implementation.find("gemm:") != std::string::npos ? 1 : 2;
 }
 
-/// oneDNN 2.6 gives wrong sums in the input gradient of a 1 x 1 convolution over an odd number of
-/// bfloat16 channels, because it reads them in pairs.
-bool breaks_pairs(const Program& program, const Conv& c, Result result) {
-  return result == Result::x && program.takes_bfloat16() && !c.grouped && c.w[2] == 1 &&
-         c.w[3] == 1 && c.y[1] % 2 != 0;
-}
-
 /// The primitive over activations as stored, unless one over layouts of oneDNN's choice has a
 /// better rank.
 template <class Make>
-auto choose(const Program& program, const Conv& c, Result result, const Make& make) {
+auto choose(const Program& program, const Conv& c, const Make& make) {
   auto plain = make(program, c, Freedom::weights);
-  const int best = breaks_pairs(program, c, result) ? 0 : rank(plain.impl_info_str());
+  const int best = rank(plain.impl_info_str());
   if (best == 2) return plain;
   auto free = make(program, c, Freedom::all);
   return rank(free.impl_info_str()) > best ? free : plain;
@@ -203,7 +196,7 @@ Prepared build_forward(const NodeView& node,
   const Conv c = conv(node, Result::y, arithmetic);
   Program program(node, arithmetic, capabilities);
   const ConvDescs user = stored(program, c, Result::y);
-  const auto how = choose(program, c, Result::y, forward);
+  const auto how = choose(program, c, forward);
   const std::int64_t channels = node.input(0).shape[3];
   const auto left = operand(program, node, 0, user.x, c, channels, Side::left);
   const auto right = operand(program, node, 1, user.w, c, channels * c.w[0], Side::right);
@@ -223,7 +216,7 @@ Prepared build_backward_data(const NodeView& node,
   const Conv c = conv(node, Result::x, arithmetic);
   Program program(node, arithmetic, capabilities);
   const ConvDescs user = stored(program, c, Result::x);
-  const auto how = choose(program, c, Result::x, backward_data);
+  const auto how = choose(program, c, backward_data);
   const std::int64_t channels = node.input(2).shape[3];
   const auto right = operand(program, node, 1, user.w, c, channels, Side::right);
   const auto left = operand(program, node, 2, user.y, c, channels, Side::left);
@@ -242,7 +235,7 @@ Prepared build_backward_weights(const NodeView& node,
   const Conv c = conv(node, Result::w, arithmetic);
   Program program(node, arithmetic, capabilities);
   const ConvDescs user = stored(program, c, Result::w);
-  const auto how = choose(program, c, Result::w, backward_weights);
+  const auto how = choose(program, c, backward_weights);
   const auto left =
       operand(program, node, 0, user.x, c, node.input(0).shape.elements(), Side::left);
   const auto right =
@@ -289,15 +282,14 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (arithmetic == Arithmetic::split ? dtype == DType::float16 : dtype == DType::bfloat16) {
     const ConvGeometry g = geometry(node, result);
     if (arithmetic == Arithmetic::split && g.groups > 1) return Accepts::no("groups");
-    // These have an implementation of their own, without AMX and pairs, unless there is one
-    // channel.
-    const bool depthwise = is_depthwise(node) && g.groups > 1;
-    // oneDNN 2.6 multiplies pairs of bfloat16 channels. The last of an odd number is paired with
-    // the first of the next group or pixel times a weight of zero: NaN where that one is not
-    // finite. Halves are for AMX alone, where the next check refuses odd numbers.
-    if (arithmetic == Arithmetic::native && result == Result::y && !depthwise &&
-        g.group_inputs % 2 != 0) {
-      return Accepts::no("an odd number of input channels");
+    // One output per channel has an implementation of its own, without AMX and pairs.
+    const bool depthwise = is_depthwise(node) && g.groups > 1 && g.group_outputs == 1;
+    // oneDNN multiplies bfloat16 channels in pairs. The last of an odd number is paired with the
+    // first of the next group or pixel times a weight of zero: NaN where that one is not finite.
+    // oneDNN 2.6 has wrong sums too, in input gradients of 1 x 1 windows.
+    const std::int64_t summed_channels = result == Result::y ? g.group_inputs : g.group_outputs;
+    if (result != Result::w && !depthwise && summed_channels % 2 != 0) {
+      return Accepts::no("an odd number of channels to sum over");
     }
     if (effective_isa() >= Isa::amx && !depthwise) {
       if (Accepts safe = is_safe_on_amx(g); !safe) return safe;
