@@ -146,14 +146,19 @@ TEST_CASE("packed product: a row-major operand a gives the bits of the packed on
   }
 }
 
-TEST_CASE("packed product: a row-major operand is refused where b is large") {
+TEST_CASE("packed product: a row-major operand is refused where b is large or threads would idle") {
   struct Case {
     ProductCase product;
     bool transpose;
     bool accepted;
+    int threads = 2;
   };
-  for (const auto& [c, transpose, accepted] :
+  for (const auto& [c, transpose, accepted, threads] :
        {Case{{64, 64, 128}, false, true},
+        // Too little work for a second thread; two panels for three threads.
+        Case{{64, 64, 128}, false, true, 64},
+        Case{{64, 4096, 128}, false, false, 3},
+        Case{{96, 4096, 128}, false, true, 3},
         Case{{64, 64, 129}, false, false},
         Case{{64, 64, 129}, true, false},
         // b has 1 MiB: read for each row panel, but once for a transposed a.
@@ -166,8 +171,9 @@ TEST_CASE("packed product: a row-major operand is refused where b is large") {
     const PackedProduct product(c);
     const Tensor a(c.dtype, transpose ? Shape{c.k, c.m} : Shape{c.m, c.k});
     const PackedNode node = product.node(a, transpose);
-    CHECK(static_cast<bool>(packed::accepts_product(node.view())) == accepted);
-    CHECK(packed::accepts_product(product.node().view()));
+    const backend::Capabilities capabilities{.threads = threads};
+    CHECK(static_cast<bool>(packed::accepts_product(node.view(), capabilities)) == accepted);
+    CHECK(packed::accepts_product(product.node().view(), capabilities));
   }
 }
 

@@ -13,13 +13,13 @@ namespace halfstep::backend::cpu::packed {
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
 
 /// PackedMatMul.
-Accepts accepts_product(const NodeView& node);
+Accepts accepts_product(const NodeView& node, const Capabilities& capabilities);
 Prepared prepare_product(const NodeView& node,
                          const MicroKernel& unit,
                          const Blocks& blocks,
                          int threads);
 /// PackedMatMulUpdate.
-Accepts accepts_product_update(const NodeView& node);
+Accepts accepts_product_update(const NodeView& node, const Capabilities& capabilities);
 Prepared prepare_product_update(const NodeView& node,
                                 const MicroKernel& unit,
                                 const Capabilities& capabilities);

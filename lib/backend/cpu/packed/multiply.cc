@@ -10,21 +10,7 @@
 #include "backend/cpu/packed/product.h"
 
 namespace halfstep::backend::cpu::packed {
-namespace {
-
-Packing packing_of(const NodeView& node, const Blocks& blocks) {
-  return {node.input(0),
-          node.attrs().get<DType>("T"),
-          Side::a,
-          node.attrs().get<bool>("transpose_a"),
-          blocks};
-}
-
-bool is_row_major(const NodeView& node) { return node.input(0).dtype != DType::uint8; }
-
-}  // namespace
-
-Accepts accepts_product(const NodeView& node) {
+Accepts accepts_product(const NodeView& node, const Capabilities& capabilities) {
   const std::string& forms = node.attrs().get<std::string>("forms");
   for (const char form : forms) {
     if (forms.find(form) != forms.rfind(form)) {
@@ -33,13 +19,11 @@ Accepts accepts_product(const NodeView& node) {
   }
   const std::string& activation = node.attrs().get<std::string>("activation");
   if (!activation.empty() && activation != "Relu") return Accepts::no("no " + activation + " here");
-  if (is_row_major(node)) {
+  if (const auto packing = Packing::of_product(node, portable_blocks())) {
     const graph::Attrs& attrs = node.attrs();
     const Layout b = layout_of(
         attrs.get<std::int64_t>("n"), attrs.get<std::int64_t>("k"), attrs.get<DType>("T"));
-    if (!packs_while_multiplying(packing_of(node, portable_blocks()), b)) {
-      return Accepts::no("operand b is too large to be read for each panel of a row-major a");
-    }
+    return packs_while_multiplying(*packing, b, capabilities.threads);
   }
   return Accepts::yes();
 }
@@ -48,9 +32,8 @@ Prepared prepare_product(const NodeView& node,
                          const MicroKernel& unit,
                          const Blocks& blocks,
                          int threads) {
-  const auto packing = is_row_major(node) ? std::optional(packing_of(node, blocks)) : std::nullopt;
-  const Product product =
-      product_of(node.attrs(), unit, threads, Product::Tiles::long_rows, packing);
+  const Product product = product_of(
+      node.attrs(), unit, threads, Product::Tiles::long_rows, Packing::of_product(node, blocks));
   const Epilogue epilogue(node, blocks);
   return launch(
       [product, epilogue](const Args& args) {

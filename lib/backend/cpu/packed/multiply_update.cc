@@ -111,7 +111,7 @@ class ProductUpdate {
 
 }  // namespace
 
-Accepts accepts_product_update(const NodeView& node) {
+Accepts accepts_product_update(const NodeView& node, const Capabilities&) {
   return vector::accepts_fused_update(node, node.attrs().get<DType>("T"));
 }
 

@@ -67,6 +67,13 @@ Packing Packing::of_update(const graph::TensorType& x,
   return packing;
 }
 
+std::optional<Packing> Packing::of_product(const NodeView& node, const Blocks& blocks) {
+  if (node.input(0).dtype == DType::uint8) return {};
+  const graph::Attrs& attrs = node.attrs();
+  return Packing(
+      node.input(0), attrs.get<DType>("T"), Side::a, attrs.get<bool>("transpose_a"), blocks);
+}
+
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {
   const bool variable = node.node.is(graph::ops::k_packed_variable);
   const Packing packing(

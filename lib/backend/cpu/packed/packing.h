@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "backend/cpu/packed/blocks.h"
 #include "backend/cpu/packed/layout.h"
+#include "backend/kernel.h"
 #include "graph/graph.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -23,6 +25,9 @@ class Packing {
   static Packing of_update(const graph::TensorType& x,
                            const graph::Attrs& attrs,
                            const Blocks& blocks);
+
+  /// Of the row-major operand a of a PackedMatMul; none where a arrives packed.
+  static std::optional<Packing> of_product(const NodeView& node, const Blocks& blocks);
 
   /// The layout of the packed operand.
   const Layout& layout() const { return layout_; }

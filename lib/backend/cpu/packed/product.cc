@@ -15,6 +15,15 @@ constexpr std::int64_t k_line = 64;
 /// With fewer multiplications per thread, waking the thread costs more than it saves.
 constexpr std::int64_t k_least_work = 1 << 20;
 
+std::int64_t multiplications(const Layout& a, const Layout& b) {
+  return a.panels() * b.panels() * a.steps() * (k_block_sums * k_block);
+}
+
+/// The number of threads that a GEMM of these operands pays for, at most `threads`.
+std::int64_t useful_threads(const Layout& a, const Layout& b, std::int64_t threads) {
+  return std::clamp<std::int64_t>(multiplications(a, b) / k_least_work, 1, threads);
+}
+
 void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
 }
@@ -68,9 +77,7 @@ std::size_t Product::workspace_bytes() const {
 }
 
 void Product::choose_rows(std::int64_t threads) {
-  const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
-  parts_ = std::clamp<std::int64_t>(
-      work / k_least_work, 1, std::min<std::int64_t>(threads, a_.panels()));
+  parts_ = std::min(useful_threads(a_, b_, threads), a_.panels());
   if (packing_->along_depth()) {
     // A tile is one panel, whose rows are read one after the other.
     down_ = a_.panels();
@@ -84,9 +91,8 @@ void Product::choose_rows(std::int64_t threads) {
 }
 
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
-  const std::int64_t work = a_.panels() * b_.panels() * a_.steps() * (k_block_sums * k_block);
   // One part per thread, as square as possible: a part reads its rows of a and its columns of b.
-  for (parts_ = std::clamp<std::int64_t>(work / k_least_work, 1, threads); parts_ > 1; --parts_) {
+  for (parts_ = useful_threads(a_, b_, threads); parts_ > 1; --parts_) {
     std::int64_t least = 0;
     for (std::int64_t down = 1; down <= parts_; ++down) {
       const std::int64_t across = parts_ / down;
@@ -100,7 +106,7 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
     if (least != 0) break;
   }
   // Cut parts into tiles. With one kc block no accumulators are kept between kc blocks, so a tile
-  // may be as wide as its columns of b fit in the second-level cache.
+  // may be as wide as its columns of b fit in half of a second-level cache of 1 MiB, beside a.
   constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 19;
   if (wanted == Tiles::long_rows && a_.kc_blocks() == 1) {
     across_ *= divide_up(divide_up(b_.bytes(), across_), k_resident_bytes);
@@ -112,7 +118,8 @@ void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // tile has 2^24 multiplications: the cost to start one is then negligible.
   constexpr std::int64_t k_tiles_of_part = 6;
   constexpr std::int64_t k_long = 1 << 24;  // multiplications
-  const std::int64_t least = parts_ == 1 ? 1 : std::min(k_tiles_of_part * parts_, work / k_long);
+  const std::int64_t least =
+      parts_ == 1 ? 1 : std::min(k_tiles_of_part * parts_, multiplications(a_, b_) / k_long);
   while (tiles() < least) {
     const bool rows_longer = a_.panels() * across_ > b_.panels() * down_;
     if (2 * down_ <= a_.panels() && (rows_longer || 2 * across_ > b_.panels())) {
@@ -235,12 +242,19 @@ void Product::run_kc_block(const Part& x,
   }
 }
 
-bool packs_while_multiplying(const Packing& packing, const Layout& b) {
-  // A panel packed for few panels of b: for more of them the packed copy is the smaller cost, and
-  // tiles of several panels read b fewer times.
+Accepts packs_while_multiplying(const Packing& packing, const Layout& b, int threads) {
+  // Each panel of a is multiplied by all of b before the next one is packed. With more columns
+  // packing is a small part of the work, and tiles of several panels read b fewer times.
   constexpr std::int64_t k_most_panels = 4;
-  constexpr std::int64_t k_resident_bytes = std::int64_t{1} << 20;
-  return b.panels() <= k_most_panels && (!packing.along_depth() || b.bytes() <= k_resident_bytes);
+  // Each panel reads b again, from the second-level cache where it fits; of whole rows there are
+  // many panels.
+  constexpr std::int64_t k_cached_bytes = std::int64_t{1} << 20;
+  if (b.panels() > k_most_panels) return Accepts::no("b has more than 128 columns");
+  if (packing.along_depth() && b.bytes() > k_cached_bytes) return Accepts::no("b exceeds 1 MiB");
+  if (packing.layout().panels() < useful_threads(packing.layout(), b, threads)) {
+    return Accepts::no("a has fewer panels than there are threads");
+  }
+  return Accepts::yes();
 }
 
 Product product_of(const graph::Attrs& attrs,

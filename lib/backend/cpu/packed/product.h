@@ -35,7 +35,8 @@ class Product {
           Tiles tiles,
           const std::optional<Packing>& packing = {});
 
-  /// For the accumulators of all parts and two blocks of scratch each.
+  /// For the accumulators of all parts, two blocks of scratch each, and for a row-major a one
+  /// packed panel each.
   std::size_t workspace_bytes() const;
 
   /// The position of a block of complete accumulators.
@@ -109,10 +110,11 @@ class Product {
   std::size_t part_bytes_;        ///< of the workspace
 };
 
-/// Whether a row-major operand a may be packed while it is multiplied by b: yes where all of b is
-/// multiplied by a panel before the next panel is packed, and b is read from the second-level
-/// cache.
-bool packs_while_multiplying(const Packing& packing, const Layout& b);
+/// Whether packing a row-major operand a panel by panel, while `threads` threads multiply it by b,
+/// is preferable to a packed copy of a: where b has at most 128 columns, b stays in the
+/// second-level cache if a panel of a is packed from whole rows, and a has a panel for each thread
+/// in use.
+Accepts packs_while_multiplying(const Packing& packing, const Layout& b, int threads);
 
 /// The GEMM for a node's attributes m, n, k, T and `products`.
 Product product_of(const graph::Attrs& attrs,

@@ -27,12 +27,12 @@ Prepared prepare_pack(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_pack(node, packed::blocks(capabilities.isa));
 }
 
-using AcceptsProduct = Accepts(const NodeView&);
+using AcceptsProduct = Accepts(const NodeView&, const Capabilities&);
 
 template <AcceptsProduct accepts>
 Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
-  return accepts(node);
+  return accepts(node, capabilities);
 }
 
 template <AcceptsProduct accepts>
@@ -41,7 +41,7 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   if (node.attrs().get<DType>("T") != DType::bfloat16) {
     return Accepts::no("partial products of float16 are slower than float32 without amx");
   }
-  return accepts(node);
+  return accepts(node, capabilities);
 }
 
 /// For one dtype: the name of a kernel that splits operands into high and low parts says so.

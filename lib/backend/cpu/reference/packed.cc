@@ -79,14 +79,7 @@ class Sums {
 Prepared prepare_product(const NodeView& node, const Capabilities&) {
   const Sums sums(node.attrs());
   const packed::Epilogue epilogue(node, packed::portable_blocks());
-  std::optional<packed::Packing> packing;
-  if (node.input(0).dtype != DType::uint8) {
-    packing.emplace(node.input(0),
-                    node.attrs().get<DType>("T"),
-                    Side::a,
-                    node.attrs().get<bool>("transpose_a"),
-                    packed::portable_blocks());
-  }
+  const auto packing = packed::Packing::of_product(node, packed::portable_blocks());
   return launch(
       [=](const Args& args) {
         const auto* a = args.in[0].as<std::byte>();
