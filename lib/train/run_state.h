@@ -21,8 +21,9 @@ struct TrainOptions {
   std::string init_from;  ///< weights to start from; "" for the initializers
   /// Polled between steps; may be empty.
   std::function<Request()> requests;
-  bool evaluate_test = true;  ///< once, at the end, when the data has a test split
-  bool numerics = false;      ///< sample as the config's report.numerics says
+  bool evaluate_test = true;    ///< once, at the end, when the data has a test split
+  bool numerics = false;        ///< sample as the config's report.numerics says
+  double seconds_ahead = 0.25;  ///< of StepRunnerOptions
   /// Settings that differ from those of the resumed run: "path: before -> after".
   std::vector<std::string> changed;
 };

@@ -21,7 +21,8 @@ StepRunnerOptions runner_options(const RunLength& length,
   const std::int64_t first = progress.counters.ordinal;
   return {{first, std::max<std::int64_t>(length.steps - first, 0)},
           options.numerics,
-          k_most_traces - std::ssize(progress.skips)};
+          k_most_traces - std::ssize(progress.skips),
+          options.seconds_ahead};
 }
 
 /// Whether a run of this status trained as long as its rules asked for.
