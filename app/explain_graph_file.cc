@@ -83,7 +83,7 @@ void declare(CLI::App& command, GraphFileFlags& flags) {
   CLI::Option* graph =
       command.add_option("--graph", flags.path, "an op-level graph to rewrite instead of a config");
   const auto modes = precision::names_of(precision::Mode());
-  command.add_option("--mode", flags.mode, "of the rewrite: cuda, bf16, cpu or fp16_cpu")
+  command.add_option("--mode", flags.mode, "of the rewrite")
       ->check(CLI::IsMember(std::vector<std::string>(modes.begin(), modes.end())))
       ->needs(graph);
   command

@@ -30,7 +30,7 @@ std::string type_text(const config::FieldDoc& field) {
   std::string text = kind_text(field);
   if (text.empty()) {
     text = field.type;
-    if (field.type == "one of") text += fmt::format(" {}", fmt::join(field.words, ", "));
+    if (field.type.ends_with("one of")) text += fmt::format(" {}", fmt::join(field.words, ", "));
     const std::string range = config::allowed_range(field);
     if (!range.empty())
       text += (field.type.find("list") == std::string::npos ? ", " : ", each ") + range;

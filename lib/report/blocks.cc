@@ -28,7 +28,7 @@ void describe_kind(Fields& f, std::string_view kind) {
 }
 
 void describe_nonfinite(Fields& f, NonfiniteMap& nonfinite) {
-  f("nonfinite", nonfinite, "numbers that are not finite: they are null, their paths stand here");
+  f("nonfinite", nonfinite, "numbers that are not finite, by path: the reports have null there");
 }
 
 void describe_metrics(Fields& f,
