@@ -220,7 +220,13 @@ def check_cuda_kernel(copy):
 
 
 def run_tests(copy, name, cases):
-    done = subprocess.run([copy / "build" / PRESET / "bin" / name, "--minimal", f"--test-case={cases}"],
+    binary = copy / "build" / PRESET / "bin" / name
+    for pattern in cases.split(","):
+        # doctest succeeds where no name matches.
+        listed = subprocess.run([binary, "--list-test-cases", f"--test-case={pattern}"],
+                                cwd=copy, capture_output=True, text=True, check=True).stdout
+        check(re.search(r"passing the current filters: [1-9]", listed), f"{name} has no test {pattern!r}")
+    done = subprocess.run([binary, "--minimal", f"--test-case={cases}"],
                           cwd=copy, capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"{name} --test-case={cases!r}:\n{last_lines(done.stdout)}")
 
