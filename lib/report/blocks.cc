@@ -137,9 +137,7 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
   f("flops",
     flops,
     {.doc = "of matrix products and convolutions, 2 per product", .may_lack = true});
-  f("tensor_core",
-    tensor_core,
-    "whether tensor cores of a GPU did the work; null where a library decided and it is not known");
+  f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
 }
 
 void Float16Gemm::fields(Fields& f) {

@@ -25,9 +25,7 @@ void PassBlock::fields(Fields& f) {
   f.word("outcome", outcome, k_outcomes, "whether the graph changed; skipped: left out by request");
   f("nodes_before", nodes_before, "nodes of the step graph");
   f("nodes_after", nodes_after, "nodes of the step graph");
-  f("hides_values",
-    hides_values,
-    "whether it leaves out values of the graph, or has them in packed form only");
+  f("hides_values", hides_values, "whether values of the graph are left out, or packed only");
   f("exact", exact, "whether the weights after a step have the same bits without it");
   f("required", required, "whether no step can do without it");
   f("reason", reason, "for the pass, and for its position");

@@ -71,9 +71,7 @@ void DataReport::fields(Fields& f) {
   f("class_names", class_names, "by label; empty when not known");
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");
-  f.text_or_null("layout",
-                 layout,
-                 "nhwc or nchw, of samples in the files; null: without channels, or ambiguous");
+  f.text_or_null("layout", layout, "nhwc or nchw, of the files; null: no channels, or ambiguous");
   f("train_samples", train_samples, "number");
   f("test_samples", test_samples, "number");
   f("train_per_class", train_per_class, "by label");

@@ -34,6 +34,19 @@ TEST_CASE("export: a format takes the kinds that it has a writer for") {
   CHECK_THROWS_AS(export_report({Json(), BenchReport()}, k_csv, "--format"), UserError);
 }
 
+TEST_CASE("export: a format writes a run whose config lacks all keys, or has other types there") {
+  TrainReport train;
+  train.run.started_at = "2026-01-31T12:00:00Z";
+  for (const Json& resolved :
+       {Json(Json::object()), Json{{"training", 1}, {"optimizer", Json::array()}, {"name", 2}}}) {
+    train.config.resolved = resolved;
+    for (const Exporter* each : export_table()) {
+      CAPTURE(each->name);
+      CHECK_NOTHROW(each->write(train));
+    }
+  }
+}
+
 TEST_CASE("export: CSV says nan where the report does, and quotes what needs it") {
   const auto history_of = [](std::int64_t epochs, const char* metric) {
     History history;

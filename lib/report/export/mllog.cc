@@ -13,7 +13,8 @@ constexpr const char* k_point = "POINT_IN_TIME";
 constexpr const char* k_start = "INTERVAL_START";
 constexpr const char* k_end = "INTERVAL_END";
 
-std::string line(double time, const char* event, const char* key, Json value, Json metadata) {
+std::string line(
+    double time, const char* event, const char* key, Json value, Json metadata = Json::object()) {
   metadata["file"] = "report.json";
   metadata["lineno"] = 0;
   const Json entry{{"namespace", ""},
@@ -25,10 +26,15 @@ std::string line(double time, const char* event, const char* key, Json value, Js
   return ":::MLLOG " + entry.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// A member of the config, null without it: a valid report's config need not have any.
+Json member(const Json& object, const char* key) {
+  return object.is_object() ? object.value(key, Json()) : Json();
+}
+
 /// The optimizer's name in the config, which is a scalar or a map with a type.
 Json optimizer_name(const Json& config) {
-  const Json& optimizer = config.value("optimizer", Json());
-  return optimizer.is_object() ? optimizer.value("type", Json()) : optimizer;
+  const Json optimizer = member(config, "optimizer");
+  return optimizer.is_object() ? member(optimizer, "type") : optimizer;
 }
 
 std::string epoch_lines(const History& history, const EpochTime& time, std::size_t index) {
@@ -50,14 +56,13 @@ std::string epoch_lines(const History& history, const EpochTime& time, std::size
 std::string write_mllog(const TrainReport& report) {
   const Json& config = report.config.resolved;
   const double start = start_of(report);
-  const Json none = Json::object();
-  std::string text =
-      line(start, k_point, "submission_benchmark", config.at("name"), none) +
-      line(start, k_point, "submission_platform", report.context.cpu.model, none) +
-      line(start, k_point, "seed", report.reproducibility.seed, none) +
-      line(start, k_point, "global_batch_size", config.at("training").at("batch_size"), none) +
-      line(start, k_point, "opt_name", optimizer_name(config), none) +
-      line(start, k_start, "run_start", nullptr, none);
+  const Json batch = member(member(config, "training"), "batch_size");
+  std::string text = line(start, k_point, "submission_benchmark", member(config, "name")) +
+                     line(start, k_point, "submission_platform", report.context.cpu.model) +
+                     line(start, k_point, "seed", report.reproducibility.seed) +
+                     line(start, k_point, "global_batch_size", batch) +
+                     line(start, k_point, "opt_name", optimizer_name(config)) +
+                     line(start, k_start, "run_start", nullptr);
   const std::vector<EpochTime> times = epoch_times(report);
   for (std::size_t i = 0; i < times.size(); ++i) text += epoch_lines(report.history, times[i], i);
   const double end = times.empty() ? start : times.back().end;
@@ -67,7 +72,7 @@ std::string write_mllog(const TrainReport& report) {
       text += line(end, k_point, ("test_" + metric).c_str(), number(value), samples);
     }
   }
-  text += line(end, k_point, "train_samples", report.samples.trained, none);
+  text += line(end, k_point, "train_samples", report.samples.trained);
   const bool success = report.exit_code == 0;
   return text +
          line(end, k_end, "run_stop", nullptr, {{"status", success ? "success" : "aborted"}});
