@@ -291,6 +291,12 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
     if (result != Result::w && !depthwise && summed_channels % 2 != 0) {
       return Accepts::no("an odd number of channels to sum over");
     }
+    // In filter gradients of one channel it multiplies pixels in pairs, the last of an odd row with
+    // the one a stride further, which may be beyond x.
+    if (result == Result::w && !depthwise && g.group_inputs == 1 &&
+        g.window.width.output % 2 != 0) {
+      return Accepts::no("an odd number of columns to sum over");
+    }
     if (effective_isa() >= Isa::amx && !depthwise) {
       if (Accepts safe = is_safe_on_amx(g); !safe) return safe;
     }
