@@ -284,19 +284,13 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
     if (arithmetic == Arithmetic::split && g.groups > 1) return Accepts::no("groups");
     // One output per channel has an implementation of its own, without AMX and pairs.
     const bool depthwise = is_depthwise(node) && g.groups > 1 && g.group_outputs == 1;
-    // oneDNN multiplies bfloat16 channels in pairs. The last of an odd number is paired with the
-    // first of the next group or pixel times a weight of zero: NaN where that one is not finite.
-    // oneDNN 2.6 has wrong sums too, in input gradients of 1 x 1 windows.
-    const std::int64_t summed_channels = result == Result::y ? g.group_inputs : g.group_outputs;
-    if (result != Result::w && !depthwise && summed_channels % 2 != 0) {
-      return Accepts::no("an odd number of channels to sum over");
-    }
-    // In filter gradients of one channel it multiplies pixels in pairs, the last of an odd row with
-    // the one a stride further, which may be beyond x.
-    if (result == Result::w && !depthwise && g.group_inputs == 1 &&
-        g.window.width.output % 2 != 0) {
-      return Accepts::no("an odd number of columns to sum over");
-    }
+    // oneDNN pairs bfloat16 channels, and columns in filter gradients of one channel: the last of
+    // an odd number with its neighbour in memory, times zero: NaN where that one is not finite.
+    const std::int64_t summed = result == Result::y   ? g.group_inputs
+                                : result == Result::x ? g.group_outputs
+                                : g.group_inputs == 1 ? g.window.width.output
+                                                      : 2;
+    if (!depthwise && summed % 2 != 0) return Accepts::no("an odd number of values to sum over");
     if (effective_isa() >= Isa::amx && !depthwise) {
       if (Accepts safe = is_safe_on_amx(g); !safe) return safe;
     }
