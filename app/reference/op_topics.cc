@@ -15,8 +15,6 @@
 namespace halfstep::app {
 namespace {
 
-using config::FieldDoc;
-
 std::string port_text(const graph::Port& port) {
   const std::string type = port.fixed ? std::string(name(*port.fixed)) : port.type_attr;
   const std::string typed = port.ref ? fmt::format("Ref({})", type) : type;

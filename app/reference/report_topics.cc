@@ -1,16 +1,10 @@
 // The fields of reports.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
-#include "backend/cpu/kernels.h"
-#include "backend/cuda/rows.h"
-#include "graph/ops/ops.h"
-#include "precision/lists.h"
 #include "reference/reference.h"
 #include "report/any_report.h"
 
