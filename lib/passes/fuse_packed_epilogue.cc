@@ -18,12 +18,12 @@ Value result(const Node& product, int id, char form) {
   return {id, static_cast<int>(forms_of(product).find(form))};
 }
 
-/// The letter in `forms` for the result of `node` computed from its input; 0 if there is none.
-char form_of(const graph::Graph& graph, const Node& node) {
+/// The letter in `forms` for the result of `node` computed from `product`; 0 if there is none.
+char form_of(const Node& product, const Node& node) {
   if (node.is(graph::ops::k_bias_add_grad) && is_nhwc(node)) return 's';
   if (node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32) return 'f';
   if (!node.is(graph::ops::k_pack_operand)) return 0;
-  if (graph.type(node.inputs[0]).dtype != node.attrs.get<DType>("dtype")) return 0;
+  if (graph::ops::packed_format(node.attrs) != graph::ops::operand_format(product.attrs)) return 0;
   const bool transpose = node.attrs.get<bool>("transpose");
   if (node.attrs.get<std::string>("side") == "a") return transpose ? 'T' : 'A';
   return transpose ? '\0' : 'B';
@@ -136,7 +136,8 @@ void fuse_forms(Rewriter& rewriter) {
     std::vector<std::pair<Value, char>> users;
     bool row_major = false;
     for (const int user : rewriter.users(product)) {
-      const char form = user >= 0 ? form_of(rewriter.graph(), rewriter.graph().node(user)) : '\0';
+      const char form =
+          user >= 0 ? form_of(rewriter.node(product), rewriter.graph().node(user)) : '\0';
       row_major = row_major || form == 0;
       if (form == 0) continue;
       if (forms.find(form) == std::string::npos) forms.push_back(form);

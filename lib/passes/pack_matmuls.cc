@@ -18,7 +18,7 @@ bool is_elementwise(const graph::Node& node) {
 /// The attributes of the PackedMatMul for a MatMul.
 graph::Attrs attributes(const graph::Graph& graph,
                         const graph::Node& product,
-                        std::int64_t float16_products) {
+                        std::int64_t products) {
   const DType dtype = product.outputs[0].dtype;
   const Shape& y = product.outputs[0].shape;
   const bool transpose_a = product.attrs.get<bool>("transpose_a");
@@ -27,7 +27,7 @@ graph::Attrs attributes(const graph::Graph& graph,
           {"m", y[0]},
           {"n", y[1]},
           {"k", graph.type(product.inputs[0]).shape[transpose_a ? 0 : 1]},
-          {"products", dtype == DType::float16 ? float16_products : std::int64_t{1}}};
+          {"products", products}};
 }
 
 /// Whether the epilogue of a matmul, or the update of a weight, can write `x` packed, which the
@@ -51,12 +51,12 @@ bool packs(const graph::Graph& graph,
            const graph::Node& product,
            const graph::Attrs& attrs,
            const Target& target) {
-  const DType dtype = product.outputs[0].dtype;
+  const graph::ops::PackedFormat format = graph::ops::operand_format(attrs);
   graph::Node pack;
   pack.op = "PackOperand";
   const auto operand = [&](std::size_t i, std::string_view rows) {
     const auto m = attrs.get<std::int64_t>(rows), k = attrs.get<std::int64_t>("k");
-    const Shape shape{graph::ops::packed_bytes(m, k, dtype)};
+    const Shape shape{graph::ops::packed_bytes(m, k, format)};
     return graph::OpInput{{DType::uint8, shape},
                           arrives_packed(graph, product.inputs[i]) ? nullptr : &pack};
   };
@@ -74,11 +74,11 @@ bool is_float16_convolution(const graph::Node& node) {
 
 graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
-  std::map<std::tuple<Value, DType, std::string, bool>, Value> packed;
+  std::map<std::tuple<Value, DType, std::int64_t, std::string, bool>, Value> packed;
   Value product;
-  const auto pack = [&](std::size_t input, std::string side) {
+  const auto pack = [&](std::size_t input, std::string side, std::int64_t products) {
     const graph::Node& node = graph.node(product.node);
-    const DType dtype = node.outputs[0].dtype;
+    const auto [dtype, parts] = graph::ops::operand_format(node.outputs[0].dtype, products);
     const bool transpose = node.attrs.get<bool>("transpose_" + side);
     Value x = node.inputs[input];
     const graph::Node& producer = graph.node(x.node);
@@ -86,11 +86,12 @@ graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
         !is_elementwise(graph.node(producer.inputs[0].node))) {
       x = producer.inputs[0];
     }
-    Value& result = packed[{x, dtype, side, transpose}];
+    Value& result = packed[{x, dtype, parts, side, transpose}];
     if (!result.valid()) {
-      NewNode operand{.op = "PackOperand",
-                      .inputs = {x},
-                      .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}}};
+      NewNode operand{
+          .op = "PackOperand",
+          .inputs = {x},
+          .attrs = {{"dtype", dtype}, {"parts", parts}, {"side", side}, {"transpose", transpose}}};
       operand.name = graph.node(x.node).name + "/pack";
       result = {rewriter.add({std::move(operand)}, product.node), 0};
     }
@@ -100,13 +101,18 @@ graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
     // The node of the old graph, whose operands tell how they arrive.
     const graph::Node& node = graph.node(product.node);
     if (!is_half(node.outputs[0].dtype) || node.outputs[0].shape.elements() == 0) return {};
-    graph::Attrs attrs = attributes(graph, node, target.float16_products);
-    if (!packs(graph, node, attrs, target)) return {};
-    const Value left = pack(0, "a"), right = pack(1, "b");
-    return {{.op = "PackedMatMul",
-             .inputs = {left, right},
-             .attrs = std::move(attrs),
-             .results = {{product}}}};
+    std::vector<std::int64_t> products{1};
+    if (node.outputs[0].dtype == DType::float16) products = {target.float16_products, 1};
+    for (const std::int64_t count : products) {
+      graph::Attrs attrs = attributes(graph, node, count);
+      if (!packs(graph, node, attrs, target)) continue;
+      const Value left = pack(0, "a", count), right = pack(1, "b", count);
+      return {{.op = "PackedMatMul",
+               .inputs = {left, right},
+               .attrs = std::move(attrs),
+               .results = {{product}}}};
+    }
+    return {};
   });
   return prune(rewriter.finish());
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "graph/ops/fused_update.h"
 #include "passes/rewriter.h"
@@ -37,7 +38,9 @@ struct Writers {
 
 /// The attributes that tell two packings of a variable apart.
 auto layout(const graph::Attrs& attrs) {
-  return std::pair(attrs.get<std::string>("side"), attrs.get<bool>("transpose"));
+  return std::tuple(attrs.get<std::string>("side"),
+                    attrs.get<bool>("transpose"),
+                    attrs.get<std::int64_t>("parts"));
 }
 
 /// The PackedVariables of a handle, in the order in which an update writes them.

@@ -194,6 +194,7 @@ TEST_CASE("packing: counted for operands that need a launch, not for those that 
       {"plain", matmul(64, 64), 3.5e-6}};
   Capabilities capabilities;
   capabilities.costs = std::make_shared<const CostModel>("test", samples);
+  const auto nothing = std::make_shared<const CostModel>("test", std::vector<CostModel::Sample>());
   for (const bool packs : {false, true}) {
     CAPTURE(packs);
     OneNode one;
@@ -213,6 +214,9 @@ TEST_CASE("packing: counted for operands that need a launch, not for those that 
     const OneNode product = matmul_node(64, 64, 64);
     CHECK(static_cast<bool>(packing_pays(product.view(), one.view(), "packed/x", capabilities)) ==
           !packs);
+    // A kernel that is missing from a table with others is not chosen by it.
+    CHECK_FALSE(packing_pays(product.view(), one.view(), "packed/new", capabilities));
+    CHECK(packing_pays(product.view(), one.view(), "packed/new", {.costs = nothing}));
   }
 }
 

@@ -45,11 +45,11 @@ Tensor random_mask(std::int64_t m, std::int64_t n) {
 void check_packed(const Tensor& got,
                   std::int64_t rows,
                   std::int64_t depth,
-                  DType dtype,
+                  graph::ops::PackedFormat format,
                   char side,
                   const std::function<double(std::int64_t row, std::int64_t k)>& want) {
-  const packed::Layout layout = packed::layout_of(rows, depth, dtype);
-  REQUIRE(got.elements() == graph::ops::packed_bytes(rows, depth, dtype));
+  const packed::Layout layout{rows, depth, format};
+  REQUIRE(got.elements() == graph::ops::packed_bytes(rows, depth, format));
   std::int64_t misses = 0;
   for (std::int64_t row = 0; row < layout.panels() * 32; ++row) {
     for (std::int64_t k = 0; k < layout.steps() * 32; ++k) {
@@ -106,13 +106,18 @@ std::vector<Tensor> PackedNode::run(const backend::Prepared& prepared) const {
   return results;
 }
 
-Tensor pack(const packed::Blocks& blocks, const Tensor& x, DType dtype, char side, bool transpose) {
+Tensor pack(const packed::Blocks& blocks,
+            const Tensor& x,
+            graph::ops::PackedFormat format,
+            char side,
+            bool transpose) {
   std::vector<Tensor> in;
   in.push_back(x.clone());
   const PackedNode node("PackOperand",
                         std::move(in),
                         {{"T", x.dtype()},
-                         {"dtype", dtype},
+                         {"dtype", format.dtype},
+                         {"parts", format.parts},
                          {"side", std::string(1, side)},
                          {"transpose", transpose}});
   return std::move(node.run(packed::prepare_pack(node.view(), blocks))[0]);
@@ -133,41 +138,57 @@ double packed_value(const Tensor& operand,
                     std::int64_t row,
                     std::int64_t k) {
   double sum = 0;
-  for (std::int64_t p = 0; p < layout.parts; ++p) {
-    bfloat16 part;
-    std::memcpy(&part,
+  for (std::int64_t p = 0; p < layout.format.parts; ++p) {
+    std::uint16_t bits;
+    std::memcpy(&bits,
                 operand.as<std::byte>() + layout.step_offset(row / 32, k / 32) + p * 2048 +
                     packed::offset_in_part(side_of(side), row % 32, k % 32),
-                sizeof part);
-    sum += static_cast<double>(static_cast<float>(part));
+                sizeof bits);
+    const bool whole = layout.format == graph::ops::PackedFormat{DType::float16, 1};
+    sum += static_cast<double>(whole ? static_cast<float>(float16::of_bits(bits))
+                                     : static_cast<float>(bfloat16::of_bits(bits)));
   }
   return sum;
 }
 
 std::vector<Runner> runners() {
+  using graph::ops::PackedFormat;
   static const backend::Capabilities k_machine = backend::cpu_backend(2).capabilities;
+  const auto whole = [](PackedFormat format) { return format.parts == 1; };
+  const auto in_bfloat16 = [](PackedFormat format) {
+    return format != PackedFormat{DType::float16, 1};
+  };
   std::vector<Runner> all;
   for (const packed::Blocks* blocks : block_tables()) {
-    all.push_back(
-        {blocks == &packed::portable_blocks() ? "emulated" : "emulated with vector blocks",
-         [blocks](const backend::NodeView& node, int threads) {
-           return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
-         }});
+    const std::string with = blocks == &packed::portable_blocks() ? "" : " with vector blocks";
+    all.push_back({"emulated tiles" + with,
+                   [blocks](const backend::NodeView& node, int threads) {
+                     return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
+                   },
+                   in_bfloat16});
+    all.push_back({"emulated fma" + with,
+                   [blocks](const backend::NodeView& node, int threads) {
+                     return packed::prepare_product(node, k_emulated_fma, *blocks, threads);
+                   },
+                   whole});
   }
-  const auto add = [&](const backend::Kernel& kernel, backend::Isa needed, bool float16) {
+  const auto add = [&](const backend::Kernel& kernel, backend::Isa needed, auto takes) {
     if (kernel.op != "PackedMatMul" || k_machine.isa < needed) return;
     all.push_back({std::string(kernel.name),
                    [&kernel](const backend::NodeView& node, int threads) {
                      return kernel.prepare(node, {.isa = k_machine.isa, .threads = threads});
                    },
-                   float16});
+                   takes});
   };
   for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
-    const bool amx = kernel.name == "packed/amx"sv;
-    add(kernel, amx ? backend::Isa::amx : backend::Isa::avx512_bf16, amx);
+    if (kernel.name == "packed/amx"sv) add(kernel, backend::Isa::amx, in_bfloat16);
+    if (kernel.name == "packed/avx512 by float32"sv) add(kernel, backend::Isa::avx512, whole);
+    if (kernel.name == "packed/avx512_bf16"sv) {
+      add(kernel, backend::Isa::avx512_bf16, [](PackedFormat f) { return f == PackedFormat{}; });
+    }
   }
   for (const backend::Kernel& kernel : backend::cpu::reference_kernels()) {
-    add(kernel, backend::Isa::baseline, true);
+    add(kernel, backend::Isa::baseline, [](PackedFormat) { return true; });
   }
   return all;
 }
@@ -181,13 +202,13 @@ PackedProduct::PackedProduct(const ProductCase& product)
 }
 
 Tensor PackedProduct::packed_a(const Tensor& x, bool transpose) const {
-  return pack(packed::portable_blocks(), x, c.dtype, 'a', transpose);
+  return pack(packed::portable_blocks(), x, c.format(), 'a', transpose);
 }
 
 PackedNode PackedProduct::node(const Tensor& operand_a, bool transpose_a) const {
   std::vector<Tensor> in;
   in.push_back(operand_a.clone());
-  in.push_back(pack(packed::portable_blocks(), b, c.dtype, 'b', false));
+  in.push_back(pack(packed::portable_blocks(), b, c.format(), 'b', false));
   std::vector<DType> arg_types;
   for (const Tensor& arg : args) {
     in.push_back(arg.clone());
@@ -261,9 +282,9 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
   }
   CHECK(misses == 0);
   check_norms(norms, c.m, c.n, y);
-  check_packed(as_a, c.m, c.n, c.dtype, 'a', y);
-  check_packed(transposed, c.n, c.m, c.dtype, 'a', [&](auto j, auto i) { return y(i, j); });
-  check_packed(as_b, c.n, c.m, c.dtype, 'b', [&](auto j, auto i) { return y(i, j); });
+  check_packed(as_a, c.m, c.n, c.format(), 'a', y);
+  check_packed(transposed, c.n, c.m, c.format(), 'a', [&](auto j, auto i) { return y(i, j); });
+  check_packed(as_b, c.n, c.m, c.format(), 'b', [&](auto j, auto i) { return y(i, j); });
   for (std::int64_t j = 0; j < c.n; ++j) {
     double sum = 0;
     double magnitude = 0;

@@ -11,12 +11,15 @@
 #include "backend/cpu/packed/layout.h"
 #include "backend/cpu/packed/microkernel.h"
 #include "core/tensor.h"
+#include "graph/ops/packed.h"
 
 namespace halfstep::testing {
 
 /// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its tiles of the result
 /// are small, so that small matmuls have several.
 extern const backend::cpu::packed::MicroKernel k_emulated_unit;
+/// FMA over operands widened to float32 in plain loops, with small tiles as well.
+extern const backend::cpu::packed::MicroKernel k_emulated_fma;
 
 /// One node between tensors.
 class PackedNode {
@@ -38,11 +41,11 @@ std::vector<const backend::cpu::packed::Blocks*> block_tables();
 /// PackOperand of a row-major matrix.
 Tensor pack(const backend::cpu::packed::Blocks& blocks,
             const Tensor& x,
-            DType dtype,
+            graph::ops::PackedFormat format,
             char side,
             bool transpose);
 
-/// A value of a packed operand: the sum of its parts.
+/// A value of a packed operand: as it is, or the sum of its parts.
 double packed_value(const Tensor& packed,
                     const backend::cpu::packed::Layout& layout,
                     char side,
@@ -53,7 +56,7 @@ double packed_value(const Tensor& packed,
 struct Runner {
   std::string name;
   std::function<backend::Prepared(const backend::NodeView& node, int threads)> prepare;
-  bool float16 = true;  ///< has partial products
+  std::function<bool(graph::ops::PackedFormat operands)> takes;
 };
 std::vector<Runner> runners();
 
@@ -64,6 +67,8 @@ struct ProductCase {
   bool bias = false;
   bool relu = false;
   bool mask = false;
+
+  graph::ops::PackedFormat format() const { return graph::ops::operand_format(dtype, products); }
 };
 
 /// A matmul with random operands and all forms of results.

@@ -14,7 +14,9 @@ namespace halfstep::testing {
 namespace {
 
 namespace packed = backend::cpu::packed;
-constexpr DType k_values[] = {DType::bfloat16, DType::float16};
+using graph::ops::PackedFormat;
+constexpr PackedFormat k_formats[] = {
+    {DType::bfloat16, 1}, {DType::float16, 1}, {DType::float16, 2}};
 constexpr DType k_sources[] = {DType::bfloat16, DType::float16, DType::float32};
 
 /// All finite values of float16 as a row.
@@ -39,18 +41,19 @@ TEST_CASE(
     CAPTURE(columns);
     for (const DType source : k_sources) {
       const Tensor x = random_tensor(source, {rows, columns}, 11);
-      for (const DType dtype : k_values) {
+      for (const PackedFormat format : k_formats) {
+        const DType dtype = format.dtype;
         for (const char side : {'a', 'b'}) {
           for (const bool transpose : {false, true}) {
             CAPTURE(name(source));
             CAPTURE(name(dtype));
+            CAPTURE(format.parts);
             CAPTURE(side);
             CAPTURE(transpose);
             const bool along_depth = (side == 'a') != transpose;
-            const packed::Layout layout{along_depth ? rows : columns,
-                                        along_depth ? columns : rows,
-                                        dtype == DType::float16 ? 2 : 1};
-            const Tensor got = pack(packed::portable_blocks(), x, dtype, side, transpose);
+            const packed::Layout layout{
+                along_depth ? rows : columns, along_depth ? columns : rows, format};
+            const Tensor got = pack(packed::portable_blocks(), x, format, side, transpose);
             std::int64_t misses = 0;
             for (std::int64_t row = 0; row < layout.panels() * 32; ++row) {
               for (std::int64_t k = 0; k < layout.steps() * 32; ++k) {
@@ -62,7 +65,7 @@ TEST_CASE(
             }
             CHECK(misses == 0);
             for (const packed::Blocks* blocks : block_tables()) {
-              const Tensor own = pack(*blocks, x, dtype, side, transpose);
+              const Tensor own = pack(*blocks, x, format, side, transpose);
               const Comparison same = compare_bits(own.view(), got.view());
               CHECK_MESSAGE(same, same.text);
             }
@@ -75,9 +78,10 @@ TEST_CASE(
 
 TEST_CASE("pack operand: every finite float16 is the sum of two normal bfloat16 numbers") {
   const Tensor x = all_float16();
-  const packed::Layout layout{1, x.elements(), 2};
+  constexpr PackedFormat k_parts{DType::float16, 2};
+  const packed::Layout layout{1, x.elements(), k_parts};
   for (const packed::Blocks* blocks : block_tables()) {
-    const Tensor got = pack(*blocks, x, DType::float16, 'a', false);
+    const Tensor got = pack(*blocks, x, k_parts, 'a', false);
     std::int64_t misses = 0;
     for (std::int64_t i = 0; i < x.elements(); ++i) {
       misses += packed_value(got, layout, 'a', 0, i) == element_as_double(x.view(), i) ? 0 : 1;
@@ -113,12 +117,13 @@ TEST_CASE("pack operand: zeros, denormal numbers, infinities and NaN") {
                                        std::nan("")};
   const auto n = static_cast<std::int64_t>(special.size());
   for (const DType source : k_sources) {
-    for (const DType dtype : k_values) {
+    for (const PackedFormat format : k_formats) {
+      const DType dtype = format.dtype;
       CAPTURE(name(source));
       CAPTURE(name(dtype));
       const Tensor x = tensor(source, {1, n}, special);
-      const Tensor got = pack(packed::portable_blocks(), x, dtype, 'a', false);
-      const packed::Layout layout{1, n, dtype == DType::float16 ? 2 : 1};
+      const Tensor got = pack(packed::portable_blocks(), x, format, 'a', false);
+      const packed::Layout layout{1, n, format};
       for (std::int64_t i = 0; i < n; ++i) {
         CAPTURE(i);
         const double want = rounded(dtype, element_as_double(x.view(), i));
@@ -127,7 +132,7 @@ TEST_CASE("pack operand: zeros, denormal numbers, infinities and NaN") {
         if (std::isfinite(want)) CHECK(value == want);
       }
       for (const packed::Blocks* blocks : block_tables()) {
-        const Tensor own = pack(*blocks, x, dtype, 'a', false);
+        const Tensor own = pack(*blocks, x, format, 'a', false);
         const Comparison same = compare_bits(own.view(), got.view());
         CHECK_MESSAGE(same, same.text);
       }

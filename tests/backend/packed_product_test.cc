@@ -35,6 +35,11 @@ constexpr ProductCase k_product_cases[] = {
     {63, 100, 100, DType::float16, 3, true, true},
     {100, 450, 120, DType::float16, 3, false, false, true},
     {101, 200, 33, DType::float16, 4, true, true, true},
+    {1, 1, 1, DType::float16},
+    {63, 100, 100, DType::float16, 1, true, true},
+    {65, 385, 70, DType::float16, 1, false, false, true},
+    // b exceeds half of a cache of 1 MiB and is widened tile by tile.
+    {70, 800, 340, DType::float16, 1, true},
 };
 
 std::string text(const ProductCase& c) {
@@ -56,7 +61,7 @@ TEST_CASE("packed product: every unit agrees with sums in double, and all forms 
     CAPTURE(text(c));
     const PackedProduct product(c);
     for (const Runner& runner : runners()) {
-      if (c.dtype == DType::float16 && !runner.float16) continue;
+      if (!runner.takes(c.format())) continue;
       CAPTURE(runner.name);
       product.check(product.run(runner));
     }
@@ -68,12 +73,19 @@ TEST_CASE("packed product: the same bits by any instruction set around the sums"
   for (const ProductCase& c : k_product_cases) {
     CAPTURE(text(c));
     const PackedProduct product(c);
-    const std::vector<Tensor> plain = product.run(all[0]);
-    const std::vector<Tensor> own = product.run(all[1]);
-    for (std::size_t i = 0; i < plain.size(); ++i) {
-      CAPTURE(PackedProduct::k_forms[i]);
-      const Comparison same = compare_bits(own[i].view(), plain[i].view());
-      CHECK_MESSAGE(same, same.text);
+    for (const std::string_view unit : {"emulated tiles"sv, "emulated fma"sv}) {
+      CAPTURE(unit);
+      std::vector<Tensor> plain;
+      for (const Runner& runner : all) {
+        if (!runner.name.starts_with(unit) || !runner.takes(c.format())) continue;
+        const std::vector<Tensor> own = product.run(runner);
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+          CAPTURE(PackedProduct::k_forms[i]);
+          const Comparison same = compare_bits(own[i].view(), plain[i].view());
+          CHECK_MESSAGE(same, same.text);
+        }
+        if (plain.empty()) plain = product.run(runner);
+      }
     }
   }
 }
@@ -82,12 +94,14 @@ TEST_CASE("packed product: the same bits with any number of threads") {
   const ThreadGuard guard;
   for (const ProductCase& c : {ProductCase{70, 400, 130, DType::bfloat16, 1, true, true},
                                ProductCase{40, 100, 700, DType::bfloat16, 1},
-                               ProductCase{130, 200, 110, DType::float16, 3, false, false, true}}) {
+                               ProductCase{130, 200, 110, DType::float16, 3, false, false, true},
+                               ProductCase{130, 200, 110, DType::float16, 1, false, false, true},
+                               ProductCase{70, 800, 340, DType::float16}}) {
     CAPTURE(text(c));
     const PackedProduct product(c);
     for (const Runner& runner : runners()) {
       if (runner.name.starts_with("reference/")) continue;  // slow, and cut block by block
-      if (c.dtype == DType::float16 && !runner.float16) continue;
+      if (!runner.takes(c.format())) continue;
       CAPTURE(runner.name);
       set_thread_count(1);
       const std::vector<Tensor> one = product.run(runner, 1);
@@ -111,7 +125,8 @@ TEST_CASE("packed product: a row-major operand a gives the bits of the packed on
                                ProductCase{70, 420, 40, DType::bfloat16, 1, true},
                                ProductCase{17, 33, 15, DType::float16, 3, true},
                                ProductCase{131, 210, 33, DType::float16, 3, false, false, true},
-                               ProductCase{40, 200, 97, DType::float16, 4, true, true, true}}) {
+                               ProductCase{40, 200, 97, DType::float16, 4, true, true, true},
+                               ProductCase{131, 410, 33, DType::float16, 1, true}}) {
     CAPTURE(text(c));
     const PackedProduct product(c);
     for (const DType source : {c.dtype, DType::float32}) {
@@ -122,7 +137,7 @@ TEST_CASE("packed product: a row-major operand a gives the bits of the packed on
         const PackedNode plain = product.node(product.packed_a(x, transpose), false);
         const PackedNode row_major = product.node(x, transpose);
         for (const Runner& runner : runners()) {
-          if (c.dtype == DType::float16 && !runner.float16) continue;
+          if (!runner.takes(c.format())) continue;
           // Plain loops are slow.
           const bool slow = !runner.name.starts_with("packed/");
           if (runner.name.starts_with("reference/") && c.m * c.k * c.n > 1 << 17) continue;
@@ -194,10 +209,11 @@ TEST_CASE("packed product: what is not finite reaches all results it belongs to,
     put(17, 69, -k_infinity);
     put(39, 0, std::numeric_limits<float>::quiet_NaN());
     for (const Runner& runner : runners()) {
+      if (!runner.takes(product.c.format())) continue;
       CAPTURE(runner.name);
       CAPTURE(relu);
       const std::vector<Tensor> results = product.run(runner);
-      const packed::Layout layout{40, 33, 1};
+      const packed::Layout layout{40, 33, {}};
       for (std::int64_t row = 0; row < 64; ++row) {
         CAPTURE(row);
         for (std::int64_t column = 0; column < 64; ++column) {
@@ -218,14 +234,16 @@ TEST_CASE("packed product: what is not finite reaches all results it belongs to,
 }
 
 TEST_CASE("packed product: infinite float16 operands give results that are not finite") {
-  PackedProduct product({20, 40, 20, DType::float16, 3});
-  product.a.as<float16>()[2 * 40 + 7] = float16(std::numeric_limits<float>::infinity());
-  for (const Runner& runner : runners()) {
-    if (!runner.float16) continue;
-    CAPTURE(runner.name);
-    const std::vector<Tensor> results = product.run(runner);
-    for (std::int64_t i = 0; i < 400; ++i) {
-      CHECK(std::isfinite(element_as_double(results[0].view(), i)) == (i / 20 != 2));
+  for (const std::int64_t products : {1, 3}) {
+    PackedProduct product({20, 40, 20, DType::float16, products});
+    product.a.as<float16>()[2 * 40 + 7] = float16(std::numeric_limits<float>::infinity());
+    for (const Runner& runner : runners()) {
+      if (!runner.takes(product.c.format())) continue;
+      CAPTURE(runner.name);
+      const std::vector<Tensor> results = product.run(runner);
+      for (std::int64_t i = 0; i < 400; ++i) {
+        CHECK(std::isfinite(element_as_double(results[0].view(), i)) == (i / 20 != 2));
+      }
     }
   }
 }
@@ -266,10 +284,10 @@ TEST_CASE("packed product: the max-norm of a block is finite just where all roun
         }
         for (const packed::Blocks* blocks : all) {
           Tensor norm(dtype, {1});
-          blocks->finish[dtype == DType::float16]({.sums = sums.as<float>(),
-                                                   .rows = 30,
-                                                   .columns = 29,
-                                                   .max_norm = norm.as<std::uint16_t>()});
+          blocks->of({dtype}).finish({.sums = sums.as<float>(),
+                                      .rows = 30,
+                                      .columns = 29,
+                                      .max_norm = norm.as<std::uint16_t>()});
           const double got = element_as_double(norm.view(), 0);
           if (inside && std::isnan(special)) {
             CHECK(std::isnan(got));
@@ -285,19 +303,20 @@ TEST_CASE("packed product: the max-norm of a block is finite just where all roun
 TEST_CASE("packed product: results written past the caches are the same") {
   const packed::Blocks& blocks = packed::blocks(backend::cpu_backend(2).capabilities.isa);
   const Tensor sums = random_tensor(DType::float32, {1024}, 5);
-  for (const DType dtype : {DType::bfloat16, DType::float16}) {
-    const std::int64_t bytes = graph::ops::packed_bytes(32, 32, dtype);
+  for (const graph::ops::PackedFormat format :
+       {graph::ops::PackedFormat{}, {DType::float16, 1}, {DType::float16, 2}}) {
+    const std::int64_t bytes = graph::ops::packed_bytes(32, 32, format);
     std::vector<Tensor> steps;
     for (const bool stream : {false, true}) {
       steps.emplace_back(DType::uint8, Shape{3 * bytes});
       auto* to = steps.back().as<std::byte>();
-      blocks.finish[dtype == DType::float16]({.sums = sums.as<float>(),
-                                              .rows = 30,
-                                              .columns = 32,
-                                              .side_a = to,
-                                              .transposed = to + bytes,
-                                              .side_b = to + 2 * bytes,
-                                              .stream = stream});
+      blocks.of(format).finish({.sums = sums.as<float>(),
+                                .rows = 30,
+                                .columns = 32,
+                                .side_a = to,
+                                .transposed = to + bytes,
+                                .side_b = to + 2 * bytes,
+                                .stream = stream});
     }
     const Comparison same = compare_bits(steps[1].view(), steps[0].view());
     CHECK_MESSAGE(same, same.text);
@@ -323,6 +342,22 @@ TEST_CASE("packed kernels: what each row takes, and why not") {
        "packed/avx512_bf16",
        "partial products of float16 are slower than float32 without amx"},
       {{1, 1, 1}, Isa::amx, "packed/amx", ""},
+      {{128, 128, 128, DType::float16}, Isa::amx, "packed/amx", "multiplies float16 in two parts"},
+      {{128, 128, 128, DType::float16}, Isa::avx512_bf16, "packed/avx512 by float32", ""},
+      {{128, 128, 128, DType::float16}, Isa::avx2, "packed/avx512 by float32", "needs avx512"},
+      {{128, 128, 128, DType::float16},
+       Isa::amx,
+       "packed/avx512 by float32",
+       "amx multiplies float16 faster"},
+      {{128, 128, 128, DType::float16, 3},
+       Isa::avx512_bf16,
+       "packed/avx512 by float32",
+       "multiplies values as they are"},
+      {{128, 128, 128}, Isa::avx512, "packed/avx512 by float32", ""},
+      {{128, 128, 128},
+       Isa::avx512_bf16,
+       "packed/avx512 by float32",
+       "avx512_bf16 multiplies bfloat16 faster"},
   };
   for (const Case& c : cases) {
     CAPTURE(text(c.product));
@@ -341,11 +376,16 @@ TEST_CASE("packed rows: each agrees with the reference") {
     // Those have shapes of their own: packed_conv_test.cc.
     if (kernel.name.starts_with("packed/conv")) continue;
     CAPTURE(kernel.name);
-    const bool here = kernel.name == "packed/avx512"sv ? machine.isa >= backend::Isa::avx512
-                      : kernel.name == "packed/avx512_bf16"sv
-                          ? machine.isa >= backend::Isa::avx512_bf16
-                          : machine.isa >= backend::Isa::amx;
-    CHECK((check_against_reference(kernel, machine, op_cases()) > 0) == here);
+    const bool by_float32 = kernel.name == "packed/avx512 by float32"sv;
+    const backend::Isa needed = kernel.name == "packed/avx512"sv || by_float32
+                                    ? backend::Isa::avx512
+                                : kernel.name == "packed/avx512_bf16"sv ? backend::Isa::avx512_bf16
+                                                                        : backend::Isa::amx;
+    // It refuses values that a stronger instruction set multiplies faster.
+    backend::Capabilities capabilities = machine;
+    if (by_float32) capabilities.isa = std::min(machine.isa, backend::Isa::avx512);
+    const bool here = machine.isa >= needed;
+    CHECK((check_against_reference(kernel, capabilities, op_cases()) > 0) == here);
   }
 }
 

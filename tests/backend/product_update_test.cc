@@ -20,23 +20,28 @@ namespace {
 using graph::Value;
 namespace packed = backend::cpu::packed;
 
-/// Rows that multiply on the emulated unit.
+/// Kernels that multiply on the emulated units.
+const packed::MicroKernel& emulated_unit(const backend::NodeView& node) {
+  return graph::ops::operand_format(node.attrs()) == graph::ops::PackedFormat{DType::float16, 1}
+             ? k_emulated_fma
+             : k_emulated_unit;
+}
 backend::Prepared emulated_product(const backend::NodeView& node,
                                    const backend::Capabilities& capabilities) {
   return packed::prepare_product(
-      node, k_emulated_unit, packed::blocks(capabilities.isa), capabilities.threads);
+      node, emulated_unit(node), packed::blocks(capabilities.isa), capabilities.threads);
 }
 backend::Prepared emulated_update(const backend::NodeView& node,
                                   const backend::Capabilities& capabilities) {
-  return packed::prepare_product_update(node, k_emulated_unit, capabilities);
+  return packed::prepare_product_update(node, emulated_unit(node), capabilities);
 }
 
-/// A device with one pair of matmul kernels, and whether it multiplies parts of float16.
+/// A device with one pair of matmul kernels, and the operands that it multiplies.
 struct Device {
   std::string_view name;
   backend::Isa isa;
   std::vector<backend::Kernel> rows;
-  bool float16 = true;
+  std::vector<graph::ops::PackedFormat> formats;
 
   backend::Backend backend(int threads) const {
     return {.name = "cpu", .capabilities = {.isa = isa, .threads = threads}, .kernels = rows};
@@ -46,28 +51,39 @@ struct Device {
 std::vector<Device> devices() {
   const backend::Isa machine = backend::cpu_backend(2).capabilities.isa;
   std::vector<Device> all;
-  const auto add = [&](std::string_view name, backend::Isa isa, bool float16, const auto& wanted) {
-    Device device{name, isa, {}, float16};
-    if (name == "emulated") {
-      device.rows = {{.op = "PackedMatMul", .name = "emulated", .prepare = emulated_product},
-                     {.op = "PackedMatMulUpdate", .name = "emulated", .prepare = emulated_update}};
-    }
-    for (const backend::Kernel& kernel : backend::cpu::all_kernels()) {
-      const bool product = kernel.op.starts_with("PackedMatMul");
-      if (!product || wanted(kernel)) device.rows.push_back(kernel);
-    }
-    all.push_back(std::move(device));
-  };
+  using Formats = std::vector<graph::ops::PackedFormat>;
+  constexpr graph::ops::PackedFormat k_bfloat16, k_float16{DType::float16, 1},
+      k_parts{DType::float16, 2};
+  const auto add =
+      [&](std::string_view name, backend::Isa isa, const Formats& formats, const auto& wanted) {
+        Device device{name, isa, {}, formats};
+        if (name == "emulated") {
+          device.rows = {
+              {.op = "PackedMatMul", .name = "emulated", .prepare = emulated_product},
+              {.op = "PackedMatMulUpdate", .name = "emulated", .prepare = emulated_update}};
+        }
+        for (const backend::Kernel& kernel : backend::cpu::all_kernels()) {
+          const bool product = kernel.op.starts_with("PackedMatMul");
+          if (!product || wanted(kernel)) device.rows.push_back(kernel);
+        }
+        all.push_back(std::move(device));
+      };
   const auto none = [](const backend::Kernel&) { return false; };
   const auto named = [](std::string_view name) {
     return [=](const backend::Kernel& kernel) { return kernel.name.starts_with(name); };
   };
-  add("emulated", backend::Isa::baseline, true, none);
-  if (machine > backend::Isa::baseline) add("emulated", machine, true, none);
-  if (machine >= backend::Isa::avx512_bf16) {
-    add("avx512_bf16", backend::Isa::avx512_bf16, false, named("packed/avx512_bf16"));
+  const Formats every{k_bfloat16, k_float16, k_parts};
+  add("emulated", backend::Isa::baseline, every, none);
+  if (machine > backend::Isa::baseline) add("emulated", machine, every, none);
+  if (machine >= backend::Isa::avx512) {
+    add("avx512", backend::Isa::avx512, {k_bfloat16, k_float16}, named("packed/avx512 by float32"));
   }
-  if (machine >= backend::Isa::amx) add("amx", machine, true, named("packed/amx"));
+  if (machine >= backend::Isa::avx512_bf16) {
+    add("avx512_bf16", backend::Isa::avx512_bf16, {k_bfloat16}, named("packed/avx512_bf16"));
+  }
+  if (machine >= backend::Isa::amx) {
+    add("amx", machine, {k_bfloat16, k_parts}, named("packed/amx"));
+  }
   return all;
 }
 
@@ -76,6 +92,8 @@ struct Problem {
   DType dtype = DType::bfloat16;
   std::int64_t products = 1;
   double unscale = 1;
+
+  graph::ops::PackedFormat format() const { return graph::ops::operand_format(dtype, products); }
 };
 
 /// A variable, its slots and its packed forms after an update.
@@ -91,14 +109,16 @@ struct After {
     }
     std::vector<Value> kept;
     for (const bool transpose : {false, true}) {
-      kept.push_back(fixture.b().add(
-          "PackedVariable",
-          {handles[0]},
-          {{"dtype", p.dtype}, {"side", std::string("b")}, {"transpose", transpose}}));
+      kept.push_back(fixture.b().add("PackedVariable",
+                                     {handles[0]},
+                                     {{"dtype", p.dtype},
+                                      {"parts", p.format().parts},
+                                      {"side", std::string("b")},
+                                      {"transpose", transpose}}));
     }
     const auto operand = [&](const Shape& shape, char side, unsigned seed) {
       const Tensor x = random_tensor(p.dtype, shape, seed);
-      return fixture.input(pack(packed::portable_blocks(), x, p.dtype, side, false));
+      return fixture.input(pack(packed::portable_blocks(), x, p.format(), side, false));
     };
     const Value a = operand({p.m, p.k}, 'a', 50);
     const Value b = operand({p.k, p.n}, 'b', 51);
@@ -146,6 +166,7 @@ constexpr Problem k_problems[] = {
     {17, 520, 61},
     {45, 101, 58, DType::float16, 3, 0.375},
     {33, 97, 130, DType::float16, 4},
+    {45, 101, 58, DType::float16, 1, 0.375},
 };
 
 }  // namespace
@@ -155,7 +176,7 @@ TEST_CASE("product update: the same bits as the product, then the update, for ev
   for (const Device& device : devices()) {
     CAPTURE(device.name);
     for (const Problem& p : k_problems) {
-      if (p.dtype == DType::float16 && !device.float16) continue;
+      if (std::count(device.formats.begin(), device.formats.end(), p.format()) == 0) continue;
       CAPTURE(p.m);
       CAPTURE(name(p.dtype));
       for (const UpdateCase& c : update_cases()) {
@@ -193,8 +214,7 @@ TEST_CASE("product update: shapes that do not fit are refused") {
   const Value w = fixture.variable("w", Tensor(DType::float32, {64, 32}));
   const Value one = fixture.b().scalar(DType::float32, 1);
   const auto operand = [&](std::int64_t rows) {
-    return fixture.input(
-        Tensor(DType::uint8, {graph::ops::packed_bytes(rows, 32, DType::bfloat16)}));
+    return fixture.input(Tensor(DType::uint8, {graph::ops::packed_bytes(rows, 32, {})}));
   };
   const auto update = [&](std::int64_t m, std::int64_t rows_a, std::int64_t rows_b) {
     fixture.b().add_node("PackedMatMulUpdate",

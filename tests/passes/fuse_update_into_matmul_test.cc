@@ -78,8 +78,7 @@ struct Layer {
             {"bias", bias}};
   }
   Value operand(std::string_view name) {
-    return b.placeholder(
-        name, DType::uint8, {graph::ops::packed_bytes(k_side, k_side, DType::bfloat16)});
+    return b.placeholder(name, DType::uint8, {graph::ops::packed_bytes(k_side, k_side, {})});
   }
   Value product(std::string_view name, Value x, bool bias) {
     std::vector<Value> inputs{x, operand("y")};

@@ -103,6 +103,17 @@ TEST_CASE("pack_matmuls: the number of partial products is the float16 products'
   }
 }
 
+TEST_CASE("pack_matmuls: float16 is packed as it is where no kernel takes its parts") {
+  const auto whole = [](const graph::OpInstance& op) {
+    return op.node.attrs.get<std::int64_t>("products") == 1;
+  };
+  const Graph packed = pack(TwoLayers(DType::float16).graph, whole, 3);
+  CHECK(count(packed, "PackedMatMul") == 5);
+  for (const graph::Node* node : nodes(packed, "PackOperand")) {
+    CHECK(node->attrs.get<std::int64_t>("parts") == 1);
+  }
+}
+
 TEST_CASE("set_float16_products: float16 convolutions are told their partial products") {
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
     Graph graph;

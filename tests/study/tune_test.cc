@@ -100,7 +100,7 @@ TEST_CASE("tune: workloads timed below the processor's full rate are measured ag
   };
   // At full rate before the first timing, then at half of it until the third pass.
   std::size_t bursts = 0;
-  options.burst_rate = [&] { return ++bursts == 1 || pass >= 2 ? 1e9 : 5e8; };
+  options.burst_rate = [&] { return ++bursts <= 4 || pass >= 2 ? 1e9 : 5e8; };
   std::optional<TuneResult> result = tune_here(options);
   REQUIRE(result);
   CHECK(sizes == std::vector<std::size_t>{3, 3, 3});
@@ -136,6 +136,17 @@ TEST_CASE("tune: a later and higher rate makes earlier timings disturbed ones") 
   REQUIRE(result);
   CHECK(sizes == std::vector<std::size_t>{3, 1});
   CHECK(result->disturbed == 0);
+}
+
+TEST_CASE("tune: a single burst that seems too fast does not make all timings disturbed ones") {
+  TuneOptions options = convolutions();
+  options.most_seconds = 0;
+  int bursts = 0;
+  options.burst_rate = [&] { return ++bursts == 7 ? 4e9 : 1e9; };
+  const std::optional<TuneResult> result = tune_here(options);
+  REQUIRE(result);
+  CHECK(result->disturbed == 0);
+  CHECK(result->peak_gflops == 1);
 }
 
 TEST_CASE("tune: the list of workloads has each one once") {

@@ -2,7 +2,8 @@
 // creates them, after all dtypes are decided.
 //   PackOperand    x as one operand of a matmul over values of `dtype`; a float32 x is rounded
 //                  first. Operand a: rows x depth, b: depth x columns, where depth is the
-//                  reduction axis; transpose: x has the transposed layout.
+//                  reduction axis; transpose: x has the transposed layout. parts: 2 splits each
+//                  float16 into two of bfloat16.
 //   PackedVariable the same for a variable, kept across steps: it is packed again when the variable
 //                  was written by an op other than a fused update that writes both.
 //   PackedMatMul   y = a b over operands packed from values of T, accumulated in float32. a may
@@ -21,7 +22,8 @@
 //                    n  the max-norm of the rounded y in each block of 32 rows and 32 columns, T
 //                       [row blocks, column blocks]; NaN in a block that holds one. So y times a
 //                       scalar is finite exactly where n times it is
-//   `products`: partial products of split operands, 1 for bfloat16; 3 or 4 (exact) for float16.
+//   `products`: partial products per multiplication: 3 or 4 (exact) of float16 values in two parts,
+//               1 of values as they are.
 
 #include "graph/ops/packed.h"
 
@@ -33,8 +35,8 @@
 namespace halfstep::graph::ops {
 namespace {
 
-Shape bytes(std::int64_t rows, std::int64_t depth, DType dtype) {
-  return Shape{packed_bytes(rows, depth, dtype)};
+Shape bytes(std::int64_t rows, std::int64_t depth, PackedFormat format) {
+  return Shape{packed_bytes(rows, depth, format)};
 }
 
 std::vector<Shape> packed_shape(const InferContext& c, const Shape& x) {
@@ -42,8 +44,8 @@ std::vector<Shape> packed_shape(const InferContext& c, const Shape& x) {
   if (x.rank() != 2) throw ShapeError("only matrices are packed, got " + to_string(x));
   if (side != "a" && side != "b") throw ShapeError("the side must be a or b, got '" + side + "'");
   const bool rows_first = (side == "a") != c.node.attrs.get<bool>("transpose");
-  const DType dtype = c.node.attrs.get<DType>("dtype");
-  return {rows_first ? bytes(x[0], x[1], dtype) : bytes(x[1], x[0], dtype)};
+  const PackedFormat format = packed_format(c.node.attrs);
+  return {rows_first ? bytes(x[0], x[1], format) : bytes(x[1], x[0], format)};
 }
 
 std::vector<Shape> infer_pack(const InferContext& c) { return packed_shape(c, c.input(0).shape); }
@@ -58,7 +60,7 @@ std::vector<Shape> infer_pack_variable(const InferContext& c) {
 
 std::vector<Shape> infer_product(const InferContext& c) {
   const Attrs& attrs = c.node.attrs;
-  const DType dtype = attrs.get<DType>("T");
+  const PackedFormat format = operand_format(attrs);
   const std::int64_t m = attrs.get<std::int64_t>("m");
   const std::int64_t n = attrs.get<std::int64_t>("n");
   const std::int64_t k = attrs.get<std::int64_t>("k");
@@ -71,8 +73,8 @@ std::vector<Shape> infer_product(const InferContext& c) {
   };
   const bool packed = c.inputs() > 0 && c.input(0).dtype == DType::uint8;
   const bool transpose = attrs.get<bool>("transpose_a");
-  expect(0, "a", packed ? bytes(m, k, dtype) : transpose ? Shape{k, m} : Shape{m, k});
-  expect(1, "b", bytes(n, k, dtype));
+  expect(0, "a", packed ? bytes(m, k, format) : transpose ? Shape{k, m} : Shape{m, k});
+  expect(1, "b", bytes(n, k, format));
   std::size_t next = 2;
   if (attrs.get<bool>("bias")) expect(next++, "bias", Shape{n});
   if (attrs.get<bool>("mask")) expect(next++, "mask", Shape{packed_mask_bytes(m, n)});
@@ -90,11 +92,11 @@ std::vector<Shape> infer_product(const InferContext& c) {
         results.push_back(Shape{n});
         break;
       case 'A':
-        results.push_back(bytes(m, n, dtype));
+        results.push_back(bytes(m, n, format));
         break;
       case 'T':
       case 'B':
-        results.push_back(bytes(n, m, dtype));
+        results.push_back(bytes(n, m, format));
         break;
       case 'M':
         results.push_back(Shape{packed_mask_bytes(m, n)});
@@ -111,6 +113,14 @@ std::vector<Shape> infer_product(const InferContext& c) {
 
 }  // namespace
 
+PackedFormat packed_format(const Attrs& attrs) {
+  return {attrs.get<DType>("dtype"), attrs.get<std::int64_t>("parts")};
+}
+
+PackedFormat operand_format(const Attrs& attrs) {
+  return operand_format(attrs.get<DType>("T"), attrs.get<std::int64_t>("products"));
+}
+
 DType packed_result_dtype(char form, DType dtype) {
   if (form == 'f' || form == 'g') return DType::float32;
   return form == 'r' || form == 's' || form == 'n' ? dtype : DType::uint8;
@@ -120,12 +130,12 @@ std::vector<OpDef> packed_ops() {
   return {
       define("PackOperand",
              "x: T -> packed: uint8",
-             "T: {bfloat16, half, float}, dtype: {bfloat16, half}, side: string, "
-             "transpose: bool = false",
+             "T: {bfloat16, half, float}, dtype: {bfloat16, half}, parts: int = 1, "
+             "side: string, transpose: bool = false",
              {.infer = infer_pack, .stage = Stage::lowered}),
       define("PackedVariable",
              "handle: resource -> packed: uint8",
-             "dtype: {bfloat16, half}, side: string, transpose: bool = false",
+             "dtype: {bfloat16, half}, parts: int = 1, side: string, transpose: bool = false",
              {.infer = infer_pack_variable, .stage = Stage::lowered}),
       define("PackedMatMul",
              "a: Ta, b: uint8, args: Targs -> results: Tresults",

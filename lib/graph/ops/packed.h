@@ -1,17 +1,34 @@
 #pragma once
-// The size of packed operands, shared by the shape rules and the kernels of the packed ops.
+// The format and size of packed operands, shared by the shape rules and the kernels of the packed
+// ops.
 
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "graph/attr.h"
 
 namespace halfstep::graph::ops {
 
 /// Rows, columns and reduction elements of packed operands are padded to multiples of this.
 inline constexpr std::int64_t k_packed_block = 32;
 
-/// bfloat16 parts per value of `dtype`: a float16 is the exact sum of two.
-constexpr std::int64_t packed_parts(DType dtype) { return dtype == DType::float16 ? 2 : 1; }
+/// The values of a packed operand: of `dtype`, and each as it is, or a float16 as the exact sum of
+/// two parts of bfloat16.
+struct PackedFormat {
+  DType dtype = DType::bfloat16;
+  std::int64_t parts = 1;
+
+  bool operator==(const PackedFormat&) const = default;
+};
+
+/// Of a PackOperand or PackedVariable.
+PackedFormat packed_format(const Attrs& attrs);
+/// Of the operands of a matmul over values of `dtype`: several partial products are those of parts.
+constexpr PackedFormat operand_format(DType dtype, std::int64_t products) {
+  return {dtype, products > 1 ? 2 : 1};
+}
+/// Of the operands of a PackedMatMul or PackedMatMulUpdate, and of its packed results.
+PackedFormat operand_format(const Attrs& attrs);
 
 /// Blocks along n rows, columns or reduction elements.
 constexpr std::int64_t packed_blocks(std::int64_t n) {
@@ -21,8 +38,8 @@ constexpr std::int64_t packed_blocks(std::int64_t n) {
 constexpr std::int64_t packed_padded(std::int64_t n) { return packed_blocks(n) * k_packed_block; }
 
 /// Bytes of a packed operand with `rows` rows (or columns) along `depth` reduction elements.
-constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, DType dtype) {
-  return packed_padded(rows) * packed_padded(depth) * 2 * packed_parts(dtype);
+constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, PackedFormat format) {
+  return packed_padded(rows) * packed_padded(depth) * 2 * format.parts;
 }
 
 /// Bytes of the mask of an m x n result, one bit per element.

@@ -97,7 +97,7 @@ std::vector<Shape> infer_product_update(const InferContext& c) {
   const auto m = attrs.get<std::int64_t>("m");
   const auto n = attrs.get<std::int64_t>("n");
   const auto expect_operand = [&](std::size_t i, std::int64_t rows) {
-    const Shape wanted{packed_bytes(rows, attrs.get<std::int64_t>("k"), attrs.get<DType>("T"))};
+    const Shape wanted{packed_bytes(rows, attrs.get<std::int64_t>("k"), operand_format(attrs))};
     if (c.input(i).shape == wanted) return;
     throw ShapeError(fmt::format(
         "input {} must have shape {}, got {}", i, to_string(wanted), to_string(c.input(i).shape)));

@@ -5,6 +5,9 @@
 namespace halfstep::testing {
 namespace {
 
+using graph::ops::operand_format;
+using graph::ops::PackedFormat;
+
 /// An operand of random parts in [0, 0.75]: bytes below 64 in both halves of a bfloat16.
 Operand parts(std::int64_t bytes) { return indices({bytes}, 0, 64, DType::uint8); }
 
@@ -13,8 +16,8 @@ OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
   constexpr std::int64_t m = 40, n = 45, k = 192;
   OpCase c{.name = "PackedMatMul/" + name,
            .op = "PackedMatMul",
-           .inputs = {parts(graph::ops::packed_bytes(m, k, dtype)),
-                      parts(graph::ops::packed_bytes(n, k, dtype))},
+           .inputs = {parts(graph::ops::packed_bytes(m, k, operand_format(dtype, products))),
+                      parts(graph::ops::packed_bytes(n, k, operand_format(dtype, products)))},
            .terms = k * products,
            .magnitude = 16,
            .check_gradient = false};
@@ -51,7 +54,7 @@ OpCase row_major(OpCase c, DType source, bool transpose) {
 /// A gradient of up to 100 that is applied with a rate of 2^-12.
 OpCase product_update(DType dtype, std::int64_t products) {
   constexpr std::int64_t m = 40, n = 45, k = 192;
-  return {.name = fmt::format("PackedMatMulUpdate/{}", halfstep::name(dtype)),
+  return {.name = fmt::format("PackedMatMulUpdate/{} by {}", halfstep::name(dtype), products),
           .op = "PackedMatMulUpdate",
           .attrs = {{"T", dtype},
                     {"m", m},
@@ -61,9 +64,9 @@ OpCase product_update(DType dtype, std::int64_t products) {
                     {"rule", std::string("ResourceApplyGradientDescent")}},
           .inputs = {typed(variable({m, n}), DType::float32),
                      typed(number(0x1p-12), DType::float32),
-                     parts(graph::ops::packed_bytes(m, k, dtype)),
+                     parts(graph::ops::packed_bytes(m, k, operand_format(dtype, products))),
                      typed(number(1), DType::float32),
-                     parts(graph::ops::packed_bytes(n, k, dtype))},
+                     parts(graph::ops::packed_bytes(n, k, operand_format(dtype, products)))},
           // Values that differ slightly before rounding may be one ulp of 16 bits apart after it:
           // 2^-7 of the gradient, times the rate.
           .terms = 1 << 16,
@@ -77,29 +80,41 @@ std::vector<OpCase> packed_cases() {
   std::vector<OpCase> cases{
       product("plain", DType::bfloat16, 1, false),
       product("bias, activation and mask", DType::bfloat16, 1, true),
-      product("float16", DType::float16, 4, true),
+      product("float16 by 4", DType::float16, 4, true),
+      product("float16", DType::float16, 1, true),
       row_major(
           product("bias, activation and mask", DType::bfloat16, 1, true), DType::bfloat16, true),
-      row_major(product("float16", DType::float16, 4, true), DType::float32, false),
+      row_major(product("float16 by 4", DType::float16, 4, true), DType::float32, false),
+      row_major(product("float16", DType::float16, 1, true), DType::float32, false),
       product_update(DType::bfloat16, 1),
-      product_update(DType::float16, 4)};
-  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+      product_update(DType::float16, 4),
+      product_update(DType::float16, 1)};
+  for (const auto& [dtype, parts] :
+       {PackedFormat{}, PackedFormat{DType::float16, 1}, PackedFormat{DType::float16, 2}}) {
     for (const std::string side : {"a", "b"}) {
       for (const bool transpose : {false, true}) {
-        cases.push_back({.name = fmt::format("PackedVariable/{} as {}{}",
+        cases.push_back({.name = fmt::format("PackedVariable/{} in {} as {}{}",
                                              halfstep::name(dtype),
+                                             parts,
                                              transpose ? "transposed " : "",
                                              side),
                          .op = "PackedVariable",
-                         .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}},
+                         .attrs = {{"dtype", dtype},
+                                   {"parts", parts},
+                                   {"side", side},
+                                   {"transpose", transpose}},
                          .inputs = {typed(variable({37, 70}), DType::float32)},
                          .check_gradient = false});
-        cases.push_back({.name = fmt::format("PackOperand/{} as {}{}",
+        cases.push_back({.name = fmt::format("PackOperand/{} in {} as {}{}",
                                              halfstep::name(dtype),
+                                             parts,
                                              transpose ? "transposed " : "",
                                              side),
                          .op = "PackOperand",
-                         .attrs = {{"dtype", dtype}, {"side", side}, {"transpose", transpose}},
+                         .attrs = {{"dtype", dtype},
+                                   {"parts", parts},
+                                   {"side", side},
+                                   {"transpose", transpose}},
                          .inputs = {uniform({37, 70})},
                          .check_gradient = false});
       }

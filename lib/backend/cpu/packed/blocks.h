@@ -12,6 +12,10 @@
 #include "backend/capabilities.h"
 #include "core/dtype.h"
 
+namespace halfstep::graph::ops {
+struct PackedFormat;
+}
+
 namespace halfstep::backend::cpu::packed {
 
 /// Packs one k block of a panel. x is row-major with `stride` elements from row to row; `rows` x
@@ -22,7 +26,7 @@ using PackStep = void (*)(
 /// The contiguous axis of x: along the reduction, or across it.
 enum class Run { along_depth, across_depth };
 
-/// The packing functions of values of one dtype for one operand: [dtype of x][Run].
+/// The packing functions of a format for one operand: [dtype of x][Run].
 struct PackSteps {
   PackStep bfloat16[2];
   PackStep float16[2];
@@ -63,12 +67,19 @@ struct FinishBlock {
 };
 using Finish = void (*)(const FinishBlock& block);
 
+/// Of values in one format: their dtype is that of the matmul.
+struct FormatBlocks {
+  PackSteps pack[2];  ///< [side]
+  /// The same for x in the values' dtype, with non-temporal stores: [side][Run].
+  PackStep pack_past[2][2];
+  Finish finish;
+};
+
 struct Blocks {
-  PackSteps pack[2][2];  ///< [bfloat16, float16 values][side]
-  /// The same for x in the values' dtype, with non-temporal stores: [values][side][Run].
-  PackStep pack_past[2][2][2];
-  Finish finish[2];  ///< [bfloat16, float16]
-  void (*fence)();   ///< store fence, before other threads may read non-temporal stores
+  FormatBlocks bfloat16, float16, float16_parts;
+  void (*fence)();  ///< store fence, before other threads may read non-temporal stores
+
+  const FormatBlocks& of(const graph::ops::PackedFormat& format) const;
 };
 
 /// Packed operands of at least this many bytes are evicted before they are read again, so

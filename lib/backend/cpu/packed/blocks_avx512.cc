@@ -14,6 +14,6 @@ namespace {
 
 }  // namespace
 
-const Blocks& avx512_blocks() { return k_blocks<Float16>; }
+const Blocks& avx512_blocks() { return k_blocks<Float16Parts>; }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -10,40 +10,43 @@
 namespace halfstep::backend::cpu::packed {
 namespace {
 
-template <class T>
-constexpr std::int64_t k_parts = graph::ops::packed_parts(dtype_of<T>());
-
 /// Each part is the remainder after the preceding parts, rounded to bfloat16.
-template <class Value>
+template <class Value, int parts>
 void put(std::byte* step, Side side, std::int64_t row, std::int64_t k, Value value) {
+  if constexpr (parts == 1) {
+    std::memcpy(step + offset_in_part(side, row, k), &value, sizeof value);
+    return;
+  }
   auto rest = static_cast<float>(value);
-  for (std::int64_t p = 0; p < k_parts<Value>; ++p) {
+  for (int p = 0; p < parts; ++p) {
     const bfloat16 part(rest);
     rest -= static_cast<float>(part);
     std::memcpy(step + p * k_part_bytes + offset_in_part(side, row, k), &part, sizeof part);
   }
 }
 
-template <class X, class Value, Side side, Run run>
+template <class X, class Value, int parts, Side side, Run run>
 void pack_step(
     std::byte* step, const void* x, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
-  std::memset(step, 0, static_cast<std::size_t>(k_part_bytes * k_parts<Value>));
+  std::memset(step, 0, static_cast<std::size_t>(k_part_bytes * parts));
   for (std::int64_t i = 0; i < rows; ++i) {
     const X* from = static_cast<const X*>(x) + i * stride;
     for (std::int64_t j = 0; j < columns; ++j) {
       const auto value = static_cast<Value>(static_cast<float>(from[j]));
-      put(step, side, run == Run::along_depth ? i : j, run == Run::along_depth ? j : i, value);
+      constexpr bool k_along = run == Run::along_depth;
+      put<Value, parts>(step, side, k_along ? i : j, k_along ? j : i, value);
     }
   }
 }
 
-template <class Value, Side side>
-constexpr PackSteps k_pack_steps{.bfloat16 = {pack_step<bfloat16, Value, side, Run::along_depth>,
-                                              pack_step<bfloat16, Value, side, Run::across_depth>},
-                                 .float16 = {pack_step<float16, Value, side, Run::along_depth>,
-                                             pack_step<float16, Value, side, Run::across_depth>},
-                                 .float32 = {pack_step<float, Value, side, Run::along_depth>,
-                                             pack_step<float, Value, side, Run::across_depth>}};
+template <class Value, int parts, Side side>
+constexpr PackSteps k_pack_steps{
+    .bfloat16 = {pack_step<bfloat16, Value, parts, side, Run::along_depth>,
+                 pack_step<bfloat16, Value, parts, side, Run::across_depth>},
+    .float16 = {pack_step<float16, Value, parts, side, Run::along_depth>,
+                pack_step<float16, Value, parts, side, Run::across_depth>},
+    .float32 = {pack_step<float, Value, parts, side, Run::along_depth>,
+                pack_step<float, Value, parts, side, Run::across_depth>}};
 
 float finished(const FinishBlock& block, std::int64_t row, std::int64_t column) {
   float y = block.sums[row / 16 * 512 + column / 16 * 256 + row % 16 * 16 + column % 16];
@@ -53,7 +56,7 @@ float finished(const FinishBlock& block, std::int64_t row, std::int64_t column) 
   return y;
 }
 
-template <class T>
+template <class T, int parts>
 void finish(const FinishBlock& block) {
   if (block.column_sums != nullptr) std::memset(block.column_sums, 0, k_block * sizeof(float));
   if (block.signs != nullptr) std::memset(block.signs, 0, k_block * sizeof(std::uint32_t));
@@ -68,9 +71,9 @@ void finish(const FinishBlock& block) {
       if (inside && block.rounded != nullptr) static_cast<T*>(block.rounded)[at] = value;
       if (inside && block.widened != nullptr) block.widened[at] = rounded;
       if (inside && block.unrounded != nullptr) block.unrounded[at] = y;
-      if (block.side_a != nullptr) put(block.side_a, Side::a, row, column, value);
-      if (block.transposed != nullptr) put(block.transposed, Side::a, column, row, value);
-      if (block.side_b != nullptr) put(block.side_b, Side::b, column, row, value);
+      if (block.side_a != nullptr) put<T, parts>(block.side_a, Side::a, row, column, value);
+      if (block.transposed != nullptr) put<T, parts>(block.transposed, Side::a, column, row, value);
+      if (block.side_b != nullptr) put<T, parts>(block.side_b, Side::b, column, row, value);
       if (block.column_sums != nullptr) block.column_sums[column] += rounded;
       if (block.signs != nullptr && rounded > 0) block.signs[row] |= 1U << column;
       constexpr unsigned k_magnitude = 0x7fff;
@@ -80,24 +83,29 @@ void finish(const FinishBlock& block) {
   if (block.max_norm != nullptr) *block.max_norm = max_norm;
 }
 
-template <class Value, Side side>
-constexpr PackStep k_along = pack_step<Value, Value, side, Run::along_depth>;
-template <class Value, Side side>
-constexpr PackStep k_across = pack_step<Value, Value, side, Run::across_depth>;
-
 void fence() {}
 
-constexpr Blocks k_portable_table{
-    .pack = {{k_pack_steps<bfloat16, Side::a>, k_pack_steps<bfloat16, Side::b>},
-             {k_pack_steps<float16, Side::a>, k_pack_steps<float16, Side::b>}},
-    .pack_past = {{{k_along<bfloat16, Side::a>, k_across<bfloat16, Side::a>},
-                   {k_along<bfloat16, Side::b>, k_across<bfloat16, Side::b>}},
-                  {{k_along<float16, Side::a>, k_across<float16, Side::a>},
-                   {k_along<float16, Side::b>, k_across<float16, Side::b>}}},
-    .finish = {finish<bfloat16>, finish<float16>},
-    .fence = fence};
+/// Plain loops have no non-temporal stores.
+template <class Value, int parts>
+constexpr FormatBlocks k_format{
+    .pack = {k_pack_steps<Value, parts, Side::a>, k_pack_steps<Value, parts, Side::b>},
+    .pack_past = {{pack_step<Value, Value, parts, Side::a, Run::along_depth>,
+                   pack_step<Value, Value, parts, Side::a, Run::across_depth>},
+                  {pack_step<Value, Value, parts, Side::b, Run::along_depth>,
+                   pack_step<Value, Value, parts, Side::b, Run::across_depth>}},
+    .finish = finish<Value, parts>};
+
+constexpr Blocks k_portable_table{.bfloat16 = k_format<bfloat16, 1>,
+                                  .float16 = k_format<float16, 1>,
+                                  .float16_parts = k_format<float16, 2>,
+                                  .fence = fence};
 
 }  // namespace
+
+const FormatBlocks& Blocks::of(const graph::ops::PackedFormat& format) const {
+  if (format.dtype == DType::bfloat16) return bfloat16;
+  return format.parts == 1 ? float16 : float16_parts;
+}
 
 const Blocks& portable_blocks() { return k_portable_table; }
 

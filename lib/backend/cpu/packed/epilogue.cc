@@ -9,11 +9,11 @@ Epilogue::Epilogue(const NodeView& node, const Blocks& blocks)
     : m_(node.attrs().get<std::int64_t>("m")),
       n_(node.attrs().get<std::int64_t>("n")),
       dtype_(node.attrs().get<DType>("T")),
-      as_a_(layout_of(m_, n_, dtype_)),
-      as_columns_(layout_of(n_, m_, dtype_)),
+      as_a_{m_, n_, graph::ops::operand_format(node.attrs())},
+      as_columns_{n_, m_, as_a_.format},
       relu_(node.attrs().get<std::string>("activation") == "Relu"),
       forms_(node.attrs().get<std::string>("forms")),
-      finish_(blocks.finish[dtype_ == DType::float16]) {
+      finish_(blocks.of(as_a_.format).finish) {
   std::size_t port = 2;
   if (node.attrs().get<bool>("bias")) bias_port_ = port++;
   if (node.attrs().get<bool>("mask")) mask_port_ = port++;

@@ -1,5 +1,6 @@
 #pragma once
-// The micro-kernels of a matrix unit: one row of 32 x 32 blocks of the result over one kc block.
+// The micro-kernels: one row of 32 x 32 blocks of the result over one kc block, over packed
+// operands as they are, or widened to float32 in the caches.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +8,8 @@
 namespace halfstep::backend::cpu::packed {
 
 /// Arguments of the microkernel: one panel of a times consecutive panels of b. The accumulators of
-/// a block are 1024 floats, four tiles of 16 x 16.
+/// a block are 1024 floats, four tiles of 16 x 16. A k block of a widened panel is 32 rows (of a)
+/// or 32 reduction elements (of b) of 32 floats.
 struct MicroKernelArgs {
   const std::byte* a;   ///< the panel in this kc block
   const std::byte* b;   ///< the first panel in this kc block; the others follow it in memory
@@ -39,6 +41,11 @@ struct MicroKernel {
   /// Panels along each axis of the part of the result whose accumulators stay in the second-level
   /// cache next to the operands of a kc block: for one part per value, and for two.
   std::int64_t panels[2];
+  /// Widens `steps` k blocks of a panel of [a, b]; null where the microkernel takes 16-bit values.
+  struct Widen {
+    void (*operand[2])(float* to, const std::byte* panel, std::int64_t steps);
+  };
+  Widen bfloat16 = {}, float16 = {};
 };
 
 /// Loads and releases the tile configuration of the calling thread: eight tile registers of 16 rows
@@ -49,5 +56,7 @@ void release_amx_tiles();
 
 extern const MicroKernel k_amx_microkernel;
 extern const MicroKernel k_avx512_bf16_microkernel;
+/// Of operands widened to float32.
+extern const MicroKernel k_avx512_microkernel;
 
 }  // namespace halfstep::backend::cpu::packed

@@ -21,8 +21,9 @@ Accepts accepts_product(const NodeView& node, const Capabilities& capabilities) 
   if (!activation.empty() && activation != "Relu") return Accepts::no("no " + activation + " here");
   if (const auto packing = Packing::of_product(node, portable_blocks())) {
     const graph::Attrs& attrs = node.attrs();
-    const Layout b = layout_of(
-        attrs.get<std::int64_t>("n"), attrs.get<std::int64_t>("k"), attrs.get<DType>("T"));
+    const Layout b{attrs.get<std::int64_t>("n"),
+                   attrs.get<std::int64_t>("k"),
+                   graph::ops::operand_format(attrs)};
     return packs_while_multiplying(*packing, b, capabilities.threads);
   }
   return Accepts::yes();

@@ -28,7 +28,7 @@ class ProductUpdate {
         n_(node.attrs().get<std::int64_t>("n")),
         product_(product_of(node.attrs(), unit, capabilities.threads, Product::Tiles::square)),
         update_(node, {node.attrs().get<DType>("T"), {m_, n_}}, capabilities),
-        finish_(blocks(capabilities.isa).finish[node.attrs().get<DType>("T") == DType::float16]),
+        finish_(blocks(capabilities.isa).of(graph::ops::operand_format(node.attrs())).finish),
         buffer_bytes_(product_.run_panels() * k_block * k_block * k_rounded_bytes),
         waiting_(static_cast<std::size_t>(product_.parts())) {}
 

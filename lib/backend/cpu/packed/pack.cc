@@ -8,21 +8,24 @@
 
 namespace halfstep::backend::cpu::packed {
 
-Packing::Packing(
-    const graph::TensorType& x, DType dtype, Side side, bool transpose, const Blocks& blocks)
+Packing::Packing(const graph::TensorType& x,
+                 graph::ops::PackedFormat format,
+                 Side side,
+                 bool transpose,
+                 const Blocks& blocks)
     : rows_(x.shape[0]),
       columns_(x.shape[1]),
       element_bytes_(static_cast<std::int64_t>(size_bytes(x.dtype))),
       along_depth_((side == Side::a) != transpose) {
-  layout_ = layout_of(along_depth_ ? rows_ : columns_, along_depth_ ? columns_ : rows_, dtype);
-  const PackSteps& steps = blocks.pack[dtype == DType::float16][side == Side::b];
+  layout_ = {along_depth_ ? rows_ : columns_, along_depth_ ? columns_ : rows_, format};
+  const PackSteps& steps = blocks.of(format).pack[side == Side::b];
   pack_ =
       steps.from(x.dtype)[static_cast<int>(along_depth_ ? Run::along_depth : Run::across_depth)];
 }
 
 Packing::Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks)
     : Packing(x,
-              attrs.get<DType>("dtype"),
+              graph::ops::packed_format(attrs),
               attrs.get<std::string>("side") == "a" ? Side::a : Side::b,
               attrs.get<bool>("transpose"),
               blocks) {}
@@ -62,7 +65,7 @@ Packing Packing::of_update(const graph::TensorType& x,
     const bool side_b = attrs.get<std::string>("side") == "b";
     const Run run = packing.along_depth_ ? Run::along_depth : Run::across_depth;
     packing.pack_ =
-        blocks.pack_past[x.dtype == DType::float16][side_b][static_cast<std::size_t>(run)];
+        blocks.of(packing.layout_.format).pack_past[side_b][static_cast<std::size_t>(run)];
   }
   return packing;
 }
@@ -70,8 +73,11 @@ Packing Packing::of_update(const graph::TensorType& x,
 std::optional<Packing> Packing::of_product(const NodeView& node, const Blocks& blocks) {
   if (node.input(0).dtype == DType::uint8) return {};
   const graph::Attrs& attrs = node.attrs();
-  return Packing(
-      node.input(0), attrs.get<DType>("T"), Side::a, attrs.get<bool>("transpose_a"), blocks);
+  return Packing(node.input(0),
+                 graph::ops::operand_format(attrs),
+                 Side::a,
+                 attrs.get<bool>("transpose_a"),
+                 blocks);
 }
 
 Prepared prepare_pack(const NodeView& node, const Blocks& blocks) {

@@ -16,8 +16,12 @@ namespace halfstep::backend::cpu::packed {
 
 class Packing {
  public:
-  /// Packs x into values of `dtype` as operand `side`; transpose: x has the transposed layout.
-  Packing(const graph::TensorType& x, DType dtype, Side side, bool transpose, const Blocks& blocks);
+  /// Packs x in `format` as operand `side`; transpose: x has the transposed layout.
+  Packing(const graph::TensorType& x,
+          graph::ops::PackedFormat format,
+          Side side,
+          bool transpose,
+          const Blocks& blocks);
   /// Packs x as the attributes of a PackOperand or PackedVariable say.
   Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks);
   /// Packs x of the packed dtype with non-temporal stores where it is large, since it is not read

@@ -12,6 +12,8 @@ namespace {
 constexpr std::int64_t k_block_sums = k_block * k_block;
 constexpr std::int64_t k_block_bytes = k_block_sums * static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t k_line = 64;
+/// Of a second-level cache.
+constexpr std::int64_t k_cached_bytes = std::int64_t{1} << 20;
 /// With fewer multiplications per thread, waking the thread costs more than it saves.
 constexpr std::int64_t k_least_work = 1 << 20;
 
@@ -55,19 +57,34 @@ Product::Product(const MicroKernel& unit,
       a_(a),
       b_(b),
       packing_(packing),
-      tile_panels_(unit.panels[a.parts - 1]) {
+      tile_panels_(unit.panels[a.format.parts - 1]) {
   require(sweep_ != nullptr, "{} has no microkernel of {} partial products", unit.name, products);
-  require(a.parts == (products == 1 ? 1 : 2), "{} products of {} parts", products, a.parts);
-  require(a.depth == b.depth && a.parts == b.parts, "a product of unlike operands");
+  require(a.format == graph::ops::operand_format(a.format.dtype, products),
+          "{} products of {} parts",
+          products,
+          a.format.parts);
+  require(a.depth == b.depth && a.format == b.format, "a product of unlike operands");
   if (packing_) {
     choose_rows(threads);
     panel_bytes_ = a_.kc_steps() * a_.step_bytes();
   } else {
     choose_cut(threads, tiles);
   }
+  if (const MicroKernel::Widen& widen =
+          a.format.dtype == DType::float16 ? unit.float16 : unit.bfloat16;
+      widen.operand[0] != nullptr && a.format.parts == 1) {
+    widen_ = &widen;
+    const std::int64_t panel = std::min(a_.steps(), a_.kc_steps()) * k_block_bytes;
+    // A part that passes over b many times widens it once, where it stays in the second-level
+    // cache.
+    keeps_b_ = 2 * b_.bytes() <= k_cached_bytes;
+    wide_a_bytes_ = panel;
+    wide_b_bytes_ = keeps_b_ ? 2 * b_.bytes() : panel * divide_up(b_.panels(), across_);
+  }
   const std::int64_t running =
       a_.kc_blocks() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
-  part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes + panel_bytes_);
+  part_bytes_ = static_cast<std::size_t>((running + 2) * k_block_bytes + panel_bytes_ +
+                                         wide_a_bytes_ + wide_b_bytes_);
 }
 
 std::int64_t Product::run_panels() const { return divide_up(b_.panels(), across_); }
@@ -158,6 +175,7 @@ void Product::run(const std::byte* a,
     unit_->begin();
     for (std::int64_t part = begin; part < end; ++part) {
       const Part x{a, b, workspace + part_bytes_ * static_cast<std::size_t>(part), finish, part};
+      if (keeps_b_) widen_->operand[1](wide_b(x), b, b_.panels() * b_.steps());
       for (std::int64_t t = part; t < tiles();) t = run_tile(x, t, next);
       complete(part);
     }
@@ -201,11 +219,32 @@ Product::Ahead Product::ahead(const Part& x,
   return {packing_->rows_of_panel(x.a, next_tile.i0, kc, a_.kc_blocks()), {}};
 }
 
+float* Product::wide_b(const Part& x) const {
+  return reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes + panel_bytes_ + wide_a_bytes_);
+}
+
 const std::byte* Product::panel_of_a(const Part& x, std::int64_t kc, std::int64_t panel) const {
-  if (!packing_) return x.a + a_.panel_offset(kc, panel);
-  std::byte* to = x.workspace + 2 * k_block_bytes;
-  packing_->pack_panel(x.a, to, panel, kc * a_.kc_steps(), a_.steps_in(kc));
-  return to;
+  const std::byte* from = x.a + a_.panel_offset(kc, panel);
+  if (packing_) {
+    std::byte* to = x.workspace + 2 * k_block_bytes;
+    packing_->pack_panel(x.a, to, panel, kc * a_.kc_steps(), a_.steps_in(kc));
+    from = to;
+  }
+  if (widen_ == nullptr) return from;
+  std::byte* wide = x.workspace + 2 * k_block_bytes + panel_bytes_;
+  widen_->operand[0](reinterpret_cast<float*>(wide), from, a_.steps_in(kc));
+  return wide;
+}
+
+const std::byte* Product::panels_of_b(const Part& x, const Region& tile, std::int64_t kc) const {
+  const std::int64_t offset = b_.panel_offset(kc, tile.j0);
+  if (widen_ == nullptr) return x.b + offset;
+  float* wide = wide_b(x);
+  const auto* bytes = reinterpret_cast<const std::byte*>(wide);
+  // A widened value takes four bytes instead of two.
+  if (keeps_b_) return bytes + 2 * offset;
+  widen_->operand[1](wide, x.b + offset, tile.columns() * b_.steps_in(kc));
+  return bytes;
 }
 
 void Product::run_kc_block(const Part& x,
@@ -221,13 +260,15 @@ void Product::run_kc_block(const Part& x,
   const std::int64_t steps_of_row = tile.columns() * std::max<std::int64_t>(steps - 1, 1);
   const std::int64_t lines = divide_up(a_lines + b_lines, tile.rows() * steps_of_row);
 
-  auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes + panel_bytes_);
+  auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes + panel_bytes_ +
+                                        wide_a_bytes_ + wide_b_bytes_);
+  const std::byte* b = panels_of_b(x, tile, kc);
   for (std::int64_t i = tile.i0; i < tile.i1; ++i) {
     Finished context{x.finish, {i, tile.j0, tile.j0, tile.j1, x.index}};
     const std::int64_t row = i - tile.i0;
     const std::int64_t line = row * lines * steps_of_row;
     sweep_({.a = panel_of_a(x, kc, i),
-            .b = x.b + b_.panel_offset(kc, tile.j0),
+            .b = b,
             .steps = steps,
             .blocks = tile.columns(),
             .sums = sums + row * tile.columns() * k_block_sums,
@@ -248,7 +289,6 @@ Accepts packs_while_multiplying(const Packing& packing, const Layout& b, int thr
   constexpr std::int64_t k_most_panels = 4;
   // Each panel reads b again, from the second-level cache where it fits; of whole rows there are
   // many panels.
-  constexpr std::int64_t k_cached_bytes = std::int64_t{1} << 20;
   if (b.panels() > k_most_panels) return Accepts::no("b has more than 128 columns");
   if (packing.along_depth() && b.bytes() > k_cached_bytes) return Accepts::no("b exceeds 1 MiB");
   if (packing.layout().panels() < useful_threads(packing.layout(), b, threads)) {
@@ -262,11 +302,11 @@ Product product_of(const graph::Attrs& attrs,
                    int threads,
                    Product::Tiles tiles,
                    const std::optional<Packing>& packing) {
-  const DType dtype = attrs.get<DType>("T");
+  const graph::ops::PackedFormat format = graph::ops::operand_format(attrs);
   const auto k = attrs.get<std::int64_t>("k");
   return {unit,
-          layout_of(attrs.get<std::int64_t>("m"), k, dtype),
-          layout_of(attrs.get<std::int64_t>("n"), k, dtype),
+          {attrs.get<std::int64_t>("m"), k, format},
+          {attrs.get<std::int64_t>("n"), k, format},
           attrs.get<std::int64_t>("products"),
           threads,
           tiles,

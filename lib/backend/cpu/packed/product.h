@@ -35,8 +35,9 @@ class Product {
           Tiles tiles,
           const std::optional<Packing>& packing = {});
 
-  /// For the accumulators of all parts, two blocks of scratch each, and for a row-major a one
-  /// packed panel each.
+  /// For the accumulators of all parts, two blocks of scratch each, for a row-major a one packed
+  /// panel each, and for operands that the microkernel takes as float32 a panel of a and panels of
+  /// b each.
   std::size_t workspace_bytes() const;
 
   /// The position of a block of complete accumulators.
@@ -93,8 +94,12 @@ class Product {
   std::int64_t run_tile(const Part& x, std::int64_t t, std::atomic<std::int64_t>& next) const;
   /// `next_tile`: runs after this one.
   Ahead ahead(const Part& x, const Region& tile, std::int64_t kc, const Region& next_tile) const;
-  /// A panel of a in a kc block; packs it where a is row-major.
+  /// A panel of a in a kc block; packs it where a is row-major, and widens it for the microkernel.
   const std::byte* panel_of_a(const Part& x, std::int64_t kc, std::int64_t panel) const;
+  /// The panels of b for a tile in a kc block, widened for the microkernel.
+  const std::byte* panels_of_b(const Part& x, const Region& tile, std::int64_t kc) const;
+  /// The workspace for widened panels of b.
+  float* wide_b(const Part& x) const;
   void run_kc_block(const Part& x, const Region& tile, std::int64_t kc, const Ahead& ahead) const;
 
   const MicroKernel* unit_;
@@ -106,8 +111,11 @@ class Product {
   // The result is cut into down_ x across_ tiles.
   std::int64_t down_ = 1;
   std::int64_t across_ = 1;
-  std::int64_t panel_bytes_ = 0;  ///< of the workspace, for a packed panel of a
-  std::size_t part_bytes_;        ///< of the workspace
+  /// Of the workspace: for a packed panel of a, a widened one, and widened panels of b.
+  std::int64_t panel_bytes_ = 0, wide_a_bytes_ = 0, wide_b_bytes_ = 0;
+  const MicroKernel::Widen* widen_ = nullptr;  ///< null: the microkernel takes 16-bit values
+  bool keeps_b_ = false;                       ///< all of b is widened once by each part
+  std::size_t part_bytes_;                     ///< of the workspace
 };
 
 /// Whether packing a row-major operand a panel by panel, while `threads` threads multiply it by b,

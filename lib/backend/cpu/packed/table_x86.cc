@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view k_amx = "packed/amx";
 constexpr std::string_view k_avx512_bf16 = "packed/avx512_bf16";
+constexpr std::string_view k_avx512 = "packed/avx512 by float32";
 constexpr std::string_view k_direct = "packed/conv direct avx512";
 constexpr std::string_view k_conv = "packed/conv amx";
 constexpr std::string_view k_conv_by_halves = "packed/conv amx by halves";
@@ -29,9 +30,16 @@ Prepared prepare_pack(const NodeView& node, const Capabilities& capabilities) {
 
 using AcceptsProduct = Accepts(const NodeView&, const Capabilities&);
 
+graph::ops::PackedFormat format_of(const NodeView& node) {
+  return graph::ops::operand_format(node.attrs());
+}
+
 template <AcceptsProduct accepts>
 Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
+  if (format_of(node) == graph::ops::PackedFormat{DType::float16, 1}) {
+    return Accepts::no("multiplies float16 in two parts");
+  }
   return accepts(node, capabilities);
 }
 
@@ -40,6 +48,19 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   if (capabilities.isa < Isa::avx512_bf16) return Accepts::no("needs avx512_bf16");
   if (node.attrs().get<DType>("T") != DType::bfloat16) {
     return Accepts::no("partial products of float16 are slower than float32 without amx");
+  }
+  return accepts(node, capabilities);
+}
+
+/// Widened to float32, where the instruction set has no faster multiplication of 16 bits.
+template <AcceptsProduct accepts>
+Accepts accepts_widened(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::avx512) return Accepts::no("needs avx512");
+  const graph::ops::PackedFormat format = format_of(node);
+  if (format.parts > 1) return Accepts::no("multiplies values as they are");
+  const Isa faster = format.dtype == DType::bfloat16 ? Isa::avx512_bf16 : Isa::amx;
+  if (capabilities.isa >= faster) {
+    return Accepts::no(fmt::format("{} multiplies {} faster", name(faster), name(format.dtype)));
   }
   return accepts(node, capabilities);
 }
@@ -70,7 +91,8 @@ Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) 
 
 template <const packed::MicroKernel& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
-  return packed::prepare_product(node, unit, packed::avx512_bf16_blocks(), capabilities.threads);
+  return packed::prepare_product(
+      node, unit, packed::blocks(capabilities.isa), capabilities.threads);
 }
 
 template <const packed::MicroKernel& unit>
@@ -92,6 +114,10 @@ std::span<const Kernel> packed_kernels() {
        k_avx512_bf16,
        accepts_avx512_bf16<packed::accepts_product>,
        prepare_product<packed::k_avx512_bf16_microkernel>},
+      {"PackedMatMul",
+       k_avx512,
+       accepts_widened<packed::accepts_product>,
+       prepare_product<packed::k_avx512_microkernel>},
       {"PackedMatMulUpdate",
        k_amx,
        accepts_amx<packed::accepts_product_update>,
@@ -100,6 +126,10 @@ std::span<const Kernel> packed_kernels() {
        k_avx512_bf16,
        accepts_avx512_bf16<packed::accepts_product_update>,
        prepare_product_update<packed::k_avx512_bf16_microkernel>},
+      {"PackedMatMulUpdate",
+       k_avx512,
+       accepts_widened<packed::accepts_product_update>,
+       prepare_product_update<packed::k_avx512_microkernel>},
       {"Conv2D", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
       {"Conv2DBias", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
       {"Conv2DBackpropFilter",

@@ -22,19 +22,18 @@ Prepared prepare_pack(const NodeView& node, const Capabilities&) {
   return packed::prepare_pack(node, packed::portable_blocks());
 }
 
-/// The value at (row, k) of a packed operand, the sum of its parts.
+/// The value at (row, k) of a packed operand.
 double value(
     const Layout& layout, Side side, const std::byte* x, std::int64_t row, std::int64_t k) {
   const std::byte* step = x + layout.step_offset(row / k_block, k / k_block);
+  step += packed::offset_in_part(side, row % k_block, k % k_block);
+  const auto read = [&]<class T>(T value, std::int64_t part) {
+    std::memcpy(&value, step + part * packed::k_part_bytes, sizeof value);
+    return static_cast<double>(static_cast<float>(value));
+  };
+  if (layout.format == graph::ops::PackedFormat{DType::float16, 1}) return read(float16(), 0);
   double sum = 0;
-  for (std::int64_t p = 0; p < layout.parts; ++p) {
-    bfloat16 part;
-    std::memcpy(
-        &part,
-        step + p * packed::k_part_bytes + packed::offset_in_part(side, row % k_block, k % k_block),
-        sizeof part);
-    sum += static_cast<double>(static_cast<float>(part));
-  }
+  for (std::int64_t p = 0; p < layout.format.parts; ++p) sum += read(bfloat16(), p);
   return sum;
 }
 
@@ -43,8 +42,8 @@ class Sums {
  public:
   explicit Sums(const graph::Attrs& attrs)
       : depth_(attrs.get<std::int64_t>("k")),
-        a_(packed::layout_of(attrs.get<std::int64_t>("m"), depth_, attrs.get<DType>("T"))),
-        b_(packed::layout_of(attrs.get<std::int64_t>("n"), depth_, attrs.get<DType>("T"))) {}
+        a_{attrs.get<std::int64_t>("m"), depth_, graph::ops::operand_format(attrs)},
+        b_{attrs.get<std::int64_t>("n"), depth_, a_.format} {}
 
   /// Calls finish(accumulators, row panel, column panel) for each block, from several threads.
   template <class Finish>
@@ -107,7 +106,8 @@ Prepared prepare_product_update(const NodeView& node, const Capabilities&) {
   const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
   const DType dtype = attrs.get<DType>("T");
   const Shape shape{attrs.get<std::int64_t>("m"), attrs.get<std::int64_t>("n")};
-  const packed::Finish finish = packed::portable_blocks().finish[dtype == DType::float16];
+  const packed::Finish finish =
+      packed::portable_blocks().of(graph::ops::operand_format(attrs)).finish;
   Prepared update = prepare_fused_update(node, {dtype, shape});
   const std::size_t update_bytes = update.workspace_bytes;
   return launch(
