@@ -3,6 +3,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/conv.h"
 #include "backend/cpu/packed/kernels.h"
+#include "graph/ops/packed.h"
 
 namespace halfstep::backend::cpu {
 
