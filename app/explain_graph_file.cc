@@ -10,6 +10,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "environment.h"
+#include "number_flags.h"
 #include "plan/prepare_graph.h"
 #include "precision/graph_report.h"
 #include "precision/tf_environment.h"
@@ -62,8 +63,8 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
   options.mode = *precision::mode_named(flags.mode);
   if (!flags.arch.empty() && !report::is_known_gpu(flags.arch)) report::refuse_arch(flags.arch, {});
   if (!flags.arch.empty()) options.device.arch = flags.arch;
-  if (flags.cuda_version >= 0) options.device.cuda_version = flags.cuda_version;
-  if (flags.cudnn_version >= 0) options.device.cudnn_version = flags.cudnn_version;
+  if (flags.cuda_version) options.device.cuda_version = static_cast<int>(*flags.cuda_version);
+  if (flags.cudnn_version) options.device.cudnn_version = static_cast<int>(*flags.cudnn_version);
   if (!flags.level.empty()) {
     const auto level = precision::level_named(flags.level);
     if (!level) {
@@ -90,11 +91,10 @@ void declare(CLI::App& command, GraphFileFlags& flags) {
       .add_option(
           "--level", flags.level, "treat_infer_as_deny, tensor_cores_only or unsafe_force_all")
       ->needs(graph);
-  command.add_option("--cuda-version", flags.cuda_version, "9010 for CUDA 9.1")
-      ->check(CLI::NonNegativeNumber)
+  constexpr Range k_versions{0, 999'999};
+  add_integer(command, "--cuda-version", flags.cuda_version, k_versions, "9010 for CUDA 9.1")
       ->needs(graph);
-  command.add_option("--cudnn-version", flags.cudnn_version, "8000 for cuDNN 8.0")
-      ->check(CLI::NonNegativeNumber)
+  add_integer(command, "--cudnn-version", flags.cudnn_version, k_versions, "8000 for cuDNN 8.0")
       ->needs(graph);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // `explain --graph FILE`: the automatic rewrite alone, on a graph in the text form.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,7 @@ struct GraphFileFlags {
   std::string mode = "cuda";
   std::string level;
   std::string arch;
-  int cuda_version = -1;  ///< -1: the default
-  int cudnn_version = -1;
+  std::optional<std::int64_t> cuda_version, cudnn_version;
   bool strict = false;
   std::string format;  ///< table, json or dot
   /// precision.lists.<list>.<add|remove>=[Op,...] and precision.rewrite_rules=...

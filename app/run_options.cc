@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "environment.h"
 #include "nn/step_graph.h"
+#include "number_flags.h"
 #include "precision/tf_environment.h"
 #include "terminal.h"
 #include "warnings.h"
@@ -142,11 +143,11 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   if (flags.progress) {
     command.add_option("--progress", o.progress, "auto, bar, lines or none")
         ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-    command
-        .add_option("--progress-every",
-                    o.progress_every,
-                    "seconds between lines of progress where there is no terminal; default: 30")
-        ->check(CLI::NonNegativeNumber);
+    add_time(command,
+             "--progress-every",
+             o.progress_every,
+             "seconds",
+             "seconds between lines of progress where there is no terminal");
   }
   if (flags.strict) command.add_flag("--strict", o.strict, "a warning is an error");
   if (flags.numerics) {

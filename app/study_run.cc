@@ -4,10 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 
 #include "core/files.h"
 #include "core/hash.h"
@@ -102,34 +100,6 @@ void check_warnings(const RunOptions& options,
   if (!options.strict) return;
   for (const study::Variant& variant : variants) {
     refuse_warnings(train::Session(variant.spec, dataset, device).warnings());
-  }
-}
-
-void add_integer(CLI::App& command,
-                 const std::string& flag,
-                 std::int64_t& value,
-                 const std::string& doc) {
-  const auto read = [&value, flag](const std::string& text) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (stop != end || error == std::errc::invalid_argument) {
-      throw CLI::ConversionError(fmt::format("{}: '{}' is not an integer", flag, text));
-    }
-    if (error == std::errc::result_out_of_range) {
-      value = text.starts_with('-') ? std::numeric_limits<std::int64_t>::min()
-                                    : std::numeric_limits<std::int64_t>::max();
-    }
-  };
-  command.add_option_function<std::string>(flag, read, doc)->type_name("INT");
-}
-
-void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range) {
-  if (value < range.least) {
-    diagnostics.error({flag, 0, 0, ""},
-                      fmt::format("must be at least {}, got {}", range.least, value));
-  } else if (value > range.most) {
-    diagnostics.error({flag, 0, 0, ""},
-                      fmt::format("must be at most {}, got {}", range.most, value));
   }
 }
 

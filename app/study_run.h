@@ -61,19 +61,6 @@ void check_warnings(const RunOptions& options,
                     const data::Dataset& dataset,
                     const backend::Backend& device);
 
-/// A flag with an integer. One beyond 64 bits becomes the nearest that has 64, whichever version of
-/// CLI11 reads it, so that check_range names the flag's own limits.
-void add_integer(CLI::App& command,
-                 const std::string& flag,
-                 std::int64_t& value,
-                 const std::string& doc);
-
-struct Range {
-  std::int64_t least = 0, most = 0;
-};
-/// Reports a problem with a flag's number unless it is in the range.
-void check_range(Diagnostics& diagnostics, const char* flag, std::int64_t value, Range range);
-
 /// Prints the JSON or the text; returns the exit code.
 int print_study(const RunOptions& options,
                 const std::optional<report::RunDirectory>& directory,

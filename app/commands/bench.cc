@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "core/log.h"
+#include "number_flags.h"
 #include "open_device.h"
 #include "report/bench_report.h"
 #include "report/run_files.h"
@@ -44,12 +45,6 @@ data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
 
 int bench(const BenchFlags& state) {
   apply_logging(state.run);
-  constexpr std::int64_t k_most_steps = 1'000'000'000;
-  Diagnostics diagnostics;
-  check_range(diagnostics, "--warmup", state.warmup, {0, k_most_steps});
-  check_range(diagnostics, "--steps", state.steps, {1, k_most_steps});
-  check_range(diagnostics, "--repeat", state.repeats, {1, 1000});
-  diagnostics.throw_if_any();
   const LoadedConfig loaded = load_config(state.run);
   study::BenchOptions options;
   options.warmup = state.warmup;
@@ -88,9 +83,11 @@ int bench(const BenchFlags& state) {
 std::function<int()> declare_bench(CLI::App& command) {
   const auto state = std::make_shared<BenchFlags>();
   declare(command, state->run, {.json = true, .run_dir = true, .progress = true, .strict = true});
-  add_integer(command, "--warmup", state->warmup, "steps that warm up, per repeat");
-  add_integer(command, "--steps", state->steps, "steps measured, per repeat");
-  add_integer(command, "--repeat", state->repeats, "fresh starts");
+  constexpr std::int64_t k_most_steps = 1'000'000'000;
+  add_integer(
+      command, "--warmup", state->warmup, {0, k_most_steps}, "steps that warm up, per repeat");
+  add_integer(command, "--steps", state->steps, {1, k_most_steps}, "steps measured, per repeat");
+  add_integer(command, "--repeat", state->repeats, {1, 1000}, "fresh starts");
   command.add_option("--policies", state->policies, "comma-separated policies, measured in turns");
   command.add_flag("--profile", state->profile, "a second pass with the time of every op");
   command.add_flag(

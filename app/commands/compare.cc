@@ -9,6 +9,7 @@
 #include "command.h"
 #include "core/parallel.h"
 #include "environment.h"
+#include "number_flags.h"
 #include "open_device.h"
 #include "report/finished_runs.h"
 #include "report/run_files.h"
@@ -68,7 +69,6 @@ int compare_policies(const CompareFlags& state) {
   study::CompareOptions options;
   options.seeds = state.seeds;
   Diagnostics diagnostics;
-  check_range(diagnostics, "--seeds", state.seeds, {1, 1000});
   study::collect_problems(diagnostics, [&] { options.margin = study::parse_margin(state.margin); });
   study::collect_problems(diagnostics, [&] { options.gates = study::parse_gates(state.fail_if); });
   diagnostics.throw_if_any();
@@ -223,7 +223,8 @@ std::function<int()> declare_compare(CLI::App& command) {
                      "comma-separated: float32, mixed_bfloat16, mixed_float16, rewrite:bfloat16, "
                      "rewrite:float16, ...");
   command.add_option("--baseline", state->baseline, "the policy that the others are compared with");
-  add_integer(command, "--seeds", state->seeds, "seeds per policy, from the config's own on");
+  add_integer(
+      command, "--seeds", state->seeds, {1, 1000}, "seeds per policy, from the config's own on");
   command.add_flag("--no-run-dir",
                    state->no_run_dir,
                    "keep no report; without this it is kept in a directory under runs/");

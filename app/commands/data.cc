@@ -12,6 +12,7 @@
 #include "data/synthetic_digits.h"
 #include "data/tensor_files.h"
 #include "environment.h"
+#include "number_flags.h"
 #include "report/small_reports.h"
 
 namespace halfstep::app {
@@ -149,12 +150,10 @@ std::function<int()> declare_data(CLI::App& command) {
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();
-  synth_command->add_option("--seed", synth_flags->seed, "of the generator")
-      ->check(CLI::NonNegativeNumber);
-  synth_command->add_option("--samples", synth_flags->samples, "training images")
-      ->check(CLI::PositiveNumber);
-  synth_command->add_option("--test-samples", synth_flags->test_samples, "test images")
-      ->check(CLI::PositiveNumber);
+  add_integer(*synth_command, "--seed", synth_flags->seed, {}, "of the generator");
+  add_integer(*synth_command, "--samples", synth_flags->samples, {.least = 1}, "training images");
+  add_integer(
+      *synth_command, "--test-samples", synth_flags->test_samples, {.least = 1}, "test images");
   return [=] { return info_command->parsed() ? info(*info_flags) : synth(*synth_flags); };
 }
 

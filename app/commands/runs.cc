@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/system.h"
+#include "number_flags.h"
 #include "report/diff.h"
 #include "report/prune_runs.h"
 #include "report/run_dir.h"
@@ -225,11 +226,13 @@ std::function<int()> declare_runs(CLI::App& command) {
           *state,
           "prune",
           "remove the runs that all rules given select; shows them by default");
-  prune_command->add_option("--keep", state->keep, "rule: all but the N newest runs of each name")
-      ->check(CLI::NonNegativeNumber);
-  prune_command
-      ->add_option("--older-than", state->older_than, "rule: runs that ended so many days ago")
-      ->check(CLI::NonNegativeNumber);
+  add_integer(
+      *prune_command, "--keep", state->keep, {}, "rule: all but the N newest runs of each name");
+  add_time(*prune_command,
+           "--older-than",
+           state->older_than,
+           "days",
+           "rule: runs that ended so many days ago");
   add_states(prune_command, *state, "rule: runs in this state");
   prune_command->add_flag("--yes", state->yes, "remove them");
   return [=] {

@@ -12,6 +12,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/system.h"
+#include "number_flags.h"
 #include "open_device.h"
 #include "report/json.h"
 #include "report/machine_reports.h"
@@ -23,7 +24,7 @@ namespace {
 
 struct TuneFlags {
   std::string output;
-  int rounds = 5;
+  std::int64_t rounds = 5;
   double most_minutes = 10;
   bool force = false;
   bool json = false;
@@ -64,7 +65,7 @@ int tune(const TuneFlags& state) {
                     "name a file with --output");
   }
   study::TuneOptions options;
-  options.rounds = state.rounds;
+  options.rounds = static_cast<int>(state.rounds);
   options.most_seconds = 60 * state.most_minutes;
   options.stop = [] { return train::take_request() != train::Request::none; };
   if (!state.quiet) {
@@ -126,13 +127,13 @@ std::function<int()> declare_tune(CLI::App& command) {
   const auto state = std::make_shared<TuneFlags>();
   command.add_option(
       "-o,--output", state->output, "file (default: in the user's cache, where runs find it)");
-  command.add_option("--rounds", state->rounds, "turns of each kernel; the best counts")
-      ->check(CLI::Range(1, 1000));
-  command
-      .add_option("--max-minutes",
-                  state->most_minutes,
-                  "time in which disturbed measurements are repeated; default: 10")
-      ->check(CLI::NonNegativeNumber);
+  add_integer(
+      command, "--rounds", state->rounds, {1, 1000}, "turns of each kernel; the best counts");
+  add_time(command,
+           "--max-minutes",
+           state->most_minutes,
+           "minutes",
+           "time in which disturbed measurements are repeated");
   command.add_flag("--force", state->force, "keep measurements of a machine that was not quiet");
   command.add_flag("--json", state->json, "print the measurements as JSON");
   command.add_flag("-q,--quiet", state->quiet, "no progress");

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "command.h"
+#include "number_flags.h"
 #include "open_device.h"
 #include "report/machine_reports.h"
 #include "run_options.h"
@@ -46,11 +47,6 @@ class ScratchFolder {
 
 int verify(const VerifyResumeFlags& state) {
   apply_logging(state.run);
-  if (state.at_step < 1) {
-    throw UserError(ErrorKind::config,
-                    {"--at-step", 0, 0, ""},
-                    fmt::format("must be at least 1, got {}", state.at_step));
-  }
   const LoadedConfig loaded = load_config(state.run);
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
@@ -88,8 +84,11 @@ int verify(const VerifyResumeFlags& state) {
 std::function<int()> declare_verify_resume(CLI::App& command) {
   const auto state = std::make_shared<VerifyResumeFlags>();
   declare(command, state->run, {.json = true});
-  command.add_option("--at-step", state->at_step, "batches before the run is left; as many follow")
-      ->capture_default_str();
+  add_integer(command,
+              "--at-step",
+              state->at_step,
+              {.least = 1},
+              "batches before the run is left; as many follow");
   return [state] { return verify(*state); };
 }
 

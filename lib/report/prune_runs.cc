@@ -141,8 +141,8 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
     if (rules.older_than_days) {
       const std::optional<double> ended =
           unix_seconds(run.ended_at.empty() ? run.started_at : run.ended_at);
-      // A run without a date is never old, and a NaN limit selects nothing.
-      if (!ended || !today || !((*today - *ended) / k_day > *rules.older_than_days)) continue;
+      // A run without a date is never old.
+      if (!ended || !today || (*today - *ended) / k_day <= *rules.older_than_days) continue;
     }
     PruneItem item{run, bytes_in(run.path), ""};
     item.refusal =

@@ -39,18 +39,8 @@ TEST_CASE("compare: mistakes end with 2, all of them named") {
   };
   const std::vector<Row> rows{
       {{"compare"}, {"needs a CONFIG, or at least two finished RUNs"}},
-      {{"compare",
-        "run.yaml",
-        "--seeds",
-        "0",
-        "--margin",
-        "2",
-        "--fail-if",
-        "x <",
-        "--fail-if",
-        ""},
-       {"--seeds: error: must be at least 1, got 0",
-        "--margin: error: must be above 0",
+      {{"compare", "run.yaml", "--margin", "2", "--fail-if", "x <", "--fail-if", ""},
+       {"--margin: error: must be above 0",
         "'x <': expected a number, true or false at the end",
         "'': expected a quantity at the end"}},
       {{"compare",
@@ -66,10 +56,7 @@ TEST_CASE("compare: mistakes end with 2, all of them named") {
       {{"compare", "run.yaml", "--policies", "float32"}, {"nothing to compare float32 with"}},
       {{"compare", "run.yaml", "--seed", "9223372036854775807", "--seeds", "2"},
        {"there are no 2 seeds"}},
-      {{"bench", "run.yaml", "--steps", "99999999999999999999", "--warmup", "-1", "--repeat", "0"},
-       {"--steps: error: must be at most 1000000000",
-        "--warmup: error: must be at least 0, got -1",
-        "--repeat: error: must be at least 1, got 0"}}};
+  };
   for (const Row& row : rows) {
     const Finished end = halfstep(row.words, directory.path());
     CAPTURE(end.err);

@@ -1,0 +1,97 @@
+#include "number_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "config/scalar.h"
+#include "core/error.h"
+#include "core/printable.h"
+
+namespace halfstep::app {
+namespace {
+
+/// `read` gives the number of a text, if it is one that the flag takes.
+template <class Value, class Read>
+CLI::Option* add(CLI::App& command,
+                 const std::string& flag,
+                 Value& value,
+                 const std::string& wanted,
+                 Read read,
+                 const std::string& doc) {
+  return command.add_option_function<std::string>(
+      flag,
+      [&value, flag, wanted, read](const std::string& text) {
+        const auto number = read(text);
+        if (!number) {
+          throw UserError(ErrorKind::config,
+                          {flag, 0, 0, ""},
+                          fmt::format("must be {}, got '{}'", wanted, shortened(text, 100)));
+        }
+        value = *number;
+      },
+      doc);
+}
+
+template <class Value>
+CLI::Option* integer(
+    CLI::App& command, const std::string& flag, Value& value, Range range, const std::string& doc) {
+  const auto read = [range](const std::string& text) {
+    auto number = config::to_integer(config::Node::scalar(text)).value;
+    if (number && (*number < range.least || *number > range.most)) number.reset();
+    return number;
+  };
+  const std::string wanted = fmt::format("a whole number from {} to {}", range.least, range.most);
+  return add(command, flag, value, wanted, read, doc)->type_name("INT");
+}
+
+template <class Value>
+CLI::Option* time(CLI::App& command,
+                  const std::string& flag,
+                  Value& value,
+                  const std::string& unit,
+                  const std::string& doc) {
+  const auto read = [](const std::string& text) {
+    auto number = config::to_number(config::Node::scalar(text)).value;
+    if (number && *number < 0) number.reset();
+    return number;
+  };
+  const std::string wanted = fmt::format("a number of {} of at least 0", unit);
+  return add(command, flag, value, wanted, read, doc)->type_name("NUMBER");
+}
+
+}  // namespace
+
+CLI::Option* add_integer(CLI::App& command,
+                         const std::string& flag,
+                         std::int64_t& value,
+                         Range range,
+                         const std::string& doc) {
+  return integer(command, flag, value, range, doc)->default_str(fmt::format("{}", value));
+}
+
+CLI::Option* add_integer(CLI::App& command,
+                         const std::string& flag,
+                         std::optional<std::int64_t>& value,
+                         Range range,
+                         const std::string& doc) {
+  return integer(command, flag, value, range, doc);
+}
+
+CLI::Option* add_time(CLI::App& command,
+                      const std::string& flag,
+                      double& value,
+                      const std::string& unit,
+                      const std::string& doc) {
+  return time(command, flag, value, unit, doc)->default_str(fmt::format("{}", value));
+}
+
+CLI::Option* add_time(CLI::App& command,
+                      const std::string& flag,
+                      std::optional<double>& value,
+                      const std::string& unit,
+                      const std::string& doc) {
+  return time(command, flag, value, unit, doc);
+}
+
+}  // namespace halfstep::app
