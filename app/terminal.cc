@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "environment.h"
 
 namespace halfstep::app {
@@ -38,7 +39,7 @@ struct LogFile {
     if (written && std::fflush(file.get()) == 0) return;
     failed = true;
     write_to_stderr(
-        fmt::format("warning: {}: cannot be written: {}\n", path, std::strerror(errno)));
+        fmt::format("warning: {}: cannot be written: {}\n", printable(path), std::strerror(errno)));
   }
 };
 
@@ -151,7 +152,7 @@ void keep_messages(const std::string& path) {
   messages().in_run = true;
 }
 
-void write_failure(std::string_view text) { write_lines(text); }
+void write_failure(std::string_view text) { write_lines(printable_lines(text)); }
 
 void write_fitted(std::string_view text, std::string_view fitted) {
   write_lines(text, stderr_is_terminal() ? fitted : text);

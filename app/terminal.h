@@ -15,7 +15,8 @@ void open_messages(std::string_view color, const std::string& log_file);
 /// Writes all messages, including earlier ones, to the log of a run. Errors: UserError(data).
 void keep_messages(const std::string& path);
 
-/// Writes the final error of the program without adding a level.
+/// Writes the final error of the program without adding a level. Control characters other than
+/// line ends and tabs become escapes.
 void write_failure(std::string_view text);
 
 /// A message of which a terminal shows `fitted`, while logs and redirected output get `text`.

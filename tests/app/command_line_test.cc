@@ -1,10 +1,13 @@
 // Help, misspelled arguments, configs and data: errors before training.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <iterator>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 
 #include "app/small_run.h"
@@ -62,6 +65,67 @@ TEST_CASE("command line: mistakes end with 2 and name what was meant") {
     CHECK(end.exit_code == 2);
     CHECK(end.out.empty());
     CHECK(holds(end.err, row.said));
+  }
+}
+
+TEST_CASE("command line: a number is refused with its flag and the numbers that this takes") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  constexpr std::string_view k_large = "99999999999999999999";
+  constexpr std::string_view k_any = "a whole number from 0 to 9223372036854775807";
+  constexpr std::string_view k_count = "a whole number from 1 to 9223372036854775807";
+  struct Row {
+    std::string_view command, flag, value, wanted;
+  };
+  for (const Row& row :
+       {Row{"data synth --out d", "--seed", k_large, k_any},
+        Row{"data synth --out d", "--seed", "-1", k_any},
+        Row{"data synth --out d", "--samples", "0", k_count},
+        Row{"data synth --out d", "--test-samples", "many", k_count},
+        Row{"runs prune", "--keep", k_large, k_any},
+        Row{"runs prune", "--older-than", "-1", "a number of days of at least 0"},
+        Row{"runs prune", "--older-than", "nan", "a number of days of at least 0"},
+        Row{"train run.yaml", "--progress-every", "nan", "a number of seconds of at least 0"},
+        Row{"tune", "--max-minutes", "inf", "a number of minutes of at least 0"},
+        Row{"tune", "--rounds", "0", "a whole number from 1 to 1000"},
+        Row{"verify-resume run.yaml", "--at-step", k_large, k_count},
+        Row{"compare run.yaml", "--seeds", "1001", "a whole number from 1 to 1000"},
+        Row{"bench run.yaml", "--steps", k_large, "a whole number from 1 to 1000000000"},
+        Row{"bench run.yaml", "--warmup", "-1", "a whole number from 0 to 1000000000"},
+        Row{"bench run.yaml", "--repeat", "0", "a whole number from 1 to 1000"},
+        Row{"explain --graph g", "--cuda-version", k_large, "a whole number from 0 to 999999"}}) {
+    std::istringstream command{std::string(row.command)};
+    std::vector<std::string> words{std::istream_iterator<std::string>(command), {}};
+    words.insert(words.end(), {std::string(row.flag), std::string(row.value)});
+    const Finished end = halfstep(words, directory.path());
+    CHECK(end.exit_code == 2);
+    CHECK(end.err ==
+          fmt::format("{}: error: must be {}, got '{}'\n", row.flag, row.wanted, row.value));
+  }
+}
+
+TEST_CASE("command line: errors show control characters of arguments as escapes") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::string steering = "\x1b[31m\x1b]0;title\a\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{steering},
+        std::vector<std::string>{"train", "--" + steering},
+        std::vector<std::string>{"train", steering},
+        std::vector<std::string>{"train", "run.yaml", "--color", steering},
+        std::vector<std::string>{"train", "run.yaml", "--log-file", "/" + steering + "/log"},
+        std::vector<std::string>{"train", "run.yaml", steering},
+        std::vector<std::string>{"eval", "run", "--split", steering},
+        std::vector<std::string>{"bench", "run.yaml", "--steps", steering},
+        std::vector<std::string>{"completion", steering},
+        std::vector<std::string>{"help", steering},
+        std::vector<std::string>{"report", "show", steering}}) {
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(words.front());
+    CAPTURE(end.err);
+    CHECK(end.exit_code != 0);
+    CHECK(holds(end.err, "\\x1b[31m\\x1b]0;title\\x07"));
+    CHECK(end.err.find_first_of("\x1b\a") == std::string::npos);
   }
 }
 
