@@ -213,7 +213,7 @@ class ModelReader {
       for (const LayerDef* def : layer_table()) known.emplace_back(def->type);
       diagnostics_.error(place(w, "type"),
                          fmt::format("unknown layer type '{}'", w.common.type),
-                         choices(w.common.type, known, "halfstep config schema"));
+                         choices(w.common.type, known, "halfstep help layers"));
     }
     written_.push_back(std::move(w));
   }

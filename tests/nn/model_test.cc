@@ -91,7 +91,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: dense, unit: 3}
     - {type: softmax, activation: relu}
 )",
-       {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep config schema' "
+       {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
         "lists all 33)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
