@@ -63,7 +63,7 @@ std::string to_table(const report::PassesReport& report, bool verbose) {
 
 /// DIR/07-fuse_norms.txt, numbered in the order of the passes; their texts leave the report.
 void write_dumps(report::PassesReport& report, const std::string& folder) {
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   int number = 0;
   for (report::PassBlock& pass : report.passes) {
     ++number;

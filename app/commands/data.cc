@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "command.h"
+#include "core/files.h"
 #include "core/printable.h"
 #include "data/dataset.h"
 #include "data/synthetic_digits.h"
@@ -113,10 +114,7 @@ int synth(const Synth& flags) {
   options.train_samples = flags.samples;
   options.test_samples = flags.test_samples;
   const data::Dataset set = data::load_dataset(options);
-  std::error_code error;
-  fs::create_directories(flags.out, error);
-  if (error)
-    throw UserError(ErrorKind::data, {flags.out, 0, 0, ""}, "cannot create: " + error.message());
+  make_folder(flags.out);
   const auto write = [&](const data::Split& split, const std::string& prefix) {
     TensorView images = split.images.view();
     images.shape = Shape{images.shape[0], images.shape[1], images.shape[2]};

@@ -104,7 +104,7 @@ int tune(const TuneFlags& state) {
           100 * disturbed),
       result.samples);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder);
+  if (!folder.empty()) make_folder(folder.string());
   write_file_atomically(path, model.text());
   if (state.json) {
     report::TuneReport report;

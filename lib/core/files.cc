@@ -136,6 +136,14 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   file.commit();
 }
 
+bool make_folder(const std::string& path) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(path, error);
+  if (!error) return made;
+  errno = error.value();
+  fail(path, "make the folder");
+}
+
 void sync_path(const std::string& path) {
   const Descriptor file(path, O_RDONLY | O_CLOEXEC);
   if (file.get() < 0) fail(path, "open");

@@ -41,6 +41,9 @@ class OutputFile {
 /// Writes `text` to `path` by way of an OutputFile. Errors: as OutputFile.
 void write_file_atomically(const std::string& path, std::string_view text);
 
+/// Creates a folder and those above it; whether it was not there. Errors: UserError(data).
+bool make_folder(const std::string& path);
+
 /// Flushes a file or directory to the disk. Errors: UserError(data).
 void sync_path(const std::string& path);
 

@@ -39,15 +39,7 @@ struct RunDirectory::Claim {
 
   /// Creates the directory; with `must_be_new`, returns false if it exists.
   bool make(bool must_be_new) {
-    std::error_code error;
-    fs::create_directories(fs::path(path).parent_path(), error);
-    made = fs::create_directory(path, error);
-    if (error || !fs::is_directory(path)) {
-      throw UserError(ErrorKind::data,
-                      {path, 0, 0, ""},
-                      "cannot make the run directory: " +
-                          (error ? error.message() : std::string("something else has that name")));
-    }
+    made = make_folder(path);
     if (!made && must_be_new) return false;
     lock.emplace(path);
     return true;

@@ -193,8 +193,7 @@ std::string save_checkpoint(const std::string& run_dir,
   std::error_code error;
   state.to_host();
   fs::remove_all(temporary, error);
-  fs::create_directories(temporary, error);
-  if (error) fail(temporary, "cannot create: " + error.message());
+  make_folder(temporary);
   try {
     data::write_safetensors(
         join(temporary, k_model), tensors(state, in_model), {{"format", "halfstep"}});

@@ -247,15 +247,18 @@ TEST_CASE("command line: a run directory that cannot be made ends with 3") {
   Finished end = train(directory, "taken/run", {"--epochs", "1"});
   CAPTURE(end.err);
   CHECK(end.exit_code == 3);
-  CHECK(holds(end.err, "taken/run"));
+  CHECK(holds(end.err, "taken/run: error: cannot make the folder: Not a directory"));
   if (geteuid() == 0) {
     MESSAGE("as root every folder can be written; folders without permission are not tried");
     return;
   }
   fs::create_directory(directory.path() / "locked");
   fs::permissions(directory.path() / "locked", fs::perms::owner_read | fs::perms::owner_exec);
-  end = train(directory, "locked/run", {"--epochs", "1"});
-  CHECK(end.exit_code == 3);
+  for (const std::string path : {"locked/run", "locked/new/run"}) {
+    end = train(directory, path, {"--epochs", "1"});
+    CHECK(end.exit_code == 3);
+    CHECK(holds(end.err, path + ": error: cannot make the folder: Permission denied"));
+  }
   fs::permissions(directory.path() / "locked", fs::perms::owner_all);
 }
 

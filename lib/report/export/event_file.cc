@@ -229,8 +229,8 @@ std::vector<std::string> event_records(const TrainReport& report) {
 }
 
 void update_event_file(const std::string& path, const std::vector<std::string>& records) {
+  make_folder(fs::path(path).parent_path().string());
   std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
   const std::string file = fs::exists(path, error) ? read_file(path) : "";
   std::size_t kept = 0, next = 0;
   for (; next < records.size(); ++next) {
