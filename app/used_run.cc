@@ -10,6 +10,7 @@
 
 #include "config/differences.h"
 #include "config/warning_codes.h"
+#include "core/files.h"
 #include "report/run_files.h"
 #include "study/random_data.h"
 #include "warnings.h"
@@ -152,6 +153,12 @@ data::Dataset shapes_of(const UsedRun& run) {
       static_cast<std::int64_t>(std::ceil(static_cast<double>(spec.training.batch_size) / share)) +
       1;
   return study::random_samples(*run.data, samples, static_cast<std::uint64_t>(spec.seed));
+}
+
+void keep_report(const RunOptions& options, std::string_view file, const report::Json& report) {
+  if (options.run_dir.empty()) return;
+  make_folder(options.run_dir);
+  write_file_atomically((fs::path(options.run_dir) / file).string(), report::dump(report));
 }
 
 }  // namespace halfstep::app

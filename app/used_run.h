@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "data/dataset.h"
+#include "report/json.h"
 #include "run_options.h"
 
 namespace halfstep::app {
@@ -34,5 +36,9 @@ UsedRun load_trained_run(const RunOptions& options, const std::string& checkpoin
 /// Random samples with the shapes and dtypes of the run's data, or of the config's data set where
 /// the run does not describe any: enough for one training batch.
 data::Dataset shapes_of(const UsedRun& run);
+
+/// Writes a report on a run, or on a config, into the folder that --run-dir names, if it names one,
+/// and creates that where needed. Errors: UserError(data).
+void keep_report(const RunOptions& options, std::string_view file, const report::Json& report);
 
 }  // namespace halfstep::app

@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "command.h"
-#include "core/files.h"
 #include "core/printable.h"
 #include "core/system.h"
 #include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/context.h"
 #include "report/precision_block.h"
+#include "report/run_files.h"
 #include "report/small_reports.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
@@ -107,9 +107,7 @@ int evaluate(const EvalFlags& state) {
   const train::Evaluation result = train::evaluate(session, chosen);
   if (!state.predictions.empty()) write_predictions(state.predictions, result, chosen.labels);
   const report::EvalReport report = eval_report(session, state, used, result, chosen.samples());
-  if (!state.run.run_dir.empty()) {
-    write_file_atomically(state.run.run_dir + "/eval.json", report::dump(to_json(report)));
-  }
+  keep_report(state.run, report::k_eval_file, to_json(report));
   if (state.run.json) {
     fmt::print("{}", report::dump(to_json(report)));
   } else {

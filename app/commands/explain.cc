@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "command.h"
-#include "core/files.h"
 #include "explain_graph_file.h"
 #include "explain_passes.h"
 #include "open_device.h"
 #include "report/explain_report.h"
 #include "report/explain_text.h"
 #include "report/matrix_unit.h"
+#include "report/run_files.h"
 #include "study/policy_words.h"
 #include "used_run.h"
 #include "warnings.h"
@@ -70,12 +70,6 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
   return hardware;
 }
 
-/// Writes explain.json into the directory named by --run-dir.
-void keep(const ExplainFlags& state, const report::Json& report) {
-  if (state.run.run_dir.empty()) return;
-  write_file_atomically(state.run.run_dir + "/explain.json", report::dump(report));
-}
-
 int explain_config(const ExplainFlags& state) {
   apply_logging(state.run);
   check(state.passes);
@@ -93,7 +87,7 @@ int explain_config(const ExplainFlags& state) {
     const report::Explanation a = explain_variant(left);
     const report::Explanation b = explain_variant(right);
     const report::Json difference = to_json(report::explain_diff(a, b, left, right));
-    keep(state, difference);
+    keep_report(state.run, report::k_explain_file, difference);
     fmt::print("{}", json ? report::dump(difference) : report::diff_table(a, b, left, right));
     return 0;
   }
@@ -107,7 +101,7 @@ int explain_config(const ExplainFlags& state) {
     return 0;
   }
   const report::Explanation e = report::explain(session, machine.gpu);
-  keep(state, report::to_json(e));
+  keep_report(state.run, report::k_explain_file, report::to_json(e));
   fmt::print("{}",
              json                    ? report::dump(report::to_json(e))
              : state.format == "dot" ? report::to_dot(e, verbose)

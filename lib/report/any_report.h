@@ -69,9 +69,10 @@ struct Document {
 /// its cross-checks.
 std::vector<Violation> validate(const Json& document);
 
-/// The report at `path`: a file, or the report.json of a run directory. Errors: UserError(data)
-/// when it cannot be read, is larger than 256 MiB or 8 million values, is not JSON (with line and
-/// column), is nested too deeply or has a duplicate key in an object.
+/// The report at `path`: a file, or that of a directory, report.json where there is one, else
+/// eval.json or explain.json. Errors: UserError(data) when it cannot be read, is larger than 256
+/// MiB or 8 million values, is not JSON (with line and column), is nested too deeply or has a
+/// duplicate key in an object.
 Json read_report(const std::string& path);
 
 /// Errors: those of read_report; UserError(data) naming the first violations.

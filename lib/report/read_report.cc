@@ -106,12 +106,24 @@ std::string without_prefix(std::string text) {
   return text;
 }
 
+/// A file, or the report of a directory: of the run, or else the only one of those on it.
+std::string report_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  const auto file = [&](std::string_view name) { return (fs::path(path) / name).string(); };
+  if (fs::exists(file(k_report_file), error)) return file(k_report_file);
+  const bool eval = fs::exists(file(k_eval_file), error);
+  const bool explain = fs::exists(file(k_explain_file), error);
+  if (eval && explain) {
+    fail_report(path, fmt::format("name one of {} and {}", k_eval_file, k_explain_file));
+  }
+  return file(eval ? k_eval_file : explain ? k_explain_file : k_report_file);
+}
+
 }  // namespace
 
 Json read_report(const std::string& path) {
-  std::error_code error;
-  const std::string file =
-      fs::is_directory(path, error) ? (fs::path(path) / k_report_file).string() : path;
+  const std::string file = report_file(path);
   const std::string text = read_bounded(file);
   if (text.empty()) fail_report(file, "is empty");
   // The parser copies the callback, so the guard is a local object.

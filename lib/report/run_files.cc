@@ -21,6 +21,8 @@ constexpr std::array k_first_files{k_resolved_config_file, k_command_file, k_env
 constexpr std::array k_other_files{k_metrics_file,
                                    k_numerics_file,
                                    k_report_file,
+                                   k_eval_file,
+                                   k_explain_file,
                                    k_status_file,
                                    k_log_file,
                                    k_cost_model_file,

@@ -20,6 +20,9 @@ inline constexpr std::string_view k_environment_file = "env.json";
 inline constexpr std::string_view k_metrics_file = "metrics.jsonl";
 inline constexpr std::string_view k_numerics_file = "numerics.jsonl";
 inline constexpr std::string_view k_report_file = "report.json";
+/// Reports on the run, by `eval` and `explain`.
+inline constexpr std::string_view k_eval_file = "eval.json";
+inline constexpr std::string_view k_explain_file = "explain.json";
 inline constexpr std::string_view k_status_file = "status.json";
 /// Shapes, dtypes and classes of the run's data, so that its model can be used, explained and
 /// exported without the data set.

@@ -143,6 +143,40 @@ TEST_CASE("run: eval takes its config and data from its directory, from anywhere
     CHECK(Json::parse(end.out).at("metrics").at("accuracy") ==
           report_of(directory, "run").at("test").at("accuracy"));
   }
+}
+
+TEST_CASE("run: reports on it go into a folder, which is made, and are found there") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train(directory, "runs/small/a").exit_code == 0);
+  const auto shown = [&](const std::string& folder) {
+    const Finished end =
+        halfstep({"report", "export", folder, "--format", "json"}, directory.path());
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    return Json::parse(end.out).at("kind").get<std::string>();
+  };
+  for (const std::string command : {"eval", "explain"}) {
+    for (const std::string& folder :
+         {"new/" + command, std::string("new/both"), std::string("runs/small/a")}) {
+      const Finished end = run(directory, {command, "runs/small/a", "--run-dir", folder});
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 0);
+    }
+    CHECK(shown("new/" + command) == command);
+  }
+  CHECK(shown("runs/small/a") == "train");
+  const Finished both = halfstep({"report", "show", "new/both"}, directory.path());
+  CHECK(both.exit_code == 3);
+  CHECK(both.err == "new/both: error: name one of eval.json and explain.json\n");
+  // They are the run's own files.
+  CHECK(halfstep({"runs", "prune", "--keep", "0", "--yes"}, directory.path()).exit_code == 0);
+  CHECK_FALSE(fs::exists(directory.file("runs/small/a")));
+}
+
+TEST_CASE("run: eval of a folder that belongs to no run says so") {
+  const TemporaryDirectory directory;
+  fs::create_directory(directory.file("other"));
   const Finished none = run(directory, {"eval", "other"});
   CHECK(none.exit_code == 3);
   CHECK(holds(none.err, "belongs to no run"));
