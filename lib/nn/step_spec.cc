@@ -130,26 +130,25 @@ std::vector<config::Warning> precision_warnings(const StepSpec& step, const grap
                      last.name,
                      name(graph.type(output.inputs[0]).dtype)));
   }
-  for (const ModelNode& node : step.model.nodes) {
-    const precision::Policy& policy = node.precision.policy;
-    if (!policy.mixed() && is_half(policy.compute)) {
-      warn(
-          warnings,
-          config::k_half_weights,
-          node.where,
-          fmt::format("layer '{}' stores its weights in {}: small updates are lost and there is no "
-                      "master copy; mixed_{} keeps one",
-                      node.name,
-                      name(policy.variable),
-                      name(policy.compute)));
-      break;
-    }
+  const auto half_weights = [&graph](const ModelNode& node) {
+    return std::any_of(
+        graph.variables().begin(), graph.variables().end(), [&node](const graph::Variable& v) {
+          return v.layer == node.name && v.role == graph::Role::weight && is_half(v.type.dtype);
+        });
+  };
+  const auto node = std::find_if(step.model.nodes.begin(), step.model.nodes.end(), half_weights);
+  const bool own_weights = node != step.model.nodes.end();
+  if (own_weights) {
+    const std::string_view dtype = name(node->precision.policy.variable);
+    warn(
+        warnings,
+        config::k_half_weights,
+        node->where,
+        fmt::format("layer '{0}' stores its weights in {1}: small updates are lost and there is no "
+                    "master copy; mixed_{1} keeps one",
+                    node->name,
+                    dtype));
   }
-  const bool own_weights =
-      warnings.end() !=
-      std::find_if(warnings.begin(), warnings.end(), [](const config::Warning& w) {
-        return w.code == config::k_half_weights;
-      });
   std::optional<config::Warning> unscaling = precision::unscaling_warning(
       graph,
       step.loss_scaling.initial,

@@ -47,6 +47,24 @@ TEST_CASE("strict: logits in a loss of probabilities warn, and end every command
   CHECK(!fs::exists(directory.file("run")));
 }
 
+TEST_CASE("weights in 16 bits: a layer that has them is warned of, one without weights is not") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.layers = R"(
+    - {type: flatten, dtype: float16}
+    - {type: dense, units: 16, name: hidden}
+    - {type: dropout, rate: 0.25, dtype: float16}
+    - {type: dense, units: 10, name: logits}
+    - {type: softmax, dtype: float32}
+)";
+  write_config(directory, run);
+  const auto checked = [&](const std::string& policy) {
+    return halfstep({"config", "check", "run.yaml", "--policy", policy}, directory.path()).err;
+  };
+  CHECK_FALSE(holds(checked("float32"), "W202"));
+  CHECK(holds(checked("bfloat16"), ": layer 'hidden' stores its weights in bfloat16"));
+}
+
 TEST_CASE("metrics: one that no epoch has is refused before anything is trained") {
   const TemporaryDirectory directory;
   SmallRun run;
