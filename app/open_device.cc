@@ -60,11 +60,13 @@ int thread_count_of(const config::RunSpec& spec) {
   const std::int64_t free = std::min(processors, slurm_threads().value_or(processors));
   const std::int64_t threads = std::max<std::int64_t>(1, spec.device.threads.value_or(free));
   if (threads > processors) {
-    log_warning(
-        "device.threads is {}, and this process may use {} processors: more threads than "
-        "processors wait for each other",
-        threads,
-        processors);
+    print_warnings({config::warning(
+        config::k_many_threads,
+        spec.where("device.threads"),
+        fmt::format("asks for {} threads where this process may use {} processors: more threads "
+                    "than processors wait for each other",
+                    threads,
+                    processors))});
   }
   return static_cast<int>(threads);
 }

@@ -47,6 +47,9 @@ constexpr std::array k_codes{
                 "A device or an arithmetic that was asked for cannot be had here, and "
                 "--allow-fallback lets the run go on with another; the report names both.",
                 "Use a machine that has it, or ask for what is used."},
+    WarningCode{k_many_threads,
+                "There are more threads than processors, so that they wait for each other.",
+                "Leave device.threads out to use all processors that the process may use."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

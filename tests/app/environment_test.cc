@@ -97,7 +97,7 @@ TEST_CASE(
     const Finished end = with(variable, all, directory);
     CAPTURE(end.err);
     REQUIRE(end.exit_code == 0);
-    CHECK(holds(end.err, "more threads than processors") == (run == "many"));
+    CHECK(holds(end.err, "warning: W117 --threads: ") == (run == "many"));
     CHECK(holds(end.err, "SLURM_CPUS_PER_TASK is 'x'") == (run == "wrong"));
     return report_of(directory, run).at("context").at("threads").get<int>();
   };
@@ -105,7 +105,14 @@ TEST_CASE(
   CHECK(threads("SLURM_CPUS_PER_TASK=1", "given", {"--threads", "1"}) == 1);
   const int all = threads("SLURM_CPUS_PER_TASK=100000", "all");
   CHECK(threads("SLURM_CPUS_PER_TASK=x", "wrong") == all);
-  CHECK(threads("A=b", "many", {"--threads", std::to_string(all + 1)}) == all + 1);
+  const std::vector<std::string> many{"--threads", std::to_string(all + 1)};
+  CHECK(threads("A=b", "many", many) == all + 1);
+  const Finished strict = halfstep(
+      {"train", "run.yaml", "--run-dir", "strict", many[0], many[1], "--strict"}, directory.path());
+  CAPTURE(strict.err);
+  CHECK(strict.exit_code == 2);
+  CHECK(
+      holds(strict.err, "--threads: device.threads: error: W117 asks for " + many[1] + " threads"));
 }
 
 }  // namespace halfstep::test
