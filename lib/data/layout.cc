@@ -103,6 +103,13 @@ std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints)
   return std::nullopt;
 }
 
+std::string stored_as(const Shape& sample, Layout layout) {
+  const bool turned = layout == Layout::nchw && sample.rank() == 3;
+  return fmt::format("stored as {}, read as {}",
+                     to_string(turned ? channels_first(sample) : sample),
+                     name(layout));
+}
+
 Tensor to_nhwc(Tensor images, std::optional<Layout> stored, const std::optional<Shape>& wanted) {
   const std::int64_t samples = images.shape()[0];
   const Shape sample(images.shape().dims().subspan(1));

@@ -39,6 +39,9 @@ struct LayoutHints {
 /// would interpret the first axis as the height.
 std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints);
 
+/// "stored as [3, 8, 8], read as nchw" of samples that to_nhwc gave the shape `sample`.
+std::string stored_as(const Shape& sample, Layout layout);
+
 /// The images with samples in [height, width, channels]. Flat samples become `wanted` where that
 /// has three axes and as many elements; other shapes without three axes are unchanged. Shapes:
 /// images [N, ...].

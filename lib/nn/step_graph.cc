@@ -51,8 +51,9 @@ Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std
   if (wanted.elements() != data.sample.elements() || !same_axes(wanted, data.sample)) {
     throw UserError(ErrorKind::config,
                     spec.input_where,
-                    fmt::format("the data has samples of shape {}, the model takes {}",
+                    fmt::format("the data has samples of shape {}{}, the model takes {}",
                                 to_string(data.sample),
+                                data.stored.empty() ? "" : " (" + data.stored + ")",
                                 to_string(wanted)),
                     wanted.rank() == 3 ? "an input is [height, width, channels]" : "");
   }

@@ -25,6 +25,7 @@ struct DataShape {
   DType sample_dtype = DType::uint8;
   Shape label;  ///< of one label; rank 0 for class numbers
   DType label_dtype = DType::int32;
+  std::string stored = {};  ///< form and layout of samples in the files, for messages
 };
 
 /// The specification of the step, read from a config and checked once.

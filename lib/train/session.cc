@@ -19,7 +19,8 @@ nn::DataShape describe(const data::Dataset& dataset) {
   return {dataset.sample_shape,
           dataset.train.images.dtype(),
           without_first(labels.shape),
-          labels.dtype};
+          labels.dtype,
+          dataset.layout ? data::stored_as(dataset.sample_shape, *dataset.layout) : ""};
 }
 
 std::string mebibytes(std::size_t bytes) {

@@ -312,12 +312,22 @@ TEST_CASE("layout: samples stored channels first train like the same stored chan
       halfstep({"data", "info", "first.npz", "--format", "npz"}, directory.path());
   CHECK(holds(info.out, "stored as nchw"));
 
-  // Declared otherwise, the shapes do not fit, and both are named.
-  const Finished wrong = run(
-      directory, {"train", "c.yaml", "--set", "data.path=first.npz", "--set", "data.layout=nhwc"});
-  CAPTURE(wrong.err);
-  CHECK(wrong.exit_code == 2);
-  CHECK(holds(wrong.err, "samples of shape [3, 6, 6], the model takes [6, 6, 3]"));
+  // Where the shapes do not fit, the message has those of the file and of the model.
+  const auto refused = [&](const std::vector<std::string>& settings, std::string_view said) {
+    std::vector<std::string> words{"train", "c.yaml", "--set", "data.path=first.npz"};
+    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+    const Finished wrong = run(directory, words);
+    CAPTURE(wrong.err);
+    CHECK(wrong.exit_code == 2);
+    CHECK(holds(wrong.err, said));
+  };
+  refused({"data.layout=nhwc"},
+          "samples of shape [3, 6, 6] (stored as [3, 6, 6], read as nhwc), the model takes [6, 6, "
+          "3]");
+  refused({"data.layout=nchw", "model.input=[6, 7, 3]"},
+          "samples of shape [6, 6, 3] (stored as [3, 6, 6], read as nchw), the model takes [6, 7, "
+          "3]");
+  refused({"model.input=[6, 7, 3]"}, "samples of shape [3, 6, 6], the model takes [6, 7, 3]");
 }
 
 }  // namespace halfstep::test
