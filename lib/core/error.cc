@@ -106,6 +106,13 @@ std::string nearest(std::string_view given, const std::vector<std::string>& know
       best_distance = distance;
     }
   }
+  // Far by edits, but a part of the name, as `keep` is of `keep_checkpoints`.
+  constexpr std::size_t k_near = 2;
+  if (best_distance <= k_near) return best;
+  const auto words = [](std::string_view name) { return "_" + std::string(name) + "_"; };
+  for (const std::string& word : known) {
+    if (words(given).find(words(word)) != std::string::npos) return word;
+  }
   return best;
 }
 

@@ -94,6 +94,11 @@ TEST_CASE("error: the nearest known word is suggested only when it is near") {
       Case{"rl", "lr"},
       Case{"xy", ""},  // as many edits as the name has characters
       Case{"batch_size", ""},
+      Case{"steps_of_growth", ""},       // other names, some words of which it contains
+      Case{"number_of_units", "units"},  // contains the whole name
+      Case{"lr_schedule", "lr"},
+      Case{"growth_units", "units"},  // rather than the nearer growth_steps
+      Case{"subunits_of_work", ""},   // no word of its own
       Case{"", ""},
   };
   for (const Case& c : cases) {
