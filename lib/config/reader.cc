@@ -12,6 +12,8 @@ namespace halfstep::config {
 /// One map being read (or a list, between its elements).
 struct Reader::Level {
   const Node* node = nullptr;         ///< nullptr: absent, so its fields keep their values
+  const Node* wrong = nullptr;        ///< anything but a map, in the place of one
+  std::string_view or_word = "";      ///< in messages, for a section that may be given as a scalar
   std::vector<std::string> known;     ///< keys that fields declare, in order
   std::unique_ptr<Node> spelled_out;  ///< the map that a bare scalar is shorthand for
 };
@@ -20,16 +22,21 @@ namespace {
 
 constexpr std::size_t k_longest_key_list = 100;
 
+/// The keys of the map at a path, or the command that lists them where they are many.
+std::string known_keys(const std::vector<std::string>& known, const std::string& path) {
+  const std::string all = fmt::format("{}", fmt::join(known, ", "));
+  if (all.size() <= k_longest_key_list) return all.empty() ? "" : "known keys: " + all;
+  if (path.find('[') != std::string::npos) return "";
+  return fmt::format("'halfstep help {}' lists the keys", path.empty() ? "config" : path);
+}
+
 void report_unknown(const Node& map,
                     const std::vector<std::string>& known,
                     Diagnostics& diagnostics) {
   for (const Node::Entry& entry : map.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     std::string hint = did_you_mean(entry.key, known);
-    if (hint.empty()) {
-      std::string all = fmt::format("{}", fmt::join(known, ", "));
-      if (!known.empty() && all.size() <= k_longest_key_list) hint = "known keys: " + all;
-    }
+    if (hint.empty()) hint = known_keys(known, map.where.path);
     // The message already holds the position, so the path is not repeated.
     Where where = entry.where;
     where.path.clear();
@@ -51,7 +58,7 @@ Reader::Reader(const Node& node,
   if (node.kind == Node::Kind::map || node.kind == Node::Kind::null) {
     level.node = &node;
   } else {
-    diagnostics_.error(node.where, fmt::format("must be a map, got {}", describe(node)));
+    level.wrong = &node;
   }
   levels_.push_back(std::move(level));
 }
@@ -191,11 +198,11 @@ bool Reader::begin_section(std::string_view name, const About& about) {
     level.spelled_out->entries.push_back({std::string(about.bare), found->where, *found});
     level.node = level.spelled_out.get();
   } else if (found != nullptr && (found->kind != Node::Kind::null || about.required)) {
-    const std::string_view or_word = about.bare.empty() ? "" : " or a word";
-    diagnostics_.error(found->where,
-                       fmt::format("must be a map{}, got {}", or_word, describe(*found)));
+    level.wrong = found;
+    if (!about.bare.empty()) level.or_word = " or a word";
   }
-  const bool visit = level.node != nullptr;
+  // The keys of a section that is no map are visited too: the message names them.
+  const bool visit = level.node != nullptr || level.wrong != nullptr;
   levels_.push_back(std::move(level));
   return visit;
 }
@@ -208,6 +215,11 @@ bool Reader::begin_optional_section(std::string_view name, bool present, const A
 void Reader::end_section() {
   const Level& level = levels_.back();
   if (level.node != nullptr) report_unknown(*level.node, level.known, diagnostics_);
+  if (const Node* wrong = level.wrong) {
+    diagnostics_.error(wrong->where,
+                       fmt::format("must be a map{}, got {}", level.or_word, describe(*wrong)),
+                       known_keys(level.known, wrong->where.path));
+  }
   levels_.pop_back();
 }
 
@@ -229,11 +241,7 @@ void Reader::begin_element(std::size_t index) {
   Level level;
   if (const Node* list = levels_.back().node) {
     const Node& item = list->items[index];
-    if (item.kind == Node::Kind::map) {
-      level.node = &item;
-    } else {
-      diagnostics_.error(item.where, fmt::format("must be a map, got {}", describe(item)));
-    }
+    (item.kind == Node::Kind::map ? level.node : level.wrong) = &item;
   }
   levels_.push_back(std::move(level));
 }

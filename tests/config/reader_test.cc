@@ -304,13 +304,13 @@ TEST_CASE("reader: each kind of mistake has its message") {
       {"mode: sme", "1:7: mode: error: must be one of same, valid, got 'sme'"},
       {"mode: null", "1:7: mode: error: must be one of same, valid, got null"},
       {"inner: {}", "1:8: inner: error: missing required key 'count'"},
-      {"inner: [1]", "1:8: inner: error: must be a map or a word, got a list"},
-      {"maybe_inner: 3", "1:14: maybe_inner: error: must be a map, got 3"},
+      {"inner: [1]", "1:8: inner: error: must be a map or a word, got a list (known keys: count)"},
+      {"maybe_inner: 3", "1:14: maybe_inner: error: must be a map, got 3 (known keys: count)"},
       {"inner: {coutn: 1, count: 2}",
        "1:9: error: unknown key 'coutn' in inner (did you mean 'count'?)"},
       {"inner: {zebra: 1, count: 2}",
        "1:9: error: unknown key 'zebra' in inner (known keys: count)"},
-      {"list: [1]", "1:8: list[0]: error: must be a map, got 1"},
+      {"list: [1]", "1:8: list[0]: error: must be a map, got 1 (known keys: count)"},
       {"list: {}", "1:7: list: error: must be a list of maps, got a map"},
       {"list: [{count: 1}, {count: 0}]", "1:28: list[1].count: error: must be at least 1, got 0"},
       {"conut: 3", "1:1: error: unknown key 'conut' (did you mean 'count'?)"},
@@ -344,7 +344,9 @@ TEST_CASE("reader: a scalar in place of the whole is refused") {
   Diagnostics diagnostics;
   Everything value;
   read(Node::scalar("x"), value, diagnostics);
-  CHECK(problems(diagnostics) == std::vector<std::string>{"error: must be a map, got 'x'"});
+  CHECK(problems(diagnostics) ==
+        std::vector<std::string>{
+            "error: must be a map, got 'x' ('halfstep help config' lists the keys)"});
 }
 
 }  // namespace halfstep::config::testing
