@@ -154,9 +154,10 @@ predict` need the same `mean` and `deviation`, which is why the file keeps them.
 
 `format: idx` with `path` naming a folder that holds the four files of MNIST's names
 (`train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`,
-`t10k-labels-idx1-ubyte`), each plain or with gzip and `.gz` after the name. The names are fixed,
-whatever the rank and the type of the elements; without a test set the last two are left out. Elements
-may be uint8, int8, int16, int32, float32 or float64. This writes the data of the example so; save it as
+`t10k-labels-idx1-ubyte`), each plain or with gzip and `.gz` after the name. The digit may be
+any from 1 to 4, such as `idx4` for images with channels, and the mark before `idx` a dot; the rest is
+fixed, whatever the type of the elements. Without a test set the last two are left out. Elements may be
+uint8, int8, int16, int32, float32 or float64. This writes the data of the example so; save it as
 `write_idx.py`:
 
 ```python

@@ -28,12 +28,18 @@ std::string join(const std::string& folder, std::string_view name) {
   return name.empty() ? folder : (fs::path(folder) / name).string();
 }
 
-/// The file in the folder under one of its spellings: plain or .gz, and with the dot that some
-/// mirrors use ("train-images.idx3-ubyte"). Empty when there is none.
+/// The file in the folder under one of its spellings: plain or .gz, with the dot that some mirrors
+/// use ("train-images.idx3-ubyte"), and with another rank ("idx4" of colour images). Empty when
+/// there is none.
 std::string find_file(const std::string& folder, std::string_view name) {
   std::vector<std::string> spellings{std::string(name)};
   if (const std::size_t at = name.rfind("-idx"); at != std::string_view::npos) {
-    spellings.emplace_back(name).at(at) = '.';
+    for (const char rank : {name[at + 4], '1', '2', '3', '4'}) {
+      for (const char mark : {'-', '.'}) {
+        spellings.emplace_back(name).at(at) = mark;
+        spellings.back().at(at + 4) = rank;
+      }
+    }
   }
   for (const std::string& spelling : spellings) {
     for (const std::string_view extension : {"", ".gz"}) {

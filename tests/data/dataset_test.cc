@@ -78,6 +78,22 @@ TEST_CASE("dataset: the first place that has the whole set wins") {
   CHECK(load_dataset(named("mnist", roots)).source == folder.file("b/mnist"));
 }
 
+TEST_CASE("dataset: the rank in the name of an IDX file is any from 1 to 4") {
+  const TempFolder folder;
+  const Tensor images = counting(DType::uint8, {4, 8, 8, 3});
+  const Tensor labels = labels_below(4, 10);
+  write_idx(folder.file("mine/train-images-idx4-ubyte.gz"), images.view());
+  write_idx(folder.file("mine/train-labels-idx1-ubyte"), labels.view());
+  write_idx(folder.file("mine/t10k-images.idx4-ubyte"), images.view());
+  write_idx(folder.file("mine/t10k-labels.idx2-ubyte"), labels.view());
+  DataOptions options;
+  options.format = "idx";
+  options.path = folder.file("mine");
+  const Dataset set = load_dataset(options);
+  CHECK(set.sample_shape == Shape{8, 8, 3});
+  CHECK(set.test.samples() == 4);
+}
+
 TEST_CASE("dataset: names with a dot and Keras archives are found") {
   const TempFolder folder;
   const Tensor images = counting(DType::uint8, {4, 28, 28});
