@@ -21,7 +21,8 @@ done
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 stale=()
-for topic in layers losses optimizers schedules metrics initializers data config warnings ops reports; do
+for topic in layers losses optimizers schedules metrics initializers data config policies warnings ops reports \
+  commands exit_codes; do
   "$program" help "$topic" --markdown >"$fresh/$topic.md"
   if ! cmp -s "$fresh/$topic.md" "docs/$topic.md"; then stale+=("docs/$topic.md"); fi
   if ! $check; then cp "$fresh/$topic.md" "docs/$topic.md"; fi

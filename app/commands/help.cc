@@ -61,7 +61,7 @@ int list_topics(const HelpFlags& state, const std::vector<Topic>& topics) {
       "  halfstep help conv2d\n"
       "  halfstep help optimizer.adam\n"
       "  halfstep help training.batch_size\n"
-      "halfstep --help lists the commands, halfstep help COMMAND the flags of one.\n");
+      "halfstep help COMMAND lists the flags of a command.\n");
   return 0;
 }
 
@@ -75,9 +75,11 @@ int list_topics(const HelpFlags& state, const std::vector<Topic>& topics) {
                   hint.empty() ? "'halfstep help' lists the topics" : hint);
 }
 
-void print_entries(const HelpFlags& state, const std::vector<Entry>& entries) {
+void print_entries(const HelpFlags& state,
+                   const std::string& word,
+                   const std::vector<Entry>& entries) {
   if (state.json) {
-    fmt::print("{}", report::dump(to_json(reference_report(state.words[0], "", entries))));
+    fmt::print("{}", report::dump(to_json(reference_report(word, "", entries))));
     return;
   }
   bool first = true;
@@ -94,34 +96,33 @@ int help(const HelpFlags& state) {
     fmt::print("{}", manual_page(*state.program));
     return 0;
   }
-  const std::vector<Topic> topics = reference_topics();
+  const std::vector<Topic> topics = reference_topics(*state.program);
   if (state.words.empty()) return list_topics(state, topics);
   const CLI::App* command = command_named(state);
-  if (state.words.size() == 1) {
-    const std::string& word = state.words[0];
-    for (const Topic& topic : topics) {
-      if (topic.name != word) continue;
-      if (state.json) {
-        fmt::print("{}",
-                   report::dump(to_json(reference_report(topic.name, topic.text, topic.entries))));
-      } else if (state.markdown) {
-        fmt::print("{}", topic_as_markdown(topic));
-      } else {
-        fmt::print("{}", topic_as_text(topic));
-        if (command != nullptr) fmt::print("The command: halfstep {} --help\n", word);
-      }
-      return 0;
+  const std::string word = fmt::format("{}", fmt::join(state.words, " "));
+  // `exit codes` and `exit-codes` are the topic exit_codes.
+  std::string topic_name = word;
+  for (char& c : topic_name) c = c == ' ' || c == '-' ? '_' : c;
+  for (const Topic& topic : topics) {
+    if (topic.name != topic_name) continue;
+    if (state.json) {
+      fmt::print("{}",
+                 report::dump(to_json(reference_report(topic.name, topic.text, topic.entries))));
+    } else if (state.markdown) {
+      fmt::print("{}", topic_as_markdown(topic));
+    } else {
+      fmt::print("{}", topic_as_text(topic));
+      if (command != nullptr) fmt::print("The command: halfstep {} --help\n", word);
     }
-    const std::vector<Entry> entries = find_entries(topics, word);
-    if (!entries.empty()) {
-      print_entries(state, entries);
-      if (command != nullptr && !state.json) {
-        fmt::print("\nThe command: halfstep {} --help\n", word);
-      }
-      return 0;
-    }
+    return 0;
   }
-  if (command == nullptr) unknown(fmt::format("{}", fmt::join(state.words, " ")), topics);
+  const std::vector<Entry> entries = find_entries(topics, word);
+  if (!entries.empty()) {
+    print_entries(state, word, entries);
+    if (command != nullptr && !state.json) fmt::print("\nThe command: halfstep {} --help\n", word);
+    return 0;
+  }
+  if (command == nullptr) unknown(word, topics);
   if (state.json || state.markdown) {
     throw UserError(ErrorKind::config, {}, "the help of a command is plain text");
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reference/print.h"
@@ -103,24 +104,6 @@ std::string synopsis(const CLI::App& command, const std::string& words) {
   return line + " [" + italic("OPTIONS") + "]";
 }
 
-struct ExitStatus {
-  std::string_view code;
-  std::string_view meaning;
-};
-
-constexpr std::array k_exit_statuses{
-    ExitStatus{"0", "done"},
-    ExitStatus{"1", "an error in halfstep"},
-    ExitStatus{"2", "the command line or the config is wrong"},
-    ExitStatus{"3", "data, a checkpoint or another file is missing or wrong"},
-    ExitStatus{"4", "the run diverged, or its loss scale is stuck at the minimum"},
-    ExitStatus{"5", "a target was not reached, or a condition of --fail-if is true"},
-    ExitStatus{"6", "the device or precision asked for is not available"},
-    ExitStatus{"7", "out of memory"},
-    ExitStatus{"75", "preempted; a checkpoint is written, and the run can be resumed"},
-    ExitStatus{"130", "interrupted by the user"},
-    ExitStatus{"143", "ended by SIGTERM before a checkpoint could be written"}};
-
 // Bash.
 
 std::string in_quotes(const std::vector<std::string>& words) {
@@ -145,6 +128,55 @@ complete -o default -F _halfstep halfstep
 
 }  // namespace
 
+Topic commands_topic(const CLI::App& program) {
+  Topic topic{.name = "commands",
+              .title = "Commands",
+              .doc = "what the program does",
+              .text =
+                  "`halfstep COMMAND --help` lists the flags of a command, and `halfstep help "
+                  "man` prints a manual page with all of them."};
+  each_command(program, "", [&](const CLI::App& command, const std::string& words) {
+    if (words.empty()) return;
+    topic.entries.push_back({.kind = "command",
+                             .name = "halfstep " + words,
+                             .doc = command.get_description(),
+                             .brief = true});
+  });
+  return topic;
+}
+
+Topic exit_codes_topic() {
+  Topic topic{.name = "exit_codes",
+              .title = "Exit codes",
+              .doc = "the status that the program ends with",
+              .text = "The exit status of every command; reports hold it as `exit_code`."};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> k_codes{{
+      {"0", "Done."},
+      {"1", "An error in halfstep."},
+      {"2",
+       "The command line or the config is wrong: every problem is listed, with file, line and "
+       "column."},
+      {"3", "Data, a checkpoint or another file is missing or wrong."},
+      {"4", "Numerics: the run diverged, or its loss scale is stuck at the minimum."},
+      {"5", "A target was not reached, or a condition of `--fail-if` is true."},
+      {"6", "The device or precision asked for is not available here."},
+      {"7", "Out of memory."},
+      {"75",
+       "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
+       "the "
+       "job can be requeued."},
+      {"130", "Interrupted: a checkpoint is written."},
+      {"143", "Ended by SIGTERM before a checkpoint could be written."},
+  }};
+  for (const auto& [code, meaning] : k_codes) {
+    topic.entries.push_back({.kind = "exit code",
+                             .name = std::string(code),
+                             .doc = std::string(meaning),
+                             .brief = true});
+  }
+  return topic;
+}
+
 std::string manual_page(const CLI::App& program) {
   std::string page = fmt::format(
       ".TH HALFSTEP 1 \"\" \"{}\" \"User Commands\"\n.SH NAME\nhalfstep \\- {}\n.SH SYNOPSIS\n{}\n"
@@ -168,8 +200,8 @@ std::string manual_page(const CLI::App& program) {
     }
   });
   page += ".SH EXIT STATUS\n";
-  for (const ExitStatus& status : k_exit_statuses) {
-    page += fmt::format(".TP\n.B {}\n{}\n", status.code, roff(status.meaning));
+  for (const Entry& code : exit_codes_topic().entries) {
+    page += fmt::format(".TP\n.B {}\n{}\n", code.name, roff(code.doc));
   }
   page +=
       fmt::format(".SH SEE ALSO\n{} lists the layers, losses, optimizers and keys of a config.\n",

@@ -138,6 +138,19 @@ Topic config_topic() {
                   "`${env:NAME}` and `${env:NAME:-default}` are replaced by variables of the "
                   "environment."};
   topic.entries = sections();
+  return topic;
+}
+
+Topic policies_topic() {
+  Topic topic{
+      .name = "policies",
+      .title = "Policies",
+      .doc = "the dtypes in which layers compute and keep their weights",
+      .text =
+          "`precision.policy`, or `--policy`, chooses the dtypes of all layers; a layer's own "
+          "`dtype` and `precision.overrides` choose those of some. Losses and metrics are "
+          "float32 under each policy. `precision.rewrite: auto` chooses the dtype of each op "
+          "instead."};
   for (const precision::Policy& policy : precision::all_policies()) {
     topic.entries.push_back(
         {.kind = "policy",
@@ -146,8 +159,7 @@ Topic config_topic() {
                             name(policy.compute),
                             name(policy.variable)),
          .facts = {{"example", fmt::format("precision: {{policy: {}}}", policy.name)}},
-         .prefixes = {"policy", "precision.policy"},
-         .brief = true});
+         .prefixes = {"policy", "precision.policy"}});
   }
   return topic;
 }

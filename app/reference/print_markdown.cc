@@ -20,7 +20,6 @@ constexpr std::array k_groups{Group{"activation", "Activations"},
                               Group{"data format", "Formats"},
                               Group{"data set", "Known data sets"},
                               Group{"layer", "Layers"},
-                              Group{"policy", "Policies"},
                               Group{"regularizer", "Regularizers"},
                               Group{"section", "Keys"}};
 
@@ -132,12 +131,12 @@ std::string topic_as_markdown(const Topic& topic) {
   });
   std::string text = fmt::format(
       "# {}\n\nWritten by `scripts/reference.sh` from what `halfstep help {}` knows; do not edit "
-      "by "
-      "hand.\n\n{}\n\nReference: {}.\n\n",
+      "by hand.\n\n{}\n\n",
       topic.title,
       topic.name,
-      topic.text,
-      contents(topic));
+      topic.text);
+  const std::string links = contents(topic);
+  if (!links.empty()) text += fmt::format("Reference: {}.\n\n", links);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     const bool first = i == 0 || entries[i - 1].kind != entry.kind;

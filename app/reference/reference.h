@@ -9,6 +9,10 @@
 
 #include "config/describe.h"
 
+namespace CLI {
+class App;
+}
+
 namespace halfstep::app {
 
 /// One line about an entry: its shapes, its dtypes, an example.
@@ -42,8 +46,8 @@ struct Topic {
 /// report.
 std::string_view argument_word(const Entry& entry);
 
-/// All topics with their entries, in the order of the list.
-std::vector<Topic> reference_topics();
+/// All topics with their entries, in the order of the list; the commands are those of `program`.
+std::vector<Topic> reference_topics(const CLI::App& program);
 
 /// The type and the values of an argument: "integer, at least 1", "one of none, auto",
 /// "initializer", "number or schedule".
@@ -76,8 +80,11 @@ std::string data_guide();
 
 Topic data_topic();
 Topic config_topic();
+Topic policies_topic();
 Topic warnings_topic();
 Topic ops_topic();
 Topic reports_topic();
+Topic commands_topic(const CLI::App& program);
+Topic exit_codes_topic();
 
 }  // namespace halfstep::app

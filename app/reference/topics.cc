@@ -279,7 +279,7 @@ Topic initializers() {
 
 }  // namespace
 
-std::vector<Topic> reference_topics() {
+std::vector<Topic> reference_topics(const CLI::App& program) {
   std::vector<Topic> topics;
   topics.push_back(layers());
   topics.push_back(losses());
@@ -289,9 +289,12 @@ std::vector<Topic> reference_topics() {
   topics.push_back(initializers());
   topics.push_back(data_topic());
   topics.push_back(config_topic());
+  topics.push_back(policies_topic());
   topics.push_back(warnings_topic());
   topics.push_back(ops_topic());
   topics.push_back(reports_topic());
+  topics.push_back(commands_topic(program));
+  topics.push_back(exit_codes_topic());
   return topics;
 }
 

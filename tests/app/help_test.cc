@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 11> k_topics{"layers",
+constexpr std::array<std::string_view, 14> k_topics{"layers",
                                                     "losses",
                                                     "optimizers",
                                                     "schedules",
@@ -25,9 +25,12 @@ constexpr std::array<std::string_view, 11> k_topics{"layers",
                                                     "initializers",
                                                     "data",
                                                     "config",
+                                                    "policies",
                                                     "warnings",
                                                     "ops",
-                                                    "reports"};
+                                                    "reports",
+                                                    "commands",
+                                                    "exit_codes"};
 
 /// The text without its line breaks.
 std::string on_one_line(const std::string& text) {
@@ -138,6 +141,32 @@ TEST_CASE("help: every layer, loss, optimizer, schedule and initializer of the s
     }
     CAPTURE(row.topic);
     CHECK(found >= 4);
+  }
+}
+
+TEST_CASE("help: commands, policies and exit codes are topics") {
+  const TemporaryDirectory directory;
+  const std::string program = halfstep({"--help"}, directory.path()).out;
+  const Json commands = help_json({"commands"});
+  for (const char* name : {"halfstep train", "halfstep runs list", "halfstep help"}) {
+    CAPTURE(name);
+    REQUIRE(entry_named(commands, name) != nullptr);
+  }
+  CHECK(holds(program, (*entry_named(commands, "halfstep train"))["doc"].get<std::string>()));
+  for (const char* name : {"float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"}) {
+    CHECK(entry_named(help_json({"policies"}), name) != nullptr);
+  }
+  const std::string codes = help_text("exit_codes");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"exit codes"}, {"exit", "codes"}, {"exit-codes"}}) {
+    std::vector<std::string> all{"help"};
+    all.insert(all.end(), words.begin(), words.end());
+    CHECK(halfstep(all, directory.path()).out == codes);
+  }
+  CHECK(holds(codes, "75  (exit code)"));
+  const std::string manual = help_text("man");
+  for (const Json& code : help_json({"exit_codes"})["entries"]) {
+    CHECK(holds(manual, ".B " + code["name"].get<std::string>() + "\n"));
   }
 }
 

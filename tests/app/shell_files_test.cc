@@ -26,7 +26,7 @@ TEST_CASE("manual page: it has every command and flag, in valid roff") {
     CHECK(commands.contains("\"halfstep " + std::string(name) + "\""));
   }
   CHECK(holds(end.out, "\\fB\\-\\-progress\\fR \\fIauto|bar|lines|none\\fR\n"));
-  CHECK(holds(end.out, ".SH EXIT STATUS\n.TP\n.B 0\ndone\n"));
+  CHECK(holds(end.out, ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n"));
   write_text(directory.file("halfstep.1"), end.out);
   // groff, where it is installed, warns of requests that it does not know.
   const Finished groff =
