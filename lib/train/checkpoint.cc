@@ -25,6 +25,9 @@ constexpr std::string_view k_optimizer = "optimizer.safetensors";
 constexpr std::string_view k_best = "best.safetensors";
 constexpr std::string_view k_progress = "state.json";
 constexpr std::string_view k_done = "DONE";
+/// DONE is removed first, so that an interrupted removal leaves no incomplete checkpoint that seems
+/// valid.
+constexpr std::array k_files{k_done, k_model, k_optimizer, k_best, k_progress};
 constexpr std::string_view k_temporary = ".tmp-";
 constexpr std::string_view k_step = "step-";
 /// Limit on the size of a DONE, which has four lines of about 60 bytes.
@@ -71,6 +74,27 @@ bool is_temporary(std::string_view folder) {
   if (!folder.starts_with(k_temporary)) return false;
   folder.remove_prefix(k_temporary.size());
   return is_step_folder(folder) || folder == k_best_checkpoint || folder == k_last_checkpoint;
+}
+
+/// Files and folders in a checkpoint's folder that save_checkpoint does not write there. A link to
+/// a folder elsewhere has none.
+std::vector<fs::path> foreign_files(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  if (fs::is_symlink(folder, error)) return found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(k_files.begin(), k_files.end(), name) == k_files.end()) found.push_back(entry);
+  }
+  return found;
+}
+
+/// Removes a checkpoint's own files, and its folder unless that holds others.
+void remove_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_symlink(folder, error)) return;
+  for (const std::string_view file : k_files) fs::remove(folder / file, error);
+  fs::remove(folder, error);
 }
 
 /// Renames a finished folder. An existing one (a checkpoint of the same step) is exchanged
@@ -206,6 +230,10 @@ std::string save_checkpoint(const std::string& run_dir,
     write_file_atomically(join(temporary, k_progress), to_json(progress));
     write_file_atomically(join(temporary, k_done), checksums(temporary));
     sync_path(temporary);
+    // The folder that has the name may hold files of the user.
+    for (const fs::path& file : foreign_files(final_path)) {
+      fs::rename(file, fs::path(temporary) / file.filename());
+    }
     publish(temporary, final_path);
     sync_path(root);
     fs::remove_all(temporary, error);
@@ -242,7 +270,6 @@ bool is_checkpoint_folder(std::string_view folder) {
 }
 
 bool is_checkpoint_file(std::string_view folder, std::string_view file) {
-  constexpr std::array k_files{k_model, k_optimizer, k_best, k_progress, k_done};
   return is_checkpoint_folder(folder) &&
          std::find(k_files.begin(), k_files.end(), file) != k_files.end();
 }
@@ -253,17 +280,15 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
   for (std::size_t i = 0;
        i + static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)) < have.size();
        ++i) {
-    // DONE is removed first, so that an interrupted removal leaves no incomplete checkpoint that
-    // seems valid.
-    fs::remove(fs::path(have[i]) / k_done, error);
-    fs::remove_all(have[i], error);
+    remove_checkpoint(have[i]);
   }
   for (const fs::directory_entry& entry :
        fs::directory_iterator(join(run_dir, k_checkpoints_folder), error)) {
     const fs::path path = entry.path();
     const std::string folder = path.filename().string();
+    if (is_temporary(folder)) fs::remove_all(path, error);
     const bool broken = is_step_folder(folder) && !fs::exists(path / k_done);
-    if (broken || is_temporary(folder)) fs::remove_all(path, error);
+    if (broken && foreign_files(path).empty()) remove_checkpoint(path);
   }
 }
 

@@ -44,7 +44,7 @@ bool is_checkpoint_folder(std::string_view folder);
 bool is_checkpoint_file(std::string_view folder, std::string_view file);
 
 /// Removes all but the newest `keep` checkpoints and the leftovers of interrupted writes. Files and
-/// folders with other names are the user's and are kept.
+/// folders with other names are the user's and are kept, also those in a checkpoint's folder.
 void prune_checkpoints(const std::string& run_dir, std::int64_t keep);
 
 /// Reads weights and statistics alone. `path` is a checkpoint, a run directory (its newest

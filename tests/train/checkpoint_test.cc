@@ -308,4 +308,33 @@ TEST_CASE("checkpoint: folders that are not checkpoints stay, whatever their nam
   }
 }
 
+TEST_CASE("checkpoint: files of others in a folder with a checkpoint's name stay") {
+  Trained trained;
+  const TemporaryDirectory directory;
+  const std::string path = directory.path().string();
+  const fs::path root = directory.path() / "checkpoints";
+  const fs::path elsewhere = directory.path() / "elsewhere";
+  const auto add = [](const fs::path& folder, const std::string& file) {
+    fs::create_directories(folder);
+    write_file_atomically((folder / file).string(), "mine");
+  };
+  add(root / "step-000001", "notes.txt");  // without DONE
+  add(root / "step-000002", "notes.txt");  // becomes a checkpoint
+  add(elsewhere, "DONE");
+  fs::create_directory_symlink(elsewhere, root / "step-000000");
+  for (const std::int64_t ordinal : {2, 3, 4}) {
+    trained.progress.counters.ordinal = ordinal;
+    REQUIRE(saves(path, trained));
+  }
+  CHECK(fs::exists(root / "step-000002" / "DONE"));
+  prune_checkpoints(path, 2);
+  for (const char* folder : {"step-000001", "step-000002"}) {
+    CAPTURE(folder);
+    CHECK(read_file((root / folder / "notes.txt").string()) == "mine");
+    CHECK(std::distance(fs::directory_iterator(root / folder), {}) == 1);
+  }
+  CHECK(fs::exists(elsewhere / "DONE"));
+  CHECK(fs::exists(root / "step-000003" / "DONE"));
+}
+
 }  // namespace halfstep::train
