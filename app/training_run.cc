@@ -1,6 +1,7 @@
 #include "training_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -106,7 +107,7 @@ void print_summary(const report::TrainReport& report, const std::string& report_
     return value ? fmt::format("{:.4g}", *value) : std::string("-");
   };
   std::string line = fmt::format("{:<16} {:>8} steps  {:>8} ms/step (median)",
-                                 report.precision.requested,
+                                 fmt::format("{}", fmt::join(report.policies(), ",")),
                                  report.steps.applied,
                                  text(report.step_time.median));
   if (report.test) {

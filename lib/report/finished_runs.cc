@@ -1,6 +1,7 @@
 #include "report/finished_runs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -32,7 +33,7 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
   }
   FinishedRun finished;
   ComparedRunBlock& run = finished.run;
-  run.policy = report.precision.policy_name();
+  run.policy = fmt::format("{}", fmt::join(report.policies(), ","));
   run.seed = report.reproducibility.seed;
   run.status = report.status;
   run.message = report.message;

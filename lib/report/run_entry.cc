@@ -38,7 +38,7 @@ std::string main_metric(const RunEntry& run) {
 }
 
 void read_kind(RunEntry& run, const TrainReport& report) {
-  run.policies = {report.precision.policy_name()};
+  run.policies = report.policies();
   run.epochs = report.history.whole_epochs();
   add_history(run, report.history);
   if (report.test) {

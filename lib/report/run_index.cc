@@ -165,7 +165,8 @@ void RunEntry::fields(Fields& f) {
   f.text_or_null("note", note, "why it is damaged, or what its state rests on");
   f("policies",
     policies,
-    {.doc = "several of a comparison or benchmark", .each = "precision as asked for"});
+    {.doc = "several of a comparison or benchmark, and of a run resumed under another",
+     .each = "precision as asked for"});
   f("epochs", epochs, "whole ones done; null for benchmarks");
   f.text_or_null("metric", metric, "the main metric, by its name with the split");
   f("value", main_value, "of that metric");

@@ -60,7 +60,7 @@ struct RunEntry {
   std::string status;  ///< word of its report; "" without one
   std::string note;    ///< why it is damaged, or the evidence for its state; mostly ""
   /// Requested precision, `rewrite:bfloat16` for a rewrite; for a comparison or benchmark all
-  /// policies.
+  /// policies, for a run resumed under another policy those in turn.
   std::vector<std::string> policies;
   std::optional<std::int64_t> epochs;  ///< completed ones; none for benchmarks
   /// By the name with the split: test_accuracy, val_loss, ... For a training run the values after

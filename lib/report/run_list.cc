@@ -19,7 +19,7 @@
 namespace halfstep::report {
 namespace {
 
-std::string policies(const RunEntry& run) {
+std::string policies_of(const RunEntry& run) {
   return run.policies.empty() ? "-" : fmt::format("{}", fmt::join(run.policies, ","));
 }
 
@@ -55,7 +55,7 @@ constexpr std::array k_columns{
     RunColumn{
         "kind", "kind", [](const RunEntry& run) { return or_dash(run.kind); }, nullptr, false},
     RunColumn{"state", "state", [](const RunEntry& run) { return std::string(name(run.state)); }},
-    RunColumn{"policy", "policy", policies},
+    RunColumn{"policy", "policy", policies_of},
     RunColumn{"epochs", "epochs", [](const RunEntry& run) { return word(run.epochs); }, by_epochs},
     RunColumn{"metric", "metric", metric_text, by_metric, false},
     RunColumn{k_step_time_metric,
@@ -99,7 +99,7 @@ bool among(const List& list, const T& value) {
 std::vector<std::string> policies_meant(const RunEntry& run,
                                         const std::string& metric,
                                         const std::vector<std::string>& policies) {
-  if (run.results.empty()) return run.policies;
+  if (run.results.empty()) return {policies_of(run)};
   if (policies.empty() && metric != k_speedup_metric) return {run.listed_policy};
   std::vector<std::string> meant;
   for (const PolicyResult& result : run.results) {

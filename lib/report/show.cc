@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -107,12 +108,13 @@ std::string view(const TrainReport& report) {
   text += line("status", "{}", status_words(report));
   text += line("precision",
                "{}; {} computation, {} variables",
-               precision_words(precision),
+               precision_words(report),
                precision.compute_dtype,
                precision.variable_dtype);
   if (precision.rewrite.mode != "none") {
     text += line("rewrite", "{}", rewrite_words(precision.rewrite));
   }
+  if (const Rows rows = segment_rows(report); !rows.empty()) text += "\n" + columns(rows);
   if (!report.history.epoch.empty()) text += "\n" + aligned(history_rows(report.history)) + "\n";
   text += line("steps",
                "{} attempted, {} applied; {} s training, {} s in all",
@@ -195,6 +197,27 @@ Rows history_rows(const History& history) {
     }
   }
   return rows;
+}
+
+Rows segment_rows(const TrainReport& report) {
+  const std::vector<train::Segment>& segments = report.run.segments;
+  Rows rows{{"steps", "policy", "what changed"}};
+  bool any = false;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const bool last = i + 1 == segments.size();
+    std::vector<std::string> changed = segments[i].changed;
+    if (i > 0 && segments[i].machine() != segments[i - 1].machine()) {
+      changed.push_back(
+          fmt::format("machine: {} -> {}", segments[i - 1].machine(), segments[i].machine()));
+    }
+    any |= i > 0 && !changed.empty();
+    rows.push_back({fmt::format("{} to {}",
+                                segments[i].first_ordinal + 1,
+                                last ? report.steps.ordinal : segments[i + 1].first_ordinal),
+                    report.policy_of(segments[i]),
+                    or_dash(fmt::format("{}", fmt::join(changed, ", ")))});
+  }
+  return any ? rows : Rows();
 }
 
 std::string show(const Document& document) {

@@ -18,6 +18,9 @@ std::string show(const Document& document);
 /// The history, a line per epoch.
 Rows history_rows(const History& history);
 
+/// The segments of a resumed run, a row each; empty where all had the same settings and machine.
+Rows segment_rows(const TrainReport& report);
+
 /// The benchmark as text: a line per policy, the profile by op and by layer, notes.
 std::string bench_table(const BenchReport& report);
 

@@ -157,6 +157,19 @@ void TrainReport::fields(Fields& f) {
   describe_nonfinite(f, nonfinite);
 }
 
+std::string TrainReport::policy_of(const train::Segment& segment) const {
+  return segment.policy == run.segments.back().policy ? precision.policy_name() : segment.policy;
+}
+
+std::vector<std::string> TrainReport::policies() const {
+  std::vector<std::string> names;
+  for (const train::Segment& segment : run.segments) {
+    std::string name = policy_of(segment);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names.empty() ? std::vector{precision.policy_name()} : names;
+}
+
 TrainReport train_report(train::Session& session,
                          const TrainResult& result,
                          const RunInfo& run,

@@ -71,6 +71,11 @@ struct TrainReport {
   std::vector<Remark> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
+
+  /// As asked for: a policy, or "rewrite:bfloat16" where it is the one at the end.
+  std::string policy_of(const train::Segment& segment) const;
+  /// Those of its segments in turn, usually one; the last is that of `precision`.
+  std::vector<std::string> policies() const;
 };
 
 /// The complete report of a training run. `running` while it is in progress.

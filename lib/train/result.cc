@@ -2,6 +2,8 @@
 
 #include "train/result.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string_view>
 
@@ -14,6 +16,10 @@ constexpr std::array<std::string_view, 6> k_statuses{
 }  // namespace
 
 std::span<const std::string_view> names_of(Status) { return k_statuses; }
+
+std::string Segment::machine() const {
+  return fmt::format("{} ({}, {} threads)", device, isa, threads);
+}
 
 void Segment::fields(Fields& f) {
   f("first_ordinal", first_ordinal, "batches drawn before it");

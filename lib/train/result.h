@@ -26,6 +26,7 @@ struct Segment {
   std::string config_hash;           ///< of the resolved config
   std::string data_hash;             ///< of the training samples and their labels
   std::vector<std::string> changed;  ///< settings unlike those before: "path: before -> after"
+  std::string machine() const;       ///< decides bits and times: "cpu (avx2, 2 threads)"
   void fields(Fields& f);
   bool operator==(const Segment&) const = default;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 
 #include "config/warning_codes.h"
 #include "core/system.h"
@@ -97,22 +96,14 @@ void compare_segments(const Segment& before,
                     "the training samples are not those that the run began with",
                     "give it the same data, or begin a new run");
   }
-  if (std::tie(before.device, before.isa, before.threads) ==
-      std::tie(now.device, now.isa, now.threads)) {
-    return;
-  }
+  if (before.machine() == now.machine()) return;
   warnings.push_back(config::warning(
       config::k_other_machine,
       {"", 0, 0, "device"},
-      fmt::format(
-          "the run computed on {} ({}, {} threads) and goes on on {} ({}, {} threads): its bits "
-          "will differ from those of a run that was never stopped",
-          before.device,
-          before.isa,
-          before.threads,
-          now.device,
-          now.isa,
-          now.threads)));
+      fmt::format("the run computed on {} and goes on on {}: its bits will differ from those of a "
+                  "run that was never stopped",
+                  before.machine(),
+                  now.machine())));
 }
 
 void begin_segment(const Session& session, const TrainOptions& options, RunState& run) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "report/export/exporter.h"
 #include "report/export/xml_text.h"
+#include "report/tables.h"
 
 namespace halfstep::report {
 namespace {
@@ -45,6 +46,46 @@ TEST_CASE("export: a format writes a run whose config lacks all keys, or has oth
       CHECK_NOTHROW(each->write(train));
     }
   }
+}
+
+TEST_CASE("export: a run resumed under other settings shows them by their steps") {
+  TrainReport report;
+  report.precision.requested = report.precision.effective = "mixed_float16";
+  report.steps.ordinal = 180;
+  const auto add = [&](std::int64_t first, const char* policy, const char* changed) {
+    train::Segment& segment = report.run.segments.emplace_back();
+    segment.first_ordinal = first;
+    segment.policy = policy;
+    segment.device = "cpu";
+    segment.isa = "avx2";
+    segment.threads = 2;
+    if (*changed != '\0') segment.changed.emplace_back(changed);
+  };
+  add(0, "mixed_float16", "");
+  add(60, "mixed_float16", "");
+  for (const Exporter* format : {&k_markdown, &k_html}) {
+    CHECK(format->write(report)->find("Settings that changed") == std::string::npos);
+  }
+  CHECK(show({Json(), report}).find("what changed") == std::string::npos);
+
+  report.run.segments[0].policy = "float32";
+  report.run.segments[1].changed = {"precision.policy: float32 -> mixed_float16"};
+  add(120, "mixed_float16", "optimizer.learning_rate: 2e-3 -> 1e-3");
+  report.run.segments[2].threads = 4;
+  CHECK(report.policies() == std::vector<std::string>{"float32", "mixed_float16"});
+  CHECK(show({Json(), report})
+            .find("\n"
+                  "steps       policy         what changed\n"
+                  "1 to 60     float32        -\n"
+                  "61 to 120   mixed_float16  precision.policy: float32 -> mixed_float16\n"
+                  "121 to 180  mixed_float16  optimizer.learning_rate: 2e-3 -> 1e-3, machine: cpu "
+                  "(avx2, 2 threads) -> cpu (avx2, 4 threads)\n") != std::string::npos);
+  const std::string markdown = *k_markdown.write(report);
+  CHECK(markdown.starts_with("# training in float32, mixed\\_float16\n"));
+  CHECK(markdown.find("| 61 to 120 | mixed\\_float16 | precision.policy: ") != std::string::npos);
+  const std::string page = *k_html.write(report);
+  CHECK(page.find("<td>61 to 120</td>") != std::string::npos);
+  CHECK(page.find("mixed_float16 effective at the end") != std::string::npos);
 }
 
 TEST_CASE("export: CSV says nan where the report does, and quotes what needs it") {

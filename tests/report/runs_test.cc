@@ -13,6 +13,7 @@
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "report/any_report.h"
+#include "report/finished_runs.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"
 #include "report/run_list.h"
@@ -103,6 +104,24 @@ TEST_CASE("runs: training gives its last metrics, a comparison those of its base
   CHECK(table.find("test_accuracy 0.9000") != std::string::npos);
   CHECK(table.find("float32,mixed_bfloat16") != std::string::npos);
   CHECK(validate(to_json(runs_report(index, index.runs))).empty());
+}
+
+TEST_CASE("runs: a run resumed under another policy has both") {
+  const TemporaryDirectory directory;
+  Json report = training("completed", "2026-02-01T00:00:00Z", 0.75);
+  for (const char* policy : {"float32", "mixed_float16"}) {
+    train::Segment segment;
+    segment.policy = policy;
+    segment.threads = 1;
+    report["run"]["segments"].push_back(to_json(segment));
+  }
+  const std::string path = make_run(directory.path() / "t", report);
+  const RunIndex index = find_runs(directory.path().string());
+  CHECK(find(index, "t").policies == std::vector<std::string>{"float32", "mixed_float16"});
+  CHECK(runs_table(index.runs).find("float32,mixed_float16") != std::string::npos);
+  CHECK(chosen_runs(index, {{}, {"float32"}}).size() == 1);
+  CHECK(best_run(index, index.runs, "").policy == "float32,mixed_float16");
+  CHECK(read_finished_runs({path}).front().run.policy == "float32,mixed_float16");
 }
 
 TEST_CASE("runs: damaged directories are listed, foreign ones noted, links not followed") {

@@ -1,6 +1,7 @@
 #include "report/export/facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace halfstep::report {
 namespace {
@@ -32,7 +33,7 @@ std::string name_of(const Json& resolved) {
 }  // namespace
 
 std::string title(const TrainReport& r) {
-  return name_of(r.config.resolved) + "training in " + r.precision.requested;
+  return name_of(r.config.resolved) + fmt::format("training in {}", fmt::join(r.policies(), ", "));
 }
 std::string title(const CompareReport& r) {
   return (r.config ? name_of(r.config->resolved) : "") + "comparison";
@@ -43,6 +44,10 @@ std::string title(const Explanation& r) { return "dtypes of a training step in "
 
 std::string precision_words(const PrecisionHead& precision) {
   return fmt::format("{} requested, {} effective", precision.requested, precision.effective);
+}
+
+std::string precision_words(const TrainReport& report) {
+  return precision_words(report.precision) + (report.policies().size() > 1 ? " at the end" : "");
 }
 
 std::string rewrite_words(const plan::RewriteSummary& rewrite) {
@@ -72,7 +77,7 @@ Facts main_facts(const TrainReport& report) {
   Facts facts = common_facts(report);
   const StepTime& time = report.step_time;
   const Steps& steps = report.steps;
-  add(facts, "precision", "{}", precision_words(report.precision));
+  add(facts, "precision", "{}", precision_words(report));
   add(facts, "steps", "{} applied of {} attempted", steps.applied, steps.attempted);
   add(facts, "training time", "{} s", word(report.run.train_seconds));
   if (time.n > 0) {

@@ -27,6 +27,8 @@ Facts main_facts(const BenchReport& report);
 
 /// "mixed_float16 requested, mixed_float16 effective".
 std::string precision_words(const PrecisionHead& precision);
+/// The same, said to be that of the end where a run had several.
+std::string precision_words(const TrainReport& report);
 
 /// "cuda to float16: 12 of 20 nodes, 5 casts".
 std::string rewrite_words(const plan::RewriteSummary& rewrite);

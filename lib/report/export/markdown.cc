@@ -49,8 +49,11 @@ std::string sentences(const std::vector<std::string>& lines) {
 }
 
 std::string body(const TrainReport& report) {
-  if (report.history.epoch.empty()) return "";
-  return "## Epochs\n\n" + markdown_table(history_rows(report.history));
+  const auto part = [](const char* heading, const Rows& rows) {
+    return rows.size() < 2 ? "" : fmt::format("## {}\n\n{}", heading, markdown_table(rows));
+  };
+  return part("Settings that changed", segment_rows(report)) +
+         part("Epochs", history_rows(report.history));
 }
 
 std::string body(const CompareReport& report) {

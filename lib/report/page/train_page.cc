@@ -227,6 +227,7 @@ std::string body(const TrainReport& report) {
   std::string text = facts(main_facts(report));
   text += figures(loss_chart(report) + metric_charts(report.history) + loss_scale_chart(report) +
                   learning_rate_chart(report) + step_time_chart(report.step_time));
+  text += section("Settings that changed", table(segment_rows(report)));
   text += section("Epochs", table(history_rows(report.history)));
   text += skips(report.loss_scale);
   text += section("Confusion matrix of the test split", classes(report.test_classes));
