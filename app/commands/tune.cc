@@ -102,7 +102,8 @@ int tune(const TuneFlags& state) {
           backend::onednn_version(),
           result.peak_gflops,
           100 * disturbed),
-      result.samples);
+      result.samples,
+      result.peaks);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) make_folder(folder.string());
   write_file_atomically(path, model.text());

@@ -9,6 +9,7 @@
 
 #include "backend/kernel.h"
 #include "core/error.h"
+#include "core/system.h"
 #include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
@@ -22,6 +23,8 @@ constexpr std::array k_kinds{Workload::Kind::matmul,
                              Workload::Kind::conv_forward,
                              Workload::Kind::conv_backward_data,
                              Workload::Kind::conv_backward_filter};
+
+constexpr std::string_view k_peak = "# peak ";
 
 /// Assumed for a float16 MatMul that is not packed, to compare it with a packed one.
 constexpr std::int64_t k_default_products = 3;
@@ -127,8 +130,8 @@ std::optional<Workload> workload_of(const NodeView& node) {
   return workload;
 }
 
-CostModel::CostModel(std::string origin, std::vector<Sample> samples)
-    : origin_(std::move(origin)), samples_(std::move(samples)) {}
+CostModel::CostModel(std::string origin, std::vector<Sample> samples, std::vector<Peak> peaks)
+    : origin_(std::move(origin)), samples_(std::move(samples)), peaks_(std::move(peaks)) {}
 
 CostModel CostModel::parse(const std::string& text, const std::string& file) {
   CostModel model;
@@ -139,8 +142,22 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
       model.origin_ = line.substr(2);
       continue;
     }
-    if (line.empty() || line.starts_with('#')) continue;
     std::istringstream words(line);
+    if (line.starts_with(k_peak)) {
+      Peak peak;
+      words.ignore(std::ssize(k_peak));
+      words >> peak.threads >> peak.flops_per_second >> std::ws;
+      std::getline(words, peak.processor);
+      if (peak.processor.empty() || peak.threads < 1 || !(peak.flops_per_second > 0)) {
+        throw UserError(ErrorKind::data,
+                        {file, number, 1, ""},
+                        "no register peak: the line holds a number of threads, operations per "
+                        "second above 0 and the processor",
+                        "halfstep tune writes this file anew");
+      }
+      model.peaks_.push_back(std::move(peak));
+    }
+    if (line.empty() || line.starts_with('#')) continue;
     std::string kind, dtype;
     Sample sample;
     words >> kind >> dtype >> sample.workload.products;
@@ -172,6 +189,9 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
 
 std::string CostModel::text() const {
   std::string text = fmt::format("# {}\n", origin_);
+  for (const Peak& p : peaks_) {
+    text += fmt::format("{}{} {:.3e} {}\n", k_peak, p.threads, p.flops_per_second, p.processor);
+  }
   for (const Sample& sample : samples_) {
     const Workload& p = sample.workload;
     text += fmt::format("{} {} {} {} {:.3e} {}\n",
@@ -268,6 +288,18 @@ Accepts packing_pays(const NodeView& product,
                                    (other.seconds + pass) * 1e6));
   }
   return Accepts::yes();
+}
+
+std::string processor_name(const Capabilities& capabilities) {
+  return fmt::format("{} {}", name(capabilities.isa), cpu_model());
+}
+
+const CostModel::Peak* register_peak(const Capabilities& capabilities) {
+  const std::string processor = processor_name(capabilities);
+  for (const CostModel::Peak& peak : cost_model(capabilities).peaks()) {
+    if (peak.threads == capabilities.threads && peak.processor == processor) return &peak;
+  }
+  return nullptr;
 }
 
 const CostModel& cost_model(const Capabilities& capabilities) {

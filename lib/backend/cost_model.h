@@ -70,19 +70,27 @@ class CostModel {
     Workload workload;
     double seconds = 0;
   };
+  /// The rate of the processor's fastest multiply-add unit on operands that stay in registers.
+  struct Peak {
+    int threads = 1;
+    double flops_per_second = 0;  ///< of all threads together
+    std::string processor;        ///< processor_name()
+    bool operator==(const Peak&) const = default;
+  };
 
   CostModel() = default;
   /// `origin`: "shipped for amx", or the machine and date of the measurement.
-  CostModel(std::string origin, std::vector<Sample> samples);
+  CostModel(std::string origin, std::vector<Sample> samples, std::vector<Peak> peaks = {});
 
-  /// The text form: a line "# origin", then one line per sample: kind, dtype, `products`, extents,
-  /// seconds and kernel, separated by spaces. Errors: UserError(data) with file and line for
-  /// malformed text.
+  /// The text form: a line "# origin", a line "# peak THREADS RATE PROCESSOR" per peak, then one
+  /// line per sample: kind, dtype, `products`, extents, seconds and kernel, separated by spaces.
+  /// Errors: UserError(data) with file and line for malformed text.
   static CostModel parse(const std::string& text, const std::string& file);
   std::string text() const;
 
   const std::string& origin() const { return origin_; }
   const std::vector<Sample>& samples() const { return samples_; }
+  const std::vector<Peak>& peaks() const { return peaks_; }
 
   /// Predicted seconds of one thread for k_nominal_batch samples, or none where `kernel` has no
   /// sample of this kind and dtype. Equal to the measurement at a measured shape; elsewhere
@@ -101,6 +109,7 @@ class CostModel {
  private:
   std::string origin_;
   std::vector<Sample> samples_;
+  std::vector<Peak> peaks_;
 };
 
 /// The model shipped for processors with instruction set `isa`; empty where none was measured.
@@ -119,5 +128,12 @@ Accepts packing_pays(const NodeView& product,
 
 /// The model used for `capabilities`: its own, or the shipped one of its instruction set.
 const CostModel& cost_model(const Capabilities& capabilities);
+
+/// "amx Intel(R) Xeon(R) Platinum 8481C": the instruction set in use, and this machine's processor.
+std::string processor_name(const Capabilities& capabilities);
+
+/// The peak of this processor with the instruction set and the threads of `capabilities`; null
+/// where the model used has none: only `halfstep tune` measures one.
+const CostModel::Peak* register_peak(const Capabilities& capabilities);
 
 }  // namespace halfstep::backend

@@ -1,7 +1,11 @@
 #include "report/history.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "backend/cost_model.h"
 
 namespace halfstep::report {
 
@@ -141,18 +145,32 @@ void Throughput::fields(Fields& f) {
   f("compute_ips", compute_ips, "samples per second without data wait");
   f("flops_per_step", flops_per_step, "of matrix products and convolutions, 2 per product");
   f("achieved_tflops", achieved_tflops, "10^12 operations per second");
-  f("mfu", mfu, "achieved over peak; null where no peak was measured");
-  f("peak_tflops", peak_tflops, "10^12 operations per second; null where no peak was measured");
-  f.text_or_null("peak_source", peak_source, "how the peak was found; null where none was");
+  f("mfu", mfu, "achieved_tflops over peak_tflops; null without a peak");
+  f("peak_tflops",
+    peak_tflops,
+    "10^12 operations per second of the processor's fastest multiply-add unit, whatever the dtype; "
+    "null unless halfstep tune measured it on this processor, for one thread and for all, and "
+    "where a "
+    "step is faster");
+  f.text_or_null("peak_source", peak_source, "how the peak was found; null without a peak");
 }
 
-Throughput throughput_block(const train::StepTimeSummary& s, double flops_per_step) {
+Throughput throughput_block(const train::StepTimeSummary& s,
+                            double flops_per_step,
+                            const backend::Backend& backend) {
   Throughput rates;
   rates.flops_per_step = flops_per_step;
   if (s.n == 0) return rates;
   rates.total_ips = s.total_samples_per_second;
   rates.compute_ips = s.compute_samples_per_second;
   rates.achieved_tflops = flops_per_step / (*s.median / 1e3) / 1e12;
+  const auto* peak = backend.device ? nullptr : backend::register_peak(backend.capabilities);
+  // A rate above the peak shows that the measurement of the peak was disturbed.
+  if (peak == nullptr || peak->flops_per_second < *rates.achieved_tflops * 1e12) return rates;
+  rates.peak_tflops = peak->flops_per_second / 1e12;
+  rates.mfu = *rates.achieved_tflops / *rates.peak_tflops;
+  rates.peak_source =
+      fmt::format("registers of {}, {} threads, by tune", peak->processor, peak->threads);
   return rates;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "report/blocks.h"
 
 namespace halfstep::report {
@@ -50,7 +51,7 @@ train::StepHistory read_step_history(const StepColumns& columns);
 using train::StepTime;
 using train::StepTimeHistogram;
 
-/// Rates at the median step time. Peaks are not measured.
+/// Rates at the median step time.
 struct Throughput {
   std::optional<double> total_ips, compute_ips;
   double flops_per_step = 0;
@@ -58,6 +59,8 @@ struct Throughput {
   std::string peak_source;
   void fields(Fields& f);
 };
-Throughput throughput_block(const train::StepTimeSummary& summary, double flops_per_step);
+Throughput throughput_block(const train::StepTimeSummary& summary,
+                            double flops_per_step,
+                            const backend::Backend& backend);
 
 }  // namespace halfstep::report

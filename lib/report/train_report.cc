@@ -202,8 +202,8 @@ TrainReport train_report(train::Session& session,
                     result.counters.retried * spec.training.batch_size};
   report.time_to_accuracy = result.time_to_accuracy;
   report.step_time = time;
-  report.throughput =
-      throughput_block(time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)));
+  report.throughput = throughput_block(
+      time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)), session.backend());
   report.memory = result.memory;
   report.loss_scale = loss_scale_block(session.step_spec().loss_scaling, result);
   report.numerics = numerics_block(spec.report.numerics, result.numerics);

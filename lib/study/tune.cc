@@ -12,6 +12,7 @@
 
 #include "backend/cpu/processor.h"
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/philox.h"
 #include "core/tensor.h"
 #include "graph/builder.h"
@@ -370,10 +371,14 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
     return rate;
   };
   for (int i = 0; i < 50; ++i) burst_rate();
+  const backend::cpu::PeakUnit* unit = backend::cpu::fastest_unit(cpu.capabilities.isa);
+  const int processors = available_processors();
+  BestRate peak_of_all;
 
   const std::vector<Workload>& workloads = options.workloads;
   std::vector<std::vector<TimedKernel>> timed(workloads.size());
   const auto measure = [&](std::size_t at) {
+    if (unit != nullptr) peak_of_all.add(backend::cpu::register_rate(*unit, processors));
     std::vector<Candidate> kernels = candidates(cpu, workloads[at]);
     // Kernels whose time does not depend on partial products are timed with three of them.
     if (workloads[at].dtype == DType::float16 && workloads[at].products == 4) {
@@ -425,6 +430,11 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
     }
   }
   result.peak_gflops = peak.value() * 1e-9;
+  const std::string processor = processor_name(cpu.capabilities);
+  result.peaks.push_back({1, peak.value(), processor});
+  if (processors > 1 && unit != nullptr) {
+    result.peaks.push_back({processors, peak_of_all.value(), processor});
+  }
   return result;
 }
 

@@ -82,10 +82,12 @@ TEST_CASE("cost model: the text form reads back") {
       {{"packed/amx", matmul(64, 784), 1.25e-5},
        {"onednn/conv by float32",
         {Workload::Kind::conv_backward_filter, DType::float16, 0, {9, 8, 7, 6, 4}},
-        0.5}});
+        0.5}},
+      {{1, 2.5e12, "amx Xeon"}, {8, 8e12, "amx Xeon"}});
   const CostModel again = CostModel::parse(model.text(), "costs.txt");
   CHECK(again.origin() == "measured here");
   CHECK(again.text() == model.text());
+  CHECK(again.peaks() == model.peaks());
   REQUIRE(again.samples().size() == 2);
   CHECK(again.samples()[1].kernel == "onednn/conv by float32");
   CHECK(again.samples()[1].workload.shape == Workload::Extents{9, 8, 7, 6, 4});
@@ -101,6 +103,9 @@ TEST_CASE("cost model: a damaged line is named with its file and number") {
                           "matmul bfloat17 1 64 64 1 1 1 1e-5 packed/amx",
                           "matmal bfloat16 1 64 64 1 1 1 1e-5 packed/amx",
                           "matmul bfloat16 1 64 99999999999999999999 1 1 1 1e-5 packed/amx",
+                          "# peak 0 1e12 amx",
+                          "# peak 2 -1e12 amx",
+                          "# peak 2 1e12",
                           "<html>"}) {
     CAPTURE(bad);
     CHECK(parse_error(good + bad + "\n").starts_with("costs.txt:3"));

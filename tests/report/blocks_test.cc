@@ -8,6 +8,8 @@
 #include <ostream>
 #include <string_view>
 
+#include "backend/backend.h"
+#include "backend/cost_model.h"
 #include "report/train_report.h"
 
 namespace halfstep::report {
@@ -80,7 +82,7 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
   CHECK_FALSE(classes_block({}, {}).has_value());
 }
 
-TEST_CASE("step time: without a counted step every time is null, and both are valid") {
+TEST_CASE("step time: without a counted step every time is null; the peak must be this machine's") {
   const Json none = to_json(train::summarize({}, 0.012, 20));
   CHECK(none.at("median").is_null());
   CHECK(none.at("median_ci95").is_null());
@@ -96,8 +98,28 @@ TEST_CASE("step time: without a counted step every time is null, and both are va
   CHECK(some.at("breakdown_median").at("data_wait") == 1.0);
   CHECK(some.at("breakdown_median").at("forward").is_null());  // no part was timed
   for (const Json& block : {none, some}) CHECK(wrong<StepTime>(block).empty());
-  CHECK(throughput_block(summary, 4e9).achieved_tflops == 2.0);  // 4 GFLOP in 2 ms
-  CHECK_FALSE(throughput_block({}, 4e9).achieved_tflops.has_value());
+  backend::Backend cpu = backend::cpu_backend(2, backend::Isa::avx2);
+  const Throughput unknown = throughput_block(summary, 4e9, cpu);
+  CHECK(unknown.achieved_tflops == 2.0);  // 4 GFLOP in 2 ms
+  CHECK_FALSE(throughput_block({}, 4e9, cpu).achieved_tflops.has_value());
+  CHECK_FALSE(unknown.peak_tflops.has_value());  // no table of measurements
+  CHECK_FALSE(unknown.mfu.has_value());
+
+  const auto measured_on = [&](const std::string& processor, double peak = 5e12) {
+    cpu.capabilities.costs = std::make_shared<backend::CostModel>(
+        "measured",
+        std::vector<backend::CostModel::Sample>(),
+        std::vector<backend::CostModel::Peak>{{1, 3e12, processor}, {2, peak, processor}});
+    return throughput_block(summary, 4e9, cpu);
+  };
+  const Throughput known = measured_on(processor_name(cpu.capabilities));
+  CHECK(known.peak_tflops == 5.0);
+  CHECK(known.mfu == 0.4);
+  CHECK(known.peak_source.find(", 2 threads, by tune") != std::string::npos);
+  CHECK_FALSE(measured_on("avx2 of another machine").mfu.has_value());
+  CHECK_FALSE(measured_on(processor_name(cpu.capabilities), 1.9e12).peak_tflops.has_value());
+  cpu.capabilities.threads = 3;
+  CHECK_FALSE(measured_on(processor_name(cpu.capabilities)).mfu.has_value());
 }
 
 TEST_CASE("exit codes: each end of a run has its own") {

@@ -62,6 +62,8 @@ TEST_CASE("tune: every op and dtype gets times, and the table reads back") {
   if (!result) return;
   CHECK_FALSE(result->stopped);
   CHECK(result->peak_gflops > 0);
+  CHECK(result->peaks.front().threads == 1);
+  for (const backend::CostModel::Peak& peak : result->peaks) CHECK(peak.flops_per_second > 0);
   CHECK(result->disturbed <= result->samples.size());
   std::set<std::string> seen;
   for (const backend::CostModel::Sample& sample : result->samples) {

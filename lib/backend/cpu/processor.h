@@ -34,4 +34,8 @@ std::span<const PeakUnit> peak_units();
 /// The fastest unit in instruction set `isa`; null where none is implemented.
 const PeakUnit* fastest_unit(Isa isa);
 
+/// Operations per second of a unit during 5 ms, on several threads at once, whose cores may share
+/// it.
+double register_rate(const PeakUnit& unit, int threads);
+
 }  // namespace halfstep::backend::cpu
