@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "report/context.h"
 #include "report/machine_reports.h"
+#include "report/matrix_unit.h"
 
 namespace halfstep::app {
 namespace {
@@ -63,16 +64,7 @@ Probe probe(const backend::Backend& device, DType dtype) {
 
 std::string caveat(const Probe& probe, const backend::Backend& device) {
   if (!probe.caveat.empty() || device.device) return probe.caveat;
-  if (probe.dtype == DType::float16 && device.capabilities.isa >= backend::Isa::amx) {
-    return "";
-  }
-  if (probe.dtype == DType::float16) {
-    return "16-bit storage, float32 arithmetic: saves memory, not time";
-  }
-  if (probe.dtype == DType::bfloat16 && device.capabilities.isa < backend::Isa::avx512_bf16) {
-    return "no bfloat16 instructions here: 16-bit storage, float32 arithmetic";
-  }
-  return "";
+  return std::string(report::half_caveat(name(device.capabilities.isa), probe.dtype));
 }
 
 /// The results, for the terminal and for the report.

@@ -84,10 +84,10 @@ void unit_hint(const HintContext& c) {
   if (c.unit) return;
   c.add(config::k_no_matrix_unit,
         "",
-        fmt::format("{} multiplies no {}: values are held in 16 bits and multiplied in float32, "
-                    "which saves memory, not time",
+        fmt::format("{} multiplies no {}: values are {}",
                     c.e.arch,
-                    name(c.half)));
+                    name(c.half),
+                    half_caveat(c.e.arch, c.half)));
 }
 
 void size_hint(const HintContext& c) {

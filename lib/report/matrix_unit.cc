@@ -26,14 +26,16 @@ struct GpuRow {
 /// The newest first. Each extent of a GEMM is the reduction length of one of its two gradients, so
 /// the multiple is the largest that a unit needs along any axis.
 constexpr std::array k_cpu_rows{
-    CpuRow{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32}},
-    // float16 values are split into two bfloat16 parts.
-    CpuRow{backend::Isa::amx, DType::float16, {"AMX tiles", 32}},
-    CpuRow{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16}},
+    CpuRow{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32, ""}},
+    // AMX-FP16 is an extension of its own, which no kernel uses.
+    CpuRow{backend::Isa::amx,
+           DType::float16,
+           {"AMX tiles", 32, "multiplied as bfloat16 parts, which is slower than bfloat16"}},
+    CpuRow{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16, ""}},
 };
 constexpr std::array k_gpu_rows{
-    GpuRow{70, DType::float16, {"tensor cores", 8}},
-    GpuRow{80, DType::bfloat16, {"tensor cores", 8}},
+    GpuRow{70, DType::float16, {"tensor cores", 8, ""}},
+    GpuRow{80, DType::bfloat16, {"tensor cores", 8, ""}},
 };
 
 /// The targets of NVIDIA's compilers, and the suffixes of their variants.
@@ -81,6 +83,12 @@ std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype) {
     if (isa && row.dtype == dtype && *isa >= row.from) return row.unit;
   }
   return std::nullopt;
+}
+
+std::string_view half_caveat(std::string_view arch, DType dtype) {
+  const std::optional<MatrixUnit> unit = matrix_unit(arch, dtype);
+  if (unit || !is_half(dtype)) return unit ? unit->caveat : "";
+  return "held in 16 bits and multiplied in float32, which saves memory, not time";
 }
 
 }  // namespace halfstep::report

@@ -14,6 +14,7 @@ namespace halfstep::report {
 struct MatrixUnit {
   std::string_view name;      ///< "AMX tiles"
   std::int64_t multiple = 1;  ///< extents of GEMMs are padded to multiples of this
+  std::string_view caveat;    ///< how it multiplies the dtype where it has no such instruction
 };
 
 /// "sm_70", "sm_90a": the name of a CUDA GPU, present or not.
@@ -31,5 +32,8 @@ int compute_capability(std::string_view arch);
 /// The unit of an instruction set ("avx512_bf16", "amx") or GPU ("sm_80") that multiplies `dtype`
 /// with float32 accumulation; nothing when matmuls are computed in float32 instead.
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype);
+
+/// How values of a 16-bit dtype are multiplied there, where not by instructions for the dtype; "".
+std::string_view half_caveat(std::string_view arch, DType dtype);
 
 }  // namespace halfstep::report

@@ -60,7 +60,9 @@ TEST_CASE("environment: the run directory, the log level and the instruction set
 
   const Finished limited = with("HALFSTEP_MAX_ISA=baseline", {"doctor", "--json"}, directory);
   REQUIRE(limited.exit_code == 0);
-  CHECK(Json::parse(limited.out).at("context").at("cpu").at("isa") == Json::array());
+  const Json found = Json::parse(limited.out);
+  CHECK(found.at("context").at("cpu").at("isa") == Json::array());
+  CHECK(holds(found.dump(), "held in 16 bits and multiplied in float32"));
 }
 
 TEST_CASE("environment: words and variables that mean nothing are named") {

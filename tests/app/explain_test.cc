@@ -147,6 +147,22 @@ TEST_CASE("explain: pretended hardware decides about units and hints") {
   CHECK(contains(folder.explain({"--arch", "sm-70"}, 2), "unknown architecture 'sm-70'"));
 }
 
+TEST_CASE("explain: AMX has a unit for both 16-bit dtypes, other sets for one or none") {
+  const Folder folder;
+  const auto on = [&](const char* policy, const char* arch) {
+    return folder.explain({"--policy", policy, "--arch", arch});
+  };
+  const std::string half = on("mixed_float16", "amx");
+  CHECK(contains(half, "cpu with amx"));
+  for (const std::string& amx : {half, on("mixed_bfloat16", "amx")}) {
+    CHECK(contains(amx, "AMX tiles work in multiples of 32"));
+    CHECK_FALSE(contains(amx, "hint W206"));
+  }
+  CHECK(contains(on("mixed_float16", "avx512_bf16"), "avx512_bf16 multiplies no float16"));
+  CHECK(contains(on("mixed_bfloat16", "avx512"), "avx512 multiplies no bfloat16"));
+  CHECK_FALSE(contains(on("mixed_bfloat16", "avx512_bf16"), "hint W206"));
+}
+
 TEST_CASE("explain: Graphviz has an edge wherever an op reads another") {
   const Folder folder;
   const std::string dot = folder.explain(float16({"--format", "dot"}));
