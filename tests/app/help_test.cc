@@ -90,6 +90,16 @@ void collect_keys(const Json& object, const std::string& prefix, std::vector<std
 
 }  // namespace
 
+TEST_CASE("help: members of a report that has others beside them are listed, and the others as *") {
+  const TemporaryDirectory directory;
+  const Finished help = halfstep({"help", "train_report.history"}, directory.path());
+  REQUIRE(help.exit_code == 0);
+  for (std::string_view member : {"history.epoch\n", "history.eval_seconds\n", "history.*\n"}) {
+    CAPTURE(member);
+    CHECK(holds(help.out, member));
+  }
+}
+
 TEST_CASE("help: without a topic it lists the topics, each of which has a page") {
   const TemporaryDirectory directory;
   const Finished end = halfstep({"help"}, directory.path());
