@@ -8,6 +8,18 @@
 #include "backend/cost_model.h"
 
 namespace halfstep::report {
+namespace {
+
+template <class Block>
+const Column* column_of(const Block& block, std::string_view name) {
+  if (name == "loss") return &block.loss;
+  const auto it = std::find_if(block.metrics.begin(), block.metrics.end(), [&](const auto& metric) {
+    return metric.first == name;
+  });
+  return it == block.metrics.end() ? nullptr : &it->second;
+}
+
+}  // namespace
 
 double real(const std::optional<double>& value) { return value.value_or(std::nan("")); }
 
@@ -30,12 +42,7 @@ std::vector<std::string> History::metric_names() const {
   return names;
 }
 
-const Column* History::metric(std::string_view name) const {
-  if (name == "loss") return &loss;
-  const auto it = std::find_if(
-      metrics.begin(), metrics.end(), [&](const auto& metric) { return metric.first == name; });
-  return it == metrics.end() ? nullptr : &it->second;
-}
+const Column* History::metric(std::string_view name) const { return column_of(*this, name); }
 
 std::int64_t History::whole_epochs() const {
   return std::count(partial.begin(), partial.end(), false);
@@ -106,10 +113,15 @@ void StepColumns::fields(Fields& f) {
      .min = 1,
      .most = train::StepHistory::k_most_points});
   f("loss", loss, "mean over the interval's batches with a finite loss");
+  f.rest(metrics,
+         {.doc = "a metric, mean over the interval's samples; null where an earlier version of the "
+                 "program drew them"});
   f("learning_rate", learning_rate, "of the last batch");
   f("loss_scale", loss_scale, "after the last batch; null without scaling");
   f("skipped_steps", skipped_steps, "batches whose update was left out");
 }
+
+const Column* StepColumns::metric(std::string_view name) const { return column_of(*this, name); }
 
 StepColumns step_columns(const train::StepHistory& history) {
   StepColumns columns;
@@ -121,11 +133,19 @@ StepColumns step_columns(const train::StepHistory& history) {
     columns.loss_scale.push_back(point.loss_scale);
     columns.skipped_steps.push_back(point.skipped);
   }
+  for (const train::MetricSums& metric : history.metrics) {
+    Column& means = columns.metrics.emplace_back(metric.name, Column()).second;
+    for (std::size_t i = 0; i < history.samples.size(); ++i) {
+      const auto samples = static_cast<double>(history.samples[i]);
+      means.push_back(samples > 0 ? std::optional(metric.sums[i] / samples) : std::nullopt);
+    }
+  }
   return columns;
 }
 
 train::StepHistory read_step_history(const StepColumns& columns) {
   train::StepHistory history{columns.interval, {}};
+  for (const auto& [name, means] : columns.metrics) history.metrics.push_back({name, {}});
   for (std::size_t i = 0; i < columns.step.size(); ++i) {
     train::StepPoint point;
     point.step = columns.step[i];
@@ -135,6 +155,12 @@ train::StepHistory read_step_history(const StepColumns& columns) {
     point.learning_rate = real(columns.learning_rate[i]);
     point.loss_scale = columns.loss_scale[i];
     history.points.push_back(point);
+    history.samples.push_back(0);
+    for (std::size_t k = 0; k < columns.metrics.size(); ++k) {
+      const std::optional<double>& mean = columns.metrics[k].second[i];
+      if (mean) history.samples.back() = 1;
+      history.metrics[k].sums.push_back(mean.value_or(0));
+    }
   }
   return history;
 }

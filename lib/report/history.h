@@ -40,12 +40,15 @@ struct StepColumns {
   std::int64_t interval = 1;
   std::vector<std::int64_t> step;
   Column loss, learning_rate, loss_scale;
+  std::vector<std::pair<std::string, Column>> metrics;  ///< none in reports of earlier versions
   std::vector<std::int64_t> skipped_steps;
   void fields(Fields& f);
+  /// As History::metric().
+  const Column* metric(std::string_view name) const;
 };
 StepColumns step_columns(const train::StepHistory& history);
-/// The history that step_columns() was made from, except for the number of finite losses in an
-/// interval: each has its mean as one loss.
+/// The history that step_columns() was made from, except for the numbers of finite losses and of
+/// samples in an interval: each has its means as those of one.
 train::StepHistory read_step_history(const StepColumns& columns);
 
 using train::StepTime;

@@ -1,5 +1,7 @@
 #include "train/progress.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/json_fields.h"
 
@@ -34,6 +36,13 @@ std::string_view contradiction(const Progress& p) {
   for (const StepPoint& point : p.step_history.points) {
     if (point.step <= before) return "points of the step history are not in order";
     before = point.step;
+  }
+  const StepHistory& steps = p.step_history;
+  const auto torn = [&](const auto& list) { return list.size() != steps.samples.size(); };
+  const bool old = steps.samples.empty() && steps.metrics.empty();
+  if ((!old && torn(steps.points)) ||
+      std::ranges::any_of(steps.metrics, [&](const MetricSums& m) { return torn(m.sums); })) {
+    return "columns of the step history differ in length";
   }
   return "";
 }

@@ -143,8 +143,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   if (history.points.empty()) {
     history.interval = step_history_interval(length.steps, length.steps_per_epoch);
   }
-  // One more than the limit: adding a point beyond it halves their number.
-  history.points.reserve(StepHistory::k_most_points + 1);
+  history.begin(session.step_spec().metrics);
   if (!options.run_dir.empty()) begin_segment(session, options, run);
   return run;
 }

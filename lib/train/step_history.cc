@@ -6,18 +6,27 @@ namespace halfstep::train {
 namespace {
 
 /// Appends a point, or merges it into the last one when both are in the same interval.
-void append(std::vector<StepPoint>& points, const StepPoint& point, std::int64_t interval) {
-  if (points.empty() || (points.back().step - 1) / interval != (point.step - 1) / interval) {
+void append(StepHistory& history,
+            const StepPoint& point,
+            std::int64_t count,
+            std::span<const double> sums) {
+  std::vector<StepPoint>& points = history.points;
+  const auto interval_of = [&](const StepPoint& p) { return (p.step - 1) / history.interval; };
+  if (points.empty() || interval_of(points.back()) != interval_of(point)) {
     points.push_back(point);
-    return;
+    history.samples.push_back(0);
+    for (MetricSums& metric : history.metrics) metric.sums.push_back(0);
+  } else {
+    StepPoint& last = points.back();
+    last.step = point.step;
+    last.loss_sum += point.loss_sum;
+    last.losses += point.losses;
+    last.skipped += point.skipped;
+    last.learning_rate = point.learning_rate;
+    last.loss_scale = point.loss_scale;
   }
-  StepPoint& last = points.back();
-  last.step = point.step;
-  last.loss_sum += point.loss_sum;
-  last.losses += point.losses;
-  last.skipped += point.skipped;
-  last.learning_rate = point.learning_rate;
-  last.loss_scale = point.loss_scale;
+  history.samples.back() += count;
+  for (std::size_t i = 0; i < sums.size(); ++i) history.metrics[i].sums.back() += sums[i];
 }
 
 }  // namespace
@@ -26,16 +35,38 @@ std::optional<double> StepPoint::loss() const {
   return losses > 0 ? std::optional(loss_sum / static_cast<double>(losses)) : std::nullopt;
 }
 
-void StepHistory::add(const StepPoint& batch) {
-  append(points, batch, interval);
+void StepHistory::begin(std::span<const std::string> names) {
+  if (!std::ranges::equal(names, metrics, {}, {}, &MetricSums::name)) {
+    samples.clear();
+    metrics.clear();
+    for (const std::string& name : names) metrics.push_back({name, {}});
+  }
+  // One more than the limit: adding a point beyond it halves their number.
+  const auto fit = [&](auto& list) {
+    list.reserve(k_most_points + 1);
+    list.resize(points.size());
+  };
+  fit(points);
+  fit(samples);
+  for (MetricSums& metric : metrics) fit(metric.sums);
+}
+
+void StepHistory::add(const StepPoint& batch, std::int64_t count, std::span<const double> sums) {
+  append(*this, batch, count, sums);
   if (points.size() > k_most_points) *this = coarsened(k_most_points);
 }
 
 StepHistory StepHistory::coarsened(std::size_t most) const {
   StepHistory coarse = *this;
+  std::vector<double> sums(metrics.size());
   while (coarse.points.size() > std::max<std::size_t>(most, 1)) {
     StepHistory next{coarse.interval * 2, {}};
-    for (const StepPoint& point : coarse.points) append(next.points, point, next.interval);
+    for (const MetricSums& metric : metrics) next.metrics.push_back({metric.name, {}});
+    for (std::size_t i = 0; i < coarse.points.size(); ++i) {
+      std::ranges::transform(
+          coarse.metrics, sums.begin(), [&](const MetricSums& m) { return m.sums[i]; });
+      append(next, coarse.points[i], coarse.samples[i], sums);
+    }
     coarse = std::move(next);
   }
   return coarse;
@@ -60,9 +91,16 @@ void StepPoint::fields(Fields& f) {
   f("loss_scale", loss_scale, "after the last batch; null without scaling");
 }
 
+void MetricSums::fields(Fields& f) {
+  f("name", name, "of the metric");
+  f("sums", sums, "over the samples of each point");
+}
+
 void StepHistory::fields(Fields& f) {
   f("interval", interval, {.doc = "batches of a point; the last one may have fewer", .min = 1});
   f("points", points, {.doc = "in order", .most = k_most_points});
+  f("samples", samples, {.doc = "of each point", .may_lack = true});
+  f("metrics", metrics, {.doc = "of each point", .may_lack = true});
 }
 
 }  // namespace halfstep::train

@@ -1,9 +1,11 @@
 #pragma once
-// Loss, learning rate and loss scale by step, at a bounded number of points.
+// Loss, metrics, learning rate and loss scale by step, at a bounded number of points.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/fields.h"
@@ -29,20 +31,35 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
+/// A metric of each point, summed over the samples of its batches.
+struct MetricSums {
+  std::string name;
+  std::vector<double> sums;
+  void fields(Fields& f);
+  bool operator==(const MetricSums&) const = default;
+};
+
 /// Points in order of their step. Batch s, counted from 1, belongs to the interval (s - 1) /
 /// interval, so the points depend on the batches alone and a resumed run has the same points as an
 /// uninterrupted one.
 struct StepHistory {
   std::int64_t interval = 1;  ///< batches of a point; the last point may have fewer
   std::vector<StepPoint> points;
+  /// Of each point; 0 where its metrics are not known, as in checkpoints of old versions.
+  std::vector<std::int64_t> samples = {};
+  std::vector<MetricSums> metrics = {};
 
   /// The interval is doubled when there would be more points.
   static constexpr std::size_t k_most_points = 1000;
   /// Limit for each run of a comparison, which has many runs.
   static constexpr std::size_t k_most_compared_points = 250;
 
-  /// Adds one batch as a point; its step must be larger than those before.
-  void add(const StepPoint& batch);
+  /// Prepares for batches with these metrics: add() then allocates nothing. The metrics of points
+  /// that had others are dropped.
+  void begin(std::span<const std::string> names);
+  /// Adds one batch as a point, and the sums of its metrics over `count` samples; its step must be
+  /// larger than those before.
+  void add(const StepPoint& batch, std::int64_t count = 0, std::span<const double> sums = {});
   /// The same run with at most `most` points.
   StepHistory coarsened(std::size_t most) const;
 

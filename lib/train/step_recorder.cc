@@ -79,7 +79,7 @@ void StepRecorder::record_batch(const StepOutcome& step, Progress& progress) {
   if (!step.retry) {
     ++progress.counters.ordinal;
     progress.counters.samples_seen += step.time.samples;
-    progress.step_history.add(point_of(step));
+    progress.step_history.add(point_of(step), step.time.samples, step.metrics);
     progress.sums.add(step, metrics_);
     progress.train_seconds += step.time.total;
   }

@@ -68,12 +68,13 @@ TEST_CASE("export: a run writes the formats its config names, and others can rea
   const std::size_t skips = report.at("loss_scale").at("skips").size();
   const std::size_t changes = report.at("loss_scale").at("events").size();
   REQUIRE(skips > 1);
-  for (const std::string& line : {std::string("chart loss training 18"),
-                                  std::string("chart loss validation, after each epoch 3"),
-                                  std::string("chart metric-accuracy training 3"),
-                                  std::string("chart metric-accuracy validation 3"),
-                                  fmt::format("chart loss-scale loss scale {}", changes + 2),
-                                  fmt::format("chart loss-scale step left out {}", skips)}) {
+  for (const std::string& line :
+       {std::string("chart loss training 18"),
+        std::string("chart loss validation, after each epoch 3"),
+        std::string("chart metric-accuracy training 18"),
+        std::string("chart metric-accuracy validation, after each epoch 3"),
+        fmt::format("chart loss-scale loss scale {}", changes + 2),
+        fmt::format("chart loss-scale step left out {}", skips)}) {
     CAPTURE(line);
     CHECK(std::find(page.begin(), page.end(), line) != page.end());
   }
@@ -130,6 +131,7 @@ TEST_CASE("export: an event file grows with the run and holds every epoch once a
   CHECK(all[0] == "0 brain.Event:2");
   CHECK(all[1] == "0 step/loss_scale=4.1943e+06");
   CHECK(all[7].starts_with("6 step/loss="));
+  CHECK(all[7].find(" step/accuracy=") != std::string::npos);
   CHECK(all[8].starts_with("6 train/loss="));
   CHECK(all[15].starts_with("12 train/loss="));
   CHECK(all[22].starts_with("18 train/loss="));

@@ -106,6 +106,7 @@ TEST_CASE("report: validation names the path of everything that was changed in a
       {"loss_scale.skips", [](Json& r) { r["loss_scale"]["skips_left_out"] = 1; }},
       {"loss_scale.events_left_out", [](Json& r) { r["loss_scale"]["events_left_out"] = -1; }},
       {"step_history.loss", [](Json& r) { r["step_history"]["loss"].push_back(1.0); }},
+      {"step_history.accuracy", [](Json& r) { r["step_history"]["accuracy"].erase(0); }},
       {"step_history.step[2]", [](Json& r) { r["step_history"]["step"][2] = 2; }},
       {"step_history.step[1]", [](Json& r) { r["step_history"]["interval"] = 2; }},
       {"step_history.step", [](Json& r) { r["step_history"]["step"].back() = 13; }},

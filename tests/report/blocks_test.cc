@@ -64,6 +64,23 @@ TEST_CASE("history: a column per metric and one value per epoch in each") {
   CHECK(wrong<History>(empty).empty());
 }
 
+TEST_CASE("step history: means of metrics, null where no sample is known, and back") {
+  train::StepHistory history{1, {}};
+  history.points = {{1, 2.0, 1, 0, 0.1, {}}};
+  history.begin(std::vector<std::string>{"accuracy"});
+  history.add({2, 1.0, 1, 0, 0.1, {}}, 8, std::vector{6.0});
+  const StepColumns columns = step_columns(history);
+  REQUIRE(columns.metric("accuracy") != nullptr);
+  CHECK(*columns.metric("accuracy") == Column{std::nullopt, 0.75});
+  CHECK(*columns.metric("loss") == Column{2.0, 1.0});
+  CHECK(columns.metric("mean_squared_error") == nullptr);
+  CHECK(wrong<StepColumns>(to_json(columns)).empty());
+  CHECK(to_json(step_columns(read_step_history(columns))) == to_json(columns));
+  Json old = to_json(columns);  // of an earlier version
+  old.erase("accuracy");
+  CHECK(wrong<StepColumns>(old).empty());
+}
+
 TEST_CASE("classes: accuracy of each class, null for one without samples") {
   train::Confusion confusion;
   confusion.classes = 3;

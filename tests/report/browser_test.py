@@ -9,6 +9,7 @@ with and without JavaScript. Prints "skipped: ..." where Chromium or Selenium is
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -200,13 +201,15 @@ def check_range(chart, axis, values):
 
 def check_train(browser, report, charts):
     steps, history = report["step_history"], report["history"]
-    loss = only(charts["loss"], "training")
-    same(loss["data"], [list(p) for p in zip(steps["step"], steps["loss"])], "loss by step")
-    check_range(charts["loss"], "y", steps["loss"] + history["val_loss"])
-    check_range(charts["loss"], "x", steps["step"])
-    for split, column in (("training", "accuracy"), ("validation", "val_accuracy")):
-        line = only(charts["metric-accuracy"], split)
-        same(line["data"], [list(p) for p in zip(history["epoch"], history[column])], column)
+    ends = itertools.accumulate(history["steps"])
+    for chart, name in ((charts["loss"], "loss"), (charts["metric-accuracy"], "accuracy")):
+        same(only(chart, "training")["data"], [list(p) for p in zip(steps["step"], steps[name])],
+             f"{name} by step")
+        validation = only(chart, "validation, after each epoch")["data"]
+        same([y for _, y in validation], history["val_" + name], f"val_{name}")
+        check_range(chart, "y", steps[name] + history["val_" + name])
+        check_range(chart, "x", steps["step"])
+    same([x for x, _ in validation], list(ends), "ends of the epochs")
 
     scale = report["loss_scale"]
     check(len(scale["skips"]) >= 5, f"the run skipped only {len(scale['skips'])} steps")

@@ -98,6 +98,11 @@ class Draw {
       if (flag()) scale = real();
       return StepPoint{1 + integer(), real(), integer(), integer(), real(), scale};
     });
+    p.step_history.metrics = {{text(), {}}, {text(), {}}};
+    for (std::size_t i = 0; i < p.step_history.points.size(); ++i) {
+      p.step_history.samples.push_back(integer());
+      for (MetricSums& metric : p.step_history.metrics) metric.sums.push_back(real());
+    }
     std::sort(p.step_history.points.begin(),
               p.step_history.points.end(),
               [](const StepPoint& a, const StepPoint& b) { return a.step < b.step; });
@@ -153,6 +158,12 @@ TEST_CASE("progress: a checkpoint without a step history is read, one with a tor
     REQUIRE(at != std::string::npos);
     text.replace(at, key.size(), "\"other\"");
   };
+  for (const std::string_view key : {"\"samples\"", "\"metrics\""}) {
+    std::string without = good;
+    const std::size_t at = without.find(key, without.find("\"step_history\""));
+    without.replace(at, key.size(), "\"other\"");
+    CHECK_NOTHROW(progress_from_json(without, "state.json"));
+  }
   rename(old, "\"step_history\"");
   CHECK(progress_from_json(old, "state.json").step_history == StepHistory{});
   for (const std::string_view number : {"2.25", "1024.0"}) {
@@ -160,6 +171,12 @@ TEST_CASE("progress: a checkpoint without a step history is read, one with a tor
     torn.replace(torn.find(number), number.size(), "[]");
     CHECK_THROWS_AS(progress_from_json(torn, "state.json"), UserError);
   }
+  progress.step_history.samples = {8};
+  CHECK_THROWS_AS(progress_from_json(to_json(progress), "state.json"), UserError);
+  progress.step_history.samples = {8, 8};
+  progress.step_history.metrics = {{"accuracy", {1, 2, 3}}};
+  CHECK_THROWS_AS(progress_from_json(to_json(progress), "state.json"), UserError);
+  progress.step_history.metrics = {};
   progress.step_history.points[1].step = 1;
   CHECK_THROWS_AS(progress_from_json(to_json(progress), "state.json"), UserError);
 }

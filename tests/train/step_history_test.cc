@@ -33,6 +33,29 @@ TEST_CASE("step history: a point is the mean of its interval, the last one of wh
   CHECK_FALSE(bad.points[0].loss().has_value());
 }
 
+TEST_CASE("step history: metrics are summed over the samples of an interval") {
+  const std::vector<std::string> names{"accuracy", "mean_squared_error"};
+  StepHistory history{2, {}};
+  history.points = {{1, 2.5, 1, 0, 0.1, {}}};  // of a checkpoint that had no metrics
+  history.begin(names);
+  for (std::int64_t s = 2; s <= 4; ++s) {
+    const auto sum = static_cast<double>(s);
+    history.add({s, 1, 1, 0, 0.1, {}}, s == 4 ? 8 : 16, std::vector{sum, 10 * sum});
+  }
+  CHECK(history.samples == std::vector<std::int64_t>{16, 24});
+  CHECK(history.metrics[0].sums == std::vector<double>{2, 7});
+  CHECK(history.metrics[1].sums == std::vector<double>{20, 70});
+  const StepHistory coarse = history.coarsened(1);
+  CHECK(coarse.samples == std::vector<std::int64_t>{40});
+  CHECK(coarse.metrics[1].sums == std::vector<double>{90});
+  history.begin(names);
+  CHECK(history.metrics[0].sums.back() == 7);
+  // A resume with another metric does not know it of the batches before.
+  history.begin(std::vector<std::string>{"accuracy"});
+  CHECK(history.samples == std::vector<std::int64_t>{0, 0});
+  CHECK(history.metrics.size() == 1);
+}
+
 TEST_CASE("step history: a run of any length has a bounded number of points and loses no batch") {
   const StepHistory history = batches(10'001, 1);
   CHECK(history.interval == 16);

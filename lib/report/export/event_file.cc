@@ -120,6 +120,9 @@ std::vector<Scalars> interval_events(const TrainReport& report) {
     scalars.step = history.step[i];
     if (running && scalars.step % history.interval != 0) break;
     put_scalar(scalars.summary, "step/loss", history.loss[i]);
+    for (const auto& [name, means] : history.metrics) {
+      put_scalar(scalars.summary, "step/" + name, means[i]);
+    }
     put_scalar(scalars.summary, "step/learning_rate", history.learning_rate[i]);
     put_scalar(scalars.summary, "step/loss_scale", history.loss_scale[i]);
     put_scalar(scalars.summary, "step/skipped", static_cast<double>(history.skipped_steps[i]));

@@ -18,11 +18,11 @@ std::uint32_t crc32c(std::string_view bytes);
 std::string framed(std::string_view data);
 
 /// The records of a training report, in order of their steps, which count batches: the file
-/// version; for each interval of the step history step/loss, step/learning_rate, step/loss_scale
-/// and step/skipped, at the interval's end; step/loss_scale at every change in between; one event
-/// per epoch with all values of the history (train/loss, val/loss, ...); at the end the test
-/// metrics. Unknown values are left out, and in a running run the incomplete interval: existing
-/// records do not change until the interval doubles.
+/// version; for each interval of the step history step/loss, the metrics (step/accuracy),
+/// step/learning_rate, step/loss_scale and step/skipped, at the interval's end; step/loss_scale at
+/// every change in between; one event per epoch with all values of the history (train/loss,
+/// val/loss, ...); at the end the test metrics. Unknown values are left out, and in a running run
+/// the incomplete interval: existing records do not change until the interval doubles.
 std::vector<std::string> event_records(const TrainReport& report);
 
 /// Makes the file hold these records. Those that it has already, except for their times, stay;

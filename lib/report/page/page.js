@@ -98,6 +98,8 @@
         fill: series.filled ? "origin" : false,
         pointRadius: series.points ? 3 : 0,
         pointBackgroundColor: line,
+        // Over the lines by step.
+        order: series.points ? -1 : 0,
       });
     });
     if (spec.marks.length > 0) {

@@ -30,41 +30,34 @@ Json epoch_ends(const History& history) {
   return ends;
 }
 
-std::string loss_chart(const TrainReport& report) {
+/// The loss or a metric: of training by step, where the report has it so, and of validation.
+std::string metric_chart(const TrainReport& report, const std::string& name) {
   const History& history = report.history;
-  LineChart chart{"loss", "Loss", "step", "loss", {}};
-  if (const auto& steps = report.step_history) {
-    const std::string mean = steps->interval == 1
-                                 ? "training"
-                                 : fmt::format("training, mean of {} steps", steps->interval);
-    chart.series.push_back({mean, k_training, steps->step, json_of(steps->loss)});
-  } else {
+  LineChart chart{"loss", "Loss", "step", name, {}};
+  if (name != "loss") chart.id = "metric-" + name, chart.title = name;
+  const Column* by_step = report.step_history ? report.step_history->metric(name) : nullptr;
+  if (by_step != nullptr) {
+    const std::int64_t interval = report.step_history->interval;
+    const std::string mean =
+        interval == 1 ? "training" : fmt::format("training, mean of {} steps", interval);
+    chart.series.push_back({mean, k_training, report.step_history->step, json_of(*by_step)});
+  } else if (const Column* training = history.metric(name)) {
     chart.series.push_back(
-        {"training, mean of the epoch", k_training, epoch_ends(history), json_of(history.loss)});
+        {"training, mean of the epoch", k_training, epoch_ends(history), json_of(*training)});
+    chart.series.back().points = true;
   }
-  if (const Column* validation = history.metric("val_loss")) {
+  if (const Column* validation = history.metric("val_" + name)) {
     chart.series.push_back(
         {"validation, after each epoch", k_validation, epoch_ends(history), json_of(*validation)});
+    chart.series.back().points = true;
   }
-  chart.series.back().points = chart.series.size() > 1 || !report.step_history;
   return figure(chart);
 }
 
-/// A chart per metric but the loss.
-std::string metric_charts(const History& history) {
+std::string metric_charts(const TrainReport& report) {
   std::string text;
-  for (const std::string& name : history.metric_names()) {
-    if (name.starts_with("val_") || name == "loss") continue;
-    LineChart chart{"metric-" + name, name, "epoch", name, {}};
-    const auto add = [&](const char* split, int color, const Column* column) {
-      if (column != nullptr) {
-        chart.series.push_back({split, color, history.epoch, json_of(*column)});
-      }
-    };
-    add("training", k_training, history.metric(name));
-    add("validation", k_validation, history.metric("val_" + name));
-    for (Series& series : chart.series) series.points = true;
-    text += figure(chart);
+  for (const std::string& name : report.history.metric_names()) {
+    if (!name.starts_with("val_")) text += metric_chart(report, name);
   }
   return text;
 }
@@ -225,8 +218,8 @@ std::string numerics(const TrainReport& report) {
 
 std::string body(const TrainReport& report) {
   std::string text = facts(main_facts(report));
-  text += figures(loss_chart(report) + metric_charts(report.history) + loss_scale_chart(report) +
-                  learning_rate_chart(report) + step_time_chart(report.step_time));
+  text += figures(metric_charts(report) + loss_scale_chart(report) + learning_rate_chart(report) +
+                  step_time_chart(report.step_time));
   text += section("Settings that changed", table(segment_rows(report)));
   text += section("Epochs", table(history_rows(report.history)));
   text += skips(report.loss_scale);
