@@ -187,7 +187,7 @@ LoadedConfig load_config(const RunOptions& options) {
 void apply_logging(const RunOptions& options) {
   open_messages(options.color, options.log_file);
   treat_warnings_as_errors(options.strict);
-  set_log_level(options.quiet           ? LogLevel::error
+  set_log_level(options.quiet           ? LogLevel::warning
                 : options.verbosity > 0 ? LogLevel::debug
                                         : environment_log_level());
   print_warnings(unknown_variables());

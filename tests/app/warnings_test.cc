@@ -190,6 +190,18 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
     CHECK(end.out.empty());
   }
   CHECK(halfstep({"config", "check", "run.yaml", "-q"}, directory.path()).out.empty());
+  const Finished quiet = halfstep({"train",
+                                   "run.yaml",
+                                   "-q",
+                                   "--policy",
+                                   "float32",
+                                   "--set",
+                                   "precision.loss_scale=1024",
+                                   "--run-dir",
+                                   "quiet"},
+                                  directory.path());
+  CHECK(quiet.exit_code == 0);
+  CHECK(quiet.err.find("W106") != std::string::npos);
   const Finished dry = halfstep({"train", "run.yaml", "--dry-run", "--json"}, directory.path());
   CHECK(Json::parse(dry.out).at("kind") == "dry_run");
   fs::create_directory(directory.file("kept"));
