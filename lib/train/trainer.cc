@@ -32,10 +32,20 @@ bool trained_to_the_end(std::optional<Status> status) {
 }
 
 /// Why such a run has not trained a model, or "".
-std::string failure(const Counters& counters, const plan::State& state) {
+std::string failure(const Progress& progress, const plan::State& state) {
+  const Counters& counters = progress.counters;
   if (counters.attempted > 0 && counters.applied == 0) {
     return fmt::format("no step was applied: all {} were left out because they were not finite",
                        counters.attempted);
+  }
+  // Weights can be finite and still too large for any further step, so that most of the run
+  // trained nothing.
+  if (counters.attempted > 0 && 2 * progress.consecutive_skips >= counters.attempted) {
+    return fmt::format(
+        "the last {} of {} steps were all left out because they were not finite: look for a "
+        "learning rate too high or NaN in the data",
+        progress.consecutive_skips,
+        counters.attempted);
   }
   if (!state.finite()) {
     return "weights of the model are no longer finite: look for a learning rate too high or NaN in "
@@ -130,7 +140,7 @@ void Trainer::end(Status status, std::string message) {
   Progress& progress = run_.progress;
   const bool last_step = status == Status::completed;
   if (trained_to_the_end(status)) {
-    if (std::string why = failure(progress.counters, session_.state()); !why.empty()) {
+    if (std::string why = failure(progress, session_.state()); !why.empty()) {
       status = Status::diverged;
       message = std::move(why);
     }

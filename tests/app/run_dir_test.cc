@@ -96,8 +96,15 @@ TEST_CASE("run: one that trained nothing has failed, whatever it was told to ski
   CHECK(none.err.find("error: no step was applied: all 12 were left out") != std::string::npos);
   CHECK(report_of(directory, "none").at("status") == "diverged");
 
-  run.precision = "{policy: float32, on_nonfinite: apply}";
+  run.precision = "{policy: float32, on_nonfinite: skip}";
   run.optimizer = "{type: sgd, learning_rate: 1e30}";
+  write_config(directory, run);
+  const Finished stuck = train(directory, "stuck");
+  CAPTURE(stuck.err);
+  CHECK(stuck.exit_code == 4);
+  CHECK(stuck.err.find("of 12 steps were all left out") != std::string::npos);
+
+  run.precision = "{policy: float32, on_nonfinite: apply}";
   write_config(directory, run);
   const Finished broken = train(directory, "broken");
   CAPTURE(broken.err);
