@@ -229,11 +229,14 @@ std::string save_checkpoint(const std::string& run_dir,
     }
     write_file_atomically(join(temporary, k_progress), to_json(progress));
     write_file_atomically(join(temporary, k_done), checksums(temporary));
-    sync_path(temporary);
-    // The folder that has the name may hold files of the user.
+    // The folder that has the name may hold files of the user. They are copied, since a process
+    // that ends before the exchange leaves a temporary folder, which pruning removes.
     for (const fs::path& file : foreign_files(final_path)) {
-      fs::rename(file, fs::path(temporary) / file.filename());
+      fs::copy(file,
+               fs::path(temporary) / file.filename(),
+               fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     }
+    sync_path(temporary);
     publish(temporary, final_path);
     sync_path(root);
     fs::remove_all(temporary, error);

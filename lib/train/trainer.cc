@@ -34,16 +34,12 @@ bool trained_to_the_end(std::optional<Status> status) {
 /// Why such a run has not trained a model, or "".
 std::string failure(const Progress& progress, const plan::State& state) {
   const Counters& counters = progress.counters;
-  if (counters.attempted > 0 && counters.applied == 0) {
-    return fmt::format("no step was applied: all {} were left out because they were not finite",
-                       counters.attempted);
-  }
   // Weights can be finite and still too large for any further step, so that most of the run
   // trained nothing.
-  if (counters.attempted > 0 && 2 * progress.consecutive_skips >= counters.attempted) {
+  if (2 * progress.consecutive_skips > counters.attempted) {
     return fmt::format(
-        "the last {} of {} steps were all left out because they were not finite: look for a "
-        "learning rate too high or NaN in the data",
+        "the last {} of {} steps were left out because they were not finite: look for a loss scale "
+        "or a learning rate too high",
         progress.consecutive_skips,
         counters.attempted);
   }
