@@ -1,7 +1,7 @@
 // The rate of a unit on several threads at once.
 
-#include <barrier>
 #include <chrono>
+#include <future>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -14,12 +14,14 @@ double register_rate(const PeakUnit& unit, int threads) {
   using Seconds = std::chrono::duration<double>;
   constexpr Seconds k_length{5e-3};
   std::vector<double> rates(static_cast<std::size_t>(threads));
-  std::barrier ready(threads);
   std::vector<std::jthread> workers;
+  // Destroyed before the workers are joined: where the system refuses a thread, the others end too.
+  std::promise<void> all_started;
+  const std::shared_future<void> start_together(all_started.get_future());
   for (double& rate : rates) {
-    workers.emplace_back([&] {
+    workers.emplace_back([&, start_together] {
       unit.begin();
-      ready.arrive_and_wait();
+      start_together.wait();
       const auto start = std::chrono::steady_clock::now();
       Seconds taken{0};
       double flops = 0;
@@ -31,6 +33,7 @@ double register_rate(const PeakUnit& unit, int threads) {
       unit.end();
     });
   }
+  all_started.set_value();
   workers.clear();
   return std::reduce(rates.begin(), rates.end());
 }
