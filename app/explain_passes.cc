@@ -14,6 +14,8 @@
 #include "report/json.h"
 #include "report/matrix_unit.h"
 #include "report/passes_report.h"
+#include "report/run_files.h"
+#include "used_run.h"
 
 namespace halfstep::app {
 namespace {
@@ -100,15 +102,16 @@ void check(const PassFlags& flags) {
 void explain_passes(const train::Session& session,
                     const std::string& gpu,
                     const PassFlags& flags,
-                    bool json,
-                    bool verbose) {
+                    const RunOptions& run,
+                    bool json) {
   report::PassesReport report = run_passes(session, gpu, flags);
   if (!flags.dump_dir.empty()) write_dumps(report, flags.dump_dir);
+  keep_report(run, report::k_explain_file, to_json(report));
   if (json) {
     fmt::print("{}", report::dump(to_json(report)));
     return;
   }
-  if (flags.list) fmt::print("{}", to_table(report, verbose));
+  if (flags.list) fmt::print("{}", to_table(report, run.verbosity > 0));
   for (const report::PassBlock& pass : report.passes) {
     if (pass.graph) fmt::print("# after {}\n{}", pass.name, *pass.graph);
   }

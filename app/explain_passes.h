@@ -13,6 +13,8 @@ class App;
 
 namespace halfstep::app {
 
+struct RunOptions;
+
 struct PassFlags {
   bool list = false;
   std::vector<std::string> dump_after;  ///< names of passes, or "all"
@@ -29,12 +31,12 @@ void declare(CLI::App& command, PassFlags& flags);
 void check(const PassFlags& flags);
 
 /// Runs the passes again on the session's training step, for `gpu` ("sm_70") when it is not "", and
-/// prints a row for each pass (--passes) and the graph after those that --dump-after names.
-/// Errors: UserError(data) for files that cannot be written.
+/// prints a row for each pass (--passes) and the graph after those that --dump-after names;
+/// --run-dir keeps the report. Errors: UserError(data) for files that cannot be written.
 void explain_passes(const train::Session& session,
                     const std::string& gpu,
                     const PassFlags& flags,
-                    bool json,
-                    bool verbose);
+                    const RunOptions& run,
+                    bool json);
 
 }  // namespace halfstep::app

@@ -97,7 +97,7 @@ int explain_config(const ExplainFlags& state) {
     if (state.format == "dot") {
       throw UserError(ErrorKind::config, {"--format", 0, 0, ""}, "--passes has no dot form");
     }
-    explain_passes(session, machine.gpu, state.passes, json, verbose);
+    explain_passes(session, machine.gpu, state.passes, state.run, json);
     return 0;
   }
   const report::Explanation e = report::explain(session, machine.gpu);

@@ -47,6 +47,20 @@ TEST_CASE("strict: logits in a loss of probabilities warn, and end every command
   CHECK(!fs::exists(directory.file("run")));
 }
 
+TEST_CASE("quiet: warnings are printed, progress is not") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.precision = "{policy: float32, loss_scale: 1024}";
+  write_config(directory, run);
+  const Finished said = train(directory, "said");
+  const Finished quiet = train(directory, "quiet", {"-q"});
+  CAPTURE(quiet.err);
+  CHECK(quiet.exit_code == 0);
+  CHECK(holds(quiet.err, "warning: W106"));
+  CHECK(holds(said.err, "epoch 1/"));
+  CHECK_FALSE(holds(quiet.err, "epoch 1/"));
+}
+
 TEST_CASE("weights in 16 bits: a layer that has them is warned of, one without weights is not") {
   const TemporaryDirectory directory;
   SmallRun run;
@@ -190,23 +204,14 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
     CHECK(end.out.empty());
   }
   CHECK(halfstep({"config", "check", "run.yaml", "-q"}, directory.path()).out.empty());
-  const Finished quiet = halfstep({"train",
-                                   "run.yaml",
-                                   "-q",
-                                   "--policy",
-                                   "float32",
-                                   "--set",
-                                   "precision.loss_scale=1024",
-                                   "--run-dir",
-                                   "quiet"},
-                                  directory.path());
-  CHECK(quiet.exit_code == 0);
-  CHECK(quiet.err.find("W106") != std::string::npos);
   const Finished dry = halfstep({"train", "run.yaml", "--dry-run", "--json"}, directory.path());
   CHECK(Json::parse(dry.out).at("kind") == "dry_run");
   fs::create_directory(directory.file("kept"));
   REQUIRE(halfstep({"explain", "run.yaml", "--run-dir", "kept"}, directory.path()).exit_code == 0);
   CHECK(Json::parse(read_text(directory.path() / "kept/explain.json")).at("kind") == "explain");
+  REQUIRE(halfstep({"explain", "run.yaml", "--passes", "--run-dir", "kept"}, directory.path())
+              .exit_code == 0);
+  CHECK(Json::parse(read_text(directory.path() / "kept/explain.json")).at("kind") == "passes");
 }
 
 TEST_CASE("fallback: a device or arithmetic that is not there ends with 6 unless it is allowed") {
