@@ -163,8 +163,7 @@ Topic exit_codes_topic() {
       {"7", "Out of memory."},
       {"75",
        "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
-       "the "
-       "job can be requeued."},
+       "the job can be requeued."},
       {"130", "Interrupted: a checkpoint is written."},
       {"143", "Ended by SIGTERM before a checkpoint could be written."},
   }};

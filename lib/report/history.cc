@@ -176,8 +176,7 @@ void Throughput::fields(Fields& f) {
     peak_tflops,
     "10^12 operations per second of the processor's fastest multiply-add unit, whatever the dtype; "
     "null unless halfstep tune measured it on this processor, for one thread and for all, and "
-    "where a "
-    "step is faster");
+    "where a step is faster");
   f.text_or_null("peak_source", peak_source, "how the peak was found; null without a peak");
 }
 
