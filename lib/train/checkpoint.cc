@@ -229,8 +229,8 @@ std::string save_checkpoint(const std::string& run_dir,
     }
     write_file_atomically(join(temporary, k_progress), to_json(progress));
     write_file_atomically(join(temporary, k_done), checksums(temporary));
-    // The folder that has the name may hold files of the user. They are copied, since a process
-    // that ends before the exchange leaves a temporary folder, which pruning removes.
+    // Files of the user in the folder of that name are copied: a kill before the exchange leaves
+    // the temporary folder to pruning.
     for (const fs::path& file : foreign_files(final_path)) {
       fs::copy(file,
                fs::path(temporary) / file.filename(),

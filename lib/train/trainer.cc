@@ -34,8 +34,7 @@ bool trained_to_the_end(std::optional<Status> status) {
 /// Why such a run has not trained a model, or "".
 std::string failure(const Progress& progress, const plan::State& state) {
   const Counters& counters = progress.counters;
-  // Weights can be finite and still too large for any further step, so that most of the run
-  // trained nothing.
+  // Weights can be finite and still too large for any further step.
   if (2 * progress.consecutive_skips > counters.attempted) {
     return fmt::format(
         "the last {} of {} steps were left out because they were not finite: look for a loss scale "
