@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/json_field_parts.h"
@@ -56,6 +57,73 @@ class Writer final : public Fields {
   Json json_;
 };
 
+/// Stops at the first excess.
+class Guard final : public nlohmann::json_sax<Json> {
+ public:
+  explicit Guard(const JsonLimits& limits) : limits_(limits) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return begin(); }
+  bool end_object() override { return end(); }
+  bool start_array(std::size_t) override { return begin(); }
+  bool end_array() override { return end(); }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+  bool key(string_t& name) override {
+    Level& object = levels_.back();
+    comparisons_ += object.seen.size();
+    if (comparisons_ > limits_.comparisons) return found("has objects with too many members");
+    object.key = name;
+    if (object.seen.insert(name).second) return true;
+    std::string path;
+    for (const Level& level : levels_) {
+      if (!level.key.empty()) path += (path.empty() ? "" : ".") + level.key;
+    }
+    return found(fmt::format("has the key '{}' twice", path));
+  }
+
+  std::string excess;
+
+ private:
+  struct Level {
+    std::set<std::string> seen;
+    std::string key;  ///< the last one; "" in an array
+  };
+
+  bool found(std::string what) {
+    excess = std::move(what);
+    return false;
+  }
+  bool value() {
+    return ++values_ <= limits_.values ||
+           found(fmt::format("has more than {} values", limits_.values));
+  }
+  bool begin() {
+    if (levels_.size() >= limits_.depth) {
+      return found(fmt::format("is nested more than {} levels deep", limits_.depth));
+    }
+    levels_.emplace_back();
+    return value();
+  }
+  bool end() {
+    levels_.pop_back();
+    return true;
+  }
+
+  JsonLimits limits_;
+  std::vector<Level> levels_;
+  std::size_t values_ = 0;
+  std::size_t comparisons_ = 0;
+};
+
 }  // namespace
 
 std::string name_in(std::string_view name, const FieldOptions& options, const JsonFormat& format) {
@@ -103,6 +171,12 @@ std::string utf8(std::string_view text) {
   if (ascii) return std::string(text);
   const Json json = std::string(text);
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+std::string find_excess(std::string_view text, const JsonLimits& limits) {
+  Guard guard(limits);
+  Json::sax_parse(text, &guard);
+  return guard.excess;
 }
 
 Json write_json(FieldRef field, const JsonFormat& format) {

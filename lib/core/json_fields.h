@@ -24,6 +24,21 @@ struct Violation {
   bool operator==(const Violation&) const = default;
 };
 
+/// Limits on a document from elsewhere that JSON's grammar does not set.
+struct JsonLimits {
+  std::size_t depth;  ///< of objects and arrays in each other
+  /// A value takes about 100 bytes of memory and as few as two of the text.
+  std::size_t values = std::numeric_limits<std::size_t>::max();
+  /// Of keys: Json compares each key of an object with all before it.
+  std::size_t comparisons = std::numeric_limits<std::size_t>::max();
+};
+
+/// Reads a document without building it. Returns the first thing that the parser accepts and that
+/// is refused here, a key twice in one object or a limit exceeded, as "has the key 'a.b' twice"; ""
+/// if there is none before the first error of syntax. A pass of its own, because the parser's
+/// callback takes time quadratic in the length of an array.
+std::string find_excess(std::string_view text, const JsonLimits& limits);
+
 /// Differences between the kinds of JSON files written from descriptions.
 struct JsonFormat {
   /// Numbers that are not finite are "nan", "inf" and "-inf"; otherwise null.

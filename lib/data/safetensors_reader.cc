@@ -3,9 +3,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <tuple>
 
+#include "core/json_fields.h"
 #include "data/bytes.h"
 #include "data/safetensors_dtype.h"
 #include "data/tensor_files.h"
@@ -16,26 +16,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t k_largest_header = 100'000'000;
-constexpr int k_deepest = 3;  ///< {tensor: {data_offsets: [..]}}
+constexpr std::size_t k_deepest = 3;  ///< {tensor: {data_offsets: [..]}}
 
-/// Parses the header; a duplicate key in an object is an error, as is deep nesting.
 json parse_header(const std::string& path, const std::string& text) {
-  std::vector<std::set<std::string>> keys;
-  std::string problem;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    const auto level = static_cast<std::size_t>(depth);
-    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
-      if (depth >= k_deepest) throw file_error(path, "has a header nested too deeply");
-      keys.resize(level + 2);
-      keys[level + 1].clear();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys[level].insert(key).second) throw file_error(path, "names '{}' twice", key);
-    }
-    return true;
-  };
+  if (const std::string excess = find_excess(text, {.depth = k_deepest}); !excess.empty()) {
+    throw file_error(path, "has a header that {}", excess);
+  }
   try {
-    return json::parse(text, watch);
+    return json::parse(text);
   } catch (const json::parse_error& error) {
     throw file_error(path, "has a header that is not JSON (byte {})", error.byte);
   } catch (const json::out_of_range&) {

@@ -113,7 +113,7 @@ TEST_CASE("safetensors: files that lie are refused with the reason") {
            file_with("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1e999]}}",
                      bytes({1})),
            "no double can hold"},
-      Case{"deep", file_with(R"({"a":{"shape":[[1]]}})", {}), "nested too deeply"},
+      Case{"deep", file_with(R"({"a":{"shape":[[1]]}})", {}), "nested more than 3 levels"},
       Case{"no description", file_with(R"({"a":1})", {}), "describes tensor 'a' wrongly"},
       Case{"no offsets", u8(R"("shape":[4])"), "describes tensor 'a' wrongly"},
       Case{"extra key", u8(R"("shape":[4],"data_offsets":[0,4],"x":1)"), "describes tensor 'a'"},
@@ -152,10 +152,10 @@ TEST_CASE("safetensors: files that lie are refused with the reason") {
            file_with(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                      R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
                      four),
-           "names 'a' twice"},
+           "the key 'a' twice"},
       Case{"key twice",
            u8(R"("shape":[4],"shape":[4],"data_offsets":[0,4])"),
-           "names 'shape' twice"},
+           "the key 'a.shape' twice"},
       Case{"metadata", file_with(R"({"__metadata__":[]})", {}), "no map of texts"},
       Case{"metadata value", file_with(R"({"__metadata__":{"a":1}})", {}), "that is no text"},
   };

@@ -154,6 +154,21 @@ TEST_CASE("validate: paths of numbers that are not finite are found in linear ti
                                {"nonfinite.block.value 79993", "is 1 there and must be null"}});
 }
 
+TEST_CASE("validate: a list of objects is read in linear time") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("report.json");
+  const auto processor_time = [&](int objects) {
+    std::string text = R"({"kind": "train", "x": [{})";
+    for (int i = 1; i < objects; ++i) text += ",{}";
+    write_file_atomically(path, text + "]}");
+    const std::clock_t start = std::clock();
+    CHECK_THROWS_AS(read_valid_report(path), UserError);
+    return static_cast<double>(std::clock() - start);
+  };
+  const double base = processor_time(5'000);
+  CHECK(processor_time(80'000) < 128 * base);
+}
+
 TEST_CASE("validate: documents that are no reports are given up early") {
   const test::TemporaryDirectory folder;
   const std::string path = folder.file("report.json");
