@@ -237,7 +237,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   ProgressDisplay display(progress_options(options), spec.training.epochs);
   RunObserver observer(display, directory);
   train::TrainOptions train_options;
-  train_options.run_dir = directory.path();
+  train_options.directory = [&] { return directory.path(); };
   train_options.resume = resume.checkpoint;
   train_options.changed = changed;
   train_options.init_from = flags.init_from;

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -39,7 +41,7 @@ constexpr int k_tries = 5;
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::string& directory) {
+DirectoryLock::DirectoryLock(const std::string& directory) : path_(directory) {
   const std::string path = directory + "/" + k_lock_file;
   const auto fail = [&](const std::string& message, const std::string& hint = {}) {
     const int descriptor = descriptor_;
@@ -81,6 +83,30 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
 
 DirectoryLock::~DirectoryLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+const std::string& DirectoryLock::path() {
+  namespace fs = std::filesystem;
+  struct stat held {};
+  struct stat there {};
+  const bool exists = ::fstat(descriptor_, &held) == 0 && held.st_nlink > 0;
+  if (exists && ::stat((path_ + "/" + k_lock_file).c_str(), &there) == 0 &&
+      there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
+    return path_;
+  }
+  std::error_code error;
+  const fs::path file =
+      exists ? fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor_), error) : fs::path();
+  if (!fs::exists(file, error)) {
+    throw UserError(
+        ErrorKind::data,
+        {path_, 0, 0, ""},
+        fmt::format("was removed, or the file {} in it, while this process used it", k_lock_file));
+  }
+  log_warning("{} was renamed while this process used it; it is {} now",
+              path_,
+              file.parent_path().string());
+  return path_ = file.parent_path().string();
 }
 
 std::optional<bool> directory_in_use(const std::string& directory) {

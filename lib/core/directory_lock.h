@@ -19,7 +19,13 @@ class DirectoryLock {
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
+  /// Where the directory is now: after somebody renamed it, its new absolute path, with a warning
+  /// the first time. Errors: UserError(data) when it or its lock file was removed, so that writers
+  /// do not make it again without the lock.
+  const std::string& path();
+
  private:
+  std::string path_;
   int descriptor_ = -1;
 };
 

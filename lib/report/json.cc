@@ -35,12 +35,11 @@ std::string dump(const Json& report) {
   return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void JsonLines::append(const Json& line) {
-  if (path_.empty()) return;
+void JsonLines::append(const std::string& path, const Json& line) {
   const auto fail = [&] {
-    throw UserError(ErrorKind::data, {path_, 0, 0, ""}, std::strerror(errno));
+    throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::strerror(errno));
   };
-  if (!file_) file_.reset(std::fopen(path_.c_str(), "ae"));
+  if (!file_) file_.reset(std::fopen(path.c_str(), "ae"));
   if (!file_) fail();
   Json finite = line;
   name_nonfinite(finite);

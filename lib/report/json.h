@@ -35,22 +35,18 @@ void walk(const Json& json,
 /// Indented text with a newline at the end.
 std::string dump(const Json& report);
 
-/// A file to which objects are appended, one per line. Created by the first one.
+/// A file to which objects are appended, one per line.
 class JsonLines {
  public:
-  JsonLines() = default;
-  explicit JsonLines(std::string path) : path_(std::move(path)) {}
-
-  /// Appends `line` and flushes it to the system. Numbers that are not finite become null and are
-  /// listed in its `nonfinite`. Does nothing without a path. Errors: UserError(data) when it cannot
+  /// Appends `line` and flushes it to the system; the first call opens `path`. Numbers that are not
+  /// finite become null and are listed in its `nonfinite`. Errors: UserError(data) when it cannot
   /// be written.
-  void append(const Json& line);
+  void append(const std::string& path, const Json& line);
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

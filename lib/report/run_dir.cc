@@ -75,7 +75,7 @@ RunDirectory::RunDirectory(RunDirectory&&) noexcept = default;
 RunDirectory& RunDirectory::operator=(RunDirectory&&) noexcept = default;
 RunDirectory::~RunDirectory() = default;
 
-const std::string& RunDirectory::path() const { return claim_->path; }
+const std::string& RunDirectory::path() const { return claim_->lock->path(); }
 
 std::string RunDirectory::file(std::string_view name) const {
   return (fs::path(path()) / name).string();
@@ -102,10 +102,12 @@ void RunDirectory::begin(const config::RunSpec& spec,
   }
   write_file_atomically(file(k_command_file), command + "\n");
   write_file_atomically(file(k_environment_file), dump(to_json(environment)));
-  metrics_ = JsonLines(file(k_metrics_file));
-  numerics_ = JsonLines(file(k_numerics_file));
   if (default_place_ && training) link_latest(path());
 }
+
+void RunDirectory::metric(const Json& line) { metrics_.append(file(k_metrics_file), line); }
+
+void RunDirectory::numerics(const Json& line) { numerics_.append(file(k_numerics_file), line); }
 
 void RunDirectory::write_report(const Json& json, const AnyReport& report) {
   write_file_atomically(file(k_report_file), dump(json));

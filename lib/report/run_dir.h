@@ -38,7 +38,9 @@ class RunDirectory {
   RunDirectory& operator=(RunDirectory&&) noexcept;
   ~RunDirectory();
 
+  /// As DirectoryLock::path() has it.
   const std::string& path() const;
+  /// The path of a file in the directory. Errors: as path().
   std::string file(std::string_view name) const;
   /// Whether the directory holds a run already.
   bool occupied() const;
@@ -52,9 +54,9 @@ class RunDirectory {
              bool training);
 
   /// Appends one line to metrics.jsonl.
-  void metric(const Json& line) { metrics_.append(line); }
+  void metric(const Json& line);
   /// Appends one line to numerics.jsonl.
-  void numerics(const Json& line) { numerics_.append(line); }
+  void numerics(const Json& line);
   /// Writes report.json and status.json, each complete or not at all, and the other formats that
   /// the config's `report` asks for: the event file in tb/ each time, the other formats when the
   /// run has ended.

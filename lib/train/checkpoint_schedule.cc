@@ -23,16 +23,19 @@ bool CheckpointSchedule::is_due(std::int64_t ordinal, bool epoch_end, double sec
   return by_steps || by_epochs || by_time;
 }
 
-CheckpointWriter::CheckpointWriter(std::string run_dir, std::int64_t keep, TrainObserver& observer)
-    : run_dir_(std::move(run_dir)),
+CheckpointWriter::CheckpointWriter(std::function<std::string()> directory,
+                                   std::int64_t keep,
+                                   TrainObserver& observer)
+    : directory_(std::move(directory)),
       keep_(keep),
       observer_(observer),
       last_(std::chrono::steady_clock::now()) {}
 
 void CheckpointWriter::save(const plan::State& state, const RunState& run) {
-  if (run_dir_.empty()) return;
-  const std::string path = save_checkpoint(run_dir_, state, run.progress, run.best.weights());
-  prune_checkpoints(run_dir_, keep_);
+  if (!directory_) return;
+  const std::string directory = directory_();
+  const std::string path = save_checkpoint(directory, state, run.progress, run.best.weights());
+  prune_checkpoints(directory, keep_);
   last_ = std::chrono::steady_clock::now();
   observer_.on_checkpoint(path);
 }
@@ -40,8 +43,8 @@ void CheckpointWriter::save(const plan::State& state, const RunState& run) {
 std::string CheckpointWriter::save_as(std::string_view name,
                                       const plan::State& state,
                                       const RunState& run) {
-  if (run_dir_.empty()) return "";
-  return save_checkpoint(run_dir_, state, run.progress, run.best.weights(), name);
+  if (!directory_) return "";
+  return save_checkpoint(directory_(), state, run.progress, run.best.weights(), name);
 }
 
 double CheckpointWriter::seconds_since_last() const { return seconds_since(last_); }

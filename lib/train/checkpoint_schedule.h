@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -33,7 +34,9 @@ class CheckpointSchedule {
 /// Writes the checkpoints of a run to its directory; without a directory it does nothing.
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::string run_dir, std::int64_t keep, TrainObserver& observer);
+  CheckpointWriter(std::function<std::string()> directory,
+                   std::int64_t keep,
+                   TrainObserver& observer);
 
   /// Writes the checkpoint of the present step and removes old ones.
   void save(const plan::State& state, const RunState& run);
@@ -43,7 +46,7 @@ class CheckpointWriter {
   double seconds_since_last() const;
 
  private:
-  std::string run_dir_;
+  std::function<std::string()> directory_;
   std::int64_t keep_;
   TrainObserver& observer_;
   std::chrono::steady_clock::time_point last_;

@@ -144,7 +144,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
     history.interval = step_history_interval(length.steps, length.steps_per_epoch);
   }
   history.begin(session.step_spec().metrics);
-  if (!options.run_dir.empty()) begin_segment(session, options, run);
+  if (options.directory) begin_segment(session, options, run);
   return run;
 }
 

@@ -16,7 +16,8 @@
 namespace halfstep::train {
 
 struct TrainOptions {
-  std::string run_dir;    ///< where checkpoints go; "" for none
+  /// The directory in which checkpoints are written now; empty for none.
+  std::function<std::string()> directory;
   std::string resume;     ///< a checkpoint to resume from; "" starts fresh
   std::string init_from;  ///< weights to start from; "" for the initializers
   /// Polled between steps; may be empty.

@@ -59,7 +59,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
       run_(begin_run(session, options_, length_)),
       runner_(session, runner_options(length_, run_.progress, options_)),
       recorder_(session, length_, run_.progress.counters.ordinal, observer),
-      checkpoints_(options_.run_dir, session.spec().training.keep, observer) {}
+      checkpoints_(options_.directory, session.spec().training.keep, observer) {}
 
 bool Trainer::advance(std::int64_t steps) {
   const Counters& counters = run_.progress.counters;

@@ -72,7 +72,7 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   }
   const TrainResult expected = whole.finish();
 
-  options.run_dir = directory;
+  options.directory = [&] { return directory; };
   std::int64_t drawn = 0;
   TrainOptions first = options;
   first.requests = [&] { return ++drawn == at_step ? Request::preempt : Request::none; };

@@ -76,6 +76,37 @@ TEST_CASE("run directory: a second process is refused and told of the first") {
   CHECK(train(directory, "run", {"--resume", "auto"}).exit_code == 0);
 }
 
+TEST_CASE("run directory: a run goes on in a directory that was renamed") {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  Process run(halfstep_words(train_arguments("run")), directory.path());
+  REQUIRE(wait_for_steps(run, directory, "run"));
+  std::filesystem::rename(directory.file("run"), directory.file("moved"));
+  run.send(SIGTERM);
+  const Finished end = run.wait();
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 75);
+  CHECK(end.err.find("warning: run was renamed while this process used it") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(directory.file("run")));
+  CHECK(report_of(directory, "moved").at("status") == "preempted");
+  CHECK(train(directory, "moved", {"--resume", "auto"}).exit_code == 0);
+}
+
+TEST_CASE("run directory: a run whose directory is removed ends, and makes no other") {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  Process run(halfstep_words(train_arguments("run")), directory.path());
+  REQUIRE(wait_for_steps(run, directory, "run"));
+  std::filesystem::rename(directory.file("run"), directory.file("moved"));
+  std::filesystem::remove_all(directory.file("moved"));
+  const Finished end = run.wait();
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 3);
+  CHECK(end.err.find("run: error: was removed, or the file .lock in it, while") !=
+        std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(directory.file("run")));
+}
+
 TEST_CASE("run directory: a run that cannot begin leaves none behind") {
   const TemporaryDirectory directory;
   SmallRun run;

@@ -30,6 +30,23 @@ TEST_CASE("directory lock: whether it is held can be asked without a trace") {
   const DirectoryLock again(path);
 }
 
+TEST_CASE("directory lock: the path follows a directory that is renamed") {
+  const test::TemporaryDirectory directory;
+  const std::string before = directory.file("before");
+  std::filesystem::create_directory(before);
+  DirectoryLock lock(before);
+  CHECK(lock.path() == before);
+  std::filesystem::rename(before, directory.file("after"));
+  std::filesystem::create_directory(before);  // another one, which is not locked
+  CHECK(lock.path() == directory.file("after"));
+  CHECK(lock.path() == directory.file("after"));
+  std::filesystem::remove_all(directory.file("after"));
+  CHECK_THROWS_WITH_AS(
+      lock.path(),
+      doctest::Contains("was removed, or the file .lock in it, while this process"),
+      UserError);
+}
+
 TEST_CASE("directory lock: a lock file that is a link says nothing") {
   const test::TemporaryDirectory directory;
   std::ofstream(directory.file("elsewhere")) << "";

@@ -49,7 +49,7 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   const std::string path = directory.path().string();
   Record record;
   RunState run;
-  CheckpointWriter writer(path, 2, record);
+  CheckpointWriter writer([&] { return path; }, 2, record);
   for (const std::int64_t ordinal : {1, 2, 3}) {
     run.progress.counters.ordinal = ordinal;
     writer.save(session.state(), run);
@@ -61,7 +61,7 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   CHECK(kept[0].ends_with("step-000002"));
   CHECK(kept[1] == record.checkpoints.back());
 
-  CheckpointWriter nowhere("", 2, record);
+  CheckpointWriter nowhere({}, 2, record);
   nowhere.save(session.state(), run);
   CHECK(nowhere.save_as(k_best_checkpoint, session.state(), run).empty());
   CHECK(record.checkpoints.size() == 3);

@@ -78,7 +78,7 @@ std::string bytes_of(const plan::State& state, std::string_view variable) {
 
 TrainOptions in_directory(const std::string& directory) {
   TrainOptions options;
-  options.run_dir = directory;
+  options.directory = [directory] { return directory; };
   options.resume = find_checkpoint(directory).value_or("");
   return options;
 }
