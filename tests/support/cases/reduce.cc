@@ -67,6 +67,12 @@ std::vector<OpCase> reduce_cases() {
                      .op = std::string(op),
                      .attrs = {{"output_type", DType::int32}},
                      .inputs = {lattice({5, 40}), int_scalar(1)}});
+    cases.push_back({.name = fmt::format("{}/long", op),
+                     .op = std::string(op),
+                     .inputs = {lattice({3, 2500}), int_scalar(1)}});
+    cases.push_back({.name = fmt::format("{}/special", op),
+                     .op = std::string(op),
+                     .inputs = {special({9, 5}), int_scalar(1)}});
   }
   cases.push_back(
       {.name = "L2Loss/odd", .op = "L2Loss", .inputs = {uniform({3, 5, 7})}, .magnitude = 256});

@@ -4,6 +4,7 @@
 // and number of threads.
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -175,10 +176,50 @@ Prepared prepare_all(const NodeView& node, const Capabilities&) {
   });
 }
 
+Accepts accepts_arg(const NodeView& node, const Capabilities& capabilities) {
+  const Accepts accepts = accepts_reduce(node, capabilities);
+  if (accepts && extents(node)->columns > 1) return Accepts::no("not over the last axes");
+  return accepts;
+}
+
+/// The first index of the largest or smallest value of each run; the first NaN counts as that. No
+/// branch depends on a value: they cannot be predicted.
+template <bool largest>
+Prepared prepare_arg(const NodeView& node, const Capabilities& capabilities) {
+  const Extents e = *extents(node);
+  const Source source(loops(capabilities.isa), node.input(0).dtype);
+  const bool wide = node.output().dtype == DType::int64;
+  return launch([=](const Args& args) {
+    parallel_for(e.outer, 16384 / e.rows + 1, [&](std::int64_t begin, std::int64_t end) {
+      alignas(64) float scratch[k_run];
+      for (std::int64_t run = begin; run < end; ++run) {
+        std::int64_t index = 0;
+        float best = largest ? -INFINITY : INFINITY;
+        for (std::int64_t at = 0; at < e.rows; at += k_run) {
+          const std::int64_t n = std::min(k_run, e.rows - at);
+          const float* x = source.read(args.in[0].data, run * e.rows + at, n, scratch);
+          for (std::int64_t i = 0; i < n; ++i) {
+            const bool beats = (largest ? !(x[i] <= best) : !(x[i] >= best)) & (best == best);
+            best = beats ? x[i] : best;
+            index = beats ? at + i : index;
+          }
+        }
+        if (wide) {
+          args.out[0].as<std::int64_t>()[run] = index;
+        } else {
+          args.out[0].as<std::int32_t>()[run] = static_cast<std::int32_t>(index);
+        }
+      }
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> reduce_kernels() {
-  std::vector<Kernel> rows{{"All", "vector/all", accepts_all, prepare_all}};
+  std::vector<Kernel> rows{{"All", "vector/all", accepts_all, prepare_all},
+                           {"ArgMax", "vector/arg_max", accepts_arg, prepare_arg<true>},
+                           {"ArgMin", "vector/arg_min", accepts_arg, prepare_arg<false>}};
   for (const std::string_view op : {"BiasAddGrad", "L2Loss", "Max", "Mean", "Min", "Sum"}) {
     rows.push_back({op, "vector/reduce", accepts_reduce, prepare_reduce});
   }
