@@ -131,11 +131,27 @@ bool is_final(const std::string& status) {
   return !status.empty() && status != "running" && status != "interrupted" && status != "preempted";
 }
 
+/// Says why the run ended, where its report does.
+void say_ending(const report::TrainReport& report,
+                const std::string& prefix,
+                const std::string& remedy) {
+  if (report.message.empty()) return;
+  const bool failed = report.exit_code == static_cast<int>(ErrorKind::numerics) ||
+                      report.exit_code == static_cast<int>(ErrorKind::target);
+  log(failed ? LogLevel::error : LogLevel::info, prefix + report.message + remedy);
+}
+
 /// A resume of a completed run prints its report again.
 int print_again(const report::RunDirectory& directory, bool json) {
   const std::string path = directory.file(report::k_report_file);
   const report::Document document = report::read_valid_report(path);
   const auto& report = std::get<report::TrainReport>(document.report);
+  log_info("{}: the run has ended; this is its report", directory.path());
+  say_ending(report,
+             directory.path() + ": ",
+             report.status == "diverged"
+                 ? "; a run that diverged does not go on: begin one with other settings"
+                 : "");
   if (json) {
     fmt::print("{}", read_file(path));
   } else {
@@ -246,7 +262,6 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   const train::InterruptGuard signals(signal_of(spec.slurm.signal));
   train::Trainer trainer(session, train_options, observer);
   if (trainer.done() && is_final(reported_status(directory))) {
-    log_info("{}: the run has ended; this is its report", directory.path());
     return print_again(directory, options.json);
   }
   print_warnings(trainer.warnings());
@@ -272,14 +287,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   clear_progress();
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
-  if (!result.message.empty()) {
-    log(result.status == train::Status::diverged ? LogLevel::error : LogLevel::info,
-        result.message);
-  }
-  if (report.exit_code == static_cast<int>(ErrorKind::target)) {
-    log(LogLevel::error,
-        fmt::format("the target {} was not reached", spec.training.target.value_or("")));
-  }
+  say_ending(report, "", "");
   if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
   if (options.json) {
     fmt::print("{}", report::dump(to_json(report)));

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "command.h"
+#include "core/log.h"
 #include "core/parallel.h"
 #include "environment.h"
 #include "number_flags.h"
@@ -104,7 +105,9 @@ int compare_policies(const CompareFlags& state) {
   const train::InterruptGuard signals;
   report::CompareReport report = study::compare(options, dataset, device, display);
   report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));
-  return finish_study(state.run, directory, report, report::compare_table(report));
+  const int exit_code = finish_study(state.run, directory, report, report::compare_table(report));
+  if (!report.message.empty()) log(LogLevel::error, report.message);
+  return exit_code;
 }
 
 /// Flags of training do not apply to finished runs.

@@ -149,7 +149,7 @@ void CompareReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f.word("status", status, study_statuses(), "how the comparison ended");
   f("exit_code", exit_code, "of the process");
-  f("message", message, "empty");
+  f("message", message, "which runs missed the target; empty without such runs");
   f("run", run, "the study");
   f("context", context, "where and by what the report was made");
   f("config", config, "what was asked for");
@@ -201,12 +201,26 @@ std::optional<double> ComparedRunBlock::metric(const std::string& name) const {
   return known ? found->second : std::nullopt;
 }
 
+std::string missed_targets(const CompareReport& report) {
+  std::string text;
+  for (const ComparedRunBlock& run : report.runs) {
+    const auto& target = run.time_to_accuracy;
+    if (!report.paired || run.status == "diverged" || !target || target->reached) continue;
+    text += fmt::format("{}{}, seed {}: {}",
+                        text.empty() ? "" : "; ",
+                        run.policy,
+                        run.seed,
+                        missed_target(*target, run.history));
+  }
+  return text;
+}
+
 int exit_code(const CompareReport& report) {
   const std::array<int, 3>& codes = ending_named(report.status).study;
   if (report.status != "completed" && report.status != "diverged") return codes[0];
   const bool failed = std::any_of(
       report.gates.begin(), report.gates.end(), [](const GateBlock& gate) { return gate.failed; });
-  if (failed) return static_cast<int>(ErrorKind::target);
+  if (failed || !missed_targets(report).empty()) return static_cast<int>(ErrorKind::target);
   return report.paired ? codes[0] : 0;
 }
 

@@ -166,7 +166,12 @@ struct CompareReport {
   void fields(Fields& f);
 };
 
-/// 5 when a gate failed, else 4 when a run diverged; 130 or 143 after a request to leave.
+/// Names the runs that trained to their end without reaching the target; "" when there are none,
+/// and for finished runs, which were not asked for one.
+std::string missed_targets(const CompareReport& report);
+
+/// 5 when a gate failed or a target was missed, else 4 when a run diverged; 130 or 143 after a
+/// request to leave.
 int exit_code(const CompareReport& report);
 
 }  // namespace halfstep::report

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/cost_model.h"
 
@@ -103,6 +104,20 @@ std::vector<train::EpochRecord> read_history(const History& history) {
     }
   }
   return epochs;
+}
+
+std::string missed_target(const train::TimeToAccuracy& target, const History& history) {
+  const double sign = config::smaller_is_better(target.metric) ? -1 : 1;
+  std::string best = "no epoch has a value of it";
+  double most = -std::numeric_limits<double>::infinity();
+  const Column* column = history.metric(target.metric);
+  for (std::size_t i = 0; column != nullptr && i < column->size(); ++i) {
+    const double value = sign * real((*column)[i]);
+    if (!(value > most)) continue;
+    most = value;
+    best = fmt::format("the best was {:.6g}, in epoch {}", sign * value, history.epoch[i]);
+  }
+  return fmt::format("the target {}={:g} was not reached: {}", target.metric, target.target, best);
 }
 
 void StepColumns::fields(Fields& f) {

@@ -34,6 +34,8 @@ struct History {
 History history_block(const std::vector<train::EpochRecord>& epochs,
                       const std::vector<std::string>& metrics);
 std::vector<train::EpochRecord> read_history(const History& history);
+/// "the target val_accuracy=0.97 was not reached: the best was 0.953, in epoch 3"
+std::string missed_target(const train::TimeToAccuracy& target, const History& history);
 
 /// The run by step, one value for each interval in every column.
 struct StepColumns {

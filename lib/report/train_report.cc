@@ -131,7 +131,7 @@ void TrainReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f.word("status", status, run_statuses(), "how the run ended");
   f("exit_code", exit_code, "of the process; null while running");
-  f("message", message, "why it ended; empty when completed");
+  f("message", message, "why it ended; empty when completed with its target reached");
   f("run", run, "the run");
   f("context", context, "where and by what the report was made");
   f("config", config, "what was asked for");
@@ -175,14 +175,11 @@ TrainReport train_report(train::Session& session,
                          const RunInfo& run,
                          bool running) {
   const config::RunSpec& spec = session.spec();
-  const bool missed =
-      spec.training.target && result.time_to_accuracy && !result.time_to_accuracy->reached;
   const train::StepTimeSummary time =
       train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);
 
   TrainReport report;
   report.status = running ? "running" : name(result.status);
-  if (!running) report.exit_code = exit_code(result.status, missed);
   report.message = result.message;
   report.run = run_block(result, run);
   report.context = context(session.backend());
@@ -201,6 +198,19 @@ TrainReport train_report(train::Session& session,
                     result.counters.samples_trained,
                     result.counters.retried * spec.training.batch_size};
   report.time_to_accuracy = result.time_to_accuracy;
+  if (!running) {
+    const auto& target = result.time_to_accuracy;
+    const bool missed = spec.training.target && target && !target->reached;
+    report.exit_code = exit_code(result.status, missed);
+    if (report.exit_code == static_cast<int>(ErrorKind::target)) {
+      if (!report.message.empty()) report.message += "; ";
+      report.message += missed_target(*target, report.history);
+      // Only a run that did all its steps goes on.
+      report.message += result.status == Status::completed
+                            ? "; give it more epochs, or begin a run with another target"
+                            : "; begin a run with other settings or another target";
+    }
+  }
   report.step_time = time;
   report.throughput = throughput_block(
       time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)), session.backend());

@@ -151,6 +151,7 @@ report::CompareReport compare(const CompareOptions& options,
   for (const Gate& gate : options.gates) {
     comparison.gates.push_back(evaluate_gate(gate, summary, comparison));
   }
+  comparison.message = report::missed_targets(comparison);
   comparison.warnings = rounds.warnings();
   return comparison;
 }

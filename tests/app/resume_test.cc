@@ -335,23 +335,31 @@ TEST_CASE("resume: an end before the checkpoint is an error, a later one is not"
         0);
 }
 
-TEST_CASE("resume: a run that failed ends with its exit code again") {
+TEST_CASE("resume: a run that failed ends with its exit code again, and says why") {
   const TemporaryDirectory directory;
   SmallRun run;
   write_config(directory, run);
   const std::vector<std::string> missed{"--target", "val_accuracy=1.0"};
   const Finished first = train(directory, "missed", missed);
   CHECK(first.exit_code == 5);
-  CHECK(first.err.find("the target val_accuracy=1.0 was not reached") != std::string::npos);
+  const std::string why = report_of(directory, "missed")["message"];
+  CHECK(why.starts_with("the target val_accuracy=1 was not reached: the best was 0."));
+  CHECK(why.ends_with("give it more epochs, or begin a run with another target"));
+  CHECK(holds(first.err, why));
   std::vector<std::string> again = missed;
-  again.insert(again.end(), {"--resume", "auto"});
-  CHECK(train(directory, "missed", again).exit_code == 5);
+  again.insert(again.end(), {"--resume", "auto", "--quiet"});
+  const Finished second = train(directory, "missed", again);
+  CHECK(second.exit_code == 5);
+  CHECK(holds(second.err, "error: missed: " + why));
 
   run.precision = "{policy: float32, on_nonfinite: stop}";
   run.optimizer = "{type: sgd, learning_rate: 1e30}";
   write_config(directory, run);
   CHECK(train(directory, "diverged").exit_code == 4);
-  CHECK(train(directory, "diverged", {"--resume", "auto"}).exit_code == 4);
+  const Finished diverged = train(directory, "diverged", {"--resume", "auto"});
+  CHECK(diverged.exit_code == 4);
+  CHECK(holds(diverged.err, "diverged: step "));
+  CHECK(holds(diverged.err, "a run that diverged does not go on"));
 }
 
 TEST_CASE("resume: other threads are told of, other data are refused") {

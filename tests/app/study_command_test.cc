@@ -91,6 +91,23 @@ TEST_CASE("compare: gates decide the exit code and are shown with their value") 
   }
 }
 
+TEST_CASE("compare: runs that miss the target are named and end the comparison with 5") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished missed =
+      compare(directory, {"--seeds", "1", "--target", "val_accuracy=1.0", "--run-dir", "missed"});
+  CAPTURE(missed.err);
+  CHECK(missed.exit_code == 5);
+  CHECK(holds(missed.err, "error: float32, seed 7: the target val_accuracy=1 was not reached"));
+  CHECK(holds(missed.err, "; mixed_bfloat16, seed 7: the target val_accuracy=1 was not"));
+  CHECK(holds(missed.out, "float32: target reached in 0 of 1 runs"));
+  CHECK(halfstep({"report", "validate", "missed"}, directory.path()).exit_code == 0);
+  CHECK(compare(directory, {"--seeds", "1", "--target", "val_accuracy=0"}).exit_code == 0);
+  // Finished runs are put side by side, whatever each was asked for.
+  CHECK(train(directory, "a", {"--target", "val_accuracy=1.0"}).exit_code == 5);
+  CHECK(halfstep({"compare", "a", "a"}, directory.path()).exit_code == 0);
+}
+
 TEST_CASE("compare: the table says what it compares and how to read it") {
   const TemporaryDirectory directory;
   write_config(directory);
