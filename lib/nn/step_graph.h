@@ -106,7 +106,10 @@ graph::Graph build_step(const StepSpec& spec,
                         Purpose purpose);
 
 /// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,
-/// gradients unscaled in float16.
-std::vector<config::Warning> precision_warnings(const StepSpec& spec, const graph::Graph& graph);
+/// gradients unscaled in float16, a loss scale without float16. The graph is the one that runs,
+/// after a rewrite.
+std::vector<config::Warning> precision_warnings(const config::RunSpec& config,
+                                                const StepSpec& spec,
+                                                const graph::Graph& graph);
 
 }  // namespace halfstep::nn

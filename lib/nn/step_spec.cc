@@ -24,19 +24,27 @@ void warn(std::vector<config::Warning>& warnings,
   warnings.push_back(config::warning(code, std::move(where), std::move(message)));
 }
 
-/// Whether any layer may compute in float16.
-bool uses_float16(const config::PrecisionSpec& precision, const Model& model) {
-  if (precision.rewrite == config::Rewrite::automatic) return precision.target != DType::bfloat16;
-  return std::any_of(model.nodes.begin(), model.nodes.end(), [](const ModelNode& node) {
-    return node.precision.policy.compute == DType::float16;
-  });
+/// Where a rewrite emulates float16, its casts are in the graph.
+bool uses_float16(const graph::Graph& graph) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const std::vector<graph::TensorType>& outputs = graph.node(id).outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [](const graph::TensorType& type) {
+          return type.dtype == DType::float16;
+        })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// A loss scale preserves small float16 gradients; the other dtypes have float32's exponent
 /// range.
-void warn_of_idle_scale(const config::RunSpec& spec, StepSpec& step) {
+void warn_of_idle_scale(const config::RunSpec& spec,
+                        const StepSpec& step,
+                        const graph::Graph& graph,
+                        std::vector<config::Warning>& warnings) {
   using ScalingMode = precision::LossScaling::Mode;
-  if (uses_float16(spec.precision, step.model)) return;
+  if (uses_float16(graph)) return;
   config::LossScaleSpec given = spec.precision.loss_scale;
   if (given.mode == config::LossScaleMode::none) return;
   const bool automatic = given.mode == config::LossScaleMode::automatic;
@@ -59,10 +67,7 @@ void warn_of_idle_scale(const config::RunSpec& spec, StepSpec& step) {
           "finite is skipped, whatever precision.on_nonfinite says";
       break;
   }
-  warn(step.model.warnings,
-       config::k_idle_loss_scale,
-       spec.where("precision.loss_scale"),
-       std::move(message));
+  warn(warnings, config::k_idle_loss_scale, spec.where("precision.loss_scale"), std::move(message));
 }
 
 /// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
@@ -112,13 +117,15 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
   if (!diagnostics.empty()) return step;
-  warn_of_idle_scale(spec, step);
   look_at_output(step, diagnostics);
   return step;
 }
 
-std::vector<config::Warning> precision_warnings(const StepSpec& step, const graph::Graph& graph) {
+std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
+                                                const StepSpec& step,
+                                                const graph::Graph& graph) {
   std::vector<config::Warning> warnings = step.model.warnings;
+  warn_of_idle_scale(spec, step, graph, warnings);
   const graph::Node& output = graph.node(graph.fetch("outputs").node);
   const ModelNode& last = step.model.nodes.at(static_cast<std::size_t>(step.model.outputs.at(0)));
   // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.

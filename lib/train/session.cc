@@ -119,7 +119,7 @@ Session::Session(const config::RunSpec& spec,
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
-  for (config::Warning& warning : nn::precision_warnings(step_spec_, prepared_.graph)) {
+  for (config::Warning& warning : nn::precision_warnings(spec_, step_spec_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
   }
   std::size_t state_bytes = 0;

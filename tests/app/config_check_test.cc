@@ -64,6 +64,19 @@ TEST_CASE("config check: what can be trained is ok, with the warnings of the ste
   run.precision = "{rewrite: auto, target: float16, rewrite_rules: 2.20+}";
   write_config(directory, run);
   CHECK(holds(halfstep({"config", "check", "run.yaml"}, directory.path()).err, "W211"));
+  // Whether a loss scale has a use is decided by the dtypes after the rewrite.
+  for (const auto& [target, idle] :
+       {std::pair{"", true}, {", target: bfloat16", true}, {", target: float16", false}}) {
+    run.precision = "{rewrite: auto, loss_scale: dynamic" + std::string(target) + "}";
+    write_config(directory, run);
+    const Finished end =
+        halfstep({"config", "check", "run.yaml", "--device", "cpu"}, directory.path());
+    CAPTURE(end.err);
+    CHECK(holds(end.err, "W106") == idle);
+    CHECK(end.exit_code == 0);
+  }
+  run = {};
+  write_config(directory, run);
   // Float targets of several outputs, and events: no class numbers are assumed.
   for (const std::string_view loss : {"mean_squared_error", "binary_crossentropy"}) {
     CAPTURE(loss);
