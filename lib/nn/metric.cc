@@ -1,12 +1,13 @@
 #include "nn/metric.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <charconv>
 #include <optional>
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
-#include "nn/losses/loss.h"
 
 namespace halfstep::nn {
 namespace {
@@ -45,6 +46,24 @@ std::optional<std::int64_t> top_k(std::string_view name) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), k);
   if (error != std::errc() || end != digits.data() + digits.size() || k < 1) return std::nullopt;
   return k;
+}
+
+/// Why the metric means nothing there, or "".
+std::string misfit(std::string_view name, const Loss& loss, const Shape& output) {
+  const std::int64_t outputs = output.elements();
+  const std::optional<std::int64_t> k = top_k(name);
+  if (!k && name != "accuracy") {
+    return loss.from_logits() ? "compares the outputs with the labels, but they are scores without "
+                                "bounds"
+                              : "";
+  }
+  const bool values = !loss.from_logits() && !loss.takes_probabilities();
+  if (values && !label_limit(loss.label_kind(), output)) {
+    return "counts right classes, but the labels of this loss are any numbers";
+  }
+  return k && *k >= outputs
+             ? fmt::format("is always 1 for {} output{}", outputs, outputs == 1 ? "" : "s")
+             : "";
 }
 
 Value class_labels(Builder& b, Value labels) {
@@ -105,6 +124,23 @@ void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
     diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
                       fmt::format("unknown metric '{}'", name),
                       choices(name, known) + ", with any whole number for 5");
+  }
+}
+
+void check_metrics_fit(const config::RunSpec& spec,
+                       const Loss& loss,
+                       const Shape& output,
+                       Diagnostics& diagnostics) {
+  std::vector<std::string_view> fitting;
+  for (const MetricDef& def : k_metrics) {
+    if (misfit(def.name, loss, output).empty()) fitting.push_back(def.name);
+  }
+  for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
+    const std::string why = misfit(spec.metrics[i], loss, output);
+    if (why.empty()) continue;
+    diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
+                      fmt::format("{} {}", spec.metrics[i], why),
+                      fmt::format("{} fit", fmt::join(fitting, ", ")));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "config/run_spec.h"
 #include "graph/builder.h"
+#include "nn/losses/loss.h"
 
 namespace halfstep::nn {
 
@@ -33,5 +34,12 @@ graph::Value build_metric(graph::Builder& b,
 
 /// Checks the names of `spec.metrics`.
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics);
+
+/// Checks that the metrics, whose names are known, mean something for an output of this shape and
+/// the labels of this loss.
+void check_metrics_fit(const config::RunSpec& spec,
+                       const Loss& loss,
+                       const Shape& output,
+                       Diagnostics& diagnostics);
 
 }  // namespace halfstep::nn

@@ -71,13 +71,14 @@ void warn_of_idle_scale(const config::RunSpec& spec,
 }
 
 /// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
-void look_at_output(StepSpec& step, Diagnostics& diagnostics) {
+void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
     step.output = model_output(step.model);
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
   }
+  check_metrics_fit(spec, *step.loss, step.output.shape, diagnostics);
   const Model& model = step.model;
   const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0)));
   for (config::Warning& warning :
@@ -117,7 +118,7 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
   if (!diagnostics.empty()) return step;
-  look_at_output(step, diagnostics);
+  look_at_output(spec, step, diagnostics);
   return step;
 }
 

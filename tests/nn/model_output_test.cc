@@ -139,6 +139,43 @@ TEST_CASE("metrics: a regression is measured by its error unless the config says
   CHECK(spec_of(layers, "binary_crossentropy").metrics == std::vector<std::string>{"accuracy"});
 }
 
+TEST_CASE("metrics: those that mean nothing for the loss and its output are refused") {
+  struct Case {
+    std::string_view units, loss, metrics, said;
+  };
+  for (const Case& c : {
+           Case{"1",
+                "mean_squared_error",
+                "[accuracy]",
+                "(mean_absolute_error, mean_squared_error fit)"},
+           Case{"1", "mean_squared_error", "[loss_of_nothing]", "unknown metric"},
+           Case{"1", "mean_squared_error", "[mean_absolute_error, top_1_accuracy]", "metrics[1]"},
+           Case{"10", "mean_squared_error", "[accuracy, top_9_accuracy]", ""},
+           Case{"10", k_sparse, "[top_10_accuracy]", "is always 1 for 10 outputs"},
+           Case{"10", k_sparse, "[mean_squared_error]", ""},
+           Case{"10",
+                "{type: sparse_categorical_crossentropy, from_logits: true}",
+                "[accuracy, mean_absolute_error]",
+                "scores without bounds (accuracy, top_5_accuracy fit)"},
+           Case{"1", "binary_crossentropy", "[accuracy]", ""},
+       }) {
+    CAPTURE(c.loss);
+    CAPTURE(c.metrics);
+    Diagnostics diagnostics;
+    const auto spec = spec_of("[{type: dense, units: " + std::string(c.units) + "}]",
+                              c.loss,
+                              "metrics: " + std::string(c.metrics) + "\n");
+    read_step_spec(spec, diagnostics);
+    std::string found;
+    for (const Problem& p : diagnostics.problems()) {
+      found += fmt::format("{}: {} ({})\n", p.where.path, p.message, p.hint);
+    }
+    CAPTURE(found);
+    CHECK(found.empty() == c.said.empty());
+    CHECK(found.find(c.said) != std::string::npos);
+  }
+}
+
 TEST_CASE("names: those that do not exist are answered with those that do") {
   struct Case {
     std::string_view layers, loss, more, said;
