@@ -47,7 +47,9 @@ std::optional<std::int64_t> slurm_threads() {
   const char* end = word->data() + word->size();
   const auto [at, error] = std::from_chars(word->data(), end, threads);
   if (error != std::errc() || at != end || threads < 1) {
-    log_warning("SLURM_CPUS_PER_TASK is '{}', which is no number of threads", *word);
+    print_warnings({config::warning(config::k_idle_variable,
+                                    {"SLURM_CPUS_PER_TASK", 0, 0, ""},
+                                    fmt::format("is '{}', which is no number of threads", *word))});
     return std::nullopt;
   }
   return threads;
@@ -57,8 +59,9 @@ std::optional<std::int64_t> slurm_threads() {
 /// Slurm task if fewer.
 int thread_count_of(const config::RunSpec& spec) {
   const std::int64_t processors = available_processors();
-  const std::int64_t free = std::min(processors, slurm_threads().value_or(processors));
-  const std::int64_t threads = std::max<std::int64_t>(1, spec.device.threads.value_or(free));
+  const std::int64_t threads = spec.device.threads
+                                   ? std::max<std::int64_t>(1, *spec.device.threads)
+                                   : std::min(processors, slurm_threads().value_or(processors));
   if (threads > processors) {
     print_warnings({config::warning(
         config::k_many_threads,

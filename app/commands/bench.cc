@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "command.h"
+#include "config/warning_codes.h"
 #include "core/log.h"
 #include "number_flags.h"
 #include "open_device.h"
@@ -14,6 +15,7 @@
 #include "study/random_data.h"
 #include "study_run.h"
 #include "terminal.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -33,8 +35,10 @@ data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
   const config::RunSpec& spec = loaded.spec;
   if (!synthetic && has_data(loaded)) return load_data(loaded);
   if (!synthetic) {
-    log_warning("{}: the data are not here; measuring on random samples of the model's shapes",
-                to_string(spec.where("data")));
+    print_warnings({config::warning(
+        config::k_random_samples,
+        spec.where("data"),
+        "the data are not here; measuring on random samples of the model's shapes")});
   }
   const double share = 1 - spec.data.validation_split;
   const auto samples = static_cast<std::int64_t>(

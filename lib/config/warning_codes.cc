@@ -19,11 +19,12 @@ constexpr std::array k_codes{
     WarningCode{k_rounding_scale,
                 "The initial loss scale is not a power of two, so scaling rounds the gradients.",
                 "Use a power of two, such as 32768."},
-    WarningCode{k_idle_variable,
-                "A variable of the environment, or a part of its value, is not known and has no "
-                "effect. This concerns names that begin with HALFSTEP_, and ops and levels in "
-                "TensorFlow's variables for the rewrite.",
-                "Correct the name, or unset the variable."},
+    WarningCode{
+        k_idle_variable,
+        "A variable of the environment, or a part of its value, is not known and has no "
+        "effect. This concerns names that begin with HALFSTEP_, SLURM_CPUS_PER_TASK, and ops "
+        "and levels in TensorFlow's variables for the rewrite.",
+        "Correct the name or the value, or unset the variable."},
     WarningCode{k_idle_loss_scale,
                 "A loss scale is given where nothing computes in float16; other dtypes have the "
                 "exponent range of float32.",
@@ -94,6 +95,11 @@ constexpr std::array k_codes{
                 "A resumed run goes on on another device, instruction set or number of threads, so "
                 "that its bits differ from those of a run that was never stopped.",
                 "Resume on a machine of the same kind where the bits matter."},
+    WarningCode{
+        k_random_samples,
+        "The data of a benchmark are not here, so that it measures on random samples of the "
+        "model's shapes.",
+        "Give the data, or `bench --synthetic` where random samples are meant."},
 };
 
 }  // namespace

@@ -100,13 +100,16 @@ TEST_CASE(
     CAPTURE(end.err);
     REQUIRE(end.exit_code == 0);
     CHECK(holds(end.err, "warning: W117 --threads: ") == (run == "many"));
-    CHECK(holds(end.err, "SLURM_CPUS_PER_TASK is 'x'") == (run == "wrong"));
+    CHECK(holds(end.err, "warning: W105 SLURM_CPUS_PER_TASK: is 'x'") == (run == "wrong"));
     return report_of(directory, run).at("context").at("threads").get<int>();
   };
   CHECK(threads("SLURM_CPUS_PER_TASK=1", "one") == 1);
   CHECK(threads("SLURM_CPUS_PER_TASK=1", "given", {"--threads", "1"}) == 1);
   const int all = threads("SLURM_CPUS_PER_TASK=100000", "all");
   CHECK(threads("SLURM_CPUS_PER_TASK=x", "wrong") == all);
+  CHECK(threads("SLURM_CPUS_PER_TASK=x", "unread", {"--threads", "1"}) == 1);
+  CHECK(with("SLURM_CPUS_PER_TASK=x", {"train", "run.yaml", "--dry-run", "--strict"}, directory)
+            .exit_code == 2);
   const std::vector<std::string> many{"--threads", std::to_string(all + 1)};
   CHECK(threads("A=b", "many", many) == all + 1);
   const Finished strict = halfstep(

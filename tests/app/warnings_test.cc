@@ -117,21 +117,19 @@ TEST_CASE("bench: without the data it measures on samples of the model's shapes 
   SmallRun run;
   run.data = "{format: npz, path: absent.npz, validation_split: 0.25}";
   write_config(directory, run);
-  const Finished end = halfstep({"bench",
-                                 "run.yaml",
-                                 "--warmup",
-                                 "1",
-                                 "--steps",
-                                 "3",
-                                 "--repeat",
-                                 "1",
-                                 "--threads",
-                                 "1",
-                                 "--json"},
-                                directory.path());
+  std::vector<std::string> words{"bench", "run.yaml", "--json"};
+  for (const char* flag : {"--warmup=1", "--steps=3", "--repeat=1", "--threads=1"}) {
+    words.emplace_back(flag);
+  }
+  const Finished end = halfstep(words, directory.path());
   CAPTURE(end.err);
   REQUIRE(end.exit_code == 0);
+  CHECK(holds(end.err, "warning: W303 run.yaml"));
   CHECK(holds(end.err, "the data are not here"));
+  words.emplace_back("--strict");
+  CHECK(halfstep(words, directory.path()).exit_code == 2);
+  words.emplace_back("--synthetic");
+  CHECK(halfstep(words, directory.path()).exit_code == 0);
   const Json report = Json::parse(end.out);
   CHECK(report.at("bench").at("data") == "random");
   CHECK(holds(report.at("notes").dump(), "random samples of the model's shapes"));
