@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "number_flags.h"
 #include "terminal.h"
 
 namespace {
@@ -88,6 +90,21 @@ std::string remedy(const CLI::App& command, const std::string& flag) {
   return halfstep::did_you_mean(flag, flags_of(command));
 }
 
+/// A line for each flag that takes one value and was given more.
+std::vector<std::string> repeated_flags(const CLI::App& command) {
+  std::vector<std::string> lines;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::Throw ||
+        std::ssize(values) <= std::max(option->get_items_expected_max(), 1)) {
+      continue;
+    }
+    lines.push_back(fmt::format(
+        "{} is given {} times: {}", option->get_name(), values.size(), fmt::join(values, ", ")));
+  }
+  return lines;
+}
+
 void print_error(const std::string& message, const std::string& hint) {
   halfstep::app::write_failure(
       fmt::format("error: {}{}", message, hint.empty() ? "" : fmt::format(" ({})", hint)));
@@ -135,11 +152,14 @@ int usage_error(const CLI::App& app,
   }
   const std::string flag = unknown_flag(*command, words);
   const std::vector<std::string> commands = commands_of(*command);
+  const std::vector<std::string> repeated = repeated_flags(*command);
   if (!commands.empty() && depth < words.size() && !words[depth].starts_with("-")) {
     print_error(fmt::format("unknown command '{}'", words[depth]),
                 halfstep::did_you_mean(words[depth], commands));
   } else if (!flag.empty()) {
     print_error(fmt::format("{} has no flag {}", path, flag), remedy(*command, flag));
+  } else if (!repeated.empty()) {
+    for (const std::string& line : repeated) print_error(line, "");
   } else {
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     const bool configs = command->get_option_no_throw("--config") != nullptr;
@@ -171,6 +191,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, words);
   }
+  halfstep::app::check_number_flags();
   const int exit_code = chosen();
   check_output();
   return exit_code;

@@ -11,6 +11,12 @@
 namespace halfstep::app {
 namespace {
 
+/// Of the flags of this call so far.
+Diagnostics& problems() {
+  static Diagnostics found;
+  return found;
+}
+
 /// `read` gives the number of a text, if it is one that the flag takes.
 template <class Value, class Read>
 CLI::Option* add(CLI::App& command,
@@ -23,12 +29,12 @@ CLI::Option* add(CLI::App& command,
       flag,
       [&value, flag, wanted, read](const std::string& text) {
         const auto number = read(text);
-        if (!number) {
-          throw UserError(ErrorKind::config,
-                          {flag, 0, 0, ""},
-                          fmt::format("must be {}, got '{}'", wanted, shortened(text, 100)));
+        if (number) {
+          value = *number;
+        } else {
+          problems().error({flag, 0, 0, ""},
+                           fmt::format("must be {}, got '{}'", wanted, shortened(text, 100)));
         }
-        value = *number;
       },
       doc);
 }
@@ -61,6 +67,8 @@ CLI::Option* time(CLI::App& command,
 }
 
 }  // namespace
+
+void check_number_flags() { problems().throw_if_any(); }
 
 CLI::Option* add_integer(CLI::App& command,
                          const std::string& flag,

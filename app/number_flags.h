@@ -19,8 +19,11 @@ struct Range {
   std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
 };
 
-/// A flag with an integer; the help shows the value before it is given as the default. Errors of
-/// both functions, while the command line is read: UserError(config).
+/// To be called once the command line is read. Errors: UserError(config) with all flags whose value
+/// they do not take.
+void check_number_flags();
+
+/// A flag with an integer; the help shows the value before it is given as the default.
 CLI::Option* add_integer(CLI::App& command,
                          const std::string& flag,
                          std::int64_t& value,
