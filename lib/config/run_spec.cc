@@ -1,5 +1,7 @@
 #include "config/run_spec.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <span>
 
@@ -65,6 +67,13 @@ Where RunSpec::where(std::string_view path) const {
   Where found = node->where;
   found.path = path;
   return found;
+}
+
+bool RunSpec::regression() const {
+  // The layers above hold the losses themselves; a test compares this list with them.
+  constexpr std::array<std::string_view, 3> k_of_values{
+      "huber", "mean_absolute_error", "mean_squared_error"};
+  return std::find(k_of_values.begin(), k_of_values.end(), loss.type) != k_of_values.end();
 }
 
 std::vector<std::string> RunSpec::epoch_metrics() const {

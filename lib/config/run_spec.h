@@ -56,7 +56,7 @@ struct RunSpec {
   /// default has no file; its path is filled in always.
   Where where(std::string_view path) const;
   /// Whether the loss compares real values, so that the outputs are no classes.
-  bool regression() const { return loss.type == "mean_squared_error"; }
+  bool regression() const;
   /// The metrics that an epoch has a value of: `loss` and `metrics`, with a validation split also
   /// with `val_` before.
   std::vector<std::string> epoch_metrics() const;

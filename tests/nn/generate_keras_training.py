@@ -30,6 +30,9 @@ LOSSES = {
     "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
     "binary_crossentropy": keras.losses.BinaryCrossentropy,
     "mean_squared_error": keras.losses.MeanSquaredError,
+    "mean_absolute_error": keras.losses.MeanAbsoluteError,
+    "huber": keras.losses.Huber,
+    "kl_divergence": keras.losses.KLDivergence,
 }
 OPTIMIZERS = {
     "sgd": keras.optimizers.SGD,
@@ -102,6 +105,11 @@ CASES = [
                         "labels": "one_hot"}),
     ("mean_squared_error", {"loss": {"type": "mean_squared_error"}, "labels": "values",
                             "metrics": ["mean_squared_error", "mean_absolute_error"]}),
+    ("mean_absolute_error", {"loss": {"type": "mean_absolute_error"}, "labels": "values"}),
+    ("huber", {"loss": {"type": "huber"}, "labels": "values"}),
+    ("huber, delta", {"loss": {"type": "huber", "delta": 0.25}, "labels": "values"}),
+    ("kl_divergence", {"loss": {"type": "kl_divergence"}, "activation": "softmax",
+                       "labels": "one_hot"}),
 ]
 
 

@@ -26,10 +26,12 @@ import numpy as np
 CLASSES = {
     "activation": keras.layers.Activation,
     "add": keras.layers.Add,
+    "average": keras.layers.Average,
     "average_pooling2d": keras.layers.AveragePooling2D,
     "batch_normalization": keras.layers.BatchNormalization,
     "concatenate": keras.layers.Concatenate,
     "conv2d": keras.layers.Conv2D,
+    "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
     "dropout": keras.layers.Dropout,
@@ -40,11 +42,18 @@ CLASSES = {
     "layer_normalization": keras.layers.LayerNormalization,
     "leaky_relu": keras.layers.LeakyReLU,
     "max_pooling2d": keras.layers.MaxPooling2D,
+    "maximum": keras.layers.Maximum,
+    "minimum": keras.layers.Minimum,
     "multiply": keras.layers.Multiply,
+    "permute": keras.layers.Permute,
+    "prelu": keras.layers.PReLU,
     "relu": keras.layers.ReLU,
+    "repeat_vector": keras.layers.RepeatVector,
     "rescaling": keras.layers.Rescaling,
     "reshape": keras.layers.Reshape,
     "softmax": keras.layers.Softmax,
+    "subtract": keras.layers.Subtract,
+    "up_sampling2d": keras.layers.UpSampling2D,
     "zero_padding2d": keras.layers.ZeroPadding2D,
 }
 
@@ -273,6 +282,32 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
         (f"softmax, {policy}", {"type": "softmax"}, [[3, 6]], differs),
         (f"gelu, {policy}", {"type": "gelu"}, [[3, 6]], differs),
         (f"average_pooling2d, {policy}", {"type": "average_pooling2d", "pool_size": 2}, [[1, 4, 4, 2]], differs),
+    ]
+# A case's index is the seed of its numbers: new ones follow at the end.
+CASES += [
+    ("average", {"type": "average"}, [[2, 3], [2, 3], [2, 3]]),
+    ("maximum", {"type": "maximum"}, [[2, 3], [2, 3], [2, 3]]),
+    ("minimum, broadcast", {"type": "minimum"}, [[2, 3, 4], [2, 1, 4]]),
+    ("subtract", {"type": "subtract"}, [[2, 3], [2, 3]]),
+    ("permute", {"type": "permute", "dims": [3, 1, 2]}, [[2, 2, 3, 4]]),
+    ("repeat_vector", {"type": "repeat_vector", "n": 3}, [[2, 4]]),
+    ("cropping2d", {"type": "cropping2d", "cropping": [[1, 0], [2, 1]]}, [[2, 4, 5, 2]]),
+    ("cropping2d, pair", {"type": "cropping2d", "cropping": [1, 2]}, [[1, 4, 5, 2]]),
+    ("up_sampling2d", {"type": "up_sampling2d"}, [[1, 2, 3, 2]]),
+    ("up_sampling2d, pair", {"type": "up_sampling2d", "size": [3, 1]}, [[2, 2, 3, 1]]),
+    ("prelu", {"type": "prelu", "alpha_regularizer": "l2"}, [[3, 4, 2]]),
+    ("prelu, shared axes", {"type": "prelu", "shared_axes": [1, 2]}, [[2, 3, 2, 4]]),
+]
+CASES += [
+    (f"activation {name}", {"type": "activation", "activation": name}, [[3, 7]], {"scale": 2})
+    for name in ["hard_sigmoid", "hard_silu", "mish", "softsign"]
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    differs = {"policy": policy}
+    CASES += [
+        (f"average, {policy}", {"type": "average"}, [[2, 3], [2, 3], [2, 3]], differs),
+        (f"prelu, {policy}", {"type": "prelu"}, [[3, 4]], differs),
+        (f"mish, {policy}", {"type": "activation", "activation": "mish"}, [[3, 7]], differs),
     ]
 
 

@@ -185,7 +185,8 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
        {Case{layers,
              "sparse_crossentropy",
              "",
-             "one of binary_crossentropy, categorical_crossentropy, mean_squared_error, "
+             "one of binary_crossentropy, categorical_crossentropy, huber, kl_divergence, "
+             "mean_absolute_error, mean_squared_error, "
              "sparse_categorical_crossentropy"},
         Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
         Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, mean_absolute_error"},

@@ -92,7 +92,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 33)",
+        "lists all 46)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
@@ -227,6 +227,18 @@ TEST_CASE("model: shapes that do not fit are reported at their layer") {
        "axis 2 is not an axis of samples with 1 axes"},
       {"{input: [4], layers: [{type: batch_normalization, axis: 0}]}",
        "axis 0 is not an axis of samples with 1 axes"},
+      {"{input: [2, 3], layers: [{type: permute, dims: [1, 1]}]}",
+       "dims [1, 1] must name each of the 2 axes of a sample once, from 1"},
+      {"{input: [2, 3], layers: [{type: permute, dims: [1, 2, 3]}]}",
+       "dims [1, 2, 3] must name each of the 2 axes of a sample once, from 1"},
+      {"{input: [2, 3], layers: [{type: repeat_vector, n: 2}]}",
+       "samples must be vectors, these have 2 axes"},
+      {"{input: [4, 4, 1], layers: [{type: cropping2d, cropping: 2}]}",
+       "nothing is left of images of 4 x 4 pixels"},
+      {"{input: [4], layers: [{type: prelu, shared_axes: [2]}]}",
+       "axis 2 is not an axis of samples with 1 axes"},
+      {"{input: [1000000, 1000000, 1], layers: [{type: up_sampling2d, size: 1000000}]}",
+       "its output would have 2e+18 elements: too many"},
   };
   for (const Case& c : k_cases) {
     CAPTURE(c.model);

@@ -1,4 +1,6 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "nn/layers/activations.h"
 #include "nn/layers/table.h"
@@ -22,36 +24,20 @@ struct ActivationLayer {
   }
 };
 
-/// A layer without fields, named like its entry in the table of activations.
-struct Plain {
-  std::string_view activation;
+/// A literal as the argument of a template.
+template <std::size_t n>
+struct Word {
+  char text[n];
+  constexpr Word(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT: implicit
+};
 
+/// A layer without fields, named like its entry in the table of activations.
+template <Word activation>
+struct Plain {
   void fields(config::Fields&) {}
   Value build(LayerContext& c, std::span<const Value> x) const {
-    return activate(c.b, std::string(activation), x[0]);
+    return activate(c.b, std::string(activation.text), x[0]);
   }
-};
-
-struct LinearLayer : Plain {
-  LinearLayer() : Plain{"linear"} {}
-};
-struct Relu6Layer : Plain {
-  Relu6Layer() : Plain{"relu6"} {}
-};
-struct SeluLayer : Plain {
-  SeluLayer() : Plain{"selu"} {}
-};
-struct SigmoidLayer : Plain {
-  SigmoidLayer() : Plain{"sigmoid"} {}
-};
-struct SiluLayer : Plain {
-  SiluLayer() : Plain{"silu"} {}
-};
-struct SoftplusLayer : Plain {
-  SoftplusLayer() : Plain{"softplus"} {}
-};
-struct TanhLayer : Plain {
-  TanhLayer() : Plain{"tanh"} {}
 };
 
 struct ReluLayer {
@@ -77,6 +63,41 @@ struct LeakyReluLayer {
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return leaky_relu(c.b, x[0], negative_slope);
+  }
+};
+
+/// Shapes: alpha has those of a sample, with 1 along the shared axes.
+/// Source: He et al. 2015.
+struct PreluLayer {
+  InitializerSpec alpha_initializer{"zeros"};
+  std::optional<RegularizerSpec> alpha_regularizer;
+  std::vector<std::int64_t> shared_axes;
+
+  void fields(config::Fields& f) {
+    initializer_field(f, "alpha_initializer", alpha_initializer, "Initial values of the slopes.");
+    regularizer_field(f, "alpha_regularizer", alpha_regularizer, "Penalty on the slopes.");
+    f.field("shared_axes",
+            shared_axes,
+            {.doc = "Axes along which the slope is the same, counted with the batch as 0: [1, 2] "
+                    "has one slope for each channel of an image; []: one for each element.",
+             .min = 1});
+  }
+  void check(Diagnostics& diagnostics, const Where&) const {
+    nn::check(alpha_initializer, diagnostics);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Shape in = b.shape(x[0]);
+    std::vector<std::int64_t> extents(in.dims().begin() + 1, in.dims().end());
+    for (const std::int64_t axis : shared_axes) {
+      if (axis >= static_cast<std::int64_t>(in.rank())) {
+        c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, in.rank() - 1));
+      }
+      extents[static_cast<std::size_t>(axis - 1)] = 1;
+    }
+    const Value alpha = c.weight("alpha", Shape(extents), alpha_initializer, alpha_regularizer);
+    const Value below = b.add("Relu", {b.add("Neg", {x[0]})});
+    return b.add("Sub", {b.add("Relu", {x[0]}), b.add("Mul", {alpha, below})});
   }
 };
 
@@ -139,31 +160,46 @@ extern const LayerDef k_elu =
     layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
 extern const LayerDef k_gelu = layer_def<GeluLayer>(
     "gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
+extern const LayerDef k_hard_sigmoid = layer_def<Plain<"hard_sigmoid">>(
+    "hard_sigmoid", "y = min(max(x + 3, 0), 6) / 6, sigmoid in straight lines.");
+extern const LayerDef k_hard_silu =
+    layer_def<Plain<"hard_silu">>("hard_silu", "y = x hard_sigmoid(x), also called hard_swish.");
 extern const LayerDef k_leaky_relu =
     layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x.");
-extern const LayerDef k_linear = layer_def<LinearLayer>(
+extern const LayerDef k_linear = layer_def<Plain<"linear">>(
     "linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
 extern const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
     "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax.");
+extern const LayerDef k_mish = layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x))).");
+extern const LayerDef k_prelu = layer_def<PreluLayer>(
+    "prelu",
+    "y = x for x > 0, else alpha x, with slopes alpha that are trained (He et "
+    "al. 2015).",
+    {.example = "{shared_axes: [1]}",
+     .example_input = "[3, 4]",
+     .shapes = "x [batch, ...], y as x; alpha has the extents of a sample, "
+               "and 1 along the shared axes"});
 extern const LayerDef k_relu =
     layer_def<ReluLayer>("relu",
                          "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
                          "negative_slope (x - threshold) below.",
                          {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
-extern const LayerDef k_relu6 = layer_def<Relu6Layer>("relu6", "y = min(max(x, 0), 6).");
+extern const LayerDef k_relu6 = layer_def<Plain<"relu6">>("relu6", "y = min(max(x, 0), 6).");
 extern const LayerDef k_selu =
-    layer_def<SeluLayer>("selu",
-                         "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
-                         "keeps mean 0 and variance 1 from layer to layer.");
-extern const LayerDef k_sigmoid = layer_def<SigmoidLayer>("sigmoid", "y = 1 / (1 + exp(-x)).");
-extern const LayerDef k_silu = layer_def<SiluLayer>("silu", "y = x sigmoid(x), also called swish.");
+    layer_def<Plain<"selu">>("selu",
+                             "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
+                             "keeps mean 0 and variance 1 from layer to layer.");
+extern const LayerDef k_sigmoid = layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x)).");
+extern const LayerDef k_silu =
+    layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish.");
 extern const LayerDef k_softmax = layer_def<SoftmaxLayer>(
     "softmax",
     "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
     {.numerics =
          "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
          "(warning W201). A cross-entropy loss behind it trains through its input, in float32."});
-extern const LayerDef k_softplus = layer_def<SoftplusLayer>("softplus", "y = log(1 + exp(x)).");
-extern const LayerDef k_tanh = layer_def<TanhLayer>("tanh", "y = tanh(x).");
+extern const LayerDef k_softplus = layer_def<Plain<"softplus">>("softplus", "y = log(1 + exp(x)).");
+extern const LayerDef k_softsign = layer_def<Plain<"softsign">>("softsign", "y = x / (1 + |x|).");
+extern const LayerDef k_tanh = layer_def<Plain<"tanh">>("tanh", "y = tanh(x).");
 
 }  // namespace halfstep::nn

@@ -13,12 +13,25 @@ Value constant(Builder& b, Value like, double value) { return b.scalar(b.dtype(l
 
 Value plain(Builder& b, std::string_view op, Value x) { return b.add(op, {x}); }
 
+Value hard_sigmoid(Builder& b, Value x) {
+  const Value clipped = plain(b, "Relu6", b.add("AddV2", {x, constant(b, x, 3)}));
+  return b.add("RealDiv", {clipped, constant(b, x, 6)});
+}
+
 constexpr std::array k_table{
     ActivationDef{
         "elu", "x for x > 0, else exp(x) - 1", [](Builder& b, Value x) { return elu(b, x, 1); }},
     ActivationDef{"gelu",
                   "x Phi(x), Phi the standard normal distribution function",
                   [](Builder& b, Value x) { return gelu(b, x, false); }},
+    ActivationDef{"hard_sigmoid",
+                  "min(max(x + 3, 0), 6) / 6, sigmoid in straight lines",
+                  [](Builder& b, Value x) { return hard_sigmoid(b, x); }},
+    ActivationDef{"hard_silu",
+                  "x hard_sigmoid(x)",
+                  [](Builder& b, Value x) {
+                    return b.add("Mul", {x, hard_sigmoid(b, x)});
+                  }},
     ActivationDef{"leaky_relu",
                   "x for x > 0, else 0.2 x",
                   [](Builder& b, Value x) { return leaky_relu(b, x, 0.2); }},
@@ -26,6 +39,11 @@ constexpr std::array k_table{
     ActivationDef{"log_softmax",
                   "x - log(sum(exp(x))) along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "LogSoftmax", x, -1); }},
+    ActivationDef{"mish",
+                  "x tanh(log(1 + exp(x)))",
+                  [](Builder& b, Value x) {
+                    return b.add("Mul", {x, plain(b, "Tanh", plain(b, "Softplus", x))});
+                  }},
     ActivationDef{"relu", "max(x, 0)", [](Builder& b, Value x) { return relu(b, x); }},
     ActivationDef{
         "relu6", "min(max(x, 0), 6)", [](Builder& b, Value x) { return plain(b, "Relu6", x); }},
@@ -40,6 +58,8 @@ constexpr std::array k_table{
                   [](Builder& b, Value x) { return softmax(b, "Softmax", x, -1); }},
     ActivationDef{
         "softplus", "log(1 + exp(x))", [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
+    ActivationDef{
+        "softsign", "x / (1 + |x|)", [](Builder& b, Value x) { return plain(b, "Softsign", x); }},
     ActivationDef{"swish",
                   "x sigmoid(x), silu by its other name",
                   [](Builder& b, Value x) { return silu(b, x); }},

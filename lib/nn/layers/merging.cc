@@ -22,8 +22,25 @@ struct Elementwise {
 struct Add : Elementwise {
   Add() : Elementwise{"AddV2"} {}
 };
+struct Maximum : Elementwise {
+  Maximum() : Elementwise{"Maximum"} {}
+};
+struct Minimum : Elementwise {
+  Minimum() : Elementwise{"Minimum"} {}
+};
 struct Multiply : Elementwise {
   Multiply() : Elementwise{"Mul"} {}
+};
+struct Subtract : Elementwise {
+  Subtract() : Elementwise{"Sub"} {}
+};
+
+struct Average : Add {
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Value sum = Add::build(c, x);
+    const Value number = c.b.scalar(c.b.dtype(sum), static_cast<double>(x.size()));
+    return c.b.add("RealDiv", {sum, number});
+  }
 };
 
 struct Concatenate {
@@ -52,6 +69,7 @@ constexpr LayerTraits k_several{.min_inputs = 2,
                                 .shapes =
                                     "x of one shape, or with extents of 1 that are "
                                     "stretched; y the common shape"};
+constexpr LayerTraits k_two{.min_inputs = 2, .max_inputs = 2, .shapes = k_several.shapes};
 constexpr LayerTraits k_joined{
     .min_inputs = 2,
     .max_inputs = k_any_number,
@@ -61,9 +79,17 @@ constexpr LayerTraits k_joined{
 
 extern const LayerDef k_add =
     layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several);
+extern const LayerDef k_average =
+    layer_def<Average>("average", "y = (x1 + ... + xn) / n, element by element.", k_several);
 extern const LayerDef k_concatenate = layer_def<Concatenate>(
     "concatenate", "Its inputs one after the other along one axis.", k_joined);
+extern const LayerDef k_maximum =
+    layer_def<Maximum>("maximum", "y = max(x1, x2, ...), element by element.", k_several);
+extern const LayerDef k_minimum =
+    layer_def<Minimum>("minimum", "y = min(x1, x2, ...), element by element.", k_several);
 extern const LayerDef k_multiply =
     layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several);
+extern const LayerDef k_subtract =
+    layer_def<Subtract>("subtract", "y = x1 - x2, element by element.", k_two);
 
 }  // namespace halfstep::nn

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "config/read_value.h"
 #include "graph/ops/ops.h"
@@ -72,18 +73,95 @@ struct Reshape {
   }
 };
 
-/// `padding` is one number, [height, width] or [[top, bottom], [left, right]].
-struct ZeroPadding2D {
-  config::Node written;
-  DataFormatField data_format;
-  config::Pair height{1, 1};
-  config::Pair width{1, 1};
+/// Shapes: x [batch, ...], y with the axes of a sample in the order `dims`.
+struct Permute {
+  std::vector<std::int64_t> dims;
 
   void fields(config::Fields& f) {
-    f.node("padding",
-           written,
-           {.doc = "Zeros on each side: a number, [height, width] or [[top, bottom], [left, "
-                   "right]]; absent: 1."});
+    f.field("dims",
+            dims,
+            {.doc = "The axes of x in the order of those of y, counted from 1, without the batch.",
+             .required = true,
+             .min = 1});
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    std::vector<std::int64_t> order{0};
+    order.insert(order.end(), dims.begin(), dims.end());
+    const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
+    std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+    if (!std::is_permutation(order.begin(), order.end(), axes.begin(), axes.end())) {
+      c.fail(fmt::format("dims [{}] must name each of the {} axes of a sample once, from 1",
+                         fmt::join(dims, ", "),
+                         rank - 1));
+    }
+    return c.b.add("Transpose", {x[0], c.b.ints(order)});
+  }
+};
+
+/// Inserts an axis of `n` after the given one of [batch, ...] and copies along it.
+Value repeat(LayerContext& c, Value x, std::size_t axis, std::int64_t n) {
+  graph::Builder& b = c.b;
+  const Shape in = b.shape(x);
+  std::vector<std::int64_t> extents(in.dims().begin(), in.dims().end());
+  extents.insert(extents.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
+  const Value inserted = graph::ops::reshape(b, x, Shape(extents));
+  extents[axis + 1] = n;
+  if (count(extents) > k_max_elements) {
+    c.fail(fmt::format("its output would have {:.2g} elements: too many", count(extents)));
+  }
+  return b.add("BroadcastTo", {inserted, b.ints(extents)});
+}
+
+/// Shapes: x [batch, features], y [batch, n, features].
+struct RepeatVector {
+  std::int64_t n = 0;
+
+  void fields(config::Fields& f) {
+    f.field("n", n, {.doc = "Number of copies.", .required = true, .min = 1, .max = k_max_window});
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const std::size_t rank = c.b.shape(x[0]).rank();
+    if (rank != 2) c.fail(fmt::format("samples must be vectors, these have {} axes", rank - 1));
+    return repeat(c, x[0], 0, n);
+  }
+};
+
+/// Each pixel becomes a rectangle of its value, Keras's interpolation `nearest`.
+struct UpSampling2D {
+  config::Pair size{2, 2};
+  DataFormatField data_format;
+
+  void fields(config::Fields& f) {
+    f.field(
+        "size",
+        size,
+        {.doc = "Rows and columns that a pixel becomes. [pixels]", .min = 1, .max = k_max_window});
+    data_format.field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    data_format.check(diagnostics, where);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Shape in = image_shape(c, x[0]);
+    const Value rows = repeat(c, x[0], 1, size[0]);
+    const Value pixels = repeat(c, rows, 3, size[1]);
+    return graph::ops::reshape(c.b, pixels, {in[0], in[1] * size[0], in[2] * size[1], in[3]});
+  }
+};
+
+/// Pixels at each side of an image: one number, [height, width] or [[top, bottom], [left, right]].
+struct Sides {
+  config::Node written;
+  DataFormatField data_format;
+  config::Pair height{};
+  config::Pair width{};
+
+  Sides(std::int64_t height_by_default, std::int64_t width_by_default)
+      : height{height_by_default, height_by_default}, width{width_by_default, width_by_default} {}
+
+  void fields(config::Fields& f, std::string_view key, std::string doc) {
+    f.node(key, written, {.doc = std::move(doc)});
     data_format.field(f);
   }
 
@@ -99,7 +177,39 @@ struct ZeroPadding2D {
       width = height;
     }
   }
+};
 
+struct Cropping2D : Sides {
+  Cropping2D() : Sides(0, 0) {}
+
+  void fields(config::Fields& f) {
+    Sides::fields(f,
+                  "cropping",
+                  "Pixels that go on each side: a number, [height, width] or [[top, bottom], "
+                  "[left, right]]; absent: none.");
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const Shape in = image_shape(c, x[0]);
+    const std::int64_t rows = in[1] - height[0] - height[1];
+    const std::int64_t columns = in[2] - width[0] - width[1];
+    if (rows < 1 || columns < 1) {
+      c.fail(fmt::format("nothing is left of images of {} x {} pixels", in[1], in[2]));
+    }
+    const std::vector<std::int64_t> begin{0, height[0], width[0], 0};
+    const std::vector<std::int64_t> size{in[0], rows, columns, in[3]};
+    return c.b.add("Slice", {x[0], c.b.ints(begin), c.b.ints(size)});
+  }
+};
+
+struct ZeroPadding2D : Sides {
+  ZeroPadding2D() : Sides(1, 1) {}
+
+  void fields(config::Fields& f) {
+    Sides::fields(f,
+                  "padding",
+                  "Zeros on each side: a number, [height, width] or [[top, bottom], [left, "
+                  "right]]; absent: 1.");
+  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     image_shape(c, x[0]);
     const std::vector<std::int64_t> pairs{0, 0, height[0], height[1], width[0], width[1], 0, 0};
@@ -109,16 +219,40 @@ struct ZeroPadding2D {
 
 }  // namespace
 
+extern const LayerDef k_cropping2d = layer_def<Cropping2D>(
+    "cropping2d",
+    "Images without some rows and columns at their sides.",
+    {.example = "{cropping: [[1, 0], [2, 1]]}",
+     .example_input = "[4, 5, 2]",
+     .shapes = "x [batch, height, width, channels], y [batch, height - top - bottom, width - left "
+               "- right, channels]"});
 extern const LayerDef k_flatten = layer_def<Flatten>(
     "flatten",
     "Samples as vectors, in the order of their elements.",
     {.example_input = "[2, 3, 2]", .shapes = "x [batch, ...], y [batch, elements of a sample]"});
+extern const LayerDef k_permute =
+    layer_def<Permute>("permute",
+                       "Samples with their axes in another order.",
+                       {.example = "{dims: [2, 1]}",
+                        .example_input = "[2, 3]",
+                        .shapes = "x [batch, ...], y with the same extents in the order of dims"});
+extern const LayerDef k_repeat_vector = layer_def<RepeatVector>(
+    "repeat_vector",
+    "n copies of each vector, as a sequence.",
+    {.example = "{n: 3}", .shapes = "x [batch, features], y [batch, n, features]"});
 extern const LayerDef k_reshape =
     layer_def<Reshape>("reshape",
                        "Samples with other extents and the same elements in the same order.",
                        {.example = "{target_shape: [3, -1]}",
                         .example_input = "[2, 3, 2]",
                         .shapes = "x [batch, ...], y [batch, target_shape...]"});
+extern const LayerDef k_up_sampling2d =
+    layer_def<UpSampling2D>("up_sampling2d",
+                            "Images with each pixel repeated in both directions.",
+                            {.example = "{size: [2, 3]}",
+                             .example_input = "[4, 5, 2]",
+                             .shapes = "x [batch, height, width, channels], y [batch, height "
+                                       "size[0], width size[1], channels]"});
 extern const LayerDef k_zero_padding2d =
     layer_def<ZeroPadding2D>("zero_padding2d",
                              "Images with zeros around them.",

@@ -4,10 +4,12 @@ namespace halfstep::nn {
 
 extern const LayerDef k_activation;
 extern const LayerDef k_add;
+extern const LayerDef k_average;
 extern const LayerDef k_average_pooling2d;
 extern const LayerDef k_batch_normalization;
 extern const LayerDef k_concatenate;
 extern const LayerDef k_conv2d;
+extern const LayerDef k_cropping2d;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
 extern const LayerDef k_dropout;
@@ -16,16 +18,24 @@ extern const LayerDef k_flatten;
 extern const LayerDef k_gelu;
 extern const LayerDef k_global_average_pooling2d;
 extern const LayerDef k_global_max_pooling2d;
+extern const LayerDef k_hard_sigmoid;
+extern const LayerDef k_hard_silu;
 extern const LayerDef k_layer_normalization;
 extern const LayerDef k_leaky_relu;
 extern const LayerDef k_linear;
 extern const LayerDef k_log_softmax;
 extern const LayerDef k_max_pooling2d;
+extern const LayerDef k_maximum;
+extern const LayerDef k_minimum;
+extern const LayerDef k_mish;
 extern const LayerDef k_multiply;
+extern const LayerDef k_permute;
+extern const LayerDef k_prelu;
 extern const LayerDef k_random_flip;
 extern const LayerDef k_random_translation;
 extern const LayerDef k_relu;
 extern const LayerDef k_relu6;
+extern const LayerDef k_repeat_vector;
 extern const LayerDef k_rescaling;
 extern const LayerDef k_reshape;
 extern const LayerDef k_selu;
@@ -33,7 +43,10 @@ extern const LayerDef k_sigmoid;
 extern const LayerDef k_silu;
 extern const LayerDef k_softmax;
 extern const LayerDef k_softplus;
+extern const LayerDef k_softsign;
+extern const LayerDef k_subtract;
 extern const LayerDef k_tanh;
+extern const LayerDef k_up_sampling2d;
 extern const LayerDef k_zero_padding2d;
 
 namespace {
@@ -41,10 +54,12 @@ namespace {
 constexpr std::array k_layers{
     &k_activation,
     &k_add,
+    &k_average,
     &k_average_pooling2d,
     &k_batch_normalization,
     &k_concatenate,
     &k_conv2d,
+    &k_cropping2d,
     &k_dense,
     &k_depthwise_conv2d,
     &k_dropout,
@@ -53,16 +68,24 @@ constexpr std::array k_layers{
     &k_gelu,
     &k_global_average_pooling2d,
     &k_global_max_pooling2d,
+    &k_hard_sigmoid,
+    &k_hard_silu,
     &k_layer_normalization,
     &k_leaky_relu,
     &k_linear,
     &k_log_softmax,
     &k_max_pooling2d,
+    &k_maximum,
+    &k_minimum,
+    &k_mish,
     &k_multiply,
+    &k_permute,
+    &k_prelu,
     &k_random_flip,
     &k_random_translation,
     &k_relu,
     &k_relu6,
+    &k_repeat_vector,
     &k_rescaling,
     &k_reshape,
     &k_selu,
@@ -70,7 +93,10 @@ constexpr std::array k_layers{
     &k_silu,
     &k_softmax,
     &k_softplus,
+    &k_softsign,
+    &k_subtract,
     &k_tanh,
+    &k_up_sampling2d,
     &k_zero_padding2d,
 };
 

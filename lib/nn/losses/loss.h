@@ -71,6 +71,7 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
       return false;
     }
     bool takes_probabilities() const override {
+      if constexpr (requires { L::k_probabilities; }) return L::k_probabilities;
       if constexpr (requires { loss_.from_logits; }) return !loss_.from_logits;
       return false;
     }

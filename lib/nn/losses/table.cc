@@ -8,6 +8,9 @@ namespace halfstep::nn {
 
 extern const LossDef k_binary_crossentropy;
 extern const LossDef k_categorical_crossentropy;
+extern const LossDef k_huber;
+extern const LossDef k_kl_divergence;
+extern const LossDef k_mean_absolute_error;
 extern const LossDef k_mean_squared_error;
 extern const LossDef k_sparse_categorical_crossentropy;
 
@@ -16,6 +19,9 @@ namespace {
 constexpr std::array k_losses{
     &k_binary_crossentropy,
     &k_categorical_crossentropy,
+    &k_huber,
+    &k_kl_divergence,
+    &k_mean_absolute_error,
     &k_mean_squared_error,
     &k_sparse_categorical_crossentropy,
 };
