@@ -112,7 +112,7 @@ int print_study(const RunOptions& options,
     fmt::print("{}", report::dump(report));
   } else {
     fmt::print("{}", table);
-    if (directory) fmt::print("report: {}\n", directory->file(report::k_report_file));
+    if (directory) print_line("report: {}", directory->file(report::k_report_file));
   }
   return report.at("exit_code").get<int>();
 }

@@ -154,6 +154,8 @@ void keep_messages(const std::string& path) {
 
 void write_failure(std::string_view text) { write_lines(printable_lines(text)); }
 
+void print_line(const std::string& line) { fmt::print("{}\n", printable(line)); }
+
 void write_fitted(std::string_view text, std::string_view fitted) {
   write_lines(text, stderr_is_terminal() ? fitted : text);
 }

@@ -1,9 +1,13 @@
 #pragma once
-// Output on stderr: messages, optionally colored, and one line of progress below them.
+// Output on stderr: messages, optionally colored, and one line of progress below them. Lines of
+// results on stdout that hold paths or names.
+
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace halfstep::app {
 
@@ -18,6 +22,14 @@ void keep_messages(const std::string& path);
 /// Writes the final error of the program without adding a level. Control characters other than
 /// line ends and tabs become escapes.
 void write_failure(std::string_view text);
+
+/// Writes a line on stdout. Control characters in it, line ends too, become escapes: paths and
+/// names may hold them.
+void print_line(const std::string& line);
+template <class... Args>
+void print_line(fmt::format_string<Args...> text, Args&&... args) {
+  print_line(fmt::format(text, std::forward<Args>(args)...));
+}
 
 /// A message of which a terminal shows `fitted`, while logs and redirected output get `text`.
 void write_fitted(std::string_view text, std::string_view fitted);

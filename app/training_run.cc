@@ -115,8 +115,8 @@ void print_summary(const report::TrainReport& report, const std::string& report_
       line += fmt::format("  test_{} {}", name, text(value));
     }
   }
-  fmt::print("{}\n", line);
-  if (!report_path.empty()) fmt::print("report: {}\n", report_path);
+  print_line(line);
+  print_line("report: {}", report_path);
 }
 
 /// The status in the run's report; "" when there is none that can be read. The report of a run

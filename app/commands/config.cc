@@ -14,6 +14,7 @@
 #include "nn/step_graph.h"
 #include "plan/prepare_graph.h"
 #include "run_options.h"
+#include "terminal.h"
 #include "warnings.h"
 
 namespace halfstep::app {
@@ -58,7 +59,7 @@ int check(const RunOptions& options) {
   std::vector<config::Warning> warnings = loaded.spec.warnings;
   for (config::Warning& warning : check_step(loaded.spec)) warnings.push_back(std::move(warning));
   print_warnings(warnings);
-  if (!options.quiet) fmt::print("{}: ok\n", fmt::join(options.configs, ", "));
+  if (!options.quiet) print_line("{}: ok", fmt::join(options.configs, ", "));
   return 0;
 }
 

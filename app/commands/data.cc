@@ -8,13 +8,13 @@
 
 #include "command.h"
 #include "core/files.h"
-#include "core/printable.h"
 #include "data/dataset.h"
 #include "data/synthetic_digits.h"
 #include "data/tensor_files.h"
 #include "environment.h"
 #include "number_flags.h"
 #include "report/small_reports.h"
+#include "terminal.h"
 
 namespace halfstep::app {
 namespace {
@@ -75,18 +75,18 @@ int info(const Info& flags) {
     fmt::print("{}", report::dump(to_json(report)));
     return 0;
   }
-  fmt::print("{}: {} training and {} test images of {} {}, {} classes\nfrom {}\n",
-             printable(set.name),
+  print_line("{}: {} training and {} test images of {} {}, {} classes",
+             set.name,
              set.train.samples(),
              set.test.samples(),
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
-             set.classes,
-             printable(set.source));
+             set.classes);
+  print_line("from {}", set.source);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   constexpr std::size_t k_most_names = 20;
   if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {
-    fmt::print("classes: {}\n", printable(fmt::format("{}", fmt::join(set.class_names, ", "))));
+    print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
@@ -95,8 +95,7 @@ int info(const Info& flags) {
     fmt::print("  {}  of {} files, one after the other\n", set.sha256, set.files.size());
     return 0;
   }
-  for (const data::SourceFile& file : set.files)
-    fmt::print("  {}  {}\n", file.sha256, printable(file.path));
+  for (const data::SourceFile& file : set.files) print_line("  {}  {}", file.sha256, file.path);
   return 0;
 }
 
@@ -126,8 +125,8 @@ int synth(const Synth& flags) {
   };
   write(set.train, "train");
   write(set.test, "t10k");
-  fmt::print(
-      "{}: {} training and {} test images\n", flags.out, set.train.samples(), set.test.samples());
+  print_line(
+      "{}: {} training and {} test images", flags.out, set.train.samples(), set.test.samples());
   return 0;
 }
 

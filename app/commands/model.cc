@@ -12,6 +12,7 @@
 #include "report/precision_block.h"
 #include "report/small_reports.h"
 #include "study/random_data.h"
+#include "terminal.h"
 #include "train/checkpoint.h"
 #include "used_run.h"
 
@@ -166,7 +167,7 @@ int export_model(const Export& flags) {
     const report::ModelExportReport report{flags.to, used.checkpoint, tensors.size(), flags.dtype};
     fmt::print("{}", report::dump(to_json(report)));
   } else {
-    fmt::print("{}: {} tensors, {}\n", flags.to, tensors.size(), flags.dtype);
+    print_line("{}: {} tensors, {}", flags.to, tensors.size(), flags.dtype);
   }
   return 0;
 }

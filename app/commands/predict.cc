@@ -19,6 +19,7 @@
 #include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/small_reports.h"
+#include "terminal.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
 #include "used_run.h"
@@ -275,8 +276,7 @@ int predict(const PredictFlags& state) {
                     ? describe_values(row)
                     : describe_class(probabilities(row, loss), trained_on.class_names);
     if (!state.run.json) {
-      const std::string file = several ? "  " + printable(asked.files[i]) : "";
-      fmt::print("{:>6}  {}{}\n", i, line.text, file);
+      print_line("{:>6}  {}{}", i, line.text, several ? "  " + asked.files[i] : "");
       continue;
     }
     line.image.index = static_cast<std::int64_t>(i);

@@ -49,7 +49,7 @@ int validate(const std::vector<std::string>& paths) {
         write_failure(printable(fmt::format("{}: {}{}", path, place, v.message)));
       }
       if (found.empty()) {
-        fmt::print("{}: ok, {}\n", printable(path), document.at("kind").get<std::string>());
+        print_line("{}: ok, {}", path, document.at("kind").get<std::string>());
       } else {
         code = std::max(code, static_cast<int>(ErrorKind::config));
       }

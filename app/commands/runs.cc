@@ -19,6 +19,7 @@
 #include "report/run_files.h"
 #include "report/run_list.h"
 #include "report/tables.h"
+#include "terminal.h"
 
 namespace halfstep::app {
 namespace {
@@ -64,7 +65,7 @@ int list(const RunsFlags& state) {
   if (state.json) {
     fmt::print("{}", report::dump(to_json(report::runs_report(index, runs))));
   } else if (runs.empty()) {
-    fmt::print("no runs in {}\n", printable(index.folder));
+    print_line("no runs in {}", index.folder);
   } else {
     fmt::print("{}", report::runs_table(runs));
   }
@@ -110,10 +111,8 @@ int best(RunsFlags state) {
     fmt::print("{}", report::dump(to_json(found)));
     return 0;
   }
-  fmt::print("{}\n{}: {}\n",
-             report::runs_table({found.run}),
-             printable(found.run.path),
-             report::best_run_words(found));
+  fmt::print("{}\n", report::runs_table({found.run}));
+  print_line("{}: {}", found.run.path, report::best_run_words(found));
   return 0;
 }
 

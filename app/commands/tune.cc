@@ -116,10 +116,9 @@ int tune(const TuneFlags& state) {
     report.disturbed_share = disturbed;
     fmt::print("{}", report::dump(to_json(report)));
   } else {
-    fmt::print("{}\nThe fastest kernel, of the shapes measured:\n{}written: {}\n",
-               model.origin(),
-               summary(model),
-               path);
+    fmt::print(
+        "{}\nThe fastest kernel, of the shapes measured:\n{}", model.origin(), summary(model));
+    print_line("written: {}", path);
   }
   return 0;
 }

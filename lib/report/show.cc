@@ -31,7 +31,8 @@ std::string aligned(const Rows& rows) {
 
 template <class... Args>
 std::string line(std::string_view name, fmt::format_string<Args...> text, Args&&... args) {
-  return fmt::format("{:<11} {}\n", name, fmt::format(text, std::forward<Args>(args)...));
+  return fmt::format(
+      "{:<11} {}\n", name, printable(fmt::format(text, std::forward<Args>(args)...)));
 }
 
 std::string pairs(const std::vector<std::pair<std::string, std::string>>& words) {

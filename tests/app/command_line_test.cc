@@ -135,6 +135,30 @@ TEST_CASE("command line: errors show control characters of arguments as escapes"
   }
 }
 
+TEST_CASE("command line: results show control characters of paths as escapes") {
+  const TemporaryDirectory directory;
+  const std::string steering = "a\x1b[31m\nb", shown = "a\\x1b[31m\\nb";
+  const std::string config = directory.file(steering + ".yaml");
+  fs::rename(write_config(directory), config);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"config", "check", config},
+        std::vector<std::string>{"train", config, "--max-steps", "1", "--run-dir", steering},
+        std::vector<std::string>{"report", "validate", steering},
+        std::vector<std::string>{"report", "show", steering},
+        std::vector<std::string>{"model", "export", steering, "--to", steering + ".npz"},
+        std::vector<std::string>{
+            "bench", config, "--steps=1", "--repeat=1", "--run-dir", "b" + steering},
+        std::vector<std::string>{
+            "data", "synth", "--samples=1", "--test-samples=1", "--out", steering}}) {
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CAPTURE(words.front());
+    CHECK(end.exit_code == 0);
+    CHECK(holds(end.out, shown));
+    CHECK(end.out.find('\x1b') == std::string::npos);
+  }
+}
+
 TEST_CASE("command line: settings hold in the order in which they are given") {
   const TemporaryDirectory directory;
   write_config(directory);
