@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <span>
 
 #include "backend/cost_model.h"
 #include "core/files.h"
@@ -287,6 +288,8 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   clear_progress();
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
+  // Those of the beginning are told.
+  tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
   say_ending(report, "", "");
   if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
   if (options.json) {

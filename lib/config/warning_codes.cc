@@ -100,6 +100,12 @@ constexpr std::array k_codes{
         "The data of a benchmark are not here, so that it measures on random samples of the "
         "model's shapes.",
         "Give the data, or `bench --synthetic` where random samples are meant."},
+    WarningCode{
+        k_idle_end,
+        "The updates of all steps were left out from some step to the end of training: for "
+        "a whole epoch, or for many steps although the loss scale was at its minimum.",
+        "Lower the learning rate or precision.loss_scale.min, or keep the layer that "
+        "overflows in float32; precision.loss_scale.max_consecutive_skips ends such a run."},
 };
 
 }  // namespace

@@ -51,6 +51,7 @@ inline constexpr std::string_view k_half_unscaling = "W211";
 inline constexpr std::string_view k_few_steps_timed = "W301";
 inline constexpr std::string_view k_other_machine = "W302";
 inline constexpr std::string_view k_random_samples = "W303";
+inline constexpr std::string_view k_idle_end = "W304";
 
 /// A warning with one of those codes.
 inline Warning warning(std::string_view code, Where where, std::string message) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/warning_codes.h"
 #include "data/loader.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
@@ -47,6 +48,29 @@ std::string failure(const Progress& progress, const plan::State& state) {
            "the data";
   }
   return "";
+}
+
+/// A dynamic scale with the default settings falls to its minimum in fewer steps: 15 halvings from
+/// 32768.
+constexpr std::int64_t k_many_skips = 16;
+
+/// W304 where training ended without updates, though for less of it than failure() asks.
+std::optional<config::Warning> idle_end(const Progress& progress,
+                                        const RunLength& length,
+                                        const Session& session) {
+  const precision::LossScaling& scaling = session.step_spec().loss_scaling;
+  const std::int64_t skips = progress.consecutive_skips, attempted = progress.counters.attempted;
+  const bool least = scaling.mode == precision::LossScaling::Mode::dynamic &&
+                     loss_scale(session.state()) == scaling.min;
+  if (!trained_to_the_end(progress.finished)) return std::nullopt;
+  if (skips < length.steps_per_epoch && !(least && skips >= k_many_skips)) return std::nullopt;
+  return config::warning(config::k_idle_end,
+                         {"", 0, 0, "precision"},
+                         fmt::format("no update was applied from step {} on: the last {} of {} "
+                                     "steps were left out because they were not finite",
+                                     attempted - skips + 1,
+                                     skips,
+                                     attempted));
 }
 
 }  // namespace
@@ -190,6 +214,9 @@ TrainResult Trainer::result() const {
   result.memory = session_.memory();
   result.resumed_from = options_.resume;
   result.warnings = run_.warnings;
+  if (auto idle = idle_end(run_.progress, length_, session_)) {
+    result.warnings.push_back(std::move(*idle));
+  }
   recorder_.report(result);
   return result;
 }

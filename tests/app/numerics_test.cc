@@ -161,6 +161,31 @@ TEST_CASE("numerics: retried batches are trained on after all") {
   CHECK(halfstep({"report", "validate", "run"}, directory.path()).exit_code == 0);
 }
 
+TEST_CASE(
+    "numerics: a run whose last steps were all left out is warned of, with their first step") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.precision = "{policy: float32, on_nonfinite: skip}";
+  run.training = "{epochs: 4, batch_size: 64}";
+  const auto rates = [&](const std::string& boundary) {
+    run.optimizer = "{type: sgd, learning_rate: {type: piecewise_constant, boundaries: [" +
+                    boundary + "], values: [1e-3, 1e30]}}";
+    write_config(directory, run);
+  };
+  // The update after the boundary makes weights that no step can be computed with.
+  rates("15");
+  const Finished lost = train(directory, "lost", {"--strict"});
+  CAPTURE(lost.err);
+  CHECK(lost.exit_code == 0);
+  const std::string said = "no update was applied from step 18 on: the last 7 of 24 steps";
+  CHECK(holds(lost.err, "warning: W304 precision: " + said));
+  CHECK(report_of(directory, "lost").at("warnings").at(0).at("code") == "W304");
+  CHECK(holds(halfstep({"report", "show", "lost"}, directory.path()).out, said));
+  // Less than an epoch, and no loss scale that has reached its minimum.
+  rates("19");
+  CHECK_FALSE(holds(train(directory, "short").err, "W304"));
+}
+
 TEST_CASE("numerics: too many skipped steps in a row end with 4") {
   const TemporaryDirectory directory;
   SmallRun run;
