@@ -21,8 +21,9 @@ done
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 stale=()
-for topic in layers losses optimizers schedules metrics initializers data config policies warnings ops reports \
-  commands exit_codes; do
+topics=$("$program" help | sed -n '/^Topics:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
+[[ -n $topics ]] || die "$program help lists no topics"
+for topic in $topics; do
   "$program" help "$topic" --markdown >"$fresh/$topic.md"
   if ! cmp -s "$fresh/$topic.md" "docs/$topic.md"; then stale+=("docs/$topic.md"); fi
   if ! $check; then cp "$fresh/$topic.md" "docs/$topic.md"; fi
