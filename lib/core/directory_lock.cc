@@ -11,7 +11,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "core/error.h"
@@ -38,6 +37,7 @@ int lock(int descriptor, int operation) {
 }
 
 constexpr int k_tries = 5;
+constexpr std::chrono::milliseconds k_pause{10};
 
 }  // namespace
 
@@ -54,15 +54,15 @@ DirectoryLock::DirectoryLock(const std::string& directory) : path_(directory) {
   int failure = lock(descriptor_, LOCK_EX);
   // directory_in_use() of another process holds the lock for the time of two system calls.
   for (int tries = 0; failure == EWOULDBLOCK && tries < k_tries; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(k_pause);
     failure = lock(descriptor_, LOCK_EX);
   }
   if (failure == EWOULDBLOCK) {
-    std::ifstream file(path);
-    std::ostringstream holder;
-    holder << file.rdbuf();
-    std::string who = holder.str();
-    while (!who.empty() && who.back() == '\n') who.pop_back();
+    std::string who;
+    // Another process writes its line just after it has locked the file, when it gets a processor.
+    for (int tries = 0; !std::getline(std::ifstream(path), who) && tries < 100 * k_tries; ++tries) {
+      std::this_thread::sleep_for(k_pause);
+    }
     fail(fmt::format("another process uses this directory: {}",
                      who.empty() ? "it has just begun" : who),
          "wait for it, or name another directory");

@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 #include <set>
+#include <thread>
 
 #include "app/small_run.h"
 
@@ -40,23 +43,73 @@ TEST_CASE("run directory: configs stand there as given, and resolved") {
   CHECK(final_hash(directory, "again") == final_hash(directory, "run"));
 }
 
-TEST_CASE("run directory: runs that start together have directories of their own") {
-  const TemporaryDirectory directory;
-  write_config(directory);
+/// Starts thirty runs of run.yaml at the same moment, with `flags(i)` of the i-th.
+template <class Flags>
+std::vector<std::unique_ptr<Process>> start_thirty(const TemporaryDirectory& directory,
+                                                   const Flags& flags) {
   std::vector<std::unique_ptr<Process>> runs;
-  for (int i = 0; i < 8; ++i) {
-    runs.push_back(std::make_unique<Process>(
-        halfstep_words({"train", "run.yaml", "--max-steps", "2", "--threads", "1"}),
-        directory.path()));
+  for (int i = 0; i < 30; ++i) {
+    std::vector<std::string> words{"train", "run.yaml", "--threads", "1"};
+    for (const std::string& flag : flags(i)) words.push_back(flag);
+    runs.push_back(std::make_unique<Process>(halfstep_words(words), directory.path()));
   }
-  std::set<std::string> reports;
-  for (const auto& run : runs) {
-    const Finished end = run->wait();
+  return runs;
+}
+
+TEST_CASE("run directory: runs that start together have directories of their own" *
+          doctest::test_suite("slow")) {
+  SmallRun tiny;
+  tiny.data = "{name: synthetic_digits, train_samples: 8, test_samples: 4}";
+  tiny.layers = "\n    - {type: dense, units: 10}\n    - {type: softmax, dtype: float32}\n";
+  tiny.training = "{epochs: 1, batch_size: 8}";
+  for (int round = 0; round < 20; ++round) {
+    const TemporaryDirectory directory;
+    write_config(directory, tiny);
+    std::set<std::string> reports;
+    for (const auto& run :
+         start_thirty(directory, [](int) { return std::vector<std::string>(); })) {
+      const Finished end = run->wait();
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 0);
+      reports.insert(lines(end.out).back().substr(std::string("report: ").size()));
+    }
+    REQUIRE(reports.size() == 30);
+    std::vector<std::string> words{"report", "validate"};
+    words.insert(words.end(), reports.begin(), reports.end());
+    const Finished valid = halfstep(words, directory.path());
+    CAPTURE(valid.err);
+    CHECK(valid.exit_code == 0);
+  }
+}
+
+TEST_CASE("run directory: of runs that start together in one, the first alone writes") {
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  auto runs = start_thirty(directory, [](int i) {
+    return std::vector<std::string>{
+        "--run-dir", "run", "--set", "training.epochs=1000", "--seed", std::to_string(i)};
+  });
+  const auto running = [&] {
+    return std::count_if(runs.begin(), runs.end(), [](auto& run) { return run->running(); });
+  };
+  while (running() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  REQUIRE(running() == 1);
+  const auto first =
+      std::find_if(runs.begin(), runs.end(), [](auto& run) { return run->running(); });
+  REQUIRE(wait_for_steps(**first, directory, "run"));
+  const std::string seed = std::to_string(first - runs.begin());
+  const std::string holder = lines(read_text(directory.file("run/.lock"))).at(0);
+  CHECK(holds(holder, " --seed " + seed));
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    if (run == first) (*run)->send(SIGTERM);
+    const Finished end = (*run)->wait();
     CAPTURE(end.err);
-    CHECK(end.exit_code == 0);
-    reports.insert(end.out.substr(end.out.find("report: ")));
+    CHECK(end.exit_code == (run == first ? 75 : 3));
+    if (run != first) CHECK(holds(end.err, "another process uses this directory: " + holder));
   }
-  CHECK(reports.size() == runs.size());
+  CHECK(holds(read_text(directory.file("run/command.txt")), " --seed " + seed + "\n"));
+  CHECK(holds(read_text(directory.file("run/config.resolved.yaml")), "\nseed: " + seed + "\n"));
+  CHECK(halfstep({"report", "validate", "run"}, directory.path()).exit_code == 0);
 }
 
 TEST_CASE("run directory: a second process is refused and told of the first") {

@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <ostream>
+#include <string>
+#include <string_view>
+#include <thread>
 
 #include "core/error.h"
 #include "support/temporary_directory.h"
@@ -28,6 +32,24 @@ TEST_CASE("directory lock: whether it is held can be asked without a trace") {
   CHECK(std::filesystem::exists(directory.path() / k_lock_file));
   CHECK(directory_in_use(path) == false);
   const DirectoryLock again(path);
+}
+
+TEST_CASE("directory lock: a refusal names a holder that has yet to write its name") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path().string();
+  const DirectoryLock holder(path);
+  const std::string file = directory.file(k_lock_file);
+  std::filesystem::resize_file(file, 0);
+  std::jthread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::ofstream(file) << "process 1\n";
+  });
+  try {
+    const DirectoryLock second(path);
+    FAIL("locked twice");
+  } catch (const UserError& error) {
+    CHECK(std::string_view(error.what()).find("directory: process 1 (") != std::string_view::npos);
+  }
 }
 
 TEST_CASE("directory lock: the path follows a directory that is renamed") {
