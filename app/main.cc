@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -170,6 +172,19 @@ int usage_error(const CLI::App& app,
   return k_usage;
 }
 
+/// Where memory runs out in a destructor or on a thread, main() catches nothing.
+[[noreturn]] void end_unhandled() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    halfstep::write_to_stderr("error: out of memory\n");
+    ::_exit(static_cast<int>(halfstep::ErrorKind::memory));
+  } catch (const std::exception& error) {
+    halfstep::write_to_stderr(error.what());
+  }
+  std::abort();
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Trains neural networks in mixed precision and tells the truth about it.",
                "halfstep");
@@ -202,6 +217,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using halfstep::app::write_failure;
   occupy_standard_streams();
+  std::set_terminate(end_unhandled);
   // A closed pipe, as in `2>&1 | head`, must not end a run.
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -215,9 +231,10 @@ int main(int argc, char** argv) {
   } catch (const std::system_error& error) {
     // The reader of the output has closed the pipe; exit status as a shell reports SIGPIPE.
     if (error.code() == std::errc::broken_pipe) return 128 + SIGPIPE;
-    // The system failed: no space left, no more threads.
+    // The system failed: no space left, no memory.
     write_failure(fmt::format("error: {}", error.what()));
-    return static_cast<int>(halfstep::ErrorKind::data);
+    const bool memory = error.code() == std::errc::not_enough_memory;
+    return static_cast<int>(memory ? halfstep::ErrorKind::memory : halfstep::ErrorKind::data);
   } catch (const std::exception& error) {
     write_failure(fmt::format(
         "internal error: {}\nThis is a bug in halfstep; please report it with the config.",

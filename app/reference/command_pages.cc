@@ -160,7 +160,7 @@ Topic exit_codes_topic() {
       {"4", "Numerics: the run diverged, or its loss scale is stuck at the minimum."},
       {"5", "A target was not reached, or a condition of `--fail-if` is true."},
       {"6", "The device or precision asked for is not available here."},
-      {"7", "Out of memory."},
+      {"7", "Out of memory, or of threads."},
       {"75",
        "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
        "the job can be requeued."},

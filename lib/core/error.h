@@ -34,7 +34,7 @@ enum class ErrorKind {
   numerics = 4,     ///< diverged, or the loss scale is stuck
   target = 5,       ///< a target or gate was not met
   unavailable = 6,  ///< the device or precision is not available here
-  memory = 7,       ///< out of memory
+  memory = 7,       ///< out of memory, or of threads
 };
 
 /// One error message with its location. `hint` is an optional suggestion ("did you mean 'units'?").

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 
 #include "core/cgroup.h"
 #include "core/error.h"
@@ -46,9 +48,23 @@ void parallel_for(std::int64_t n,
     body(0, n);
     return;
   }
-  const auto part = [&](int i) { body(n * i / parts, n * (i + 1) / parts); };
-  if (run_team(static_cast<int>(parts), Team::independent, part)) return;
-  for (int i = 0; i < static_cast<int>(parts); ++i) part(i);
+  const int size = static_cast<int>(parts);
+  std::mutex mutex;  // of the next two
+  int failed = size;
+  std::exception_ptr failure;
+  const auto part = [&](int i) {
+    try {
+      body(n * i / parts, n * (i + 1) / parts);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (i < failed) failure = std::current_exception();
+      failed = std::min(failed, i);
+    }
+  };
+  if (!run_team(size, Team::independent, part)) {
+    for (int i = 0; i < size; ++i) part(i);
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void parallel_pieces(std::int64_t n,

@@ -40,7 +40,8 @@ int available_processors();
 /// Calls body(begin, end) on disjoint ranges that cover [0, n). The cut depends on n, grain and
 /// thread_count() alone; ranges hold at least `grain` elements, so small work stays on one thread.
 /// Inside another parallel_for the body gets [0, n) at once; while another thread runs a team the
-/// calling thread does all ranges. The body must not throw.
+/// calling thread does all ranges. Errors: those of the body, once all other ranges are done; of
+/// several the one of the earliest range.
 void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);

@@ -48,14 +48,16 @@ std::byte* allocate_zeroed(std::size_t bytes) {
   constexpr std::size_t k_much = std::size_t{1} << 30U;
   const std::uint64_t available = bytes < k_much ? bytes : available_memory_bytes();
   if (bytes > available) {
-    throw UserError(ErrorKind::memory,
-                    {},
-                    fmt::format("cannot allocate {} bytes, {} are available", bytes, available));
+    throw UserError(
+        ErrorKind::memory,
+        {},
+        fmt::format("out of memory: {} bytes are needed, {} available", bytes, available));
   }
   // `rounded` may have wrapped around.
   void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (memory == nullptr) {
-    throw UserError(ErrorKind::memory, {}, fmt::format("cannot allocate {} bytes", bytes));
+    throw UserError(
+        ErrorKind::memory, {}, fmt::format("out of memory: {} bytes are needed", bytes));
   }
   auto* address = static_cast<std::byte*>(memory);
   if (large) prefer_large_pages(address, rounded);

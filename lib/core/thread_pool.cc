@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -136,11 +137,9 @@ class Pool {
   bool start_worker() {
     const int index = size_.load(std::memory_order_relaxed);
     try {
-      std::thread([this, index] { serve(index); }).detach();
-    } catch (const std::system_error& error) {
-      if (!refused_) {
-        log_warning("cannot start thread {}: {}", index + 1, error.code().message());
-      }
+      start_thread([this, index] { serve(index); }).detach();
+    } catch (const UserError& error) {
+      if (!refused_) log_warning("{}: it goes on with {}", error.problems().front().message, index);
       refused_ = true;
       return false;
     }
@@ -223,6 +222,18 @@ Pool& pool() {
 }  // namespace
 
 TeamMember team_member() { return t_member; }
+
+std::jthread start_thread(std::function<void()> body) {
+  try {
+    return std::jthread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw UserError(
+        ErrorKind::memory,
+        {},
+        fmt::format("out of memory, or of threads: the system refuses a further thread ({})",
+                    error.code().message()));
+  }
+}
 
 int start_threads(int size) { return pool().start(std::min(size, k_max_threads)); }
 

@@ -8,6 +8,8 @@
 // fork() has no workers: it must call exec() or _exit().
 
 #include <cstdint>
+#include <functional>
+#include <thread>
 
 #include "core/parallel.h"
 
@@ -23,6 +25,9 @@ struct TeamMember {
   bool in_team = false;  ///< inside run_team(), whatever the team's size
 };
 TeamMember team_member();
+
+/// A thread outside of teams. Errors: UserError (memory) where the system refuses it.
+std::jthread start_thread(std::function<void()> body);
 
 /// Whether members of a team block on each other.
 enum class Team {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <iterator>
-#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -202,9 +200,6 @@ Split read_pictures(const std::vector<LabelledPicture>& pictures, const ImageFor
   Split split{Tensor(DType::uint8, {count, form.height, form.width, form.channels}),
               Tensor(DType::int32, {count})};
   const std::size_t bytes = split.images.bytes() / pictures.size();
-  std::mutex mutex;
-  std::int64_t failed = count;
-  std::exception_ptr failure;
   const auto read = [&](std::int64_t i) {
     const LabelledPicture& picture = pictures[static_cast<std::size_t>(i)];
     const Tensor image = read_image(picture.path, form);
@@ -214,18 +209,8 @@ Split read_pictures(const std::vector<LabelledPicture>& pictures, const ImageFor
     split.labels.as<std::int32_t>()[i] = picture.label;
   };
   parallel_for(count, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      try {
-        read(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (i < failed) failure = std::current_exception();
-        failed = std::min(failed, i);
-        return;
-      }
-    }
+    for (std::int64_t i = begin; i < end; ++i) read(i);
   });
-  if (failure) std::rethrow_exception(failure);
   return split;
 }
 

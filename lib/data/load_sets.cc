@@ -1,6 +1,5 @@
 // The loaders of the entries of table.cc: from files to splits.
 
-#include <exception>
 #include <utility>
 
 #include "core/parallel.h"
@@ -15,20 +14,12 @@ namespace {
 /// Reads IDX files concurrently; an empty path gives an empty tensor.
 std::vector<Tensor> read_idx_files(std::span<const std::string> files) {
   std::vector<Tensor> tensors(files.size());
-  std::vector<std::exception_ptr> errors(files.size());
   parallel_for(
       static_cast<std::int64_t>(files.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-          try {
-            if (!files[i].empty()) tensors[i] = read_idx(files[i]);
-          } catch (...) {
-            errors[i] = std::current_exception();
-          }
+          if (!files[i].empty()) tensors[i] = read_idx(files[i]);
         }
       });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
   return tensors;
 }
 

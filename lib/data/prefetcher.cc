@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace halfstep::data {
 namespace {
@@ -38,7 +39,7 @@ Prefetcher::Prefetcher(Produce produce, const PrefetchOptions& options)
       end_(options.end),
       slots_(static_cast<std::size_t>(options.ahead) + 1),
       next_(options.first) {
-  if (options.ahead > 0) thread_ = std::thread([this] { work(); });
+  if (options.ahead > 0) thread_ = start_thread([this] { work(); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -47,7 +48,6 @@ Prefetcher::~Prefetcher() {
     stop_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 Prefetcher::Slot* Prefetcher::find(State state, std::int64_t ordinal) {

@@ -75,7 +75,7 @@ class Prefetcher {
   std::int64_t generation_ = 0;  ///< incremented by seek, so that a batch in preparation is dropped
   bool stop_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  ///< last: starts after all other members are initialized
+  std::jthread thread_;  ///< last: starts after all other members, and ends before them
 };
 
 }  // namespace halfstep::data

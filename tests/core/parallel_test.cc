@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 #include <ostream>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -146,6 +148,21 @@ TEST_CASE("parallel: loops of several threads at once all cover everything") {
   }
   for (std::thread& caller : callers) caller.join();
   CHECK(sum == 4 * 200 * 100);
+}
+
+TEST_CASE("parallel: the error of the earliest range comes out, once all others are done") {
+  const ThreadCountGuard guard;
+  for (const int threads : {1, 3}) {
+    set_thread_count(threads);
+    std::atomic<std::int64_t> seen{0};
+    const auto body = [&](std::int64_t begin, std::int64_t end) {
+      seen += end - begin;
+      if (begin != 0 || threads == 1) throw std::runtime_error(std::to_string(begin));
+    };
+    CHECK_THROWS_WITH_AS(
+        parallel_for(9, 1, body), std::to_string(threads == 1 ? 0 : 3).c_str(), std::runtime_error);
+    CHECK(seen == 9);
+  }
 }
 
 TEST_CASE("parallel: counts are at least one") {

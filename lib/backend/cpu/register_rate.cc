@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/processor.h"
+#include "core/thread_pool.h"
 
 namespace halfstep::backend::cpu {
 
@@ -19,7 +20,7 @@ double register_rate(const PeakUnit& unit, int threads) {
   std::promise<void> all_started;
   const std::shared_future<void> start_together(all_started.get_future());
   for (double& rate : rates) {
-    workers.emplace_back([&, start_together] {
+    workers.push_back(start_thread([&, start_together] {
       unit.begin();
       start_together.wait();
       const auto start = std::chrono::steady_clock::now();
@@ -31,7 +32,7 @@ double register_rate(const PeakUnit& unit, int threads) {
       }
       rate = flops / taken.count();
       unit.end();
-    });
+    }));
   }
   all_started.set_value();
   workers.clear();

@@ -1,12 +1,28 @@
 #include "backend/cpu/onednn/program.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <new>
 #include <variant>
 
 #include "backend/cpu/onednn/onednn.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cpu::onednn {
+namespace {
+
+/// oneDNN writes a kernel's code to address 0 where the system gives it no memory for it. A
+/// primitive has many kernels, each of 256 KiB of address space. Errors: std::bad_alloc.
+void expect_room_for_code() {
+  constexpr std::size_t k_room = std::size_t{64} << 20;
+  void* room = mmap(nullptr, k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, k_room);
+}
+
+}  // namespace
+
 const dnnl::engine& engine() {
   static const dnnl::engine k_engine(dnnl::engine::kind::cpu, 0);
   return k_engine;
@@ -51,6 +67,7 @@ Accepts accepts(const NodeView& node,
   try {
     (void)build(node, capabilities, arithmetic);
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
     return Accepts::no(fmt::format("oneDNN: {}", error.what()));
   }
   return Accepts::yes();
@@ -136,7 +153,9 @@ Program::Program(const NodeView& node, Arithmetic arithmetic, const Capabilities
                                                         node.output().dtype == DType::bfloat16)
                         ? dnnl::memory::data_type::bf16
                         : dnnl::memory::data_type::f32),
-      run_(std::make_unique<Run>(vector::loops(capabilities.isa))) {}
+      run_(std::make_unique<Run>(vector::loops(capabilities.isa))) {
+  expect_room_for_code();
+}
 
 Program::~Program() = default;
 
