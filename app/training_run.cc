@@ -16,6 +16,7 @@
 #include "environment.h"
 #include "open_device.h"
 #include "report/run_files.h"
+#include "report/run_index.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -120,16 +121,11 @@ void print_summary(const report::TrainReport& report, const std::string& report_
   print_line("report: {}", report_path);
 }
 
-/// The status in the run's report; "" when there is none that can be read. The report of a run
-/// killed between its last checkpoint and its report still says "running".
-std::string reported_status(const report::RunDirectory& directory) {
+/// Whether the run's report says how it ended. That of a run killed between its last checkpoint and
+/// its report does not, and a run may have none that can be read.
+bool is_final(const report::RunDirectory& directory) {
   const auto report = own_report(directory);
-  return report ? report->status : "";
-}
-
-/// Whether a run with this status is complete.
-bool is_final(const std::string& status) {
-  return !status.empty() && status != "running" && status != "interrupted" && status != "preempted";
+  return report && report::ending_named(report->status).state != report::RunState::interrupted;
 }
 
 /// Says why the run ended, where its report does.
@@ -262,7 +258,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   train_options.numerics = true;
   const train::InterruptGuard signals(signal_of(spec.slurm.signal));
   train::Trainer trainer(session, train_options, observer);
-  if (trainer.done() && is_final(reported_status(directory))) {
+  if (trainer.done() && is_final(directory)) {
     return print_again(directory, options.json);
   }
   print_warnings(trainer.warnings());

@@ -137,7 +137,7 @@ void refuse_training_flags(const CompareFlags& state) {
 std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& runs) {
   std::vector<const report::ComparedRunBlock*> sound;
   for (const report::FinishedRun& f : runs) {
-    if (f.run.status != "diverged") sound.push_back(&f.run);
+    if (!f.run.diverged()) sound.push_back(&f.run);
   }
   std::vector<std::string> names;
   if (sound.empty()) return names;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <span>
 
-#include "report/run_index.h"
 #include "report/text.h"
 
 namespace halfstep::report {
@@ -50,10 +49,8 @@ void Member::must_count(std::int64_t given, std::uint64_t wanted, std::string_vi
 
 void check_exit_code(const std::string& status,
                      std::optional<std::int64_t> code,
-                     bool study,
+                     std::span<const int> codes,
                      const Member& report) {
-  const Ending& ending = ending_named(status);
-  const std::span<const int> codes = study ? std::span<const int>(ending.study) : ending.run;
   report["exit_code"].must(
       std::find(codes.begin(), codes.end(), code.value_or(k_null_code)) != codes.end(),
       "is {}, which does not fit the status \"{}\"",

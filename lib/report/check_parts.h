@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "report/history.h"
+#include "report/run_index.h"
 
 namespace halfstep::report {
 
@@ -45,10 +47,10 @@ class Member {
   Found* found_;
 };
 
-/// The exit code fits the status; `study`: of a comparison or benchmark.
+/// The exit code is one of `codes`, which the status allows.
 void check_exit_code(const std::string& status,
                      std::optional<std::int64_t> code,
-                     bool study,
+                     std::span<const int> codes,
                      const Member& report);
 
 /// Columns of one length, epochs in order.

@@ -94,7 +94,7 @@ void check_nonfinite(const Json& document, Found& found) {
 void check(const TrainReport& report, Found& found) {
   const Member at(found);
   const Member scale = at["loss_scale"];
-  check_exit_code(report.status, report.exit_code, false, at);
+  check_exit_code(report.status, report.exit_code, ending_named(report.status).run, at);
   check_history(report.history, at["history"]);
   check_counters(report, at);
   check_step_time(report.step_time, at["step_time"]);

@@ -1,7 +1,6 @@
 #include "report/compare_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -188,6 +187,8 @@ void ComparedRunBlock::set_history(const std::vector<train::EpochRecord>& epochs
   history = history_block(epochs, metrics);
 }
 
+bool ComparedRunBlock::diverged() const { return ending_named(status).state == RunState::failed; }
+
 std::optional<double> ComparedRunBlock::metric(const std::string& name) const {
   const std::size_t cut = name.find('_');
   const std::string split = name.substr(0, cut);
@@ -205,7 +206,7 @@ std::string missed_targets(const CompareReport& report) {
   std::string text;
   for (const ComparedRunBlock& run : report.runs) {
     const auto& target = run.time_to_accuracy;
-    if (!report.paired || run.status == "diverged" || !target || target->reached) continue;
+    if (!report.paired || run.diverged() || !target || target->reached) continue;
     text += fmt::format("{}{}, seed {}: {}",
                         text.empty() ? "" : "; ",
                         run.policy,
@@ -216,12 +217,12 @@ std::string missed_targets(const CompareReport& report) {
 }
 
 int exit_code(const CompareReport& report) {
-  const std::array<int, 3>& codes = ending_named(report.status).study;
-  if (report.status != "completed" && report.status != "diverged") return codes[0];
+  const Ending& ending = ending_named(report.status);
+  if (ending.state == RunState::interrupted) return ending.study[0];
   const bool failed = std::any_of(
       report.gates.begin(), report.gates.end(), [](const GateBlock& gate) { return gate.failed; });
   if (failed || !missed_targets(report).empty()) return static_cast<int>(ErrorKind::target);
-  return report.paired ? codes[0] : 0;
+  return report.paired ? ending.study[0] : 0;
 }
 
 }  // namespace halfstep::report

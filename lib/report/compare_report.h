@@ -111,6 +111,7 @@ struct ComparedRunBlock {
   std::string init_hash, batch_order_hash, final_hash;
   void fields(Fields& f);
 
+  bool diverged() const;
   /// Fills in the history, its seconds, and the metrics of the last epoch.
   void set_history(const std::vector<train::EpochRecord>& epochs);
   /// A metric by its name with the split: "test_accuracy", "val_loss", "train_loss". Nothing when

@@ -215,7 +215,7 @@ RunParts run_parts(const ComparedRunBlock& run, const std::string& metric) {
           fmt::format("{} ms/step", cell(run.step_time.median, milliseconds)),
           fmt::format("{} {}", readable(metric), value ? fmt::format("{:.4f}", *value) : "-"),
           run.skipped_steps > 0 ? fmt::format("skipped {}", run.skipped_steps) : "",
-          run.status == "completed" ? "" : run.status};
+          run.status == name(train::Status::completed) ? "" : run.status};
 }
 
 }  // namespace halfstep::report

@@ -214,7 +214,8 @@ BenchReport bench(const BenchOptions& options,
   }
   bench.summarise();
   const Rounds& rounds = bench.rounds();
-  const bool whole = result.status == "completed" && rounds.left_as() == Status::completed;
+  const bool whole =
+      result.status == report::name(Status::completed) && rounds.left_as() == Status::completed;
   if (options.profile && whole) bench.profile();
   if (rounds.left_as() != Status::completed) result.status = report::name(rounds.left_as());
   result.notes = notes(result);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/train_report.h"
 #include "study/comparisons.h"
 
 namespace halfstep::study {
@@ -21,8 +22,6 @@ struct Pair {
   const RunRecord* baseline = nullptr;
   const RunRecord* variant = nullptr;
 };
-
-bool sound(const RunRecord& record) { return record.run.status != "diverged"; }
 
 std::vector<const RunRecord*> of_policy(const std::vector<RunRecord>& records,
                                         const std::string& policy) {
@@ -80,7 +79,7 @@ std::optional<RatioEstimate> speedup(const std::vector<Pair>& pairs,
 std::vector<double> differences(const std::vector<Pair>& pairs, const std::string& metric) {
   std::vector<double> values;
   for (const Pair& pair : pairs) {
-    if (!sound(*pair.baseline) || !sound(*pair.variant)) continue;
+    if (pair.baseline->run.diverged() || pair.variant->run.diverged()) continue;
     const std::optional<double> before = pair.baseline->run.metric(metric);
     const std::optional<double> after = pair.variant->run.metric(metric);
     if (before && after) values.push_back(*after - *before);
@@ -184,14 +183,14 @@ PolicyBlock policy_block(const std::string& name,
   policy.runs = std::ssize(runs);
   for (const RunRecord* record : runs) {
     policy.skipped_steps += record->run.skipped_steps;
-    if (!sound(*record)) ++policy.diverged;
+    if (record->run.diverged()) ++policy.diverged;
   }
   policy.step_time = step_time(runs);
   for (const std::string& metric : options.metrics) {
     std::vector<double> values;
     for (const RunRecord* record : runs) {
       const std::optional<double> value = record->run.metric(metric);
-      if (value && sound(*record)) values.push_back(*value);
+      if (value && !record->run.diverged()) values.push_back(*value);
     }
     if (!values.empty()) policy.metrics[metric] = {t_interval(values), std::nullopt};
   }
@@ -203,14 +202,14 @@ PolicyBlock policy_block(const std::string& name,
 
 CompareReport summarise(const std::vector<RunRecord>& records, const SummaryOptions& options) {
   CompareReport comparison;
-  comparison.status = "completed";
+  comparison.status = report::name(train::Status::completed);
   comparison.paired = options.paired;
   comparison.baseline = options.baseline;
   comparison.metric = options.headline;
   comparison.margin = options.margin;
   for (const RunRecord& record : records) {
     comparison.runs.push_back(record.run);
-    if (!sound(record)) comparison.status = "diverged";
+    if (record.run.diverged()) comparison.status = record.run.status;
   }
   for (const std::string& name : options.policies) {
     PolicyBlock policy = policy_block(name, of_policy(records, name), options);
@@ -236,7 +235,7 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
     fewest = std::min(fewest, run.step_time.n);
     const std::string name =
         run.source.empty() ? fmt::format("{}, seed {}", run.policy, run.seed) : run.policy;
-    if (run.status == "diverged") {
+    if (run.diverged()) {
       notes.push_back(
           fmt::format("{} diverged and has no part in differences: {}", name, run.message));
     }

@@ -21,6 +21,7 @@ RunRecord record(const std::string& policy,
                  double ms,
                  std::vector<std::uint8_t> right = {}) {
   RunRecord r;
+  r.run.status = "completed";
   r.run.policy = policy;
   r.run.seed = seed;
   r.run.test = {{"accuracy", accuracy}, {"loss", 1 - accuracy}};

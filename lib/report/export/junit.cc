@@ -7,6 +7,7 @@
 #include "report/export/exporter.h"
 #include "report/export/facts.h"
 #include "report/export/xml_text.h"
+#include "report/run_index.h"
 #include "report/tables.h"
 
 namespace halfstep::report {
@@ -23,8 +24,9 @@ struct Case {
 Case ending(const std::string& status, const std::string& message, double seconds) {
   Case c{"ends well", seconds, "", ""};
   const std::string text = message.empty() ? status : status + ": " + message;
-  if (status == "diverged") c.failure = text;
-  if (status == "interrupted" || status == "preempted" || status == "running") c.error = text;
+  const RunState state = ending_named(status).state;
+  if (state == RunState::failed) c.failure = text;
+  if (state == RunState::interrupted) c.error = text;
   return c;
 }
 
