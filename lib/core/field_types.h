@@ -15,6 +15,10 @@
 
 namespace halfstep {
 
+/// A member that may be absent, and null where it is present.
+template <class T>
+using MaybeNull = std::optional<std::optional<T>>;
+
 namespace fields_detail {
 
 template <class T>

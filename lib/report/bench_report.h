@@ -64,7 +64,7 @@ struct BenchPolicy {
   std::optional<RatioEstimate> speedup;
   std::optional<PrecisionSummary> precision;
   Measured measured;
-  std::optional<std::optional<Profile>> profile;
+  MaybeNull<Profile> profile;
   void fields(Fields& f);
 };
 

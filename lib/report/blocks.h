@@ -20,10 +20,6 @@ using Column = std::vector<std::optional<double>>;
 /// Means over a set of samples by name: "loss" and each metric.
 using MetricsBlock = std::map<std::string, std::optional<double>>;
 
-/// An optional member that may be null.
-template <class T>
-using MaybeNull = std::optional<std::optional<T>>;
-
 /// The first two members of every report.
 void describe_kind(Fields& f, std::string_view kind);
 /// `nonfinite`, the last member of a report.

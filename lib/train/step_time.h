@@ -42,7 +42,7 @@ struct StepTime {
   std::optional<Interval> median_ci95;
   std::int64_t outliers = 0;
   /// Null without a counted step, absent in reports of earlier versions.
-  std::optional<std::optional<StepTimeHistogram>> histogram;
+  MaybeNull<StepTimeHistogram> histogram;
   StepTimeParts breakdown_median;
   void fields(Fields& f);
 
