@@ -21,11 +21,6 @@ std::string kind_text(const config::FieldDoc& field) {
 
 }  // namespace
 
-std::string_view argument_word(const Entry& entry) {
-  if (entry.kind == "section" || entry.kind == "key of a config") return "key";
-  return entry.kind == "report" || entry.kind == "field of a report" ? "field" : "argument";
-}
-
 std::string type_text(const config::FieldDoc& field) {
   std::string text = kind_text(field);
   if (text.empty()) {

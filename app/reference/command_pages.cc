@@ -137,7 +137,7 @@ Topic commands_topic(const CLI::App& program) {
                   "man` prints a manual page with all of them."};
   each_command(program, "", [&](const CLI::App& command, const std::string& words) {
     if (words.empty()) return;
-    topic.entries.push_back({.kind = "command",
+    topic.entries.push_back({.kind = kinds::k_command,
                              .name = "halfstep " + words,
                              .doc = command.get_description(),
                              .brief = true});
@@ -168,7 +168,7 @@ Topic exit_codes_topic() {
       {"143", "Ended by SIGTERM before a checkpoint could be written."},
   }};
   for (const auto& [code, meaning] : k_codes) {
-    topic.entries.push_back({.kind = "exit code",
+    topic.entries.push_back({.kind = kinds::k_exit_code,
                              .name = std::string(code),
                              .doc = std::string(meaning),
                              .brief = true});

@@ -28,7 +28,7 @@ std::string file_names(const data::SetDef& def) {
 }
 
 Entry format_entry(const data::SetDef& def) {
-  Entry entry{.kind = "data format",
+  Entry entry{.kind = kinds::k_data_format,
               .name = std::string(def.name),
               .doc = std::string(def.doc),
               .prefixes = {"format", "data.format", "data"}};
@@ -56,7 +56,7 @@ Entry format_entry(const data::SetDef& def) {
 }
 
 Entry set_entry(const data::SetDef& def) {
-  Entry entry{.kind = "data set",
+  Entry entry{.kind = kinds::k_data_set,
               .name = std::string(def.name),
               .doc = fmt::format("Images of {}, {} classes.", extents(def), def.classes),
               .prefixes = {"data set", "data.name", "data"}};
@@ -77,7 +77,7 @@ Entry set_entry(const data::SetDef& def) {
 /// A key of the config, with all keys below it for the sections.
 std::vector<Entry> sections() {
   std::vector<FieldDoc> fields = shown(config::describe_struct(config::RunSpec()));
-  Entry top{.kind = "section",
+  Entry top{.kind = kinds::k_section,
             .name = "config",
             .doc = "The keys of the outermost level. Each section is described below."};
   std::vector<Entry> below;
@@ -86,7 +86,7 @@ std::vector<Entry> sections() {
     const std::size_t dot = field.path.find('.');
     if (dot == std::string::npos) {
       if (field.type == "section")
-        below.push_back({.kind = "section", .name = field.name, .doc = field.doc});
+        below.push_back({.kind = kinds::k_section, .name = field.name, .doc = field.doc});
       top.arguments.push_back(std::move(field));
       continue;
     }
@@ -153,7 +153,7 @@ Topic policies_topic() {
           "instead."};
   for (const precision::Policy& policy : precision::all_policies()) {
     topic.entries.push_back(
-        {.kind = "policy",
+        {.kind = kinds::k_policy,
          .name = std::string(policy.name),
          .doc = fmt::format("Layers compute in {} and store their weights in {}.",
                             name(policy.compute),
@@ -176,7 +176,7 @@ Topic warnings_topic() {
           "warnings of a run under `warnings`. Codes W1xx are about the config, W2xx about the "
           "dtypes in which ops compute, W3xx about a run and its measurements."};
   for (const config::WarningCode& each : config::warning_codes()) {
-    topic.entries.push_back({.kind = "warning",
+    topic.entries.push_back({.kind = kinds::k_warning,
                              .name = std::string(each.code),
                              .doc = std::string(each.meaning),
                              .facts = {{"what to do", std::string(each.remedy)}},

@@ -10,7 +10,7 @@ namespace {
 
 using config::FieldDoc;
 
-bool is_section(const Entry& entry) { return entry.kind == "section"; }
+bool is_section(const Entry& entry) { return entry.kind == kinds::k_section; }
 
 /// Names of an entry itself.
 std::vector<std::string> names_of(const Entry& entry) {
@@ -43,16 +43,11 @@ bool same(const FieldDoc& a, const FieldDoc& b) {
 
 /// An argument with those below it, as an entry; its owners are listed in a fact.
 struct Match {
-  std::string kind{};
+  EntryKind kind{};
   std::string name{};
   std::vector<FieldDoc> fields{};
   std::vector<std::string> owners{};
 };
-
-std::string kind_of(const Match& match) {
-  if (match.kind == "section") return "key of a config";
-  return match.kind == "report" ? "field of a report" : "argument";
-}
 
 /// Collects matches and merges equal arguments of several entries.
 class Matches {
@@ -80,12 +75,13 @@ class Matches {
   std::vector<Entry> entries() const {
     std::vector<Entry> entries;
     for (const Match& match : matches_) {
-      Entry entry{.kind = kind_of(match), .name = match.name, .arguments = match.fields};
-      if (match.kind != "section") {
-        const bool alone = match.owners.front() == match.kind;
-        entry.facts.push_back(
-            {"of",
-             alone ? match.kind : fmt::format("{} {}", match.kind, fmt::join(match.owners, ", "))});
+      const auto& [kind, name, fields, owners] = match;
+      Entry entry{.kind = {.name = kind.part, .argument = kind.argument},
+                  .name = name,
+                  .arguments = fields};
+      if (kind != kinds::k_section) {
+        const std::string named = fmt::format("{} {}", kind.name, fmt::join(owners, ", "));
+        entry.facts.push_back({"of", owners.front() == kind.name ? std::string(kind.name) : named});
       }
       entries.push_back(std::move(entry));
     }
@@ -134,7 +130,7 @@ std::vector<Entry> find_whole(const std::vector<Topic>& topics, const std::strin
   for (const Topic& topic : topics) {
     for (const Entry& entry : topic.entries) {
       if (is_section(entry) && topic.name != "config") continue;
-      const bool metric = entry.kind == "metric" && nn::find_metric(name) != nullptr &&
+      const bool metric = entry.kind == kinds::k_metric && nn::find_metric(name) != nullptr &&
                           nn::find_metric(name)->name == entry.name;
       if (metric || holds(names_of(entry), name)) entries.push_back(entry);
     }
@@ -167,7 +163,7 @@ std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_vi
       arguments.add(entry, all, field);
     }
     // Fields of reports have many short names, such as `layer`; they are found by their paths.
-    const bool short_name = entry.kind != "report";
+    const bool short_name = entry.kind != kinds::k_report;
     if (short_name && (field.name == name || holds(field.words, name))) {
       parts.add(entry, all, field);
     }

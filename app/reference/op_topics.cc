@@ -82,7 +82,7 @@ std::string kernels_text(std::span<const backend::Kernel> kernels, std::string_v
 }
 
 Entry op_entry(const graph::OpDef& op) {
-  Entry entry{.kind = "op", .name = op.name, .prefixes = {"op", "ops"}};
+  Entry entry{.kind = kinds::k_op, .name = op.name, .prefixes = {"op", "ops"}};
   entry.facts.push_back(
       {"signature", fmt::format("{} -> {}", ports_text(op.inputs), ports_text(op.outputs))});
   if (!op.types.empty()) entry.facts.push_back({"dtypes", types_text(op)});

@@ -31,7 +31,7 @@ report::ReferenceReport reference_report(std::string_view topic,
   report::ReferenceReport report{std::string(topic), text, {}};
   for (const Entry& entry : entries) {
     report::ReferenceEntry& described = report.entries.emplace_back();
-    described.kind = entry.kind;
+    described.kind = entry.kind.name;
     described.name = entry.name;
     described.doc = entry.doc;
     for (const Fact& fact : entry.facts) described.facts.push_back({fact.label, fact.text});

@@ -11,25 +11,6 @@
 namespace halfstep::app {
 namespace {
 
-struct Group {
-  std::string_view kind;
-  std::string_view title;
-};
-
-constexpr std::array k_groups{Group{"activation", "Activations"},
-                              Group{"data format", "Formats"},
-                              Group{"data set", "Known data sets"},
-                              Group{"layer", "Layers"},
-                              Group{"regularizer", "Regularizers"},
-                              Group{"section", "Keys"}};
-
-std::string_view title_of(std::string_view kind) {
-  for (const Group& group : k_groups) {
-    if (group.kind == kind) return group.title;
-  }
-  return kind;
-}
-
 /// A cell of a table, with bars escaped.
 std::string cell(std::string_view text) {
   std::string escaped;
@@ -84,14 +65,14 @@ std::string entry_at(const Entry& entry, std::string_view marks) {
         fmt::format("- {}: {}\n", fact.label, is_code(fact) ? "`" + fact.text + "`" : fact.text);
   }
   if (!entry.facts.empty()) text += '\n';
-  if (!entry.arguments.empty()) text += table(argument_word(entry), entry.arguments) + "\n";
+  if (!entry.arguments.empty()) text += table(entry.kind.argument, entry.arguments) + "\n";
   return text;
 }
 
 std::string common_table(const Entry& entry, std::string_view marks) {
   return fmt::format("{} Arguments of every {}\n\n{}\n",
                      marks,
-                     entry.kind,
+                     entry.kind.name,
                      table("argument", entry.common_arguments));
 }
 
@@ -141,7 +122,7 @@ std::string topic_as_markdown(const Topic& topic) {
     const Entry& entry = entries[i];
     const bool first = i == 0 || entries[i - 1].kind != entry.kind;
     const bool last = i + 1 == entries.size() || entries[i + 1].kind != entry.kind;
-    if (first && grouped) text += fmt::format("## {}\n\n", title_of(entry.kind));
+    if (first && grouped) text += fmt::format("## {}\n\n", entry.kind.title);
     if (first && !entry.common_arguments.empty()) {
       text += common_table(entry, grouped ? "###" : "##");
     }
@@ -149,7 +130,7 @@ std::string topic_as_markdown(const Topic& topic) {
       text += entry_at(entry, grouped ? "###" : "##");
       continue;
     }
-    if (first) text += fmt::format("| {} | meaning |\n|---|---|\n", entry.kind);
+    if (first) text += fmt::format("| {} | meaning |\n|---|---|\n", entry.kind.name);
     text += brief_row(entry);
     if (last) text += '\n';
   }

@@ -90,7 +90,7 @@ std::string plain(std::string_view markdown) {
 }  // namespace
 
 std::string entry_as_text(const Entry& entry) {
-  std::string text = fmt::format("{}  ({})\n", entry.name, entry.kind);
+  std::string text = fmt::format("{}  ({})\n", entry.name, entry.kind.name);
   if (!entry.doc.empty()) paragraph(text, entry.doc, 2);
   std::size_t widest = 0;
   for (const Fact& fact : entry.facts) widest = std::max(widest, fact.label.size());
@@ -100,8 +100,8 @@ std::string entry_as_text(const Entry& entry) {
     text += fmt::format("  {:<{}}  ", fact.label, widest);
     wrap(text, fact.text, indent, indent);
   }
-  arguments(text, fmt::format("{}s", argument_word(entry)), entry.arguments);
-  arguments(text, fmt::format("arguments of every {}", entry.kind), entry.common_arguments);
+  arguments(text, fmt::format("{}s", entry.kind.argument), entry.arguments);
+  arguments(text, fmt::format("arguments of every {}", entry.kind.name), entry.common_arguments);
   return text;
 }
 
@@ -114,7 +114,7 @@ std::string topic_as_text(const Topic& topic) {
     // Arguments shared by all entries are printed once.
     if (!entry.common_arguments.empty()) {
       if (common == nullptr) {
-        text += fmt::format("arguments of every {}\n", entry.kind);
+        text += fmt::format("arguments of every {}\n", entry.kind.name);
         for (const config::FieldDoc& field : entry.common_arguments) argument(text, field);
         text += '\n';
       }

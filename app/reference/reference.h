@@ -15,6 +15,23 @@ class App;
 
 namespace halfstep::app {
 
+struct EntryKind {
+  std::string_view name{};                 ///< "layer"
+  std::string_view title = name;           ///< of its entries on a page that has several kinds
+  std::string_view argument = "argument";  ///< the name of its parts on its page
+  std::string_view part = "argument";      ///< the kind of a part found by itself
+  bool operator==(const EntryKind&) const = default;
+};
+namespace kinds {
+inline constexpr EntryKind k_layer{"layer", "Layers"}, k_activation{"activation", "Activations"},
+    k_regularizer{"regularizer", "Regularizers"}, k_loss{"loss"}, k_optimizer{"optimizer"},
+    k_schedule{"schedule"}, k_metric{"metric"}, k_initializer{"initializer"},
+    k_data_format{"data format", "Formats"}, k_data_set{"data set", "Known data sets"},
+    k_policy{"policy"}, k_warning{"warning"}, k_op{"op"}, k_command{"command"},
+    k_exit_code{"exit code"}, k_section{"section", "Keys", "key", "key of a config"},
+    k_report{"report", "Reports", "field", "field of a report"};
+}  // namespace kinds
+
 /// One line about an entry: its shapes, its dtypes, an example.
 struct Fact {
   std::string label;
@@ -23,7 +40,7 @@ struct Fact {
 
 /// A layer, loss, optimizer, schedule, metric, initializer, data set, section of a config, ...
 struct Entry {
-  std::string kind{};  ///< "layer"
+  EntryKind kind{};
   std::string name{};  ///< "conv2d", "training", "training.batch_size"
   std::string doc{};   ///< whole sentences
   std::vector<Fact> facts{};
@@ -41,10 +58,6 @@ struct Topic {
   std::string text{};        ///< an introduction in Markdown
   std::vector<Entry> entries{};
 };
-
-/// The word for an argument of an entry of this kind: "argument", "key" of a config, "field" of a
-/// report.
-std::string_view argument_word(const Entry& entry);
 
 /// All topics with their entries, in the order of the list; the commands are those of `program`.
 std::vector<Topic> reference_topics(const CLI::App& program);

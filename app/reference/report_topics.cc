@@ -124,7 +124,7 @@ Topic reports_topic() {
   for (const report::Kind& kind : report::kind_table()) {
     const Json schema = kind.schema();
     const std::string name = fmt::format("{}_report", kind.name);
-    topic.entries.push_back({.kind = "report",
+    topic.entries.push_back({.kind = kinds::k_report,
                              .name = name,
                              .doc = schema["description"].get<std::string>(),
                              .arguments = fields.of(schema, name),

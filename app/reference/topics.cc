@@ -77,7 +77,7 @@ std::string result_of(const nn::LayerExample& example) {
 
 Entry layer_entry(const nn::LayerDef& def) {
   const nn::LayerExample example = nn::layer_example(def);
-  Entry entry{.kind = "layer", .name = std::string(def.type), .doc = std::string(def.doc)};
+  Entry entry{.kind = kinds::k_layer, .name = std::string(def.type), .doc = std::string(def.doc)};
   if (def.traits.min_inputs > 1) {
     entry.facts.push_back(
         {"inputs",
@@ -97,7 +97,7 @@ Entry layer_entry(const nn::LayerDef& def) {
 }
 
 Entry regularizer_entry() {
-  Entry entry{.kind = "regularizer",
+  Entry entry{.kind = kinds::k_regularizer,
               .name = "regularizer",
               .doc =
                   "A penalty that is added to the loss: a word (l1, l2 or l1_l2, with factors of "
@@ -130,7 +130,7 @@ Topic layers() {
   for (const nn::LayerDef* def : nn::layer_table()) topic.entries.push_back(layer_entry(*def));
   topic.entries.push_back(regularizer_entry());
   for (const nn::ActivationDef& def : nn::activation_table()) {
-    topic.entries.push_back({.kind = "activation",
+    topic.entries.push_back({.kind = kinds::k_activation,
                              .name = std::string(def.name),
                              .doc = fmt::format("y = {}", def.doc),
                              .facts = {{"example", fmt::format("activation: {}", def.name)}},
@@ -155,7 +155,7 @@ Topic losses() {
                   "probabilities trains through the scores before it, as Keras does."};
   for (const nn::LossDef* def : nn::loss_table()) {
     topic.entries.push_back(
-        {.kind = "loss",
+        {.kind = kinds::k_loss,
          .name = std::string(def->type),
          .doc = std::string(def->doc),
          .facts = {{"labels", std::string(nn::labels_doc(*def))},
@@ -188,7 +188,7 @@ Topic optimizers() {
   for (const nn::OptimizerDef* def : nn::optimizer_table()) {
     const std::string rate = config::shortest(def->default_learning_rate);
     const std::vector<std::string> slots = nn::optimizer_slots(*def);
-    Entry entry{.kind = "optimizer",
+    Entry entry{.kind = kinds::k_optimizer,
                 .name = std::string(def->type),
                 .doc = std::string(def->doc),
                 .arguments = fields_of(def->fields),
@@ -220,7 +220,7 @@ Topic schedules() {
                   "Rates are computed in double and rounded to float32."};
   for (const nn::ScheduleDef& def : nn::schedule_table()) {
     topic.entries.push_back(
-        {.kind = "schedule",
+        {.kind = kinds::k_schedule,
          .name = std::string(def.type),
          .doc = std::string(def.doc),
          .facts = {{"example", fmt::format("learning_rate: {}", def.example)}},
@@ -241,7 +241,7 @@ Topic metrics() {
                   "on the test set. Metrics are computed in float32 under every policy."};
   for (const nn::MetricDef& def : nn::metric_table()) {
     topic.entries.push_back(
-        {.kind = "metric",
+        {.kind = kinds::k_metric,
          .name = std::string(def.name),
          .doc = std::string(def.doc),
          .facts = {{"unit", std::string(def.unit)},
@@ -267,7 +267,7 @@ Topic initializers() {
           "the same ones."};
   for (const std::string_view name : nn::initializer_names()) {
     topic.entries.push_back(
-        {.kind = "initializer",
+        {.kind = kinds::k_initializer,
          .name = std::string(name),
          .doc = std::string(nn::initializer_doc(name)),
          .facts = {{"example", fmt::format("kernel_initializer: {}", name)}},
