@@ -13,19 +13,6 @@
 namespace halfstep::test {
 namespace {
 
-struct PassesFolder {
-  TemporaryDirectory directory;
-
-  PassesFolder() { write_config(directory, SmallRun{}); }
-  std::string explain(std::vector<std::string> words, int exit_code = 0) const {
-    words.insert(words.begin(), {"explain", "run.yaml"});
-    const Finished end = halfstep(words, directory.path());
-    CAPTURE(end.err);
-    CHECK(end.exit_code == exit_code);
-    return exit_code == 0 ? end.out : end.err;
-  }
-};
-
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
@@ -41,7 +28,7 @@ const Json& row(const Json& report, std::string_view name) {
 }  // namespace
 
 TEST_CASE("explain --passes: a row for each pass, from differentiation to lowering") {
-  const PassesFolder folder;
+  const RunFolder folder;
   const Json report = Json::parse(folder.explain({"--passes", "--json"}));
   const Json& passes = report.at("passes");
   CHECK(passes.front().at("name") == "differentiate");
@@ -63,7 +50,7 @@ TEST_CASE("explain --passes: a row for each pass, from differentiation to loweri
 }
 
 TEST_CASE("explain --passes: its JSON is a report with a schema") {
-  const PassesFolder folder;
+  const RunFolder folder;
   const std::vector<std::string> files{"passes.json", "dumped.json", "skipped.json"};
   const TemporaryDirectory& directory = folder.directory;
   write_text(directory.file(files[0]), folder.explain({"--passes", "--json"}));
@@ -87,7 +74,7 @@ TEST_CASE("explain --passes: its JSON is a report with a schema") {
 }
 
 TEST_CASE("explain --dump-after: the graph's text, on stdout or in numbered files") {
-  const PassesFolder folder;
+  const RunFolder folder;
   const std::string text =
       folder.explain({"--dump-after", "differentiate", "--dump-after", "prune"});
   CHECK(text.starts_with("# after differentiate\n"));
@@ -105,7 +92,7 @@ TEST_CASE("explain --dump-after: the graph's text, on stdout or in numbered file
 }
 
 TEST_CASE("explain --skip-pass: the pass is left out, and its kernels with it") {
-  const PassesFolder folder;
+  const RunFolder folder;
   const Json report =
       Json::parse(folder.explain({"--passes", "--json", "--skip-pass", "fuse_finite"}));
   CHECK(row(report, "fuse_finite").at("outcome") == "skipped");
@@ -116,7 +103,7 @@ TEST_CASE("explain --skip-pass: the pass is left out, and its kernels with it") 
 }
 
 TEST_CASE("explain --passes: unknown, required and misplaced flags are refused") {
-  const PassesFolder folder;
+  const RunFolder folder;
   CHECK(has(folder.explain({"--skip-pass", "fuse_norm"}, 2), "did you mean 'fuse_norms'?"));
   CHECK(has(folder.explain({"--dump-after", "fuse_norm"}, 2), "one of differentiate, "));
   CHECK(has(folder.explain({"--skip-pass", "differentiate"}, 2), "cannot be skipped"));

@@ -25,22 +25,8 @@ constexpr std::string_view k_network = R"(
     - {type: softmax, dtype: float32, name: output}
 )";
 
-/// A folder with that network's config.
-struct Folder {
-  TemporaryDirectory directory;
-
-  Folder() {
-    SmallRun run;
-    run.layers = k_network;
-    write_config(directory, run);
-  }
-  std::string explain(std::vector<std::string> words, int exit_code = 0) const {
-    words.insert(words.begin(), {"explain", "run.yaml"});
-    const Finished end = halfstep(words, directory.path());
-    CAPTURE(end.err);
-    CHECK(end.exit_code == exit_code);
-    return exit_code == 0 ? end.out : end.err;
-  }
+struct Folder : RunFolder {
+  Folder() : RunFolder({.layers = std::string(k_network)}) {}
 };
 
 bool contains(const std::string& text, std::string_view part) {

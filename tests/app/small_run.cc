@@ -1,5 +1,7 @@
 #include "app/small_run.h"
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <thread>
 
@@ -36,6 +38,14 @@ bool wait_for_steps(Process& process,
 std::string write_config(const TemporaryDirectory& directory, const SmallRun& run) {
   write_text(directory.file("run.yaml"), run.text());
   return directory.file("run.yaml");
+}
+
+std::string RunFolder::explain(std::vector<std::string> words, int exit_code) const {
+  words.insert(words.begin(), {"explain", "run.yaml"});
+  const Finished end = halfstep(words, directory.path());
+  CAPTURE(end.err);
+  CHECK(end.exit_code == exit_code);
+  return exit_code == 0 ? end.out : end.err;
 }
 
 std::vector<std::string> train_arguments(const std::string& run_dir,

@@ -39,6 +39,15 @@ bool wait_for_steps(Process& process,
 /// Writes run.yaml into `directory`; returns its path.
 std::string write_config(const TemporaryDirectory& directory, const SmallRun& run = {});
 
+/// A folder with run.yaml.
+struct RunFolder {
+  TemporaryDirectory directory;
+
+  explicit RunFolder(const SmallRun& run = {}) { write_config(directory, run); }
+  /// `explain run.yaml` and more arguments: its output, or its messages where it fails.
+  std::string explain(std::vector<std::string> words, int exit_code = 0) const;
+};
+
 /// `train run.yaml --run-dir <name> --threads 1` and more arguments.
 std::vector<std::string> train_arguments(const std::string& run_dir,
                                          const std::vector<std::string>& more = {});

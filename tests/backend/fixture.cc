@@ -8,6 +8,8 @@
 #include "core/philox.h"
 #include "graph/graph.h"
 #include "graph/ops/ops.h"
+#include "support/kernels.h"
+#include "support/tolerance.h"
 
 namespace halfstep::testing {
 namespace {
@@ -74,10 +76,9 @@ std::vector<double> values(const Tensor& tensor) {
 }
 
 double rounding(DType dtype, double x) {
-  const double smallest = dtype == DType::float16 ? 0x1p-24 : 0x1p-133;  // subnormal spacing
   // Values pass through float on their way to 16 bits.
   const double twice = is_half(dtype) ? epsilon(DType::float32) : 0;
-  return std::max(0.5 * (epsilon(dtype) + twice) * std::abs(x), smallest);
+  return std::max(0.5 * (epsilon(dtype) + twice) * std::abs(x), smallest(dtype));
 }
 
 Fixture::Fixture() : Fixture(backend::cpu_reference()) {}

@@ -149,7 +149,7 @@ TEST_CASE(
     "device: steps ahead are one graph launch each, and the host sends and reads none of them") {
   TinyRun tiny;
   tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   tiny.training = "{epochs: 2, batch_size: 8}";
   backend::Backend counted = emulated();
   const auto memory = std::make_shared<CountedMemory>(counted.memory);
@@ -188,7 +188,7 @@ TEST_CASE("device: a step that is left out costs no other step, and is traced al
   TinyRun tiny;
   tiny.precision =
       "{policy: mixed_float16, loss_scale: {initial: 1024, growth_steps: 6, growth_factor: 1e7}}";
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   tiny.training = "{epochs: 1, batch_size: 8}";
   backend::Backend counted = emulated();
   const auto device = std::make_shared<CountedDevice>(counted.device);
@@ -213,7 +213,7 @@ TEST_CASE(
   TinyRun tiny;
   tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
   tiny.training = "{epochs: 2, batch_size: 8}";
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   Session one(tiny.spec(), digits(), emulated());
   Session many(tiny.spec(), digits(), emulated());
   StepRunner one_by_one(one, {{0, 40}});
@@ -246,7 +246,7 @@ TEST_CASE(
       "{policy: mixed_float16, loss_scale: {initial: 1024, growth_steps: 5, growth_factor: 1e7, "
       "on_overflow: retry}}";
   tiny.training = "{epochs: 1, batch_size: 8}";
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   Session session(tiny.spec(), digits(), emulated());
   StepRunner runner(session, {.batches = {0, 20}, .traces = 10, .seconds_ahead = k_unlimited});
   for (std::int64_t i = 0; i < 3; ++i) REQUIRE(runner.run({i, 1}, 0)[0].applied);

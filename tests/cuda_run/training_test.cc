@@ -235,7 +235,7 @@ TEST_CASE("device: batches gathered on the device are those of the host") {
   DeviceBatches device(emulated(), rows, batches);
   const data::BatchOrder order(rows.samples(), batches);
   TinyRun tiny;
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   Run there(tiny.spec(), {}, digits(), emulated());
   Run here(tiny.spec());
   for (const std::int64_t ordinal : {0, 1, 6, 7, 13, 2}) {

@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "data/dataset.h"
 #include "study/policy_words.h"
+#include "train/fixture.h"
 
 namespace halfstep::study {
 
@@ -15,7 +16,6 @@ config::RunSpec tiny_spec();
 /// The same under a policy.
 Variant tiny_variant(const std::string& word);
 const data::Dataset& tiny_data();
-/// One thread.
-const backend::Backend& cpu();
+using train::cpu;
 
 }  // namespace halfstep::study

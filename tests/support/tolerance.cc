@@ -9,20 +9,6 @@
 namespace halfstep::testing {
 namespace {
 
-/// The distance between the numbers below the smallest normal one.
-double smallest(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return 0x1p-24;
-    case DType::bfloat16:
-      return 0x1p-133;
-    case DType::float32:
-      return 0x1p-149;
-    default:
-      return 0x1p-1074;
-  }
-}
-
 /// The element's position: "[2, 0, 5]".
 std::string position(const Shape& shape, std::int64_t i) {
   std::string text;
@@ -94,6 +80,19 @@ double element(const TensorView& view, std::int64_t i) {
 }
 
 }  // namespace
+
+double smallest(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return 0x1p-24;
+    case DType::bfloat16:
+      return 0x1p-133;
+    case DType::float32:
+      return 0x1p-149;
+    default:
+      return 0x1p-1074;
+  }
+}
 
 double tolerance(
     DType stored, DType accumulated, std::int64_t terms, double magnitude, double result) {

@@ -8,6 +8,9 @@
 
 namespace halfstep::testing {
 
+/// The distance between the numbers below the smallest normal one.
+double smallest(DType dtype);
+
 /// The largest error that rounding explains: one unit in the last place of `stored` at `result`,
 /// and one of `accumulated` at `magnitude` for each of `terms` roundings on the way.
 double tolerance(

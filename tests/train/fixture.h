@@ -2,12 +2,17 @@
 // Training runs of a few milliseconds, in this process.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/temporary_directory.h"
 #include "train/trainer.h"
 
 namespace halfstep::train {
+
+/// All of digits(), none of them for validation.
+inline constexpr std::string_view k_unsplit_digits =
+    "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
 
 /// The parts of a config that tests change; each is the text after its key.
 struct TinyRun {

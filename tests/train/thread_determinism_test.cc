@@ -58,7 +58,7 @@ class BusyThreads {
 std::string state_hash(std::string_view layers, std::string_view policy, int threads) {
   TinyRun tiny;
   tiny.layers = layers;
-  tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60}";
+  tiny.data = k_unsplit_digits;
   tiny.precision = fmt::format("{{policy: {}}}", policy);
   tiny.training = "{epochs: 1, batch_size: 64}";
   return Run(tiny.spec(), {}, digits(), backend::cpu_backend(threads)).finish().state_hash;
