@@ -2,14 +2,18 @@
 // Options of a field declaration, and the field types that are not plain C++ types.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "config/node.h"
+#include "core/dtype.h"
 
 namespace halfstep::config {
 
@@ -47,6 +51,16 @@ struct Typed {
   bool operator==(const Typed& other) const { return type == other.type; }
 };
 
+/// One of some names: its index, or a Typed of that name. Without `nullable` it has a value always.
+template <class T>
+struct NamedRef {
+  std::optional<T>& value;
+  std::span<const std::string_view> names;  ///< of a Typed: none where its owner checks the name
+  bool nullable;
+};
+using WordRef = NamedRef<std::size_t>;
+using TypedRef = NamedRef<Typed>;
+
 /// The extents of one named value: an entry of `inputs: {image: [28, 28, 1]}`.
 struct NamedExtents {
   std::string name;
@@ -57,5 +71,26 @@ struct NamedExtents {
 
 /// One or two extents: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
+
+/// A number may be written as a fraction, `1/255`, a single string as a list of one. Optional
+/// fields: `null` or absence means no value. NamedExtents: a map, whose order is kept. A Node: any
+/// YAML value, stored unread for the module that owns it.
+using FieldRef = std::variant<bool*,
+                              std::int64_t*,
+                              double*,
+                              std::string*,
+                              DType*,
+                              Pair*,
+                              std::vector<std::int64_t>*,
+                              std::vector<double>*,
+                              std::vector<std::string>*,
+                              std::vector<NamedExtents>*,
+                              std::optional<bool>*,
+                              std::optional<std::int64_t>*,
+                              std::optional<double>*,
+                              std::optional<std::string>*,
+                              const WordRef*,
+                              const TypedRef*,
+                              Node*>;
 
 }  // namespace halfstep::config

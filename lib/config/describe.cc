@@ -27,111 +27,90 @@ std::string written(std::int64_t value) { return std::to_string(value); }
 std::string written(double value) { return shortest(value); }
 std::string written(const std::string& value) { return value; }
 
-template <class List>
-std::string written_list(const List& values) {
+std::string written(DType value) { return std::string(name(value)); }
+
+template <class T>
+std::string written(const std::vector<T>& values) {
   std::string text;
   for (const auto& value : values) text += (text.empty() ? "" : ", ") + written(value);
   return "[" + text + "]";
 }
 
+std::string written(const Pair& value) {
+  if (value[0] == value[1]) return written(value[0]);
+  return written(std::vector<std::int64_t>(value.begin(), value.end()));
+}
+
+std::string written(const std::vector<NamedExtents>&) { return "{}"; }
+
+template <class T>
+std::string written(const std::optional<T>& value) {
+  return value ? written(*value) : "null";
+}
+
+std::string_view type_of(const bool*) { return "true or false"; }
+std::string_view type_of(const std::int64_t*) { return "integer"; }
+std::string_view type_of(const double*) { return "number"; }
+std::string_view type_of(const std::string*) { return "text"; }
+std::string_view type_of(const DType*) { return "one of"; }
+std::string_view type_of(const Pair*) { return "integer or [integer, integer]"; }
+std::string_view type_of(const std::vector<std::int64_t>*) { return "list of integers"; }
+std::string_view type_of(const std::vector<double>*) { return "list of numbers"; }
+std::string_view type_of(const std::vector<std::string>*) { return "word or list of words"; }
+std::string_view type_of(const std::vector<NamedExtents>*) {
+  return "map from names to lists of integers";
+}
+template <class T>
+std::string_view type_of(const std::optional<T>*) {
+  return type_of(static_cast<const T*>(nullptr));
+}
+std::string_view type_of(const WordRef*) { return "one of"; }
+std::string_view type_of(const TypedRef*) { return "name or map"; }
+std::string_view type_of(const Node*) { return "value"; }
+
+template <class T>
+void describe(FieldDoc& field, const T& value) {
+  field.usual = written(value);
+}
+template <class T>
+void describe(FieldDoc& field, const std::optional<T>& value) {
+  field.nullable = true;
+  field.usual = written(value);
+}
+void describe(FieldDoc& field, DType value) {
+  field.usual = written(value);
+  for (const DType dtype : all_dtypes()) field.words.emplace_back(name(dtype));
+}
+void describe(FieldDoc& field, const WordRef& word) {
+  field.words.assign(word.names.begin(), word.names.end());
+  field.nullable = word.nullable;
+  field.usual = word.value ? field.words[*word.value] : "null";
+}
+void describe(FieldDoc& field, const TypedRef& typed) {
+  field.kind = field.name;
+  field.words.assign(typed.names.begin(), typed.names.end());
+  field.nullable = typed.nullable;
+  const std::string usual = typed.value ? typed.value->type : "null";
+  if (!usual.empty() || typed.nullable) field.usual = usual;
+}
+void describe(FieldDoc& field, const Node&) { field.kind = field.name; }
+
 class Describer final : public Fields {
  public:
   std::vector<FieldDoc> take() { return std::move(fields_); }
 
-  void field(std::string_view name, bool& value, const About& about) override {
-    add(name, "true or false", about).usual = written(value);
-  }
-  void field(std::string_view name, std::int64_t& value, const About& about) override {
-    add(name, "integer", about).usual = written(value);
-  }
-  void field(std::string_view name, double& value, const About& about) override {
-    add(name, "number", about).usual = written(value);
-  }
-  void field(std::string_view name, std::string& value, const About& about) override {
-    add(name, "text", about).usual = value;
-  }
-  void field(std::string_view name, DType& value, const About& about) override {
-    FieldDoc& field = add(name, "one of", about);
-    field.usual = halfstep::name(value);
-    for (const DType dtype : all_dtypes()) field.words.emplace_back(halfstep::name(dtype));
-  }
-  void field(std::string_view name, Pair& value, const About& about) override {
-    FieldDoc& field = add(name, "integer or [integer, integer]", about);
-    field.usual = value[0] == value[1] ? written(value[0]) : written_list(value);
-  }
-  void field(std::string_view name, std::vector<std::int64_t>& value, const About& a) override {
-    add(name, "list of integers", a).usual = written_list(value);
-  }
-  void field(std::string_view name, std::vector<double>& value, const About& about) override {
-    add(name, "list of numbers", about).usual = written_list(value);
-  }
-  void field(std::string_view name, std::vector<std::string>& value, const About& a) override {
-    add(name, "word or list of words", a).usual = written_list(value);
-  }
-  void field(std::string_view name, std::vector<NamedExtents>&, const About& a) override {
-    add(name, "map from names to lists of integers", a).usual = "{}";
-  }
-  void field(std::string_view name, std::optional<bool>& value, const About& a) override {
-    add_optional(name, "true or false", value, a);
-  }
-  void field(std::string_view name, std::optional<std::int64_t>& v, const About& a) override {
-    add_optional(name, "integer", v, a);
-  }
-  void field(std::string_view name, std::optional<double>& value, const About& a) override {
-    add_optional(name, "number", value, a);
-  }
-  void field(std::string_view name, std::optional<std::string>& value, const About& a) override {
-    add_optional(name, "text", value, a);
-  }
-  void field(std::string_view name,
-             Typed& value,
-             std::span<const std::string_view> types,
-             const About& about) override {
-    FieldDoc& field = add(name, "name or map", about);
-    field.kind = name;
-    field.words.assign(types.begin(), types.end());
-    if (!value.type.empty()) field.usual = value.type;
-  }
-  void field(std::string_view name,
-             std::optional<Typed>& value,
-             std::span<const std::string_view> types,
-             const About& about) override {
-    FieldDoc& field = add(name, "name or map", about);
-    field.kind = name;
-    field.words.assign(types.begin(), types.end());
-    field.nullable = true;
-    field.usual = value ? value->type : "null";
-  }
-  void node(std::string_view name, Node&, const About& about) override {
-    add(name, "value", about).kind = name;
+  void visit(std::string_view name, FieldRef ref, const About& about) override {
+    FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), about);
+    std::visit([&field](const auto* value) { describe(field, *value); }, ref);
   }
 
  protected:
-  void word(std::string_view name,
-            std::size_t& index,
-            std::span<const std::string_view> names,
-            const About& about) override {
-    FieldDoc& field = add(name, "one of", about);
-    field.words.assign(names.begin(), names.end());
-    field.usual = names[index];
-  }
-  void optional_word(std::string_view name,
-                     std::optional<std::size_t>& index,
-                     std::span<const std::string_view> names,
+  bool begin_section(std::string_view name,
+                     std::optional<bool> present,
                      const About& about) override {
-    FieldDoc& field = add(name, "one of", about);
-    field.words.assign(names.begin(), names.end());
-    field.nullable = true;
-    field.usual = index ? std::string(names[*index]) : "null";
-  }
-  bool begin_section(std::string_view name, const About& about) override {
-    open(name, "section", about);
-    return true;
-  }
-  bool begin_optional_section(std::string_view name, bool present, const About& about) override {
     FieldDoc& field = open(name, "section", about);
-    field.nullable = true;
-    if (!present) field.usual = "null";
+    field.nullable = present.has_value();
+    if (present == false) field.usual = "null";
     return true;
   }
   void end_section() override { prefixes_.pop_back(); }
@@ -158,16 +137,6 @@ class Describer final : public Fields {
     field.bare = about.bare;
     fields_.push_back(std::move(field));
     return fields_.back();
-  }
-
-  template <class T>
-  void add_optional(std::string_view name,
-                    std::string_view type,
-                    const std::optional<T>& value,
-                    const About& about) {
-    FieldDoc& field = add(name, type, about);
-    field.nullable = true;
-    field.usual = value ? written(*value) : "null";
   }
 
   FieldDoc& open(std::string_view name, std::string_view type, const About& about) {

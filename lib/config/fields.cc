@@ -4,27 +4,60 @@
 
 namespace halfstep::config {
 
+void Fields::field(std::string_view name,
+                   Typed& value,
+                   std::span<const std::string_view> types,
+                   const About& about) {
+  std::optional<Typed> given(std::move(value));
+  const TypedRef field{given, types, false};
+  visit(name, &field, about);
+  value = std::move(*given);
+}
+
+void Fields::field(std::string_view name,
+                   std::optional<Typed>& value,
+                   std::span<const std::string_view> types,
+                   const About& about) {
+  const TypedRef field{value, types, true};
+  visit(name, &field, about);
+}
+
+void Fields::word(std::string_view name,
+                  std::optional<std::size_t>& index,
+                  std::span<const std::string_view> names,
+                  bool nullable,
+                  const About& about) {
+  if (!nullable && !index) index = 0;
+  const WordRef field{index, names, nullable};
+  visit(name, &field, about);
+}
+
+void Fields::one_of(std::string_view name,
+                    std::optional<std::string>& value,
+                    std::span<const std::string_view> words,
+                    bool nullable,
+                    const About& about) {
+  const auto found = value ? std::find(words.begin(), words.end(), *value) : words.end();
+  std::optional<std::size_t> index;
+  if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
+  word(name, index, words, nullable, about);
+  value = index ? std::optional<std::string>(words[*index]) : std::nullopt;
+}
+
 void Fields::one_of(std::string_view name,
                     std::string& value,
                     std::span<const std::string_view> words,
                     const About& about) {
-  const auto found = std::find(words.begin(), words.end(), value);
-  auto index = static_cast<std::size_t>(found == words.end() ? 0 : found - words.begin());
-  word(name, index, words, about);
-  value = words[index];
+  std::optional<std::string> given(value);
+  one_of(name, given, words, false, about);
+  value = *given;
 }
 
 void Fields::one_of(std::string_view name,
                     std::optional<std::string>& value,
                     std::span<const std::string_view> words,
                     const About& about) {
-  std::optional<std::size_t> index;
-  if (value) {
-    const auto found = std::find(words.begin(), words.end(), *value);
-    if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
-  }
-  optional_word(name, index, words, about);
-  value = index ? std::optional<std::string>(words[*index]) : std::nullopt;
+  one_of(name, value, words, true, about);
 }
 
 }  // namespace halfstep::config

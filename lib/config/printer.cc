@@ -11,8 +11,6 @@
 namespace halfstep::config {
 namespace {
 
-Node null() { return {}; }
-
 Node value_node(bool value) { return Node::scalar(value ? "true" : "false"); }
 Node value_node(std::int64_t value) { return Node::scalar(fmt::format("{}", value)); }
 Node value_node(double value) { return Node::scalar(shortest(value)); }
@@ -24,45 +22,150 @@ Node value_node(const std::string& value) {
   return node;
 }
 
-Node list_node() {
+Node node_of(Node::Kind kind) {
   Node node;
-  node.kind = Node::Kind::sequence;
-  return node;
-}
-
-template <class Range>
-Node list_of(const Range& values) {
-  Node node = list_node();
-  for (const auto& value : values) node.items.push_back(value_node(value));
+  node.kind = kind;
   return node;
 }
 
 template <class T>
-Node optional_node(const std::optional<T>& value) {
-  return value ? value_node(*value) : null();
-}
-
-Node map_node() {
-  Node node;
-  node.kind = Node::Kind::map;
+Node value_node(const std::vector<T>& values) {
+  Node node = node_of(Node::Kind::sequence);
+  for (const auto& value : values) node.items.push_back(value_node(value));
   return node;
 }
 
-Node typed_node(const Typed& value) {
-  Node type = value_node(value.type);
-  if (value.node.entries.empty()) return type;
-  Node node = map_node();
+Node value_node(const Pair& value) {
+  if (value[0] == value[1]) return value_node(value[0]);
+  return value_node(std::vector<std::int64_t>(value.begin(), value.end()));
+}
+
+Node value_node(const std::vector<NamedExtents>& value) {
+  Node node = node_of(Node::Kind::map);
+  for (const NamedExtents& named : value) {
+    node.entries.push_back({named.name, {}, value_node(named.extents)});
+  }
+  return node;
+}
+
+template <class T>
+Node value_node(const std::optional<T>& value) {
+  return value ? value_node(*value) : Node();
+}
+
+Node value_node(const WordRef& word) {
+  return word.value ? value_node(std::string(word.names[*word.value])) : Node();
+}
+
+Node value_node(const TypedRef& typed) {
+  if (!typed.value) return {};
+  Node type = value_node(typed.value->type);
+  const std::vector<Node::Entry>& fields = typed.value->node.entries;
+  if (fields.empty()) return type;
+  Node node = node_of(Node::Kind::map);
   node.entries.push_back({"type", {}, std::move(type)});
-  node.entries.insert(node.entries.end(), value.node.entries.begin(), value.node.entries.end());
+  node.entries.insert(node.entries.end(), fields.begin(), fields.end());
   return node;
 }
+
+Node value_node(const Node& value) { return value; }
+
+class Printer final : public Fields {
+ public:
+  explicit Printer(const Node* defaults) {
+    levels_.push_back({.node = node_of(Node::Kind::map), .defaults = defaults});
+  }
+
+  Node finish() {
+    require(levels_.size() == 1, "{} sections were not ended", levels_.size() - 1);
+    return std::move(levels_.back().node);
+  }
+
+  void visit(std::string_view name, FieldRef field, const About& about) override {
+    Node value = std::visit([](const auto* v) { return value_node(*v); }, field);
+    const bool unset = std::holds_alternative<Node*>(field) && value.kind == Node::Kind::null;
+    if (!unset) add(name, std::move(value), about);
+  }
+
+ protected:
+  bool begin_section(std::string_view name,
+                     std::optional<bool> present,
+                     const About& about) override {
+    open(name, Node::Kind::map, about);
+    Level& level = levels_.back();
+    level.absent = present == false;
+    // A section that is absent by default is printed in full.
+    const bool null = level.defaults != nullptr && level.defaults->kind == Node::Kind::null;
+    if (present && null) level.defaults = nullptr;
+    return !level.absent;
+  }
+
+  void end_section() override {
+    Level level = close();
+    if (level.in_list) {
+      levels_.back().node.items.push_back(std::move(level.node));
+    } else if (level.absent) {
+      add(level.key, {}, level.about);
+    } else if (level.defaults == nullptr || !level.node.entries.empty()) {
+      levels_.back().node.entries.push_back({std::move(level.key), {}, std::move(level.node)});
+    }
+  }
+
+  std::size_t begin_list(std::string_view name, std::size_t size, const About& about) override {
+    open(name, Node::Kind::sequence, about);
+    return size;
+  }
+
+  void begin_element(std::size_t) override {
+    levels_.push_back({.node = node_of(Node::Kind::map), .in_list = true});
+  }
+
+  void end_list() override {
+    Level level = close();
+    add(level.key, std::move(level.node), level.about);
+  }
+
+ private:
+  struct Level {
+    Node node{};
+    const Node* defaults = nullptr;
+    std::string key{};  ///< in the parent
+    About about{};
+    bool in_list = false;
+    bool absent = false;
+  };
+
+  void add(std::string_view name, Node value, const About& about) {
+    Level& level = levels_.back();
+    if (level.defaults != nullptr && !about.required) {
+      const Node* usual = level.defaults->find(name);
+      if (usual != nullptr && same(*usual, value)) return;
+      if (usual == nullptr && value.kind == Node::Kind::null) return;
+    }
+    level.node.entries.push_back({std::string(name), {}, std::move(value)});
+  }
+
+  void open(std::string_view name, Node::Kind kind, const About& about) {
+    const Node* outer = levels_.back().defaults;
+    levels_.push_back({.node = node_of(kind),
+                       .defaults = outer != nullptr ? outer->find(name) : nullptr,
+                       .key = std::string(name),
+                       .about = about});
+  }
+
+  Level close() {
+    Level level = std::move(levels_.back());
+    levels_.pop_back();
+    return level;
+  }
+
+  std::vector<Level> levels_;
+};
 
 }  // namespace
 
 bool same(const Node& a, const Node& b) {
   if (a.kind != b.kind || a.text != b.text) return false;
-  // Quotes matter only where YAML would resolve the text to another type: a name is the same with
-  // and without them.
   if (a.quoted != b.quoted && yaml_guesses(a.text)) return false;
   const auto same_entry = [](const Node::Entry& x, const Node::Entry& y) {
     return x.key == y.key && same(x.value, y.value);
@@ -72,159 +175,10 @@ bool same(const Node& a, const Node& b) {
              a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(), same_entry);
 }
 
-Printer::Printer(const Node* defaults) {
-  Level root;
-  root.node = map_node();
-  root.defaults = defaults;
-  levels_.push_back(std::move(root));
-}
-
-Node Printer::finish() {
-  require(levels_.size() == 1, "{} sections were not ended", levels_.size() - 1);
-  return std::move(levels_.back().node);
-}
-
-void Printer::add(std::string_view name, Node value, const About& about) {
-  Level& level = levels_.back();
-  if (level.defaults != nullptr && !about.required) {
-    const Node* usual = level.defaults->find(name);
-    if (usual != nullptr && same(*usual, value)) return;
-    if (usual == nullptr && value.kind == Node::Kind::null) return;
-  }
-  level.node.entries.push_back({std::string(name), {}, std::move(value)});
-}
-
-void Printer::field(std::string_view name, bool& value, const About& about) {
-  add(name, value_node(value), about);
-}
-void Printer::field(std::string_view name, std::int64_t& value, const About& about) {
-  add(name, value_node(value), about);
-}
-void Printer::field(std::string_view name, double& value, const About& about) {
-  add(name, value_node(value), about);
-}
-void Printer::field(std::string_view name, std::string& value, const About& about) {
-  add(name, value_node(value), about);
-}
-void Printer::field(std::string_view name, DType& value, const About& about) {
-  add(name, value_node(value), about);
-}
-void Printer::field(std::string_view name, Pair& value, const About& about) {
-  add(name, value[0] == value[1] ? value_node(value[0]) : list_of(value), about);
-}
-void Printer::field(std::string_view name, std::vector<std::int64_t>& value, const About& about) {
-  add(name, list_of(value), about);
-}
-void Printer::field(std::string_view name, std::vector<double>& value, const About& about) {
-  add(name, list_of(value), about);
-}
-void Printer::field(std::string_view name, std::vector<std::string>& value, const About& about) {
-  add(name, list_of(value), about);
-}
-void Printer::field(std::string_view name, std::vector<NamedExtents>& value, const About& about) {
-  Node map = map_node();
-  for (const NamedExtents& named : value) {
-    map.entries.push_back({named.name, {}, list_of(named.extents)});
-  }
-  add(name, std::move(map), about);
-}
-void Printer::field(std::string_view name, std::optional<bool>& value, const About& about) {
-  add(name, optional_node(value), about);
-}
-void Printer::field(std::string_view name, std::optional<std::int64_t>& v, const About& about) {
-  add(name, optional_node(v), about);
-}
-void Printer::field(std::string_view name, std::optional<double>& value, const About& about) {
-  add(name, optional_node(value), about);
-}
-void Printer::field(std::string_view name, std::optional<std::string>& value, const About& about) {
-  add(name, optional_node(value), about);
-}
-
-void Printer::field(std::string_view name,
-                    Typed& value,
-                    std::span<const std::string_view>,
-                    const About& about) {
-  add(name, typed_node(value), about);
-}
-
-void Printer::field(std::string_view name,
-                    std::optional<Typed>& value,
-                    std::span<const std::string_view>,
-                    const About& about) {
-  add(name, value ? typed_node(*value) : null(), about);
-}
-
-void Printer::node(std::string_view name, Node& value, const About& about) {
-  if (value.kind != Node::Kind::null) add(name, value, about);
-}
-
-void Printer::word(std::string_view name,
-                   std::size_t& index,
-                   std::span<const std::string_view> names,
-                   const About& about) {
-  add(name, value_node(std::string(names[index])), about);
-}
-
-void Printer::optional_word(std::string_view name,
-                            std::optional<std::size_t>& index,
-                            std::span<const std::string_view> names,
-                            const About& about) {
-  add(name, index ? value_node(std::string(names[*index])) : null(), about);
-}
-
-void Printer::open(std::string_view name, Node::Kind kind, const About& about) {
-  Level level;
-  level.node.kind = kind;
-  level.key = name;
-  level.about = about;
-  const Level& parent = levels_.back();
-  if (parent.defaults != nullptr) level.defaults = parent.defaults->find(name);
-  levels_.push_back(std::move(level));
-}
-
-bool Printer::begin_section(std::string_view name, const About& about) {
-  open(name, Node::Kind::map, about);
-  return true;
-}
-
-bool Printer::begin_optional_section(std::string_view name, bool present, const About& about) {
-  open(name, Node::Kind::map, about);
-  levels_.back().absent = !present;
-  // A section that is absent by default is printed in full.
-  const Node* defaults = levels_.back().defaults;
-  if (defaults != nullptr && defaults->kind == Node::Kind::null) levels_.back().defaults = nullptr;
-  return present;
-}
-
-void Printer::end_section() {
-  Level level = std::move(levels_.back());
-  levels_.pop_back();
-  if (level.in_list) {
-    levels_.back().node.items.push_back(std::move(level.node));
-  } else if (level.absent) {
-    add(level.key, null(), level.about);
-  } else if (level.defaults == nullptr || !level.node.entries.empty()) {
-    levels_.back().node.entries.push_back({std::move(level.key), {}, std::move(level.node)});
-  }
-}
-
-std::size_t Printer::begin_list(std::string_view name, std::size_t size, const About& about) {
-  open(name, Node::Kind::sequence, about);
-  return size;
-}
-
-void Printer::begin_element(std::size_t) {
-  Level level;
-  level.node = map_node();
-  level.in_list = true;
-  levels_.push_back(std::move(level));
-}
-
-void Printer::end_list() {
-  Level level = std::move(levels_.back());
-  levels_.pop_back();
-  add(level.key, std::move(level.node), level.about);
+Node print_fields(const std::function<void(Fields& f)>& visit, const Node* defaults) {
+  Printer printer(defaults);
+  visit(printer);
+  return printer.finish();
 }
 
 }  // namespace halfstep::config

@@ -196,9 +196,8 @@ bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, 
   return good;
 }
 
-std::optional<std::size_t> read_word(const Node& node,
-                                     std::span<const std::string_view> words,
-                                     Diagnostics& out) {
+std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out) {
+  const std::span<const std::string_view> words = field.names;
   if (node.kind == Node::Kind::scalar) {
     const auto found = std::find(words.begin(), words.end(), node.text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
@@ -212,16 +211,14 @@ std::optional<std::size_t> read_word(const Node& node,
   return std::nullopt;
 }
 
-std::optional<Typed> read_typed(const Node& node,
-                                std::span<const std::string_view> types,
-                                Diagnostics& out) {
+std::optional<Typed> read_name(const Node& node, const TypedRef& field, Diagnostics& out) {
   Typed typed;
   typed.where = node.where;
   if (node.kind == Node::Kind::scalar) {
     typed.type = node.text;
     typed.node.kind = Node::Kind::map;
     typed.node.where = node.where;
-    check_type(node, types, out);
+    check_type(node, field.names, out);
     return typed;
   }
   if (node.kind != Node::Kind::map) {
@@ -235,7 +232,7 @@ std::optional<Typed> read_typed(const Node& node,
     return std::nullopt;
   }
   if (!read_value(*type, typed.type, {}, out)) return std::nullopt;
-  check_type(*type, types, out);
+  check_type(*type, field.names, out);
   typed.where = type->where;
   typed.node = node;
   std::erase_if(typed.node.entries, [](const Node::Entry& entry) { return entry.key == "type"; });

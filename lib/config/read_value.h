@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/about.h"
@@ -26,14 +24,9 @@ bool read_value(const Node& node, std::vector<double>& value, const About& a, Di
 bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out);
 
-/// The index of the name at `node` within `words`.
-std::optional<std::size_t> read_word(const Node& node,
-                                     std::span<const std::string_view> words,
-                                     Diagnostics& out);
-
-/// A name, or a map with the key `type`. Any name will do when `types` is empty.
-std::optional<Typed> read_typed(const Node& node,
-                                std::span<const std::string_view> types,
-                                Diagnostics& out);
+/// The index of the name at `node`.
+std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out);
+/// A name, or a map with the key `type`.
+std::optional<Typed> read_name(const Node& node, const TypedRef& field, Diagnostics& out);
 
 }  // namespace halfstep::config

@@ -47,6 +47,27 @@ void report_unknown(const Node& map,
   }
 }
 
+void read_value(const Node& node, Node& value, const About&, Diagnostics&) { value = node; }
+
+template <class T>
+void read_value(const Node& node,
+                std::optional<T>& value,
+                const About& about,
+                Diagnostics& diagnostics) {
+  value.reset();
+  T present{};
+  if (node.kind != Node::Kind::null && read_value(node, present, about, diagnostics)) {
+    value = std::move(present);
+  }
+}
+
+template <class T>
+void read_value(const Node& node, const NamedRef<T>& field, const About&, Diagnostics& out) {
+  std::optional<T> read;
+  if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, out);
+  if (read || field.nullable) field.value = std::move(read);
+}
+
 }  // namespace
 
 Reader::Reader(const Node& node,
@@ -81,112 +102,13 @@ const Node* Reader::take(std::string_view name, const About& about) {
   return found;
 }
 
-template <class T>
-void Reader::read_field(std::string_view name, T& value, const About& about) {
-  if (const Node* found = take(name, about)) read_value(*found, value, about, diagnostics_);
-}
-
-template <class T>
-void Reader::read_optional(std::string_view name, std::optional<T>& value, const About& about) {
+void Reader::visit(std::string_view name, FieldRef field, const About& about) {
   const Node* found = take(name, about);
   if (found == nullptr) return;
-  value.reset();
-  T present{};
-  if (found->kind != Node::Kind::null && read_value(*found, present, about, diagnostics_)) {
-    value = std::move(present);
-  }
+  std::visit([&](auto* value) { read_value(*found, *value, about, diagnostics_); }, field);
 }
 
-void Reader::field(std::string_view name, bool& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::int64_t& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, double& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::string& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, DType& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::vector<std::int64_t>& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::vector<double>& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::vector<std::string>& value, const About& about) {
-  read_field(name, value, about);
-}
-void Reader::field(std::string_view name, std::optional<bool>& value, const About& about) {
-  read_optional(name, value, about);
-}
-void Reader::field(std::string_view name, std::optional<std::int64_t>& value, const About& about) {
-  read_optional(name, value, about);
-}
-void Reader::field(std::string_view name, std::optional<double>& value, const About& about) {
-  read_optional(name, value, about);
-}
-void Reader::field(std::string_view name, std::optional<std::string>& value, const About& about) {
-  read_optional(name, value, about);
-}
-
-void Reader::field(std::string_view name, Pair& value, const About& about) {
-  read_field(name, value, about);
-}
-
-void Reader::field(std::string_view name, std::vector<NamedExtents>& value, const About& about) {
-  read_field(name, value, about);
-}
-
-void Reader::field(std::string_view name,
-                   Typed& value,
-                   std::span<const std::string_view> types,
-                   const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  if (std::optional<Typed> typed = read_typed(*found, types, diagnostics_)) {
-    value = std::move(*typed);
-  }
-}
-
-void Reader::field(std::string_view name,
-                   std::optional<Typed>& value,
-                   std::span<const std::string_view> types,
-                   const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  value.reset();
-  if (found->kind != Node::Kind::null) value = read_typed(*found, types, diagnostics_);
-}
-
-void Reader::node(std::string_view name, Node& value, const About& about) {
-  if (const Node* found = take(name, about)) value = *found;
-}
-
-void Reader::word(std::string_view name,
-                  std::size_t& index,
-                  std::span<const std::string_view> names,
-                  const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  index = read_word(*found, names, diagnostics_).value_or(index);
-}
-
-void Reader::optional_word(std::string_view name,
-                           std::optional<std::size_t>& index,
-                           std::span<const std::string_view> names,
-                           const About& about) {
-  const Node* found = take(name, about);
-  if (found == nullptr) return;
-  index.reset();
-  if (found->kind != Node::Kind::null) index = read_word(*found, names, diagnostics_);
-}
-
-bool Reader::begin_section(std::string_view name, const About& about) {
+bool Reader::begin_section(std::string_view name, std::optional<bool>, const About& about) {
   const Node* found = take(name, about);
   Level level;
   if (found != nullptr && found->kind == Node::Kind::map) {
@@ -205,11 +127,6 @@ bool Reader::begin_section(std::string_view name, const About& about) {
   const bool visit = level.node != nullptr || level.wrong != nullptr;
   levels_.push_back(std::move(level));
   return visit;
-}
-
-bool Reader::begin_optional_section(std::string_view name, bool present, const About& about) {
-  static_cast<void>(present);
-  return begin_section(name, about);
 }
 
 void Reader::end_section() {

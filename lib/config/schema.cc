@@ -71,18 +71,6 @@ Json or_null(Json schema) {
   return schema;
 }
 
-template <class T>
-Json optional_default(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-template <class T>
-Json optional_schema(const std::optional<T>& value, const About& about) {
-  Json schema = or_null(plain_schema(static_cast<const T*>(nullptr), about));
-  schema["default"] = optional_default(value);
-  return schema;
-}
-
 Json open_object() {
   return {{"type", "object"},
           {"properties", Json::object()},
@@ -138,24 +126,131 @@ void share_repeated(Json& definitions) {
   definitions.update(shared);
 }
 
-}  // namespace
+Json enum_of_dtypes() {
+  std::vector<std::string_view> names;
+  for (const DType dtype : all_dtypes()) names.push_back(name(dtype));
+  return enum_schema(names);
+}
 
-/// The objects being described, outermost first, and the definitions of named types.
-struct SchemaWriter::State {
+Json with_default(Json schema, Json value) {
+  schema["default"] = std::move(value);
+  return schema;
+}
+
+template <class T>
+Json schema_of(const T& value, const About& about) {
+  return with_default(plain_schema(&value, about), value);
+}
+Json schema_of(double value, const About& about) {
+  return with_default(plain_schema(&value, about), number(value));
+}
+Json schema_of(DType value, const About&) { return with_default(enum_of_dtypes(), name(value)); }
+Json schema_of(const Pair& value, const About& about) {
+  const Json one = plain_schema(value.data(), about);
+  Json two{{"type", "array"}, {"items", one}, {"minItems", 2}, {"maxItems", 2}};
+  return with_default({{"oneOf", {one, std::move(two)}}}, value);
+}
+template <class T>
+Json schema_of(const std::vector<T>& value, const About& about) {
+  return with_default(array_schema<T>(about), value);
+}
+Json schema_of(const std::vector<std::string>& value, const About& about) {
+  const Json one{{"type", "string"}};
+  return with_default({{"oneOf", {one, array_schema<std::string>(about)}}}, value);
+}
+Json schema_of(const std::vector<NamedExtents>&, const About& about) {
+  return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}};
+}
+template <class T>
+Json schema_of(const std::optional<T>& value, const About& about) {
+  return with_default(or_null(plain_schema(static_cast<const T*>(nullptr), about)),
+                      value ? Json(*value) : Json(nullptr));
+}
+Json schema_of(const WordRef& word, const About&) {
+  Json schema = enum_schema(word.names);
+  if (word.nullable) schema = or_null(std::move(schema));
+  return with_default(std::move(schema), word.value ? Json(word.names[*word.value]) : Json());
+}
+
+class SchemaWriter final : public Fields {
+ public:
+  explicit SchemaWriter(const SchemaTypes& types) : types_(types) {}
+
+  std::string finish(std::string_view title) {
+    require(levels_.size() == 1, "{} sections were not ended", levels_.size() - 1);
+    Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+    schema.update(close().object);
+    share_repeated(definitions_);
+    if (!definitions_.empty()) schema["$defs"] = std::move(definitions_);
+    return schema.dump(1) + "\n";
+  }
+
+  void visit(std::string_view name, FieldRef field, const About& about) override {
+    Json schema = std::visit(
+        [&](const auto* value) {
+          if constexpr (requires { named_schema(name, *value); }) {
+            return named_schema(name, *value);
+          } else {
+            return schema_of(*value, about);
+          }
+        },
+        field);
+    add(name, std::move(schema), about);
+  }
+
+ protected:
+  bool begin_section(std::string_view name, std::optional<bool>, const About& about) override {
+    levels_.push_back({.name = std::string(name), .about = about, .optional = !about.required});
+    return true;
+  }
+
+  void end_section() override {
+    Level level = close();
+    if (level.name.empty()) {
+      element_ = std::move(level.object);
+      return;
+    }
+    const About& about = level.about;
+    const std::string bare(about.bare);
+    Json words = bare.empty() ? Json() : level.object["properties"][bare];
+    Json schema = level.optional ? or_null(std::move(level.object)) : std::move(level.object);
+    if (!bare.empty()) {
+      words.erase("default");
+      words.erase("description");
+      Json any = Json::array();
+      any.push_back(std::move(words));
+      if (about.bare_number) any.push_back(plain_schema(static_cast<const double*>(nullptr), {}));
+      if (!about.bare_pattern.empty()) {
+        any.push_back({{"type", "string"}, {"pattern", about.bare_pattern}});
+      }
+      any.push_back(std::move(schema));
+      schema = {{"anyOf", std::move(any)}};
+    }
+    add(level.name, std::move(schema), about);
+  }
+
+  std::size_t begin_list(std::string_view name, std::size_t, const About& about) override {
+    begin_section(name, std::nullopt, about);
+    return 1;
+  }
+
+  void begin_element(std::size_t) override { begin_section("", std::nullopt, {}); }
+
+  void end_list() override {
+    const Level level = close();
+    add(level.name, {{"type", "array"}, {"items", std::move(element_)}}, level.about);
+  }
+
+ private:
   struct Level {
     Json object = open_object();
-    std::string name;
-    About about;
+    std::string name{};
+    About about{};
     bool optional = false;
   };
 
-  SchemaTypes types;
-  std::vector<Level> levels{1};
-  Json element;  ///< of the list whose element was closed last
-  Json definitions = Json::object();
-
   void add(std::string_view name, Json schema, const About& about) {
-    Json& object = levels.back().object;
+    Json& object = levels_.back().object;
     Json property = Json::object();
     if (!about.doc.empty()) property["description"] = about.doc;
     property.update(schema);
@@ -166,24 +261,19 @@ struct SchemaWriter::State {
     object["properties"][std::string(name)] = std::move(property);
   }
 
-  void add(std::string_view name, Json schema, Json value, const About& about) {
-    schema["default"] = std::move(value);
-    add(name, std::move(schema), about);
-  }
-
   Level close() {
-    Level level = std::move(levels.back());
-    levels.pop_back();
+    Level level = std::move(levels_.back());
+    levels_.pop_back();
     if (level.object["required"].empty()) level.object.erase("required");
     return level;
   }
 
   std::vector<std::string> names_of(std::string_view kind) const {
-    return types.names ? types.names(kind) : std::vector<std::string>();
+    return types_.names ? types_.names(kind) : std::vector<std::string>();
   }
 
   std::string family_of(std::string_view kind) const {
-    return types.family ? types.family(kind) : std::string(kind);
+    return types_.family ? types_.family(kind) : std::string(kind);
   }
 
   static Json reference(const std::string& definition) {
@@ -191,228 +281,82 @@ struct SchemaWriter::State {
   }
 
   /// Maps with one of these types, one schema each.
-  Json alternatives(std::string_view kind,
-                    const std::vector<std::string>& names,
-                    SchemaWriter& writer) {
+  Json alternatives(std::string_view kind, const std::vector<std::string>& names) {
     Json result = Json::array();
     for (const std::string& type : names) {
       const std::string key = family_of(kind) + "." + type;
       result.push_back(reference(key));
-      if (definitions.contains(key)) continue;
-      definitions[key] = Json::object();  // ends the recursion of types within types
+      if (definitions_.contains(key)) continue;
+      definitions_[key] = Json::object();  // ends the recursion of types within types
       Level level;
       level.object["properties"]["type"] = {{"const", type}};
       level.object["required"].push_back("type");
-      if (!types.fields) level.object["additionalProperties"] = true;
-      levels.push_back(std::move(level));
-      if (types.fields) types.fields(kind, type, writer);
-      definitions[key] = close().object;
+      if (!types_.fields) level.object["additionalProperties"] = true;
+      levels_.push_back(std::move(level));
+      if (types_.fields) types_.fields(kind, type, *this);
+      definitions_[key] = close().object;
     }
     return result;
   }
 
   /// A name, or a map with that name as its type.
-  Json typed(std::string_view kind,
-             std::span<const std::string_view> given,
-             bool optional,
-             SchemaWriter& writer) {
+  Json typed(std::string_view kind, std::span<const std::string_view> given, bool optional) {
     std::vector<std::string> names(given.begin(), given.end());
     if (names.empty()) names = names_of(kind);
     if (names.empty()) return {{"type", {"string", "object"}}};
     const std::string family = family_of(kind);
-    if (!definitions.contains(family)) {
+    if (!definitions_.contains(family)) {
       Json any = Json::array();
       any.push_back(Json{{"enum", names}});
-      for (Json& map : alternatives(kind, names, writer)) any.push_back(std::move(map));
-      definitions[family] = {{"oneOf", std::move(any)}};
+      for (Json& map : alternatives(kind, names)) any.push_back(std::move(map));
+      definitions_[family] = {{"oneOf", std::move(any)}};
     }
     // Draft 7 ignores the siblings of a $ref, such as a default.
     if (!optional) return {{"allOf", Json::array({reference(family)})}};
     return {{"oneOf", Json::array({reference(family), {{"type", "null"}}})}};
   }
+
+  Json named_schema(std::string_view name, const TypedRef& field) {
+    Json schema = typed(name, field.names, field.nullable);
+    if (!field.value) return with_default(std::move(schema), nullptr);
+    return field.nullable || !field.value->type.empty()
+               ? with_default(std::move(schema), field.value->type)
+               : schema;
+  }
+
+  Json named_schema(std::string_view name, const Node&) {
+    const std::vector<std::string> names = names_of(name);
+    Json schema = Json::object();
+    if (name == "layers") schema["type"] = "array";
+    if (name == "nodes") schema["type"] = "object";
+    if (!names.empty()) {
+      Json any = alternatives(name, names);
+      if (name == "layers") {
+        schema["items"] = {{"oneOf", std::move(any)}};
+      } else if (name == "nodes") {
+        schema["additionalProperties"] = {{"oneOf", std::move(any)}};
+      } else {
+        any.insert(any.begin(), plain_schema(static_cast<const double*>(nullptr), {}));
+        schema["oneOf"] = std::move(any);
+      }
+    }
+    return schema;
+  }
+
+  const SchemaTypes& types_;
+  std::vector<Level> levels_{1};
+  Json element_;  ///< of the list whose element was closed last
+  Json definitions_ = Json::object();
 };
 
-SchemaWriter::SchemaWriter(const SchemaTypes& types) : state_(std::make_unique<State>()) {
-  state_->types = types;
-}
+}  // namespace
 
-SchemaWriter::~SchemaWriter() = default;
-
-std::string SchemaWriter::finish(std::string_view title) {
-  require(state_->levels.size() == 1, "{} sections were not ended", state_->levels.size() - 1);
-  Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
-  schema.update(state_->close().object);
-  share_repeated(state_->definitions);
-  if (!state_->definitions.empty()) schema["$defs"] = std::move(state_->definitions);
-  return schema.dump(1) + "\n";
-}
-
-void SchemaWriter::field(std::string_view name, bool& value, const About& about) {
-  state_->add(name, plain_schema(&value, about), value, about);
-}
-void SchemaWriter::field(std::string_view name, std::int64_t& value, const About& about) {
-  state_->add(name, plain_schema(&value, about), value, about);
-}
-void SchemaWriter::field(std::string_view name, double& value, const About& about) {
-  state_->add(name, plain_schema(&value, about), number(value), about);
-}
-void SchemaWriter::field(std::string_view name, std::string& value, const About& about) {
-  state_->add(name, plain_schema(&value, about), value, about);
-}
-
-void SchemaWriter::field(std::string_view name, DType& value, const About& about) {
-  std::vector<std::string_view> names;
-  for (const DType dtype : all_dtypes()) names.push_back(halfstep::name(dtype));
-  state_->add(name, enum_schema(names), halfstep::name(value), about);
-}
-
-void SchemaWriter::field(std::string_view name, Pair& value, const About& about) {
-  const Json one = plain_schema(value.data(), about);
-  Json two{{"type", "array"}, {"items", one}, {"minItems", 2}, {"maxItems", 2}};
-  state_->add(name, {{"oneOf", {one, std::move(two)}}}, value, about);
-}
-
-void SchemaWriter::field(std::string_view name,
-                         std::vector<std::int64_t>& value,
-                         const About& about) {
-  state_->add(name, array_schema<std::int64_t>(about), value, about);
-}
-void SchemaWriter::field(std::string_view name, std::vector<double>& value, const About& about) {
-  state_->add(name, array_schema<double>(about), value, about);
-}
-void SchemaWriter::field(std::string_view name,
-                         std::vector<std::string>& value,
-                         const About& about) {
-  Json one{{"type", "string"}};
-  state_->add(name, {{"oneOf", {one, array_schema<std::string>(about)}}}, value, about);
-}
-void SchemaWriter::field(std::string_view name,
-                         std::vector<NamedExtents>& value,
-                         const About& about) {
-  static_cast<void>(value);
-  state_->add(name,
-              {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}},
-              about);
-}
-
-void SchemaWriter::field(std::string_view name, std::optional<bool>& value, const About& about) {
-  state_->add(name, optional_schema(value, about), about);
-}
-void SchemaWriter::field(std::string_view name,
-                         std::optional<std::int64_t>& v,
-                         const About& about) {
-  state_->add(name, optional_schema(v, about), about);
-}
-void SchemaWriter::field(std::string_view name, std::optional<double>& value, const About& about) {
-  state_->add(name, optional_schema(value, about), about);
-}
-void SchemaWriter::field(std::string_view name,
-                         std::optional<std::string>& value,
-                         const About& about) {
-  state_->add(name, optional_schema(value, about), about);
-}
-
-void SchemaWriter::field(std::string_view name,
-                         Typed& value,
-                         std::span<const std::string_view> types,
-                         const About& about) {
-  Json schema = state_->typed(name, types, false, *this);
-  if (!value.type.empty()) schema["default"] = value.type;
-  state_->add(name, std::move(schema), about);
-}
-
-void SchemaWriter::field(std::string_view name,
-                         std::optional<Typed>& value,
-                         std::span<const std::string_view> types,
-                         const About& about) {
-  Json schema = state_->typed(name, types, true, *this);
-  state_->add(name, std::move(schema), value ? Json(value->type) : Json(nullptr), about);
-}
-
-void SchemaWriter::node(std::string_view name, Node& value, const About& about) {
-  static_cast<void>(value);
-  const std::vector<std::string> names = state_->names_of(name);
-  Json schema = Json::object();
-  if (name == "layers") schema["type"] = "array";
-  if (name == "nodes") schema["type"] = "object";
-  if (!names.empty()) {
-    Json any = state_->alternatives(name, names, *this);
-    if (name == "layers") {
-      schema["items"] = {{"oneOf", std::move(any)}};
-    } else if (name == "nodes") {
-      schema["additionalProperties"] = {{"oneOf", std::move(any)}};
-    } else {
-      any.insert(any.begin(), plain_schema(static_cast<const double*>(nullptr), {}));
-      schema["oneOf"] = std::move(any);
-    }
-  }
-  state_->add(name, std::move(schema), about);
-}
-
-void SchemaWriter::word(std::string_view name,
-                        std::size_t& index,
-                        std::span<const std::string_view> names,
-                        const About& about) {
-  state_->add(name, enum_schema(names), names[index], about);
-}
-
-void SchemaWriter::optional_word(std::string_view name,
-                                 std::optional<std::size_t>& index,
-                                 std::span<const std::string_view> names,
-                                 const About& about) {
-  const Json usual = index ? Json(names[*index]) : Json(nullptr);
-  state_->add(name, or_null(enum_schema(names)), usual, about);
-}
-
-bool SchemaWriter::begin_section(std::string_view name, const About& about) {
-  State::Level level;
-  level.name = name;
-  level.about = about;
-  level.optional = !about.required;
-  state_->levels.push_back(std::move(level));
-  return true;
-}
-
-bool SchemaWriter::begin_optional_section(std::string_view name, bool, const About& about) {
-  return begin_section(name, about);
-}
-
-void SchemaWriter::end_section() {
-  State::Level level = state_->close();
-  if (level.name.empty()) {
-    state_->element = std::move(level.object);
-    return;
-  }
-  const About& about = level.about;
-  const std::string bare(about.bare);
-  Json words = bare.empty() ? Json() : level.object["properties"][bare];
-  Json schema = level.optional ? or_null(std::move(level.object)) : std::move(level.object);
-  if (!bare.empty()) {
-    words.erase("default");
-    words.erase("description");
-    Json any = Json::array();
-    any.push_back(std::move(words));
-    if (about.bare_number) any.push_back(plain_schema(static_cast<const double*>(nullptr), {}));
-    if (!about.bare_pattern.empty()) {
-      any.push_back({{"type", "string"}, {"pattern", about.bare_pattern}});
-    }
-    any.push_back(std::move(schema));
-    schema = {{"anyOf", std::move(any)}};
-  }
-  state_->add(level.name, std::move(schema), about);
-}
-
-std::size_t SchemaWriter::begin_list(std::string_view name, std::size_t, const About& about) {
-  begin_section(name, about);
-  return 1;
-}
-
-void SchemaWriter::begin_element(std::size_t) { begin_section("", {}); }
-
-void SchemaWriter::end_list() {
-  const State::Level level = state_->close();
-  Json schema{{"type", "array"}, {"items", std::move(state_->element)}};
-  state_->add(level.name, std::move(schema), level.about);
+std::string schema_of_fields(const std::function<void(Fields& f)>& visit,
+                             std::string_view title,
+                             const SchemaTypes& types) {
+  SchemaWriter writer(types);
+  visit(writer);
+  return writer.finish(title);
 }
 
 }  // namespace halfstep::config

@@ -62,7 +62,7 @@ struct Everything {
     f.field("maybe_name", maybe_name, {});
     f.field("schedule", schedule, k_types, {});
     f.field("maybe_schedule", maybe_schedule, k_types, {});
-    f.node("anything", anything, {});
+    f.field("anything", anything, {});
     f.choice("mode", mode, k_modes, {});
     f.choice("maybe_mode", maybe_mode, k_modes, {});
     f.section("inner", inner, {.bare = "count"});

@@ -26,9 +26,9 @@ struct LayerNormalization {
   std::optional<RegularizerSpec> gamma_regularizer;
 
   void fields(config::Fields& f) {
-    f.node("axis",
-           written_axis,
-           {.doc = "Axis, or list of axes, to normalize over; absent: -1, the last."});
+    f.field("axis",
+            written_axis,
+            {.doc = "Axis, or list of axes, to normalize over; absent: -1, the last."});
     f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
     f.field("center", center, {.doc = "Whether beta is added."});
     f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});

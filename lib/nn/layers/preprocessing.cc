@@ -110,8 +110,8 @@ struct RandomTranslation : RandomImage {
     constexpr std::string_view k_share =
         "Largest move as a fraction of the extent, f for [-f, f], or [low, high] within [-1, 1]; "
         "positive is down or right.";
-    f.node("height_factor", written_height, {.doc = k_share, .required = true});
-    f.node("width_factor", written_width, {.doc = k_share, .required = true});
+    f.field("height_factor", written_height, {.doc = k_share, .required = true});
+    f.field("width_factor", written_width, {.doc = k_share, .required = true});
     f.choice("fill_mode",
              fill_mode,
              k_fill_modes,

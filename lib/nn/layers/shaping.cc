@@ -161,7 +161,7 @@ struct Sides {
       : height{height_by_default, height_by_default}, width{width_by_default, width_by_default} {}
 
   void fields(config::Fields& f, std::string_view key, std::string doc) {
-    f.node(key, written, {.doc = std::move(doc)});
+    f.field(key, written, {.doc = std::move(doc)});
     data_format.field(f);
   }
 

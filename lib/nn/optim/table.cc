@@ -31,7 +31,7 @@ config::Node common_part(const config::Node& node) {
 std::span<const OptimizerDef* const> optimizer_table() { return k_optimizers; }
 
 void OptimizerSpec::fields(config::Fields& f) {
-  f.node(
+  f.field(
       "learning_rate",
       learning_rate,
       {.doc =
