@@ -97,8 +97,6 @@ struct Kernel {
   Prepared (*prepare)(const NodeView& node, const Capabilities& capabilities) = nullptr;
   /// Bit i: output 0 may share the memory of input i (elementwise, same shape and element size).
   unsigned inplace = 0;
-  /// No launch: output 0 is the memory of input 0 (Identity, Reshape, ...).
-  bool alias = false;
   /// Plain loops: the reference that other kernels are tested against; their existence does not
   /// make an op preferable.
   bool reference = false;

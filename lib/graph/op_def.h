@@ -138,7 +138,8 @@ struct OpTraits {
   Stage stage = Stage::tf;
   /// Operands of an op that FusedElementwise can have as a step; further inputs are shapes.
   std::size_t elementwise = 0;
-  bool update = false;  ///< one step of an optimizer, which FusedUpdate can have as its rule
+  bool aliases = false;  ///< output 0 is the memory of input 0: nothing is launched
+  bool update = false;   ///< one step of an optimizer, which FusedUpdate can have as its rule
   Promotion promotion = Promotion::none;
 };
 

@@ -160,11 +160,11 @@ class Compiler {
       require(false, "no kernel of {} runs {} ({}):{}", backend_.name, node.op, node.name, reasons);
     }
     const backend::Kernel& kernel = *choice.kernel;
-    KernelChoice record{id, kernel.alias ? "" : std::string(kernel.name), {}};
+    KernelChoice record{id, node.def->aliases ? "" : std::string(kernel.name), {}};
     for (const auto& [other, why] : choice.refused) record.refused.emplace_back(other, why);
     impl_->kernels.push_back(std::move(record));
 
-    if (kernel.alias) {
+    if (node.def->aliases) {
       assign({id, 0}, new_alias(impl_->slot_of.at(node.inputs[0]), node.outputs[0]));
       return;
     }

@@ -58,7 +58,7 @@ KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);
     const backend::Kernel* kernel = backend::choose(backend, {lowered, node}).kernel;
-    if (kernel != nullptr && !kernel->alias) names[node.name] = kernel->name;
+    if (kernel != nullptr && !node.def->aliases) names[node.name] = kernel->name;
   }
   return names;
 }
@@ -86,7 +86,7 @@ class Explainer {
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       const backend::Kernel* kernel = backend::choose(backend_, {graph_, node}).kernel;
-      if (is_source(node) || (kernel != nullptr && kernel->alias)) continue;
+      if (is_source(node) || (kernel != nullptr && node.def->aliases)) continue;
       op_of_[static_cast<std::size_t>(id)] = static_cast<int>(ops_.size());
       ops_.push_back(op(id));
     }

@@ -126,7 +126,7 @@ void Fixture::run() {
         const graph::TensorType& type = node.outputs[static_cast<std::size_t>(port)];
         out.push_back((results_[{id, port}] = Tensor(type.dtype, type.shape)).view());
       }
-      if (choice.kernel->alias) {
+      if (node.def->aliases) {
         std::copy_n(static_cast<const std::byte*>(in[0].data),
                     in[0].bytes(),
                     static_cast<std::byte*>(out[0].data));

@@ -81,7 +81,7 @@ void run_kernel(const backend::Kernel& kernel,
                 const backend::Capabilities& capabilities,
                 std::span<const TensorView> in,
                 std::span<const TensorView> out) {
-  if (kernel.alias) {
+  if (node.node.def->aliases) {
     if (out[0].data != in[0].data) copy_bytes(in[0], out[0]);
     return;
   }

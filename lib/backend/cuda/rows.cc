@@ -5,6 +5,7 @@
 
 #include "backend/functions/lists.h"
 #include "core/error.h"
+#include "graph/ops/ops.h"
 
 namespace halfstep::backend::cuda {
 namespace {
@@ -181,18 +182,10 @@ std::vector<Kernel> all() {
   constexpr std::array k_reductions{
       "All", "Any", "ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"};
   for (const char* op : k_reductions) rows.push_back({op, "cuda/reduce", constant<1>});
-  constexpr std::array k_updates{"ResourceApplyGradientDescent",
-                                 "ResourceApplyKerasMomentum",
-                                 "ResourceApplyKerasRMSProp",
-                                 "ResourceApplyRMSProp",
-                                 "ResourceApplyCenteredRMSProp",
-                                 "ResourceApplyAdam",
-                                 "ResourceApplyAdamW",
-                                 "ResourceApplyAdagradV2"};
-  for (const char* op : k_updates) rows.push_back({op, "cuda/update", any});
-  constexpr std::array k_aliases{
-      "ExpandDims", "Identity", "PreventGradient", "Reshape", "Squeeze", "StopGradient"};
-  for (const char* op : k_aliases) rows.push_back({op, "cuda/alias", any, nullptr, 0b1, true});
+  for (const graph::OpDef& op : graph::op_table().all()) {
+    if (op.update) rows.push_back({op.name, "cuda/update", any});
+    if (op.aliases) rows.push_back({op.name, "cuda/alias", any});
+  }
   return rows;
 }
 

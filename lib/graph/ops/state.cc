@@ -55,7 +55,7 @@ std::vector<OpDef> state_ops() {
       define("Identity",
              "input: T -> output: T",
              "T: type",
-             {.infer = infer_same, .gradient = gradient_identity}),
+             {.infer = infer_same, .gradient = gradient_identity, .aliases = true}),
       define("Cast",
              "x: SrcT -> y: DstT",
              "SrcT: type, DstT: type, Truncate: bool = false",

@@ -68,15 +68,6 @@ Accepts constants(const NodeView& node, const Capabilities& capabilities) {
   return executable(node, capabilities);
 }
 
-/// Copies the whole input.
-Prepared prepare_same(const NodeView&, const Capabilities&) {
-  return launch([](const Args& args) {
-    if (args.out[0].data != args.in[0].data && args.out[0].bytes() > 0) {
-      std::memcpy(args.out[0].data, args.in[0].data, args.out[0].bytes());
-    }
-  });
-}
-
 Prepared prepare_broadcast_to(const NodeView& node, const Capabilities&) {
   const Shape& y = node.output().shape;
   return launch_copy(node, {y, {broadcast_strides(node.input(0).shape, y), strides_of(y)}});
@@ -285,30 +276,26 @@ Prepared prepare_segment_sum(const NodeView& node, const Capabilities&) {
   });
 }
 
-Kernel alias(std::string_view op, std::string_view name) {
-  return {op, name, executable, prepare_same, 0b1, true};
-}
-
 }  // namespace
 
 std::vector<Kernel> array_kernels() {
   return {
       {"BroadcastTo", "reference/broadcast_to", executable, prepare_broadcast_to},
       {"ConcatV2", "reference/concat_v2", accepts_concat, prepare_concat},
-      alias("ExpandDims", "reference/expand_dims"),
+      {"ExpandDims", "reference/expand_dims", executable},
       {"Fill", "reference/fill", executable, prepare_fill},
       {"GatherV2", "reference/gather_v2", constants<2>, prepare_gather},
       {"OneHot", "reference/one_hot", executable, prepare_one_hot},
       {"Pad", "reference/pad", constants<1>, prepare_pad},
       {"PadV2", "reference/pad_v2", constants<1>, prepare_pad},
-      alias("PreventGradient", "reference/prevent_gradient"),
-      alias("Reshape", "reference/reshape"),
+      {"PreventGradient", "reference/prevent_gradient", executable},
+      {"Reshape", "reference/reshape", executable},
       {"ReverseV2", "reference/reverse_v2", constants<1>, prepare_reverse},
       {"Shape", "reference/shape", executable, prepare_shape},
       {"Slice", "reference/slice", constants<1>, prepare_slice},
       {"Split", "reference/split", constants<0>, prepare_split},
-      alias("Squeeze", "reference/squeeze"),
-      alias("StopGradient", "reference/stop_gradient"),
+      {"Squeeze", "reference/squeeze", executable},
+      {"StopGradient", "reference/stop_gradient", executable},
       {"Tile", "reference/tile", constants<1>, prepare_tile},
       {"Transpose", "reference/transpose", constants<1>, prepare_transpose},
       {"UnsortedSegmentSum", "reference/unsorted_segment_sum", executable, prepare_segment_sum},

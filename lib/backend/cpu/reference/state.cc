@@ -82,7 +82,7 @@ std::vector<Kernel> state_kernels() {
       {"AssignAddVariableOp", "reference/assign_add_variable", value_is_number, prepare_assign_add},
       {"AssignVariableOp", "reference/assign_variable", any, prepare_assign},
       {"Cast", "reference/cast", executable, prepare_cast},
-      {"Identity", "reference/identity", any, nullptr, 0, true},
+      {"Identity", "reference/identity", any, nullptr},
   };
 }
 
