@@ -76,11 +76,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   const config::DataSpec& spec = loaded.spec.data;
   data::DataOptions options;
   options.name = spec.name.value_or("");
-  if (spec.format) {
-    for (const auto& row : config::k_data_formats) {
-      if (row.value == *spec.format) options.format = row.name;
-    }
-  }
+  if (spec.format) options.format = config::name_of(*spec.format, config::k_data_formats);
   options.path = spec.located_path().value_or("");
   options.sha256 = spec.sha256.value_or("");
   if (spec.layout) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/run_spec.h"
 #include "config/warning_codes.h"
 #include "data/table.h"
@@ -115,10 +113,7 @@ Topic data_topic() {
               .text = data_guide()};
   topic.entries.push_back(section("data"));
   for (const data::SetDef& def : data::formats()) {
-    const bool in_configs = std::any_of(config::k_data_formats.begin(),
-                                        config::k_data_formats.end(),
-                                        [&](const auto& row) { return row.name == def.name; });
-    if (in_configs) topic.entries.push_back(format_entry(def));
+    if (!def.doc.empty()) topic.entries.push_back(format_entry(def));
   }
   for (const data::SetDef& def : data::named_sets()) topic.entries.push_back(set_entry(def));
   return topic;

@@ -39,6 +39,12 @@ struct Named {
   E value;
   std::string_view name;
 };
+template <class E, std::size_t N>
+constexpr std::string_view name_of(E value, const std::array<Named<E>, N>& table) {
+  std::size_t i = 0;
+  while (table[i].value != value) ++i;
+  return table[i].name;
+}
 
 /// A value that is either a bare name or a map with `type` and the fields of that type: `optimizer:
 /// sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields are not read here: the module that

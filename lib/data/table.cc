@@ -1,5 +1,7 @@
 #include "data/table.h"
 
+#include "config/data_spec.h"
+
 namespace halfstep::data {
 namespace {
 
@@ -161,9 +163,15 @@ constexpr std::array k_sets{
            .licence = "Apache-2.0, as halfstep"},
 };
 
+using config::DataFormat;
+
+constexpr std::string_view format_name(DataFormat format) {
+  return config::name_of(format, config::k_data_formats);
+}
+
 constexpr std::array k_formats{
     SetDef{
-        .name = "cifar10",
+        .name = format_name(DataFormat::cifar10),
         .load = load_cifar10_set,
         .files = k_cifar10_files,
         .folder = "cifar-10-batches-bin",
@@ -173,7 +181,7 @@ constexpr std::array k_formats{
             "A folder with the binary version of CIFAR-10: of each sample a byte for the class and "
             "3072 bytes for the channels one after the other."},
     SetDef{
-        .name = "cifar100",
+        .name = format_name(DataFormat::cifar100),
         .load = load_cifar100_set,
         .files = k_cifar100_files,
         .folder = "cifar-100-binary",
@@ -183,7 +191,7 @@ constexpr std::array k_formats{
             "A folder with the binary version of CIFAR-100: of each sample a byte for the coarse "
             "class, which is not used, one for the fine class, and 3072 bytes for the channels "
             "one after the other."},
-    SetDef{.name = "idx",
+    SetDef{.name = format_name(DataFormat::idx),
            .load = load_idx_set,
            .files = k_idx_files,
            .test_optional = true,
@@ -191,14 +199,14 @@ constexpr std::array k_formats{
                "A folder with one IDX file of samples and one of labels, and two more for the test "
                "set where there is one. Each may be compressed with gzip and then ends in .gz."},
     SetDef{
-        .name = "image_folder",
+        .name = format_name(DataFormat::image_folder),
         .load = load_image_folder,
         .doc =
             "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or with "
             "the folders train and test that hold those sub-folders. The names of the classes "
             "are those of the sub-folders, sorted."},
     SetDef{
-        .name = "npz",
+        .name = format_name(DataFormat::npz),
         .load = load_npz_set,
         .doc =
             "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array of "
@@ -208,7 +216,8 @@ constexpr std::array k_formats{
            .sample_shape = k_grey28,
            .classes = 10,
            .class_names = k_digits},
-    SetDef{.name = "synthetic_digits",  // alias: the same set by its full name
+    // The same set by its full name.
+    SetDef{.name = format_name(DataFormat::synthetic_digits),
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
            .classes = 10,

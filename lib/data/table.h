@@ -41,7 +41,7 @@ struct SetDef {
   std::string_view remedy{};         ///< advice in the message when the set is not found
   std::string_view origin{};         ///< the authors of the set, and its page
   std::string_view licence{};        ///< of the published set
-  std::string_view doc{};            ///< of a format: the samples and labels in its files
+  std::string_view doc{};            ///< of a format in configs: the content of its files
 };
 
 std::span<const SetDef> named_sets();

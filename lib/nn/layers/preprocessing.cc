@@ -49,14 +49,6 @@ constexpr std::array k_interpolations{
     config::Named{Interpolation::nearest, "nearest"},
 };
 
-template <class E, std::size_t N>
-std::string word(E value, const std::array<config::Named<E>, N>& table) {
-  for (const config::Named<E>& row : table) {
-    if (row.value == value) return std::string(row.name);
-  }
-  return {};
-}
-
 /// Base of the random layers: identity outside of training; the draws are a function of (run seed,
 /// layer, batch ordinal, sample).
 struct RandomImage {
@@ -92,7 +84,8 @@ struct RandomFlip : RandomImage {
     data_format.check(diagnostics, where);
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
-    return apply(c, "RandomFlip", x[0], {{"mode", word(mode, k_flip_modes)}});
+    return apply(
+        c, "RandomFlip", x[0], {{"mode", std::string(config::name_of(mode, k_flip_modes))}});
   }
 };
 
@@ -132,16 +125,17 @@ struct RandomTranslation : RandomImage {
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    return apply(c,
-                 "RandomTranslation",
-                 x[0],
-                 {{"height_low", height[0]},
-                  {"height_high", height[1]},
-                  {"width_low", width[0]},
-                  {"width_high", width[1]},
-                  {"fill_mode", word(fill_mode, k_fill_modes)},
-                  {"fill_value", fill_value},
-                  {"interpolation", word(interpolation, k_interpolations)}});
+    return apply(
+        c,
+        "RandomTranslation",
+        x[0],
+        {{"height_low", height[0]},
+         {"height_high", height[1]},
+         {"width_low", width[0]},
+         {"width_high", width[1]},
+         {"fill_mode", std::string(config::name_of(fill_mode, k_fill_modes))},
+         {"fill_value", fill_value},
+         {"interpolation", std::string(config::name_of(interpolation, k_interpolations))}});
   }
 
  private:
