@@ -146,7 +146,7 @@ int print_again(const report::RunDirectory& directory, bool json) {
   log_info("{}: the run has ended; this is its report", directory.path());
   say_ending(report,
              directory.path() + ": ",
-             report.status == "diverged"
+             report::ending_named(report.status).state == report::RunState::failed
                  ? "; a run that diverged does not go on: begin one with other settings"
                  : "");
   if (json) {
