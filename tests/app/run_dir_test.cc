@@ -155,8 +155,7 @@ TEST_CASE("run directory: a run whose directory is removed ends, and makes no ot
   const Finished end = run.wait();
   CAPTURE(end.err);
   CHECK(end.exit_code == 3);
-  CHECK(end.err.find("run: error: was removed, or the file .lock in it, while") !=
-        std::string::npos);
+  CHECK(end.err.find("error: was removed, or the file .lock in it, while") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(directory.file("run")));
 }
 
