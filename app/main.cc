@@ -180,7 +180,9 @@ int usage_error(const CLI::App& app,
     halfstep::write_to_stderr("error: out of memory\n");
     ::_exit(static_cast<int>(halfstep::ErrorKind::memory));
   } catch (const std::exception& error) {
+    halfstep::write_to_stderr("internal error: ");
     halfstep::write_to_stderr(error.what());
+    halfstep::write_to_stderr("\n");
   }
   std::abort();
 }

@@ -284,7 +284,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   clear_progress();
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
-  // Those of the beginning are told.
+  // The warnings known before training were printed before its first step.
   tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
   say_ending(report, "", "");
   if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);

@@ -59,7 +59,7 @@ std::string misfit(std::string_view name, const Loss& loss, const Shape& output)
   }
   const bool values = !loss.from_logits() && !loss.takes_probabilities();
   if (values && !label_limit(loss.label_kind(), output)) {
-    return "counts right classes, but the labels of this loss are any numbers";
+    return "counts correct classes, but the targets of this loss are real values";
   }
   return k && *k >= outputs
              ? fmt::format("is always 1 for {} output{}", outputs, outputs == 1 ? "" : "s")

@@ -38,7 +38,7 @@ class RunDirectory {
   RunDirectory& operator=(RunDirectory&&) noexcept;
   ~RunDirectory();
 
-  /// As DirectoryLock::path() has it.
+  /// The present path, as DirectoryLock::path() returns it, with its errors.
   const std::string& path() const;
   /// The path of a file in the directory. Errors: as path().
   std::string file(std::string_view name) const;

@@ -25,7 +25,7 @@ constexpr std::array k_table{
                   "x Phi(x), Phi the standard normal distribution function",
                   [](Builder& b, Value x) { return gelu(b, x, false); }},
     ActivationDef{"hard_sigmoid",
-                  "min(max(x + 3, 0), 6) / 6, sigmoid in straight lines",
+                  "min(max(x + 3, 0), 6) / 6, a piecewise linear sigmoid",
                   [](Builder& b, Value x) { return hard_sigmoid(b, x); }},
     ActivationDef{"hard_silu",
                   "x hard_sigmoid(x)",

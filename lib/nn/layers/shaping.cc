@@ -152,16 +152,20 @@ struct UpSampling2D {
 
 /// Pixels at each side of an image: one number, [height, width] or [[top, bottom], [left, right]].
 struct Sides {
-  config::Node written;
-  DataFormatField data_format;
-  config::Pair height{};
-  config::Pair width{};
+  std::string_view key;
+  std::string_view meaning;
+  config::Pair height;  ///< [top, bottom]
+  config::Pair width = height;
+  config::Node written{};
+  DataFormatField data_format{};
 
-  Sides(std::int64_t height_by_default, std::int64_t width_by_default)
-      : height{height_by_default, height_by_default}, width{width_by_default, width_by_default} {}
-
-  void fields(config::Fields& f, std::string_view key, std::string doc) {
-    f.field(key, written, {.doc = std::move(doc)});
+  void fields(config::Fields& f) {
+    f.field(key,
+            written,
+            {.doc = fmt::format("{} on each side: a number, [height, width] or [[top, bottom], "
+                                "[left, right]]; absent: {}.",
+                                meaning,
+                                height[0])});
     data_format.field(f);
   }
 
@@ -180,14 +184,8 @@ struct Sides {
 };
 
 struct Cropping2D : Sides {
-  Cropping2D() : Sides(0, 0) {}
+  Cropping2D() : Sides{"cropping", "Pixels that are removed", {0, 0}} {}
 
-  void fields(config::Fields& f) {
-    Sides::fields(f,
-                  "cropping",
-                  "Pixels that go on each side: a number, [height, width] or [[top, bottom], "
-                  "[left, right]]; absent: none.");
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = image_shape(c, x[0]);
     const std::int64_t rows = in[1] - height[0] - height[1];
@@ -202,14 +200,8 @@ struct Cropping2D : Sides {
 };
 
 struct ZeroPadding2D : Sides {
-  ZeroPadding2D() : Sides(1, 1) {}
+  ZeroPadding2D() : Sides{"padding", "Zeros", {1, 1}} {}
 
-  void fields(config::Fields& f) {
-    Sides::fields(f,
-                  "padding",
-                  "Zeros on each side: a number, [height, width] or [[top, bottom], [left, "
-                  "right]]; absent: 1.");
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     image_shape(c, x[0]);
     const std::vector<std::int64_t> pairs{0, 0, height[0], height[1], width[0], width[1], 0, 0};

@@ -9,7 +9,7 @@ namespace {
 using graph::Value;
 
 /// |y - t|.
-Value distance(const LossContext& c) {
+Value absolute_error(const LossContext& c) {
   const Value targets = dense_targets(c.b, c.labels, c.b.shape(c.predictions));
   return c.b.add("Abs", {c.b.add("Sub", {c.predictions, targets}, {}, "loss")});
 }
@@ -17,7 +17,7 @@ Value distance(const LossContext& c) {
 struct MeanAbsoluteError {
   void fields(config::Fields&) {}
   Value build(const LossContext& c) const {
-    return graph::ops::reduce(c.b, "Mean", distance(c), {{-1}});
+    return graph::ops::reduce(c.b, "Mean", absolute_error(c), {{-1}});
   }
 };
 
@@ -26,13 +26,11 @@ struct Huber {
   double delta = 1;
 
   void fields(config::Fields& f) {
-    f.field("delta",
-            delta,
-            {.doc = "Distance from which the loss grows in a straight line.", .above = 0.0});
+    f.field("delta", delta, {.doc = "|y - t| above which the loss is linear.", .above = 0.0});
   }
   Value build(const LossContext& c) const {
     graph::Builder& b = c.b;
-    const Value d = distance(c);
+    const Value d = absolute_error(c);
     const Value bound = b.scalar(DType::float32, delta);
     const Value half = b.scalar(DType::float32, 0.5);
     const Value square = b.add("Mul", {half, b.add("Square", {d})});
