@@ -28,9 +28,16 @@ bool has_odd_character(std::string_view text) {
   return false;
 }
 
+/// -1 or -.5, whose dash begins no item of a list.
+bool is_negative(std::string_view text) {
+  return text.size() > 1 && text[0] == '-' &&
+         (text[1] == '.' || (text[1] >= '0' && text[1] <= '9'));
+}
+
 bool is_plain(std::string_view text, bool in_flow) {
   if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
-  if (k_indicators.find(text.front()) != std::string_view::npos) return false;
+  const bool indicator = k_indicators.find(text.front()) != std::string_view::npos;
+  if (indicator && !is_negative(text)) return false;
   if (text.starts_with("...") || text.find(": ") != std::string_view::npos) return false;
   if (text.find(" #") != std::string_view::npos || has_odd_character(text)) return false;
   return !in_flow || text.find_first_of(",[]{}:#?") == std::string_view::npos;

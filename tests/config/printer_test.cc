@@ -136,6 +136,13 @@ TEST_CASE("emit: plain where plain is safe") {
     CAPTURE(text);
     CHECK(emit_yaml(text_node(text)) == "v: " + std::string(text) + "\n");
   }
+  // In quotes a number would be a text.
+  for (const std::string_view text : {"-1", "-.5e3"}) {
+    Node map;
+    map.kind = Node::Kind::map;
+    map.entries.push_back({"v", {}, Node::scalar(std::string(text))});
+    CHECK(emit_yaml(map) == "v: " + std::string(text) + "\n");
+  }
 }
 
 TEST_CASE("emit: nesting is in blocks, lists of scalars on one line") {
