@@ -139,11 +139,19 @@ void say_ending(const report::TrainReport& report,
 }
 
 /// A resume of a completed run prints its report again.
-int print_again(const report::RunDirectory& directory, bool json) {
+int print_again(const report::RunDirectory& directory, const config::RunSpec& spec, bool json) {
   const std::string path = directory.file(report::k_report_file);
   const report::Document document = report::read_valid_report(path);
   const auto& report = std::get<report::TrainReport>(document.report);
   log_info("{}: the run has ended; this is its report", directory.path());
+  const std::optional<std::string> was = report::read_run_spec(directory.path()).training.target;
+  if (spec.training.target && spec.training.target != was) {
+    log_warning(
+        "the report was made {}, and does not say whether {} was reached; --epochs gives the run "
+        "more epochs",
+        was ? "with the target " + *was : "without a target",
+        *spec.training.target);
+  }
   say_ending(report,
              directory.path() + ": ",
              report::ending_named(report.status).state == report::RunState::failed
@@ -259,7 +267,7 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   const train::InterruptGuard signals(signal_of(spec.slurm.signal));
   train::Trainer trainer(session, train_options, observer);
   if (trainer.done() && is_final(directory)) {
-    return print_again(directory, options.json);
+    return print_again(directory, spec, options.json);
   }
   print_warnings(trainer.warnings());
   directory.begin(spec, run, report::context(device), true);
