@@ -87,6 +87,10 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.pictures = image_form(spec);
   options.test_split = spec.test_split;
   options.split_seed = static_cast<std::uint64_t>(spec.split_seed);
+  options.table = spec.table;
+  options.labels_are_values = loaded.spec.regression();
+  options.validation_split = spec.validation_split;
+  options.encoding = loaded.table;
   const config::ModelSpec& model = loaded.spec.model;
   options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
   // options.seed stays 0: the content of a generated set does not depend on the seed of the run.
@@ -201,8 +205,10 @@ data::ImageForm image_form(const config::DataSpec& spec) {
   return form;
 }
 
-data::Dataset load_data(const LoadedConfig& loaded) {
-  return data::load_dataset(data_options(loaded));
+data::Dataset load_data(const LoadedConfig& loaded, bool verify) {
+  data::DataOptions options = data_options(loaded);
+  options.verify = verify;
+  return data::load_dataset(options);
 }
 
 bool has_data(const LoadedConfig& loaded) { return data::find_dataset(data_options(loaded)); }

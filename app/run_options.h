@@ -58,10 +58,11 @@ void declare(CLI::App& command, RunOptions& options, RunFlags flags);
 /// A config with all overrides applied.
 struct LoadedConfig {
   config::RunSpec spec;
-  std::vector<std::string> overrides;  ///< as written, for the report
-  std::string path;                    ///< of the first file
-  std::vector<std::string> texts;      ///< of all files, as given
-  std::string data_source;             ///< where a run found its data; "" when not known
+  std::vector<std::string> overrides;        ///< as written, for the report
+  std::string path;                          ///< of the first file
+  std::vector<std::string> texts;            ///< of all files, as given
+  std::string data_source;                   ///< where a run found its data; "" when not known
+  std::optional<data::TableEncoding> table;  ///< that a run was trained with
 };
 
 /// Reads the files, the environment's settings and the flags, in this order of precedence, and
@@ -75,8 +76,9 @@ void apply_logging(const RunOptions& options);
 /// The form that a config declares for pictures.
 data::ImageForm image_form(const config::DataSpec& spec);
 
-/// The data set of a config. Errors: UserError(data).
-data::Dataset load_data(const LoadedConfig& loaded);
+/// The data set of a config; `verify` compares its files with the published ones.
+/// Errors: UserError(data).
+data::Dataset load_data(const LoadedConfig& loaded, bool verify = false);
 
 /// Whether all files of a config's data set are found.
 /// Errors: UserError(config) for a name that no data set has.

@@ -127,6 +127,8 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
       data::name_classes(*used.data, names, used.config.spec.where("data.class_names"));
     }
     used.config.data_source = used.data->source;
+    used.config.table = used.data->table;
+    used.data->index_limit = study::describe_data(used.config.spec).index_limit;
   }
   return used;
 }

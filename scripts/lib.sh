@@ -7,7 +7,7 @@
 build_packages=(
   g++ cmake ninja-build
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libdnnl-dev zlib1g-dev libpng-dev
-  libjpeg-dev libxxhash-dev libre2-dev
+  libjpeg-dev libxxhash-dev libre2-dev libcsv-dev
   libjs-chart.js dataset-fashion-mnist
 )
 # To build and run the tests.

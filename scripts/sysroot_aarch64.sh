@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 sysroot=build/aarch64/sysroot
 packages=(libstdc++-12-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev doctest-dev
-  libdnnl-dev zlib1g-dev libpng-dev libjpeg-dev libxxhash-dev libre2-dev)
+  libdnnl-dev zlib1g-dev libpng-dev libjpeg-dev libxxhash-dev libre2-dev libcsv-dev)
 # An older sysroot has other packages.
 [[ $(cat "$sysroot/packages" 2>/dev/null) != "${packages[*]}" ]] || exit 0
 

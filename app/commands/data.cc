@@ -8,12 +8,14 @@
 
 #include "command.h"
 #include "core/files.h"
+#include "core/printable.h"
 #include "data/dataset.h"
 #include "data/synthetic_digits.h"
 #include "data/tensor_files.h"
 #include "environment.h"
 #include "number_flags.h"
 #include "report/small_reports.h"
+#include "run_options.h"
 #include "terminal.h"
 
 namespace halfstep::app {
@@ -34,6 +36,7 @@ struct Info {
   std::string path;
   std::string format;
   std::string layout;
+  std::string target;
   bool json = false;
 };
 
@@ -45,14 +48,45 @@ std::string layout_text(const data::Dataset& set) {
   return "layout does not show: say --layout nhwc or nchw";
 }
 
-int info(const Info& flags) {
+void print_columns(const std::vector<data::ColumnEncoding>& columns) {
+  fmt::print("{:<24} {:>8}  {}\n", "column", "features", "in the training rows");
+  for (const data::ColumnEncoding& column : columns) {
+    const std::string content =
+        column.categories.empty()
+            ? fmt::format("mean {:.6g}, deviation {:.6g}", column.mean, column.deviation)
+            : shortened(fmt::format("{}", fmt::join(column.categories, ", ")), 60);
+    print_line("{:<24} {:>8}  {}", shortened(column.name, 24), column.features(), content);
+  }
+}
+
+/// The data of a config, or of a name or path.
+data::Dataset described(const Info& flags) {
+  if (flags.name.ends_with(".yaml") || flags.name.ends_with(".yml")) {
+    for (const auto& [flag, value] : {std::pair("--format", &flags.format),
+                                      std::pair("--layout", &flags.layout),
+                                      std::pair("--target", &flags.target)}) {
+      if (value->empty()) continue;
+      throw UserError(
+          ErrorKind::config, {flag, 0, 0, ""}, "is for a path; a config says it itself");
+    }
+    RunOptions options;
+    options.configs = {flags.name};
+    return load_data(load_config(options), true);
+  }
   data::DataOptions options;
   options.format = flags.format;
   (flags.format.empty() ? options.name : options.path) = flags.name;
   options.verify = true;
   if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
+  if (!flags.target.empty()) {
+    options.table = {.target = flags.target, .on_missing = config::OnMissing::fill};
+  }
   options.search_paths = data_search_paths("");
-  const data::Dataset set = data::load_dataset(options);
+  return data::load_dataset(options);
+}
+
+int info(const Info& flags) {
+  const data::Dataset set = described(flags);
   if (flags.json) {
     report::DataReport report;
     report.name = set.name;
@@ -61,6 +95,7 @@ int info(const Info& flags) {
     report.licence = set.licence;
     report.classes = set.classes;
     report.class_names = set.class_names;
+    if (set.table) report.columns = set.table->columns;
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
     if (set.layout) report.layout = data::name(*set.layout);
@@ -75,19 +110,21 @@ int info(const Info& flags) {
     fmt::print("{}", report::dump(to_json(report)));
     return 0;
   }
-  print_line("{}: {} training and {} test images of {} {}, {} classes",
+  print_line("{}: {} training and {} test {} of {} {}, {}",
              set.name,
              set.train.samples(),
              set.test.samples(),
+             set.table ? "rows" : "images",
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
-             set.classes);
+             set.classes == 0 ? "labels are numbers" : fmt::format("{} classes", set.classes));
   print_line("from {}", set.source);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   constexpr std::size_t k_most_names = 20;
   if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
+  if (set.table) print_columns(set.table->columns);
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
   constexpr std::size_t k_most_files = 12;
@@ -136,7 +173,9 @@ std::function<int()> declare_data(CLI::App& command) {
   const auto synth_flags = std::make_shared<Synth>();
   CLI::App* info_command =
       command.add_subcommand("info", "show the contents of a data set, with checksums");
-  info_command->add_option("NAME", info_flags->name, "a name, or with --format a path")->required();
+  info_command
+      ->add_option("NAME", info_flags->name, "a known set, a config, or with --format a path")
+      ->required();
   info_command->add_option("--format",
                            info_flags->format,
                            fmt::format("how the files at the path are stored: {}",
@@ -144,6 +183,7 @@ std::function<int()> declare_data(CLI::App& command) {
   info_command
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}));
+  info_command->add_option("--target", info_flags->target, "column of a csv with the labels");
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();

@@ -38,12 +38,30 @@ struct PredictFlags {
   std::vector<std::string> inputs, more_inputs;
 };
 
+/// The columns of a table as a run was trained on them.
+struct TableColumns {
+  config::TableSpec spec;
+  data::TableEncoding encoding;
+};
+
+/// Preprocessing of stored values to the values that the model was trained on.
+struct Preparation {
+  data::LayoutHints layout;     ///< `wanted` is the shape of a sample
+  data::ImageForm pictures;     ///< of the folder of pictures that was trained on; else as they are
+  std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
+  bool trained_on_bytes = true;
+  std::optional<TableColumns> table;  ///< that was trained on
+};
+
 /// The arrays of a PNG, JPEG, PGM, PPM, IDX, NPY or NPZ file (its array x, x_test or images, or the
-/// only one).
-Tensor read_samples(const std::string& path, const data::ImageForm& form) {
-  if (data::is_image(path)) return data::read_image(path, form);
+/// only one), or the rows of a CSV file.
+Tensor read_samples(const std::string& path, const Preparation& preparation) {
+  if (data::is_image(path)) return data::read_image(path, preparation.pictures);
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
-  if (!path.ends_with(".npz")) return data::read_idx(path);
+  if (!path.ends_with(".npz")) {
+    if (!preparation.table) return data::read_idx(path);
+    return data::read_features(path, preparation.table->spec, preparation.table->encoding);
+  }
   const data::NpzReader npz(path);
   for (const char* name : {"x", "images", "x_test"}) {
     if (npz.contains(name)) return npz.read(name);
@@ -83,7 +101,7 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
   throw UserError(
       ErrorKind::config,
       {"INPUT", 0, 0, ""},
-      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ) or a folder of pictures");
+      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV) or a folder of pictures");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.
@@ -120,14 +138,6 @@ Tensor arranged(Tensor tensor, const data::LayoutHints& hints) {
   return data::to_nhwc(std::move(tensor), data::find_layout(stored, hints), wanted);
 }
 
-/// Preprocessing of stored values to the values that the model was trained on.
-struct Preparation {
-  data::LayoutHints layout;     ///< `wanted` is the shape of a sample
-  data::ImageForm pictures;     ///< of the folder of pictures that was trained on; else as they are
-  std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
-  bool trained_on_bytes = true;
-};
-
 /// Appends the samples of `path`, ready for the model, and returns their number.
 std::int64_t append_samples(const std::string& path,
                             const Preparation& preparation,
@@ -137,7 +147,7 @@ std::int64_t append_samples(const std::string& path,
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
   };
   const bool picture = data::is_image(path);
-  Tensor tensor = read_samples(path, preparation.pictures);
+  Tensor tensor = read_samples(path, preparation);
   const Shape stored = tensor.shape();
   if (!picture) tensor = arranged(std::move(tensor), preparation.layout);
   const auto count = count_samples(tensor.shape(), sample);
@@ -253,6 +263,9 @@ int predict(const PredictFlags& state) {
     preparation.pictures.width = trained_on.sample_shape[1];
     preparation.pictures.channels = trained_on.sample_shape[2];
   }
+  if (spec.data.table && trained_on.table) {
+    preparation.table = {*spec.data.table, *trained_on.table};
+  }
   preparation.trained_on_bytes = trained_on.train.images.dtype() == DType::uint8;
   const Asked asked = read_inputs(state, preparation, trained_on);
 
@@ -295,9 +308,10 @@ std::function<int()> declare_predict(CLI::App& command) {
   declare(command, state->run, {.seed = false, .json = true});
   command.get_option("--config")->description(k_run_or_config);
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
-  command.add_option("INPUT",
-                     state->inputs,
-                     "images: JPEG, PNG, PGM, PPM, IDX, NPY or NPZ files, or folders of pictures");
+  command.add_option(
+      "INPUT",
+      state->inputs,
+      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ or CSV files, or folders of pictures");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   return [state] { return predict(*state); };
 }

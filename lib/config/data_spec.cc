@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
                                     Named{DataLayout::nchw, "nchw"}};
+constexpr std::array k_on_missing{Named{OnMissing::error, "error"},
+                                  Named{OnMissing::fill, "fill"},
+                                  Named{OnMissing::skip, "skip"}};
+constexpr std::array k_on_unknown{Named{OnUnknown::error, "error"},
+                                  Named{OnUnknown::zeros, "zeros"}};
 constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
                                     Named{DataResize::bilinear, "bilinear"}};
 
@@ -14,6 +19,40 @@ constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
 constexpr double k_largest_picture = 1 << 14;
 
 }  // namespace
+
+void TableSpec::fields(Fields& f) {
+  f.field("target",
+          target,
+          {.doc = "Column with the labels: numbers for a loss of values, else classes.",
+           .required = true});
+  f.field("columns",
+          columns,
+          {.doc = "Names of the columns, for a file that has none in its first line. []: the first "
+                  "line has them."});
+  f.field("ignore", ignore, {.doc = "Columns that the model does not see."});
+  f.field("categorical",
+          categorical,
+          {.doc = "Columns that are categories though they hold numbers, as postal codes do. "
+                  "Columns of text are categories anyway."});
+  f.field("separator",
+          separator,
+          {.doc = "Character between two values, as in \";\"; null: the most frequent of comma, "
+                  "semicolon, tab and | in the first line."});
+  f.field("missing_values", missing_values, {.doc = "Texts that stand for no value."});
+  f.choice("on_missing",
+           on_missing,
+           k_on_missing,
+           {.doc = "A row without a value: error; fill: the mean of the column, or none of its "
+                   "categories; skip: the row is left out."});
+  f.choice("on_unknown",
+           on_unknown,
+           k_on_unknown,
+           {.doc = "A category that is in no training row: error; zeros: none of the categories."});
+  f.field("standardize",
+          standardize,
+          {.doc = "Whether numbers become (x - mean) / deviation, with the mean and the standard "
+                  "deviation of the column in the training rows."});
+}
 
 std::optional<std::string> DataSpec::located_path() const {
   if (!path) return std::nullopt;
@@ -29,8 +68,9 @@ void DataSpec::fields(Fields& f) {
   f.field(
       "path",
       path,
-      {.doc = "The .npz file, or the folder that holds the IDX or CIFAR files or one sub-folder "
-              "of pictures per class; a relative path starts at this config file."});
+      {.doc = "The .npz or .csv file, or the folder that holds train.csv and test.csv, the IDX or "
+              "CIFAR files or one sub-folder of pictures per class; a relative path starts at this "
+              "config file."});
   f.field("sha256",
           sha256,
           {.doc = "SHA-256 that the file must have, 64 hexadecimal digits; of several files, of "
@@ -43,6 +83,7 @@ void DataSpec::fields(Fields& f) {
               "or nchw "
               "(channels, height, width), which is transposed on load. null: inferred from the "
               "model's input, an error where both fit."});
+  f.section("table", table, {.doc = "How a csv becomes samples and labels."});
   f.field("class_names",
           class_names,
           {.doc = "Names of the classes, by label, for data that has none of its own: evaluations, "
@@ -67,16 +108,17 @@ void DataSpec::fields(Fields& f) {
                    "pixel of the smaller picture."});
   f.field("test_split",
           test_split,
-          {.doc = "The part of each class of an image_folder without a folder `test` that becomes "
-                  "the test set. [fraction of the pictures]",
+          {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "
+                  "without a test set of its own; of a csv with values to predict, of all rows. "
+                  "[fraction of the samples]",
            .min = 0,
            .below = 1});
   f.field(
       "split_seed",
       split_seed,
-      {.doc = "Chooses the pictures of test_split, and the order of the training pictures, whose "
-              "last part validates. Other than `seed`, it is the same for all seeds of a "
-              "comparison.",
+      {.doc = "Chooses the samples of test_split, and the order of the training samples of an "
+              "image_folder or a csv, whose last part validates. Other than `seed`, it is the same "
+              "for all seeds of a comparison.",
        .min = 0});
   f.field("validation_split",
           validation_split,

@@ -11,9 +11,10 @@
 
 namespace halfstep::config {
 
-enum class DataFormat { npz, idx, image_folder, cifar10, cifar100, synthetic_digits };
+enum class DataFormat { csv, npz, idx, image_folder, cifar10, cifar100, synthetic_digits };
 
 inline constexpr std::array k_data_formats{
+    Named{DataFormat::csv, "csv"},
     Named{DataFormat::npz, "npz"},
     Named{DataFormat::idx, "idx"},
     Named{DataFormat::image_folder, "image_folder"},
@@ -28,6 +29,27 @@ enum class DataLayout { nhwc, nchw };
 /// How pictures of another size are brought to the declared one.
 enum class DataResize { none, bilinear };
 
+/// Handling of a sample in which a value of the table is missing.
+enum class OnMissing { error, fill, skip };
+
+/// Handling of a category that the training samples do not have.
+enum class OnUnknown { error, zeros };
+
+/// How a table in a CSV file becomes samples and labels.
+struct TableSpec {
+  std::string target{};                    ///< the column with the labels
+  std::vector<std::string> columns{};      ///< names, for files without a header; empty: first line
+  std::vector<std::string> ignore{};       ///< columns that are left out
+  std::vector<std::string> categorical{};  ///< columns of numbers that are names
+  std::optional<std::string> separator{};  ///< absent: inferred from the first line
+  std::vector<std::string> missing_values{"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
+  OnMissing on_missing = OnMissing::error;
+  OnUnknown on_unknown = OnUnknown::error;
+  bool standardize = true;
+
+  void fields(Fields& f);
+};
+
 /// Either `name` (a known data set) or `format` with `path` is given, never both.
 struct DataSpec {
   std::optional<std::string> name;
@@ -36,13 +58,14 @@ struct DataSpec {
   std::string base;                 ///< the directory that a relative path starts from; no field
   std::optional<std::string> sha256;
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
+  std::optional<TableSpec> table;    ///< given for csv, and for it alone
   /// By label, for data that has no names of its own; empty: numbers.
   std::vector<std::string> class_names;
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input
   std::optional<std::int64_t> channels;  ///< that pictures are converted to
   DataResize resize = DataResize::none;
-  double test_split = 0;        ///< fraction of each class of a folder of pictures
-  std::int64_t split_seed = 0;  ///< of the test split and the order of a folder of pictures
+  double test_split = 0;  ///< fraction of the samples of each class, of files without a test set
+  std::int64_t split_seed = 0;  ///< of the test split and the order of the training samples
   double validation_split = 0;  ///< the last fraction of the training samples
   std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;

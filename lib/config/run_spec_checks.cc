@@ -115,6 +115,7 @@ class Checks {
       error("data.layout", "is for the formats npz and idx; the layout of other data is known");
     }
     folder_of_pictures();
+    table();
     class_names();
     const bool synthetic = drawn || data.name == "synthetic_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
@@ -136,13 +137,16 @@ class Checks {
       std::string_view path;
       bool set;
     };
+    const bool pictures = data.format == DataFormat::image_folder;
     for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
                            Key{"data.channels", data.channels.has_value()},
-                           Key{"data.resize", data.resize != usual.resize},
-                           Key{"data.test_split", data.test_split != usual.test_split},
+                           Key{"data.resize", data.resize != usual.resize}}) {
+      if (key.set && !pictures) error(key.path, "is for the format image_folder only");
+    }
+    for (const Key& key : {Key{"data.test_split", data.test_split != usual.test_split},
                            Key{"data.split_seed", data.split_seed != usual.split_seed}}) {
-      if (key.set && data.format != DataFormat::image_folder) {
-        error(key.path, "is for the format image_folder only");
+      if (key.set && !pictures && data.format != DataFormat::csv) {
+        error(key.path, "is for the formats csv and image_folder only");
       }
     }
     if (!data.image_size.empty() && data.image_size.size() != 2) {
@@ -150,6 +154,30 @@ class Checks {
             fmt::format("must be [height, width], got {} numbers", data.image_size.size()));
     }
     if (data.channels == 2) error("data.channels", "must be 1 (grey) or 3 (RGB), got 2");
+  }
+
+  void table() {
+    const std::optional<TableSpec>& table = spec_.data.table;
+    if (spec_.data.format != DataFormat::csv) {
+      if (table) error("data.table", "is for the format csv only");
+      return;
+    }
+    if (!table) {
+      error("data", "the format csv needs data.table.target, the column with the labels");
+      return;
+    }
+    if (table->separator && table->separator->size() != 1) {
+      error("data.table.separator",
+            fmt::format("must be one character, got '{}'", *table->separator));
+    }
+    const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (listed(table->ignore, table->target)) error("data.table.ignore", "holds the target");
+    if (listed(table->categorical, table->target)) {
+      error("data.table.categorical",
+            "holds the target, whose values are classes or numbers as the loss has it");
+    }
   }
 
   void class_names() {
@@ -160,6 +188,8 @@ class Checks {
       error("data.class_names", "is for data without names of its own; this set has names");
     } else if (format == DataFormat::image_folder) {
       error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
+    } else if (format == DataFormat::csv) {
+      error("data.class_names", "the classes of a csv are the values of its target");
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string path = fmt::format("data.class_names[{}]", i);

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 namespace halfstep {
 
@@ -85,5 +87,13 @@ class RandomStream {
   std::array<std::uint32_t, 4> words_{};
   std::size_t used_ = 4;
 };
+
+/// Draws an order of the elements.
+template <class T>
+void shuffle(std::span<T> elements, RandomStream& random) {
+  for (std::size_t i = elements.size(); i > 1; --i) {
+    std::swap(elements[i - 1], elements[random.below(i)]);
+  }
+}
 
 }  // namespace halfstep

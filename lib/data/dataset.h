@@ -12,6 +12,7 @@
 #include "core/tensor.h"
 #include "data/image.h"
 #include "data/layout.h"
+#include "data/table_encoding.h"
 
 namespace halfstep::data {
 
@@ -48,10 +49,12 @@ struct Dataset {
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
-  double scale = 1;                      ///< factor applied to pixel values for training
-  std::string origin;                    ///< who made a named set; "" when not known
-  std::string licence;                   ///< of a named set; "" when not known
-  std::string source;                    ///< folder or file; "generated" for synthetic sets
+  std::optional<TableEncoding> table;    ///< of a csv
+  std::int64_t index_limit = 0;  ///< of generated samples that are indices; 0: they are none
+  double scale = 1;              ///< factor applied to pixel values for training
+  std::string origin;            ///< who made a named set; "" when not known
+  std::string licence;           ///< of a named set; "" when not known
+  std::string source;            ///< folder or file; "generated" for synthetic sets
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless requested
 };
@@ -60,8 +63,8 @@ struct Dataset {
 struct DataOptions {
   std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
                        ///< synthetic_digits
-  std::string format;  ///< idx, npz, image_folder, cifar10, cifar100, synth
-  std::string path;    ///< a file for npz; the folder of the files for the others
+  std::string format;  ///< csv, idx, npz, image_folder, cifar10, cifar100, synth
+  std::string path;    ///< a file for npz and csv; the folder of the files for the others
   /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
@@ -70,10 +73,14 @@ struct DataOptions {
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
   ImageForm pictures;            ///< of an image_folder; see list_image_folder
-  double test_split = 0;         ///< fraction of each class of an image_folder
-  std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder
-  std::optional<double> scale;   ///< default: 1/255 for uint8 images, 1 for floats
-  std::uint64_t seed = 0;        ///< of generated data
+  double test_split = 0;         ///< fraction of each class of an image_folder or csv
+  std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
+  std::optional<config::TableSpec> table;  ///< of a csv
+  std::optional<bool> labels_are_values;   ///< of a csv, no classes; absent: inferred
+  double validation_split = 0;  ///< part of the training rows that `table` is not fitted to
+  std::optional<TableEncoding> encoding;  ///< of a run, used instead of a fitted one
+  std::optional<double> scale;            ///< default: 1/255 for uint8 images, 1 for floats
+  std::uint64_t seed = 0;                 ///< of generated data
   /// Keep only the first samples; for generated sets, the number to generate.
   std::optional<std::int64_t> train_samples;
   std::optional<std::int64_t> test_samples;
@@ -119,6 +126,10 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
 /// Every integer label must be in [0, classes); float labels pass.
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
+
+/// Every sample must hold whole numbers in [0, limit).
+/// Errors: UserError(data) naming the first value that is not. `what` is the source it names.
+void check_indices(const SplitView& split, std::int64_t limit, std::string_view what);
 
 /// XXH3-128 over shapes, dtypes and elements of both splits; identifies a data set in reports.
 std::string content_hash(const Dataset& dataset);

@@ -118,6 +118,20 @@ std::size_t Inflater::read(std::span<std::byte> out) {
   return written;
 }
 
+std::vector<std::byte> decompressed(std::vector<std::byte> bytes, const std::string& file) {
+  if (!is_gzip(bytes)) return bytes;
+  Inflater inflater(bytes, Wrapper::gzip, file);
+  std::vector<std::byte> plain;
+  for (std::size_t got = 0, piece = std::size_t{1} << 20;;) {
+    plain.resize(got + piece);
+    const std::size_t n = inflater.read(std::span(plain).subspan(got));
+    got += n;
+    if (n == piece) continue;
+    plain.resize(got);
+    return plain;
+  }
+}
+
 std::vector<std::byte> deflate(std::span<const std::byte> bytes, Wrapper wrapper) {
   z_stream stream{};
   const int ready = deflateInit2(

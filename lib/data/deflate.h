@@ -45,6 +45,10 @@ class Inflater {
   std::unique_ptr<State> state_;
 };
 
+/// The content of a file: of a gzip file decompressed, whatever its size, else the bytes.
+/// Errors: UserError(data) when the stream is damaged or truncated.
+std::vector<std::byte> decompressed(std::vector<std::byte> bytes, const std::string& file);
+
 /// The bytes as one deflate stream in the given wrapper.
 std::vector<std::byte> deflate(std::span<const std::byte> bytes, Wrapper wrapper);
 

@@ -63,7 +63,7 @@ FileKind file_kind(std::span<const std::byte> start) {
   }
   const std::string_view line = bytes.substr(0, bytes.find('\n'));
   if (line.find_first_of(",;\t") == std::string_view::npos) return {"text", ""};
-  return {"text, perhaps CSV", std::string(k_save_as_npz)};
+  return {"text, perhaps CSV", "format: csv reads tables"};
 }
 
 UserError wrong_kind(const std::string& path,

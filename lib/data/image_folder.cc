@@ -97,14 +97,6 @@ void append(std::vector<LabelledPicture>& to,
   for (const std::string& path : pictures) to.push_back({path, label});
 }
 
-/// Draws an order of the elements.
-template <class T>
-void shuffle(std::span<T> elements, RandomStream& random) {
-  for (std::size_t i = elements.size(); i > 1; --i) {
-    std::swap(elements[i - 1], elements[random.below(i)]);
-  }
-}
-
 /// Whether a folder is one of the splits, and no class of that name.
 bool is_split(const std::string& path, const Listing& root, std::string_view name) {
   return std::find(root.folders.begin(), root.folders.end(), name) != root.folders.end() &&

@@ -23,21 +23,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// The content, decompressed where it is gzip.
-std::vector<std::byte> content(const std::vector<std::byte>& bytes, const std::string& path) {
-  if (!is_gzip(bytes)) return bytes;
-  Inflater inflater(bytes, Wrapper::gzip, path);
-  std::vector<std::byte> plain;
-  for (std::size_t got = 0, piece = std::size_t{1} << 20;;) {
-    plain.resize(got + piece);
-    const std::size_t n = inflater.read(std::span(plain).subspan(got));
-    got += n;
-    if (n == piece) continue;
-    plain.resize(got);
-    return plain;
-  }
-}
-
 /// Hashes the files and compares them with the published checksums and with the option.
 void check_sha256(const Located& found, const DataOptions& options, Dataset& dataset) {
   if (options.sha256.empty() && !options.verify) return;
@@ -49,7 +34,7 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
     const std::string_view published =
         i < found.def.files.size() ? found.def.files[i].sha256 : std::string_view();
     if (options.verify && !published.empty()) {
-      const std::string actual = sha256_hex(content(bytes, found.files[i]));
+      const std::string actual = sha256_hex(decompressed(bytes, found.files[i]));
       if (actual != published) {
         throw file_error(found.files[i],
                          "is not the published file: its sha256 is {}, not {}",

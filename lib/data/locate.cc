@@ -158,6 +158,9 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
     return {def, options.path, image_folder_files(options)};
   }
   if (def.files.empty()) return {def, options.path, {options.path}};
+  if (def.load == load_csv_set && is_file(options.path)) {
+    return {def, options.path, {options.path, {}}};
+  }
   if (is_file(options.path)) {
     const FileKind kind = file_kind_of(options.path);
     throw UserError(ErrorKind::data,

@@ -77,6 +77,7 @@ constexpr std::array k_cifar10_files{
     SetFile{"data_batch_5.bin", ""},
     SetFile{"test_batch.bin", ""},
 };
+constexpr std::array k_csv_files{SetFile{"train.csv", ""}, SetFile{"test.csv", ""}};
 constexpr std::array k_cifar100_files{SetFile{"train.bin", ""}, SetFile{"test.bin", ""}};
 
 constexpr std::array<std::int64_t, 3> k_grey28{28, 28, 1};
@@ -191,6 +192,14 @@ constexpr std::array k_formats{
             "A folder with the binary version of CIFAR-100: of each sample a byte for the coarse "
             "class, which is not used, one for the fine class, and 3072 bytes for the channels "
             "one after the other."},
+    SetDef{.name = format_name(DataFormat::csv),
+           .load = load_csv_set,
+           .files = k_csv_files,
+           .test_optional = true,
+           .doc = "A table as text, one CSV file or a folder with train.csv and perhaps test.csv, "
+                  "plain or compressed with gzip. `data.table` says which column has the labels. "
+                  "Columns of numbers are standardized, columns of text become one feature for "
+                  "each category."},
     SetDef{.name = format_name(DataFormat::idx),
            .load = load_idx_set,
            .files = k_idx_files,

@@ -44,6 +44,12 @@ config::RunSpec read_run_spec(const std::string& directory) {
 Json run_data(const data::Dataset& dataset) {
   Json names = Json::array();
   for (const std::string& name : dataset.class_names) names.push_back(utf8(name));
+  Json columns = dataset.table ? Json::array() : Json(nullptr);
+  if (dataset.table) {
+    for (const data::ColumnEncoding& column : dataset.table->columns) {
+      columns.push_back(to_json(column));
+    }
+  }
   return {{"schema_version", 1},
           {"name", utf8(dataset.name)},
           {"source", utf8(dataset.source)},
@@ -55,6 +61,7 @@ Json run_data(const data::Dataset& dataset) {
           {"label_dtype", name(dataset.train.labels.dtype())},
           {"classes", dataset.classes},
           {"class_names", std::move(names)},
+          {"table_columns", std::move(columns)},
           {"train_samples", dataset.train.samples()},
           {"test_samples", dataset.test.samples()}};
 }
@@ -75,6 +82,18 @@ data::Dataset read_run_data(const std::string& path) {
     dataset.scale = json.at("scale");
     dataset.classes = json.at("classes");
     for (const Json& name : json.at("class_names")) dataset.class_names.push_back(name);
+    // Runs of version 0.2.0 lack the member.
+    if (json.contains("table_columns") && !json["table_columns"].is_null()) {
+      dataset.table.emplace().classes = dataset.class_names;
+      std::vector<Violation> violations;
+      for (const Json& column : json["table_columns"]) {
+        read_json(column, field_ref(dataset.table->columns.emplace_back()), violations);
+      }
+      if (!violations.empty()) throw std::invalid_argument(violations.front().message);
+      if (dataset.table->features() != dataset.sample_shape.elements()) {
+        throw std::invalid_argument("the columns have another number of features than a sample");
+      }
+    }
     return dataset;
   } catch (const std::exception& error) {
     throw UserError(ErrorKind::data,

@@ -69,6 +69,11 @@ void DataReport::fields(Fields& f) {
   f.text_or_null("licence", licence, "under which a named set is published");
   f("classes", classes, "number of classes");
   f("class_names", class_names, "by label; empty when not known");
+  f("columns",
+    columns,
+    {.doc = "of a table, in the order of their features; empty for other data",
+     .each = "one column",
+     .may_lack = true});
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");
   f.text_or_null("layout", layout, "nhwc or nchw, of the files; null: no channels, or ambiguous");

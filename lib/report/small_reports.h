@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/table_encoding.h"
 #include "report/blocks.h"
 
 namespace halfstep::report {
@@ -53,6 +54,7 @@ struct DataReport {
   std::string name, source, origin, licence;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
+  std::vector<data::ColumnEncoding> columns;
   std::vector<std::int64_t> sample_shape;
   std::string dtype, layout;
   std::int64_t train_samples = 0, test_samples = 0;

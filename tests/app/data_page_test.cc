@@ -38,7 +38,10 @@ TEST_CASE("data page: its worked example runs, and learns") {
              block(page.substr(page.find("## IDX files")), "python"));
   write_text(directory.path() / "write_pictures.py",
              block(page.substr(page.find("## A folder of pictures")), "python"));
+  const std::string table = page.substr(page.find("## A table"));
+  write_text(directory.path() / "write_flats.py", block(table, "python"));
   write_text(directory.path() / "shapes.yaml", block(page, "yaml"));
+  write_text(directory.path() / "flats.yaml", block(table, "yaml"));
   std::size_t commands = 0;
   std::string evaluated;
   for (std::size_t at = page.find("\n$ "); at != std::string::npos;

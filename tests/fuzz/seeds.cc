@@ -121,6 +121,12 @@ std::vector<std::string> graph_seeds() {
   };
 }
 
+std::vector<std::string> csv_seeds() {
+  return {"size,colour,y\n1,red,no\n2.5,\"blue, dark\",yes\n3,red,yes\n",
+          "a;y\r\n1;0.25\r\n;1e3\r\n-4;2\r\n",
+          "\xEF\xBB\xBFname\ty\n\"two\nlines\"\t1\n\"a \"\"b\"\"\"\t2\n"};
+}
+
 std::vector<std::string> idx_seeds() {
   std::vector<std::string> seeds;
   for (const DType dtype : {DType::uint8, DType::int32, DType::float32}) {

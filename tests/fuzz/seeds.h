@@ -10,6 +10,7 @@ namespace halfstep::fuzz {
 
 std::vector<std::string> config_seeds();
 std::vector<std::string> graph_seeds();
+std::vector<std::string> csv_seeds();
 std::vector<std::string> idx_seeds();
 std::vector<std::string> idx_gz_seeds();
 std::vector<std::string> jpeg_seeds();

@@ -7,6 +7,7 @@
 #include "config/load.h"
 #include "config/run_spec.h"
 #include "core/error.h"
+#include "data/dataset.h"
 #include "data/deflate.h"
 #include "data/image.h"
 #include "data/tensor_files.h"
@@ -93,6 +94,18 @@ int test_graph(const std::uint8_t* bytes, std::size_t size) {
       precision::to_table(report);
       precision::to_dot(report);
     }
+  });
+}
+
+int test_csv(const std::uint8_t* bytes, std::size_t size) {
+  return attempt([&] {
+    const MemoryFile file(bytes_of(bytes, size));
+    data::DataOptions options;
+    options.format = "csv";
+    options.path = file.path();
+    options.table = {.target = "y", .on_missing = config::OnMissing::fill};
+    const data::Dataset set = data::load_dataset(options);
+    expect(set.sample_shape == Shape{set.table->features()}, "a sample of other features");
   });
 }
 
@@ -202,6 +215,23 @@ constexpr std::array k_graph{"("sv,
                              "-1"sv,
                              "Merge"sv,
                              "NextIteration"sv};
+constexpr std::array k_csv{","sv,
+                           ";"sv,
+                           "\t"sv,
+                           "\""sv,
+                           "\"\""sv,
+                           "\r\n"sv,
+                           "\r"sv,
+                           " "sv,
+                           "NA"sv,
+                           "y"sv,
+                           "1e999"sv,
+                           "-1"sv,
+                           "nan"sv,
+                           "0.5"sv,
+                           "\xEF\xBB\xBF"sv,
+                           "\xC3\xA9"sv,
+                           "\xff"sv};
 constexpr std::array k_idx{
     "\0\0\x08\x03"sv, "\x7f\xff\xff\xff"sv, "\xff\xff\xff\xff"sv, "\0\0\0\0"sv, "\x1f\x8b\x08"sv};
 /// Markers: of the start, frames of each coding, tables, restarts, a scan, the end, applications.
@@ -270,6 +300,7 @@ constexpr std::array k_json{"{"sv,
 
 constexpr std::array k_targets{
     Target{"config", test_config, config_seeds, k_yaml},
+    Target{"csv", test_csv, csv_seeds, k_csv},
     Target{"graph", test_graph, graph_seeds, k_graph},
     Target{"idx", test_idx, idx_seeds, k_idx},
     Target{"idx_content", test_idx_content, idx_seeds, k_idx},

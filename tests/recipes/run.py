@@ -37,7 +37,7 @@ CUDA_TESTS = "device: each row*,device: the plugin has*"
 CONFIG = """version: 1
 name: recipes
 seed: 7
-data: {format: csv, path: points.csv, validation_split: 0.25}
+data: {format: numbers, path: points.txt, validation_split: 0.25}
 model:
   input: [4]
   layers:
@@ -257,13 +257,13 @@ def check_pass(program):
 
 
 def check_data_format(program):
-    check(named(program.json("help", "data")["entries"], "csv") is not None,
-          "`halfstep help data` does not describe the format csv")
-    info = program.run("data", "info", "points.csv", "--format", "csv")
+    check(named(program.json("help", "data")["entries"], "numbers") is not None,
+          "`halfstep help data` does not describe the format numbers")
+    info = program.run("data", "info", "points.txt", "--format", "numbers")
     check("512 training" in info, f"`data info` does not find the 512 samples:\n{info}")
-    (program.folder / "bad.csv").write_text("0,1,2\n1,x,2\n")
-    error = program.run("data", "info", "bad.csv", "--format", "csv", status=3)
-    check("bad.csv" in error and "line 2" in error, f"the error does not name file and line:\n{error}")
+    (program.folder / "bad.txt").write_text("0,1,2\n1,x,2\n")
+    error = program.run("data", "info", "bad.txt", "--format", "numbers", status=3)
+    check("bad.txt" in error and "line 2" in error, f"the error does not name file and line:\n{error}")
 
 
 def check_training(program):
@@ -289,7 +289,7 @@ def check_pages(copy):
     in_copy(copy, f"{script}; scripts/reference.sh --check build/{PRESET}/bin/halfstep",
             "the reference pages cannot be generated")
     pages = {page.stem: page.read_text() for page in (copy / "docs").glob("*.md")}
-    for page, text in (("layers", "\n### scale\n"), ("data", "\n### csv\n"), ("config", "one of csv, npz,"),
+    for page, text in (("layers", "\n### scale\n"), ("data", "\n### numbers\n"), ("config", "one of numbers, csv, npz,"),
                        ("ops", "\n## Tanhshrink\n"), ("reports", "\n| `processors` |")):
         check(text in pages[page], f"docs/{page}.md does not have {text.strip()!r}")
     for op, kernels in (("Tanhshrink", ("vector/map", "cuda/unary")),
@@ -311,7 +311,7 @@ def follow(copy, folder):
     say(f"built in {time.monotonic() - start:.0f} s, {os.times().children_user - spent:.0f} s of processor time")
     folder.mkdir()
     (folder / "run.yaml").write_text(CONFIG)
-    write_points(folder / "points.csv")
+    write_points(folder / "points.txt")
     program = Program(copy, folder)
     for name, run in (("layer", lambda: check_layer(program)),
                       ("data format", lambda: check_data_format(program)),

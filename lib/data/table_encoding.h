@@ -1,0 +1,82 @@
+#pragma once
+// How the columns of a table become the features of a sample: learned from the training rows, kept
+// with a run, and applied to all rows that the model sees.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/fields.h"
+#include "core/tensor.h"
+#include "data/csv_file.h"
+
+namespace halfstep::data {
+
+/// A column of numbers is one feature; one of categories has a feature for each category, 1 where
+/// the row has it and 0 elsewhere.
+struct ColumnEncoding {
+  std::string name{};
+  std::vector<std::string> categories{};  ///< sorted; empty: a column of numbers
+  double mean = 0;                        ///< stands for a missing number
+  double deviation = 1;                   ///< of the population; 1 for equal numbers
+
+  std::int64_t features() const;
+  void fields(Fields& f);
+};
+
+struct TableEncoding {
+  std::vector<ColumnEncoding> columns;  ///< in the order of their features
+  std::vector<std::string> classes;     ///< values of the target by label; empty: numbers
+
+  std::int64_t features() const;
+};
+
+/// The columns of a file but the target and the ignored ones. Errors: UserError(data) when there
+/// are none, or a column that the spec names is not there.
+std::vector<std::string> feature_columns(const CsvFile& file, const config::TableSpec& spec);
+
+/// The rows that have a value in the target and, where the spec does not fill them, in these
+/// columns. Errors: UserError(data) at the first row that is not to be skipped.
+std::vector<std::int64_t> whole_rows(const CsvFile& file,
+                                     const config::TableSpec& spec,
+                                     const std::vector<std::string>& columns);
+
+/// The values of the target, sorted: as numbers if all are numbers. Nothing where they are values
+/// to predict: if `of_values` says so, otherwise if there are other numbers than a few integers.
+/// Errors: UserError(data) for as many classes as no target has.
+std::vector<std::string> find_classes(const CsvFile& file,
+                                      const config::TableSpec& spec,
+                                      std::span<const std::int64_t> rows,
+                                      std::optional<bool> of_values);
+
+/// Kind, mean and deviation or categories of a column, from these rows. Errors: UserError(data) for
+/// a column with numbers and texts, with texts that are no categories, and without values.
+ColumnEncoding fit_column(const CsvFile& file,
+                          const config::TableSpec& spec,
+                          const std::string& name,
+                          std::span<const std::int64_t> rows);
+
+/// The labels of the rows: int32 [n] of classes, else float32 [n].
+/// Errors: UserError(data) for a class that is not among the encoding's, and a text for a number.
+Tensor encode_target(const CsvFile& file,
+                     const config::TableSpec& spec,
+                     const TableEncoding& encoding,
+                     std::span<const std::int64_t> rows);
+
+/// The features of the rows, float32 [n, features]. Errors: UserError(data) for a column that is
+/// not there, a missing value or an unknown category that the spec does not allow, a text for a
+/// number.
+Tensor encode_features(const CsvFile& file,
+                       const config::TableSpec& spec,
+                       const TableEncoding& encoding,
+                       std::span<const std::int64_t> rows);
+
+/// The features of all samples in a file, whose labels need not be there.
+/// Errors: as CsvFile and encode_features; UserError(data) for a missing value that is not filled.
+Tensor read_features(const std::string& path,
+                     const config::TableSpec& spec,
+                     const TableEncoding& encoding);
+
+}  // namespace halfstep::data

@@ -1,0 +1,129 @@
+// A table from training to predictions of rows without labels.
+
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+/// Fruit: apples are light and red or green, melons heavy and green.
+std::string fruit(int rows, bool labels) {
+  std::string text = labels ? "weight,colour,kind\n" : "colour,weight\n";
+  for (int i = 0; i < rows; ++i) {
+    const bool melon = i % 2 == 1;
+    const std::string weight = std::to_string(melon ? 1500 + 7 * i : 120 + i % 40);
+    const std::string colour = melon || i % 4 == 0 ? "green" : "red";
+    text += labels ? weight + "," + colour + (melon ? ",melon\n" : ",apple\n")
+                   : colour + "," + weight + "\n";
+  }
+  return text;
+}
+
+constexpr std::string_view k_config = R"(version: 1
+seed: 3
+data: {format: csv, path: fruit.csv, table: {target: kind}, test_split: 0.25, validation_split: 0.2}
+model: {input: [3], layers: [{type: dense, units: 2}, {type: softmax, dtype: float32}]}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 0.1}
+training: {epochs: 10, batch_size: 8}
+)";
+
+}  // namespace
+
+TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows without labels") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "fruit.csv", fruit(160, true));
+  write_text(directory.path() / "run.yaml", std::string(k_config));
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    const Finished trained = train(directory, policy, {"--policy", policy});
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    CHECK(report_of(directory, policy).at("test").at("accuracy") == 1);
+  }
+  CHECK(report_of(directory, "float32").at("test_classes").at("per_class")[1].at("name") ==
+        "melon");
+
+  // Rows without labels, and with the columns in another order.
+  write_text(directory.path() / "new.csv", fruit(4, false));
+  const Finished predicted = halfstep({"predict", "float32", "new.csv"}, directory.path());
+  CAPTURE(predicted.err);
+  CHECK(predicted.exit_code == 0);
+  CHECK(predicted.out.starts_with("     0  class   0  apple "));
+  CHECK(holds(predicted.out, "\n     3  class   1  melon "));
+
+  // The statistics are those of the training, whatever another file holds.
+  std::string heavy = "weight,colour,kind\n";
+  for (int i = 0; i < 40; ++i) heavy += "1500,green,melon\n1600,green,melon\n";
+  write_text(directory.path() / "heavy.csv", heavy);
+  const Finished evaluated = halfstep(
+      {"eval", "float32", "--set", "data.path=" + directory.file("heavy.csv")}, directory.path());
+  CAPTURE(evaluated.err);
+  CAPTURE(evaluated.out);
+  CHECK(evaluated.exit_code == 0);
+  CHECK(holds(evaluated.out, "accuracy     1.0000"));
+
+  write_text(directory.path() / "blue.csv", "weight,colour\n100,blue\n");
+  const Finished unknown = halfstep({"predict", "float32", "blue.csv"}, directory.path());
+  CHECK(unknown.exit_code == 3);
+  CHECK(
+      holds(unknown.err, "blue.csv:2: error: 'blue' in the column 'colour' is in no training row"));
+  write_text(directory.path() / "gap.csv", "weight,colour\n,red\n");
+  const Finished gap = halfstep({"predict", "float32", "gap.csv"}, directory.path());
+  CHECK(gap.exit_code == 3);
+  CHECK(holds(gap.err, "gap.csv:2: error: there is no value in the column 'weight'"));
+
+  // A run goes on where it was stopped.
+  REQUIRE(train(directory, "half", {"--epochs", "5"}).exit_code == 0);
+  REQUIRE(train(directory, "half", {"--resume", "auto", "--epochs", "10"}).exit_code == 0);
+  CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
+}
+
+TEST_CASE("table: data info shows the columns, and the errors of a config say what is needed") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "fruit.csv", fruit(160, true));
+  const Finished info = halfstep(
+      {"data", "info", "fruit.csv", "--format", "csv", "--target", "kind"}, directory.path());
+  CAPTURE(info.out);
+  CHECK(info.exit_code == 0);
+  CHECK(info.out.starts_with("csv: 160 training and 0 test rows of [3] float32, 2 classes\n"));
+  CHECK(holds(info.out, "classes: apple, melon\n"));
+  CHECK(holds(info.out, "\ncolour                          2  green, red\n"));
+  const Json json = Json::parse(
+      halfstep({"data", "info", "fruit.csv", "--format", "csv", "--target", "weight", "--json"},
+               directory.path())
+          .out);
+  CHECK(json.at("classes") == 0);
+  CHECK(json.at("columns")[1].at("categories")[0] == "apple");
+  const Finished target =
+      halfstep({"data", "info", "fruit.csv", "--format", "csv"}, directory.path());
+  CHECK(target.exit_code == 2);
+  CHECK(holds(target.err, "fruit.csv has weight, colour, kind"));
+  const Finished kind = halfstep({"data", "info", "fruit.csv"}, directory.path());
+  CHECK(kind.exit_code == 2);
+  CHECK(holds(kind.err, "format: csv reads tables"));
+
+  write_text(directory.path() / "run.yaml", std::string(k_config));
+  const auto check = [&](const std::string& setting) {
+    const Finished end =
+        halfstep({"config", "check", "run.yaml", "--set", setting}, directory.path());
+    CHECK(end.exit_code == 2);
+    return end.err;
+  };
+  CHECK(holds(check("data.table=null"), "the format csv needs data.table.target"));
+  CHECK(holds(check("data.table={separator: ab, target: kind}"), "must be one character"));
+  CHECK(holds(check("data.table={ignore: [kind], target: kind}"), "holds the target"));
+  CHECK(holds(check("data.class_names=[a, b]"), "the values of its target"));
+  CHECK(holds(check("data.format=npz"), "is for the format csv only"));
+  // The width of the input is told.
+  const Finished width = train(directory, "wide", {"--set", "model.input=[4]"});
+  CHECK(width.exit_code == 2);
+  CAPTURE(width.err);
+  CHECK(holds(width.err, "[3]"));
+}
+
+}  // namespace halfstep::test
