@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace halfstep::nn {
 namespace {
 
@@ -30,6 +32,15 @@ void regularize_output(LayerContext& c, const RegularizerSpec& spec, Value y) {
 
 }  // namespace
 
+std::optional<std::int64_t> index_limit(const Model& model) {
+  std::optional<std::int64_t> smallest;
+  for (const ModelNode& node : model.nodes) {
+    const std::optional<std::int64_t> limit = node.layer->index_limit();
+    if (limit && node.from.at(0) < 0) smallest = std::min(*limit, smallest.value_or(*limit));
+  }
+  return smallest;
+}
+
 Forward build_forward(graph::Builder& b,
                       const Model& model,
                       std::vector<Value> inputs,
@@ -56,7 +67,7 @@ Forward build_forward(graph::Builder& b,
       x.push_back(from < 0 ? inputs[static_cast<std::size_t>(-1 - from)]
                            : values[static_cast<std::size_t>(from)]);
     }
-    x = autocast(b, x, compute);
+    if (!node.layer->index_limit()) x = autocast(b, x, compute);
     LayerContext context{.b = b,
                          .name = node.name,
                          .policy = node.precision.policy,

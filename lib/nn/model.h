@@ -39,6 +39,10 @@ struct Model {
 /// with their position.
 Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics);
 
+/// The limit of samples that a layer takes as indices: of all such layers at the model's inputs the
+/// smallest.
+std::optional<std::int64_t> index_limit(const Model& model);
+
 /// The results of a forward pass.
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype

@@ -28,6 +28,19 @@ void fill(const Tensor& tensor, std::int64_t classes, RandomStream random) {
   }
 }
 
+void fill_indices(const Tensor& tensor, std::int64_t limit, RandomStream random) {
+  const bool bytes = tensor.dtype() == DType::uint8;
+  const auto below = static_cast<std::uint64_t>(bytes ? std::min<std::int64_t>(limit, 256) : limit);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const std::uint64_t index = random.below(below);
+    if (bytes) {
+      tensor.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(index);
+    } else {
+      tensor.as<float>()[i] = static_cast<float>(index);
+    }
+  }
+}
+
 }  // namespace
 
 data::Dataset describe_data(const config::RunSpec& spec) {
@@ -41,7 +54,10 @@ data::Dataset describe_data(const config::RunSpec& spec) {
   dataset.scale = spec.data.scale.value_or(1.0 / 255.0);
   std::vector<std::int64_t> extents{0};
   extents.insert(extents.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
-  dataset.train.images = Tensor(DType::uint8, Shape(extents));
+  dataset.index_limit = nn::index_limit(step.model).value_or(0);
+  const bool indices = dataset.index_limit > 0;
+  if (indices) dataset.scale = 1;
+  dataset.train.images = Tensor(indices ? DType::float32 : DType::uint8, Shape(extents));
   const std::int64_t outputs = step.output.shape.elements();
   const bool events = step.loss->label_kind() == nn::LabelKind::events;
   if (spec.regression() || (events && outputs > 1)) {
@@ -67,7 +83,12 @@ data::Dataset random_samples(const data::Dataset& description,
   dataset.scale = description.scale;
   dataset.train.images = with_samples(description.train.images, samples);
   dataset.train.labels = with_samples(description.train.labels, samples);
-  fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
+  dataset.index_limit = description.index_limit;
+  if (dataset.index_limit > 0) {
+    fill_indices(dataset.train.images, dataset.index_limit, RandomStream(seed, 0));
+  } else {
+    fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
+  }
   fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
   dataset.classes = description.classes;
   return dataset;

@@ -91,6 +91,23 @@ void Session::check_labels() const {
   }
 }
 
+void Session::check_indices() const {
+  const std::optional<std::int64_t> limit = nn::index_limit(step_spec_.model);
+  if (!limit) return;
+  const bool bytes = dataset_.train.images.dtype() == DType::uint8;
+  if (step_spec_.input_scale.value_or(bytes ? 1.0 / 255.0 : 1.0) != 1) {
+    throw UserError(ErrorKind::config,
+                    spec_.where("data"),
+                    "the model takes samples as indices, but they are scaled",
+                    "data.scale: 1 keeps them as they are");
+  }
+  for (const data::SplitView* rows : {&train_rows_, &validation_rows_, &test_rows_}) {
+    if (rows->samples() == 0) continue;
+    data::check_indices(
+        *rows, *limit, fmt::format("{}: indices for a layer 'embedding'", dataset_.source));
+  }
+}
+
 Session::Session(const config::RunSpec& spec,
                  const data::Dataset& dataset,
                  const backend::Backend& backend,
@@ -116,6 +133,7 @@ Session::Session(const config::RunSpec& spec,
   prepared_ = prepare(purpose, batch);
   refuse_unrunnable(prepared_.graph, backend_);
   if (purpose != nn::Purpose::predict) check_labels();
+  check_indices();
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());

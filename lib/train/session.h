@@ -74,6 +74,8 @@ class Session {
   void split_data();
   /// Errors: UserError(data) for a class number outside of the model's output.
   void check_labels() const;
+  /// Errors: UserError where a layer takes samples as indices and they are none.
+  void check_indices() const;
   /// `batch`: of the training plan that needs the memory, 0 for other purposes. Errors:
   /// UserError(memory), naming a batch size that would fit.
   void check_memory(std::size_t needed, std::int64_t batch = 0) const;

@@ -26,24 +26,34 @@ import numpy as np
 CLASSES = {
     "activation": keras.layers.Activation,
     "add": keras.layers.Add,
+    "alpha_dropout": keras.layers.AlphaDropout,
+    "attention": keras.layers.Attention,
     "average": keras.layers.Average,
+    "average_pooling1d": keras.layers.AveragePooling1D,
     "average_pooling2d": keras.layers.AveragePooling2D,
     "batch_normalization": keras.layers.BatchNormalization,
     "concatenate": keras.layers.Concatenate,
+    "conv1d": keras.layers.Conv1D,
     "conv2d": keras.layers.Conv2D,
     "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
     "dropout": keras.layers.Dropout,
+    "embedding": keras.layers.Embedding,
     "elu": keras.layers.ELU,
     "flatten": keras.layers.Flatten,
+    "global_average_pooling1d": keras.layers.GlobalAveragePooling1D,
     "global_average_pooling2d": keras.layers.GlobalAveragePooling2D,
+    "global_max_pooling1d": keras.layers.GlobalMaxPooling1D,
     "global_max_pooling2d": keras.layers.GlobalMaxPooling2D,
+    "group_normalization": keras.layers.GroupNormalization,
     "layer_normalization": keras.layers.LayerNormalization,
     "leaky_relu": keras.layers.LeakyReLU,
+    "max_pooling1d": keras.layers.MaxPooling1D,
     "max_pooling2d": keras.layers.MaxPooling2D,
     "maximum": keras.layers.Maximum,
     "minimum": keras.layers.Minimum,
+    "multi_head_attention": keras.layers.MultiHeadAttention,
     "multiply": keras.layers.Multiply,
     "permute": keras.layers.Permute,
     "prelu": keras.layers.PReLU,
@@ -51,9 +61,14 @@ CLASSES = {
     "repeat_vector": keras.layers.RepeatVector,
     "rescaling": keras.layers.Rescaling,
     "reshape": keras.layers.Reshape,
+    "rms_normalization": keras.layers.RMSNormalization,
+    "separable_conv2d": keras.layers.SeparableConv2D,
     "softmax": keras.layers.Softmax,
+    "spatial_dropout1d": keras.layers.SpatialDropout1D,
+    "spatial_dropout2d": keras.layers.SpatialDropout2D,
     "subtract": keras.layers.Subtract,
     "up_sampling2d": keras.layers.UpSampling2D,
+    "zero_padding1d": keras.layers.ZeroPadding1D,
     "zero_padding2d": keras.layers.ZeroPadding2D,
 }
 
@@ -309,14 +324,152 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
         (f"prelu, {policy}", {"type": "prelu"}, [[3, 4]], differs),
         (f"mish, {policy}", {"type": "activation", "activation": "mish"}, [[3, 7]], differs),
     ]
+SEQUENCE = [2, 7, 4]
+CASES += [
+    ("conv1d", {"type": "conv1d", "filters": 3, "kernel_size": 3}, [SEQUENCE]),
+    (
+        "conv1d, same, strides, activation",
+        {
+            "type": "conv1d",
+            "filters": 2,
+            "kernel_size": 2,
+            "strides": 2,
+            "padding": "same",
+            "activation": "tanh",
+        },
+        [SEQUENCE],
+    ),
+    (
+        "conv1d, causal, dilation",
+        {"type": "conv1d", "filters": 3, "kernel_size": 3, "dilation_rate": 2, "padding": "causal"},
+        [SEQUENCE],
+    ),
+    (
+        "conv1d, groups, regularizer",
+        {
+            "type": "conv1d",
+            "filters": 4,
+            "kernel_size": 3,
+            "groups": 2,
+            "use_bias": False,
+            "kernel_regularizer": "l2",
+        },
+        [SEQUENCE],
+    ),
+    ("max_pooling1d", {"type": "max_pooling1d"}, [SEQUENCE]),
+    (
+        "max_pooling1d, same, overlap",
+        {"type": "max_pooling1d", "pool_size": 3, "strides": 2, "padding": "same"},
+        [SEQUENCE],
+    ),
+    ("average_pooling1d", {"type": "average_pooling1d", "pool_size": 2}, [SEQUENCE]),
+    (
+        "average_pooling1d, same, overlap",
+        {"type": "average_pooling1d", "pool_size": 3, "strides": 1, "padding": "same"},
+        [SEQUENCE],
+    ),
+    ("global_average_pooling1d", {"type": "global_average_pooling1d"}, [SEQUENCE]),
+    (
+        "global_average_pooling1d, keepdims",
+        {"type": "global_average_pooling1d", "keepdims": True},
+        [SEQUENCE],
+    ),
+    ("global_max_pooling1d", {"type": "global_max_pooling1d"}, [SEQUENCE]),
+    ("zero_padding1d", {"type": "zero_padding1d"}, [[2, 3, 2]]),
+    ("zero_padding1d, pair", {"type": "zero_padding1d", "padding": [1, 2]}, [[2, 3, 2]]),
+    ("separable_conv2d", {"type": "separable_conv2d", "filters": 3, "kernel_size": 3}, [IMAGE]),
+    (
+        "separable_conv2d, same, strides, multiplier",
+        {
+            "type": "separable_conv2d",
+            "filters": 3,
+            "kernel_size": [3, 2],
+            "strides": 2,
+            "padding": "same",
+            "depth_multiplier": 2,
+            "activation": "sigmoid",
+            "depthwise_regularizer": "l2",
+            "pointwise_regularizer": "l1",
+        },
+        [[1, 5, 6, 3]],
+    ),
+    ("group_normalization", {"type": "group_normalization", "groups": 2}, [[2, 3, 2, 4]]),
+    ("group_normalization of channels", {"type": "group_normalization", "groups": -1}, [[2, 3, 4]]),
+    (
+        "group_normalization of rows, no center",
+        {"type": "group_normalization", "groups": 2, "center": False, "epsilon": 0.125},
+        [[3, 6]],
+    ),
+    ("rms_normalization", {"type": "rms_normalization"}, [[3, 7]]),
+    ("rms_normalization, axis", {"type": "rms_normalization", "axis": 1, "epsilon": 0.125}, [[2, 7]]),
+    ("spatial_dropout1d, inference", {"type": "spatial_dropout1d", "rate": 0.5}, [[2, 3, 2]], {"training": False}),
+    ("spatial_dropout2d, rate 0", {"type": "spatial_dropout2d", "rate": 0}, [[2, 3, 2, 2]]),
+    ("alpha_dropout, inference", {"type": "alpha_dropout", "rate": 0.5}, [[3, 4]], {"training": False}),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    differs = {"policy": policy}
+    CASES += [
+        (f"conv1d, {policy}", {"type": "conv1d", "filters": 3, "kernel_size": 3, "padding": "causal"}, [[2, 5, 2]], differs),
+        (f"separable_conv2d, {policy}", {"type": "separable_conv2d", "filters": 3, "kernel_size": 2}, [[1, 3, 4, 2]], differs),
+        (f"group_normalization, {policy}", {"type": "group_normalization", "groups": 2}, [[2, 3, 4]], differs),
+        (f"rms_normalization, {policy}", {"type": "rms_normalization"}, [[3, 6]], differs),
+        (f"average_pooling1d, {policy}", {"type": "average_pooling1d", "pool_size": 2}, [[2, 4, 2]], differs),
+    ]
+ATTENTION = {"type": "multi_head_attention", "num_heads": 2, "key_dim": 3}
+CASES += [
+    ("multi_head_attention", ATTENTION, [[2, 4, 6]]),
+    ("multi_head_attention, causal", {**ATTENTION, "use_causal_mask": True}, [[2, 4, 6]]),
+    (
+        # With a dropout Keras does without its fused kernel on JAX, which lacks these shapes.
+        "multi_head_attention, value, widths",
+        {**ATTENTION, "value_dim": 2, "output_shape": 5, "use_bias": False, "dropout": 0.5},
+        [[2, 3, 4], [2, 5, 6]],
+        {"training": False},
+    ),
+    ("multi_head_attention, value, key", ATTENTION, [[1, 3, 4], [1, 5, 2], [1, 5, 6]]),
+    ("attention", {"type": "attention"}, [[2, 4, 3], [2, 5, 3]]),
+    (
+        "attention, scale, causal",
+        {"type": "attention", "use_scale": True, "use_causal_mask": True},
+        [[2, 4, 3]],
+    ),
+    (
+        "embedding",
+        {"type": "embedding", "input_dim": 5, "output_dim": 3, "embeddings_regularizer": "l2"},
+        [[3, 4]],
+        {"indices": 5},
+    ),
+    ("embedding of single indices", {"type": "embedding", "input_dim": 7, "output_dim": 2}, [[6, 1]], {"indices": 7}),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        # Without biases: the gradient towards that of the key is 0, and Keras has its rounding errors.
+        (f"multi_head_attention, {policy}", {**ATTENTION, "use_bias": False, "use_causal_mask": True}, [[2, 4, 6]], {"policy": policy}),
+        (f"embedding, {policy}", {"type": "embedding", "input_dim": 5, "output_dim": 3}, [[3, 4]], {"policy": policy, "indices": 5}),
+    ]
 
 
 def regularizer(value):
     return keras.regularizers.L1L2(**value) if isinstance(value, dict) else value
 
 
+def call(layer, config, slots):
+    """Symbolic output; the arguments of attention layers' calls are fields of ours."""
+    masked = {k: v for k, v in config.items() if k == "use_causal_mask"}
+    if config["type"] == "multi_head_attention":
+        return layer(*(slots if len(slots) > 1 else slots * 2), **masked)
+    if config["type"] == "attention":
+        return layer(slots if len(slots) > 1 else slots * 2, **masked)
+    return layer(slots if len(slots) > 1 else slots[0])
+
+
+def name_of(variable):
+    """Path of a variable within its layer."""
+    return variable.path.split("/", 1)[1]
+
+
 def make_layer(config, dtype):
-    kwargs = {k: v for k, v in config.items() if k != "type"}
+    kwargs = {k: v for k, v in config.items() if k not in ("type", "use_causal_mask")}
     for key in list(kwargs):
         if key.endswith("_regularizer"):
             kwargs[key] = regularizer(kwargs[key])
@@ -347,14 +500,15 @@ def tensor(array):
     return {"shape": list(np.shape(array)), "values": plain(array)}
 
 
-def run(index, name, config, shapes, training=True, policy=None, scale=1):
+def run(index, name, config, shapes, training=True, policy=None, scale=1, indices=None):
     numbers = Numbers(index)
     layer = make_layer(config, policy or "float64")
     inputs_dtype = "float32" if policy else "float64"
-    inputs = [np.asarray(numbers(shape, scale), dtype=inputs_dtype) for shape in shapes]
+    draw = numbers if indices is None else lambda shape, _: numbers.rng.integers(0, indices, shape)
+    inputs = [np.asarray(draw(shape, scale), dtype=inputs_dtype) for shape in shapes]
     several = len(inputs) > 1
     slots = [keras.Input(batch_shape=x.shape, dtype=inputs_dtype) for x in inputs]
-    model = keras.Model(slots, layer(slots if several else slots[0]))
+    model = keras.Model(slots, call(layer, config, slots))
     for weight in layer.weights:
         value = numbers(weight.shape) / 2
         weight.assign(np.abs(value) + 0.25 if "variance" in weight.name else value)
@@ -385,17 +539,17 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1):
         "training": training,
         "policy": policy,
         "inputs": [tensor(x) for x in inputs],
-        "weights": {v.name: tensor(w) for v, w in zip(layer.trainable_variables, trainable)},
-        "fixed": {v.name: tensor(w) for v, w in zip(layer.non_trainable_variables, fixed)},
+        "weights": {name_of(v): tensor(w) for v, w in zip(layer.trainable_variables, trainable)},
+        "fixed": {name_of(v): tensor(w) for v, w in zip(layer.non_trainable_variables, fixed)},
         "dy": tensor(dy),
         "y": tensor(y.astype("float64")),
         "penalty": float(f"{float(sum(p.astype('float64') for p in losses)):.9g}") if losses else 0,
         "d_inputs": [tensor(d) for d in d_inputs],
-        "d_weights": {v.name: tensor(d) for v, d in zip(layer.trainable_variables, d_weights)},
-        "updated": {v.name: tensor(w) for v, w in zip(layer.non_trainable_variables, updated)},
+        "d_weights": {name_of(v): tensor(d) for v, d in zip(layer.trainable_variables, d_weights)},
+        "updated": {name_of(v): tensor(w) for v, w in zip(layer.non_trainable_variables, updated)},
     }
     for key in ["weights", "d_weights", "fixed", "updated"]:
-        case[key] = {k: v for k, v in case[key].items() if k != "seed_generator_state"}
+        case[key] = {k: v for k, v in case[key].items() if not k.endswith("seed_generator_state")}
     return case
 
 

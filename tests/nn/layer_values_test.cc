@@ -8,6 +8,7 @@
 #include <limits>
 #include <ostream>
 #include <set>
+#include <tuple>
 
 #include "nn/evaluate_model.h"
 #include "nn/layers/table.h"
@@ -83,6 +84,48 @@ TEST_CASE("dropout: noise_shape shares the mask along axes of one") {
         CHECK(y[(sample * 3 + row) * 8 + i] == y[sample * 3 * 8 + i]);
       }
     }
+  }
+}
+
+TEST_CASE("spatial_dropout: a channel of a sample is zeroed as a whole") {
+  for (const auto& [input, layer, places] :
+       {std::tuple("[5, 64]", "type: spatial_dropout1d, rate: 0.5", 5),
+        std::tuple("[3, 4, 64]", "type: spatial_dropout2d, rate: 0.5", 12)}) {
+    CAPTURE(layer);
+    const std::vector<double> y = output({input, layer}, one);
+    std::set<double> of_channels;
+    for (std::size_t sample = 0; sample < 2; ++sample) {
+      for (std::size_t channel = 0; channel < 64; ++channel) {
+        std::set<double> values;
+        for (std::size_t place = 0; place < static_cast<std::size_t>(places); ++place) {
+          values.insert(y[(sample * static_cast<std::size_t>(places) + place) * 64 + channel]);
+        }
+        CHECK(values.size() == 1);
+        of_channels.insert(values.begin(), values.end());
+      }
+    }
+    CHECK(of_channels == std::set<double>{0, 2});
+  }
+}
+
+TEST_CASE("alpha_dropout: mean 0 and variance 1 are kept, under each policy") {
+  // Two values of mean 0 and variance 1.
+  const auto fill = [](std::int64_t i) { return i % 2 == 0 ? -1.0F : 1.0F; };
+  for (const std::string_view policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {
+    CAPTURE(policy);
+    const std::vector<double> y =
+        output({"[20000]", "type: alpha_dropout, rate: 0.25", policy}, fill);
+    const auto n = static_cast<double>(y.size());
+    double sum = 0, squares = 0;
+    for (const double value : y) {
+      sum += value;
+      squares += value * value;
+    }
+    // Five standard deviations; bfloat16 rounds each of three terms by up to 2^-8 of about 1.
+    const double rounding = policy == "mixed_bfloat16" ? 0x1p-7 : policy == "float32" ? 0 : 0x1p-10;
+    CHECK(std::abs(sum / n) < 5 / std::sqrt(n) + rounding);
+    CHECK(std::abs(squares / n - 1) < 10 / std::sqrt(n) + 2 * rounding);
+    CHECK(std::set<double>(y.begin(), y.end()).size() == 3);
   }
 }
 
@@ -188,6 +231,8 @@ TEST_CASE("layers: not-a-number goes through every layer, so that an overflow st
             test::build_model(text.model, 2, training),
             [](std::int64_t) { return std::numeric_limits<float>::quiet_NaN(); });
         std::vector<double> y = test::elements(got.outputs.at(0));
+        // An index is no number to compute with, and a position has none.
+        if (def->type == "embedding" || def->type == "position_embedding") continue;
         // Padding, translation and a bias-free border bring numbers of their own.
         const bool any = std::any_of(y.begin(), y.end(), [](double v) { return std::isnan(v); });
         CHECK(any);

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "graph/ops/ops.h"
 #include "nn/layers/activations.h"
 #include "nn/layers/image.h"
 
@@ -8,7 +9,15 @@ namespace {
 
 using graph::Value;
 
-/// The fields that plain and depthwise convolution share.
+enum class SequencePadding { valid, same, causal };
+
+constexpr std::array k_sequence_paddings{
+    config::Named{SequencePadding::valid, "valid"},
+    config::Named{SequencePadding::same, "same"},
+    config::Named{SequencePadding::causal, "causal"},
+};
+
+/// The fields that all convolutions share; one over sequences is one over images of one row.
 struct Convolution {
   config::Pair kernel_size{0, 0};
   config::Pair strides{1, 1};
@@ -77,21 +86,23 @@ struct Convolution {
   }
 };
 
-/// Shapes: kernel [h, w, channels / groups, filters].
-struct Conv2D : Convolution {
+/// The fields of convolutions whose filters see all channels, or those of their group.
+struct Filters : Convolution {
   std::int64_t filters = 0;
   std::int64_t groups = 1;
   InitializerSpec kernel_initializer{"glorot_uniform"};
   std::optional<RegularizerSpec> kernel_regularizer;
 
-  void fields(config::Fields& f) {
+  void filters_field(config::Fields& f) {
     f.field("filters",
             filters,
             {.doc = "Channels of the output. [channels]",
              .required = true,
              .min = 1,
              .max = k_max_units});
-    window_fields(f);
+  }
+
+  void other_fields(config::Fields& f) {
     f.field("groups",
             groups,
             {.doc = "Parts into which input channels and filters are split; each part of the "
@@ -113,16 +124,79 @@ struct Conv2D : Convolution {
     }
   }
 
-  Value build(LayerContext& c, std::span<const Value> x) const {
-    const std::int64_t channels = image_shape(c, x[0]).back();
+  /// The channels that a filter sees.
+  std::int64_t seen(const LayerContext& c, std::int64_t channels) const {
     if (channels % groups != 0) {
       c.fail(fmt::format("{} channels cannot be split into {} groups", channels, groups));
     }
+    return channels / groups;
+  }
+};
+
+/// Shapes: kernel [h, w, channels / groups, filters].
+struct Conv2D : Filters {
+  void fields(config::Fields& f) {
+    filters_field(f);
+    window_fields(f);
+    other_fields(f);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const std::int64_t depth = seen(c, image_shape(c, x[0]).back());
     const Value kernel = c.weight("kernel",
-                                  {kernel_size[0], kernel_size[1], channels / groups, filters},
+                                  {kernel_size[0], kernel_size[1], depth, filters},
                                   kernel_initializer,
                                   kernel_regularizer);
     return convolve(c, "Conv2D", x[0], kernel);
+  }
+};
+
+/// Shapes: kernel [length, channels / groups, filters].
+struct Conv1D : Filters {
+  SequencePadding sequence_padding = SequencePadding::valid;
+
+  Conv1D() { kernel_size = {1, 0}; }
+
+  void fields(config::Fields& f) {
+    filters_field(f);
+    f.field(
+        "kernel_size",
+        kernel_size[1],
+        {.doc = "Length of the filters. [steps]", .required = true, .min = 1, .max = k_max_window});
+    f.field("strides",
+            strides[1],
+            {.doc = "Steps by which the window moves. [steps]", .min = 1, .max = k_max_window});
+    f.choice("padding",
+             sequence_padding,
+             k_sequence_paddings,
+             {.doc = "valid: the window stays within the sequence, steps' = ceil((steps - reach + "
+                     "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
+                     "at both ends, steps' = ceil(steps / stride); causal: zeros before the "
+                     "first step, so that a step depends on none after it."});
+    data_format.field(f);
+    f.field("dilation_rate",
+            dilation_rate[1],
+            {.doc = "Steps between neighbouring elements of a filter; above 1 only with strides "
+                    "1. [steps]",
+             .min = 1,
+             .max = k_max_window});
+    other_fields(f);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    Value image = sequence_as_image(c, x[0]);
+    const std::int64_t depth = seen(c, c.b.shape(image).back());
+    const Value kernel = c.weight(
+        "kernel", {kernel_size[1], depth, filters}, kernel_initializer, kernel_regularizer);
+    if (sequence_padding == SequencePadding::causal) {
+      const std::int64_t before = (kernel_size[1] - 1) * dilation_rate[1];
+      const std::vector<std::int64_t> pairs{0, 0, 0, 0, before, 0, 0, 0};
+      image = c.b.add("Pad", {image, c.b.ints(pairs)});
+    }
+    Convolution windows = *this;
+    windows.padding = sequence_padding == SequencePadding::same ? Padding::same : Padding::valid;
+    const Value filter = graph::ops::reshape(c.b, kernel, {1, kernel_size[1], depth, filters});
+    return image_as_sequence(c, windows.convolve(c, "Conv2D", image, filter));
   }
 };
 
@@ -158,11 +232,89 @@ struct DepthwiseConv2D : Convolution {
   }
 };
 
+/// Shapes: depthwise_kernel [h, w, channels, depth_multiplier], pointwise_kernel [1, 1, channels
+/// depth_multiplier, filters].
+struct SeparableConv2D : Convolution {
+  std::int64_t filters = 0;
+  std::int64_t depth_multiplier = 1;
+  InitializerSpec depthwise_initializer{"glorot_uniform"};
+  InitializerSpec pointwise_initializer{"glorot_uniform"};
+  std::optional<RegularizerSpec> depthwise_regularizer;
+  std::optional<RegularizerSpec> pointwise_regularizer;
+
+  void fields(config::Fields& f) {
+    f.field("filters",
+            filters,
+            {.doc = "Channels of the output. [channels]",
+             .required = true,
+             .min = 1,
+             .max = k_max_units});
+    window_fields(f);
+    f.field("depth_multiplier",
+            depth_multiplier,
+            {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
+    output_fields(f);
+    initializer_field(f,
+                      "depthwise_initializer",
+                      depthwise_initializer,
+                      "Initial values of the filters of single channels.");
+    initializer_field(f,
+                      "pointwise_initializer",
+                      pointwise_initializer,
+                      "Initial values of the weights that mix the channels.");
+    regularizer_field(f,
+                      "depthwise_regularizer",
+                      depthwise_regularizer,
+                      "Penalty on the filters of single channels.");
+    regularizer_field(f,
+                      "pointwise_regularizer",
+                      pointwise_regularizer,
+                      "Penalty on the weights that mix the channels.");
+  }
+
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    check_common(diagnostics, where);
+    nn::check(depthwise_initializer, diagnostics);
+    nn::check(pointwise_initializer, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    const std::int64_t channels = image_shape(c, x[0]).back();
+    const Value depthwise = c.weight("depthwise_kernel",
+                                     {kernel_size[0], kernel_size[1], channels, depth_multiplier},
+                                     depthwise_initializer,
+                                     depthwise_regularizer);
+    const Value pointwise = c.weight("pointwise_kernel",
+                                     {1, 1, channels * depth_multiplier, filters},
+                                     pointwise_initializer,
+                                     pointwise_regularizer);
+    Convolution mix;
+    mix.kernel_size = {1, 1};
+    mix.activation = activation;
+    mix.use_bias = use_bias;
+    mix.bias_initializer = bias_initializer;
+    mix.bias_regularizer = bias_regularizer;
+    Convolution windows = *this;
+    windows.activation.reset();
+    windows.use_bias = false;
+    const Value filtered = windows.convolve(c, "DepthwiseConv2dNative", x[0], depthwise);
+    return mix.convolve(c, "Conv2D", filtered, pointwise);
+  }
+};
+
 constexpr std::string_view k_sums =
     "Sums of products are accumulated in float32 under every policy.";
 
 }  // namespace
 
+extern const LayerDef k_conv1d = layer_def<Conv1D>(
+    "conv1d",
+    "Convolution of sequences, y = activation(conv(x, kernel) + bias).",
+    {.example = "{filters: 4, kernel_size: 3, padding: causal}",
+     .example_input = "[6, 2]",
+     .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
+               "channels / groups, filters]",
+     .numerics = k_sums});
 extern const LayerDef k_conv2d = layer_def<Conv2D>(
     "conv2d",
     "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
@@ -180,6 +332,18 @@ extern const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
      .shapes =
          "x [batch, height, width, channels], y [batch, height', width', channels "
          "depth_multiplier], kernel [kernel height, kernel width, channels, depth_multiplier]",
+     .numerics = k_sums});
+
+extern const LayerDef k_separable_conv2d = layer_def<SeparableConv2D>(
+    "separable_conv2d",
+    "Convolution of each channel with depth_multiplier filters of its own, then of all channels "
+    "pixel "
+    "by pixel, y = activation(conv(depthwise(x, depthwise_kernel), pointwise_kernel) + bias).",
+    {.example = "{filters: 4, kernel_size: 3}",
+     .example_input = "[6, 6, 2]",
+     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], "
+               "depthwise_kernel [kernel height, kernel width, channels, depth_multiplier], "
+               "pointwise_kernel [1, 1, channels depth_multiplier, filters]",
      .numerics = k_sums});
 
 }  // namespace halfstep::nn

@@ -1,51 +1,33 @@
 #include <fmt/format.h>
 
-#include "core/philox.h"
-#include "nn/layers/table.h"
+#include <cmath>
+
+#include "nn/layers/image.h"
+#include "nn/layers/random_elements.h"
 
 namespace halfstep::nn {
 namespace {
 
 using graph::Value;
 
-/// In training, zeroes elements with probability `rate` and scales the others by 1 / (1 - rate).
-/// The mask is a function of (run seed, layer, batch ordinal): the same under every policy.
+constexpr std::string_view k_rate = "Probability with which an element is zeroed. [fraction]";
+
 /// Source: Srivastava et al. 2014.
-struct Dropout {
-  double rate = 0.5;
+struct Dropout : RandomElements {
   std::vector<std::int64_t> noise_shape;
-  std::optional<std::int64_t> seed;
 
   void fields(config::Fields& f) {
-    f.field("rate",
-            rate,
-            {.doc = "Probability with which an element is zeroed. [fraction]",
-             .required = true,
-             .min = 0,
-             .max = 1});
+    rate_field(f, k_rate);
     f.field("noise_shape",
             noise_shape,
             {.doc = "Shape of the mask with the batch first: 1 shares the draw along an axis, -1 "
                     "takes the extent of the input; []: the shape of the input.",
              .min = -1});
-    f.field(
-        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
+    seed_field(f);
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    graph::Builder& b = c.b;
-    if (!c.training || rate == 0) return x[0];
-    if (rate == 1) return b.add("ZerosLike", {x[0]});
-    const DType dtype = b.dtype(x[0]);
-    const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
-    const Value uniform = b.add("RandomUniformFromOrdinal",
-                                {c.ordinal},
-                                {{"shape", mask_shape(c, b.shape(x[0]))},
-                                 {"seed", static_cast<std::int64_t>(key)},
-                                 {"stream", c.stream()}});
-    const Value keep = b.add("GreaterEqual", {uniform, b.scalar(DType::float32, rate)});
-    const Value scaled = b.add("Mul", {x[0], b.scalar(dtype, 1 / (1 - rate))});
-    return b.add("Mul", {scaled, b.cast(keep, dtype)});
+    return drop(c, x[0], mask_shape(c, c.b.shape(x[0])));
   }
 
  private:
@@ -66,14 +48,88 @@ struct Dropout {
   }
 };
 
+/// Source: Tompson et al. 2015.
+struct SpatialDropout : RandomElements {
+  bool image;
+
+  explicit SpatialDropout(bool of_images) : image(of_images) {}
+
+  void fields(config::Fields& f) {
+    rate_field(f, "Probability with which a channel is zeroed. [fraction]");
+    seed_field(f);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    Shape shape = image ? image_shape(c, x[0]) : sequence_shape(c, x[0]);
+    for (std::size_t axis = 1; axis + 1 < shape.rank(); ++axis) shape = shape.with(axis, 1);
+    return drop(c, x[0], shape);
+  }
+};
+
+struct SpatialDropout1D : SpatialDropout {
+  SpatialDropout1D() : SpatialDropout(false) {}
+};
+struct SpatialDropout2D : SpatialDropout {
+  SpatialDropout2D() : SpatialDropout(true) {}
+};
+
+/// a (x or alpha') + b with the a and b that keep mean 0 and variance 1.
+/// Source: Klambauer et al. 2017; alpha' = -scale alpha of their SELU.
+struct AlphaDropout : RandomElements {
+  void fields(config::Fields& f) {
+    rate_field(f, "Probability with which an element is set to selu's limit. [fraction]");
+    seed_field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    if (rate == 1) diagnostics.error(where, "rate must be below 1");
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    if (!c.training || rate == 0) return x[0];
+    constexpr double k_limit =
+        -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717;
+    graph::Builder& b = c.b;
+    const DType dtype = b.dtype(x[0]);
+    const auto number = [&](double value) { return b.scalar(dtype, value); };
+    const double a = 1 / std::sqrt((1 - rate) * (1 + rate * k_limit * k_limit));
+    const Value keep = b.cast(mask(c, b.shape(x[0])), dtype);
+    // a (x keep + limit (1 - keep)) - a limit rate, with the constants of `keep` taken together.
+    const Value kept = b.add("Mul", {b.add("Mul", {x[0], number(a)}), keep});
+    const Value other = b.add("Mul", {keep, number(-a * k_limit)});
+    return b.add("AddV2", {b.add("AddV2", {kept, other}), number(a * k_limit * (1 - rate))});
+  }
+};
+
+constexpr std::string_view k_mask =
+    "The mask follows from (seed, layer name, batch): it is the same under every policy.";
+
 }  // namespace
 
+extern const LayerDef k_alpha_dropout =
+    layer_def<AlphaDropout>("alpha_dropout",
+                            "Dropout for networks of selu: in training elements become selu's "
+                            "limit -1.758 with probability "
+                            "`rate`, and all are scaled and moved to the mean and variance of "
+                            "before (Klambauer et al. 2017).",
+                            {.example = "{rate: 0.5}", .numerics = k_mask});
 extern const LayerDef k_dropout = layer_def<Dropout>(
     "dropout",
     "In training zeroes elements with probability `rate` and multiplies the rest by 1 / (1 - "
     "rate); otherwise y = x (Srivastava et al. 2014).",
+    {.example = "{rate: 0.5}", .numerics = k_mask});
+extern const LayerDef k_spatial_dropout1d = layer_def<SpatialDropout1D>(
+    "spatial_dropout1d",
+    "Dropout of whole channels of a sequence: a channel is zero at all its steps, or at none.",
     {.example = "{rate: 0.5}",
-     .numerics =
-         "The mask follows from (seed, layer name, batch): it is the same under every policy."});
+     .example_input = "[6, 3]",
+     .shapes = "x [batch, steps, channels], y as x",
+     .numerics = k_mask});
+extern const LayerDef k_spatial_dropout2d =
+    layer_def<SpatialDropout2D>("spatial_dropout2d",
+                                "Dropout of whole channels of an image: a channel is zero in all "
+                                "its pixels, or in none (Tompson "
+                                "et al. 2015).",
+                                {.example = "{rate: 0.5}",
+                                 .example_input = "[4, 6, 3]",
+                                 .shapes = "x [batch, height, width, channels], y as x",
+                                 .numerics = k_mask});
 
 }  // namespace halfstep::nn

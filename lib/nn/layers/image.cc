@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/ops.h"
+
 namespace halfstep::nn {
 namespace {
 
@@ -31,15 +33,39 @@ void DataFormatField::check(Diagnostics& diagnostics, const Where& where) const 
   }
 }
 
-Shape image_shape(const LayerContext& c, graph::Value x) {
+namespace {
+
+Shape shape_of_rank(const LayerContext& c,
+                    graph::Value x,
+                    std::size_t rank,
+                    std::string_view wanted) {
   const Shape shape = c.b.shape(x);
-  if (shape.rank() != 4) {
+  if (shape.rank() != rank) {
     const std::span<const std::int64_t> sample =
         shape.rank() == 0 ? shape.dims() : shape.dims().subspan(1);
-    c.fail(fmt::format("needs images [height, width, channels], got samples [{}]",
-                       fmt::join(sample, ", ")));
+    c.fail(fmt::format("needs {}, got samples [{}]", wanted, fmt::join(sample, ", ")));
   }
   return shape;
+}
+
+}  // namespace
+
+Shape image_shape(const LayerContext& c, graph::Value x) {
+  return shape_of_rank(c, x, 4, "images [height, width, channels]");
+}
+
+Shape sequence_shape(const LayerContext& c, graph::Value x) {
+  return shape_of_rank(c, x, 3, "sequences [steps, channels]");
+}
+
+graph::Value sequence_as_image(const LayerContext& c, graph::Value x) {
+  const Shape in = sequence_shape(c, x);
+  return graph::ops::reshape(c.b, x, {in[0], 1, in[1], in[2]});
+}
+
+graph::Value image_as_sequence(const LayerContext& c, graph::Value x) {
+  const Shape in = c.b.shape(x);
+  return graph::ops::reshape(c.b, x, {in[0], in[2], in[3]});
 }
 
 }  // namespace halfstep::nn

@@ -1,5 +1,6 @@
 #pragma once
-// Helpers of layers that work on images [batch, height, width, channels].
+// Helpers of layers that work on images [batch, height, width, channels], and on sequences [batch,
+// steps, channels] as images of one row.
 
 #include <optional>
 
@@ -31,5 +32,13 @@ struct DataFormatField {
 
 /// The shape of a batch of images. Errors: UserError(config) when x does not have rank 4.
 Shape image_shape(const LayerContext& c, graph::Value x);
+
+/// The shape of a batch of sequences. Errors: UserError(config) when x does not have rank 3.
+Shape sequence_shape(const LayerContext& c, graph::Value x);
+
+/// Sequences as images [batch, 1, steps, channels]. Errors: as sequence_shape.
+graph::Value sequence_as_image(const LayerContext& c, graph::Value x);
+/// Images of one row as sequences.
+graph::Value image_as_sequence(const LayerContext& c, graph::Value x);
 
 }  // namespace halfstep::nn

@@ -52,10 +52,16 @@ Value LayerContext::weight(std::string_view weight_name,
                            const Shape& shape,
                            const InitializerSpec& initializer,
                            const std::optional<RegularizerSpec>& regularizer) {
-  const Value stored =
-      read_weight(*this, weight_name, policy.variable, shape, initializer, regularizer);
+  const Value stored = stored_weight(weight_name, shape, initializer, regularizer);
   if (policy.variable == policy.compute) return stored;
   return b.add("Cast", {stored}, {{"DstT", policy.compute}}, fmt::format("{}/Cast", weight_name));
+}
+
+Value LayerContext::stored_weight(std::string_view weight_name,
+                                  const Shape& shape,
+                                  const InitializerSpec& initializer,
+                                  const std::optional<RegularizerSpec>& regularizer) {
+  return read_weight(*this, weight_name, policy.variable, shape, initializer, regularizer);
 }
 
 Value LayerContext::float32_weight(std::string_view weight_name,

@@ -63,6 +63,11 @@ class LayerContext {
                       const Shape& shape,
                       const InitializerSpec& initializer,
                       const std::optional<RegularizerSpec>& regularizer = {});
+  /// The same without the cast to the compute dtype.
+  graph::Value stored_weight(std::string_view weight_name,
+                             const Shape& shape,
+                             const InitializerSpec& initializer,
+                             const std::optional<RegularizerSpec>& regularizer = {});
   /// The same without the cast to the compute dtype, stored in float32 even under a pure 16-bit
   /// policy: for parameters of normalizations.
   graph::Value float32_weight(std::string_view weight_name,
@@ -106,6 +111,9 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
+  /// For a layer whose input has indices: they must be below this, and are not cast to the compute
+  /// dtype.
+  virtual std::optional<std::int64_t> index_limit() const { return std::nullopt; }
 };
 
 }  // namespace halfstep::nn

@@ -11,86 +11,28 @@ namespace {
 
 using graph::Value;
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, over some axes of each sample.
-/// Dtypes: computed in float32 whatever the policy, the result cast to the compute dtype.
-/// Source: Ba, Kiros and Hinton 2016.
-struct LayerNormalization {
-  config::Node written_axis;
+/// Some axes of each sample: a number or a list, -1 for the last.
+struct SampleAxes {
+  config::Node written;
   std::vector<std::int64_t> axes{-1};
-  double epsilon = 1e-3;
-  bool center = true;
-  bool scale = true;
-  InitializerSpec beta_initializer{"zeros"};
-  InitializerSpec gamma_initializer{"ones"};
-  std::optional<RegularizerSpec> beta_regularizer;
-  std::optional<RegularizerSpec> gamma_regularizer;
 
-  void fields(config::Fields& f) {
+  void field(config::Fields& f) {
     f.field("axis",
-            written_axis,
+            written,
             {.doc = "Axis, or list of axes, to normalize over; absent: -1, the last."});
-    f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
-    f.field("center", center, {.doc = "Whether beta is added."});
-    f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
-    initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
-    initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
-    regularizer_field(f, "beta_regularizer", beta_regularizer, "Penalty on beta.");
-    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "Penalty on gamma.");
   }
 
-  void check(Diagnostics& diagnostics, const Where&) {
-    nn::check(beta_initializer, diagnostics);
-    nn::check(gamma_initializer, diagnostics);
-    if (written_axis.kind == config::Node::Kind::null) return;
-    if (written_axis.kind == config::Node::Kind::sequence) {
-      read_value(written_axis, axes, {}, diagnostics);
+  void check(Diagnostics& diagnostics) {
+    if (written.kind == config::Node::Kind::null) return;
+    if (written.kind == config::Node::Kind::sequence) {
+      read_value(written, axes, {}, diagnostics);
     } else {
-      read_value(written_axis, axes[0], {}, diagnostics);
+      read_value(written, axes[0], {}, diagnostics);
     }
   }
 
-  Value build(LayerContext& c, std::span<const Value> given) const {
-    graph::Builder& b = c.b;
-    const Shape shape = b.shape(given[0]);
-    const std::vector<std::int64_t> over = axes_of(c, shape);
-    Shape broadcast = shape;
-    std::vector<std::int64_t> extents;
-    for (std::size_t i = 0; i < shape.rank(); ++i) {
-      const bool chosen =
-          std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
-      if (chosen) extents.push_back(shape[i]);
-      if (!chosen) broadcast = broadcast.with(i, 1);
-    }
-    const Shape weights{std::span<const std::int64_t>(extents)};
-    const auto fitted = [&](Value weight) {
-      const bool last = over.size() == 1 && over[0] + 1 == static_cast<std::int64_t>(shape.rank());
-      return last ? weight : graph::ops::reshape(b, weight, broadcast);
-    };
-
-    const Value gamma =
-        scale ? fitted(c.float32_weight("gamma", weights, gamma_initializer, gamma_regularizer))
-              : Value{};
-    const Value beta =
-        center ? fitted(c.float32_weight("beta", weights, beta_initializer, beta_regularizer))
-               : Value{};
-    Value y;
-    {
-      const Explain explain(b, "float32: moments of a normalization");
-      const Value x = is_half(b.dtype(given[0])) ? b.cast(given[0], DType::float32) : given[0];
-      const Value mean = graph::ops::reduce(b, "Mean", x, over, true);
-      const Value off = b.add("SquaredDifference", {x, b.add("StopGradient", {mean})});
-      const Value variance = graph::ops::reduce(b, "Mean", off, over, true);
-      Value inverse = b.add("Rsqrt", {b.add("AddV2", {variance, b.scalar(b.dtype(x), epsilon)})});
-      if (gamma.valid()) inverse = b.add("Mul", {inverse, gamma});
-      Value offset = b.add("Mul", {b.add("Neg", {mean}), inverse});
-      if (beta.valid()) offset = b.add("AddV2", {offset, beta});
-      y = b.add("AddV2", {b.add("Mul", {x, inverse}), offset});
-    }
-    return b.cast(y, c.compute());
-  }
-
- private:
-  std::vector<std::int64_t> axes_of(const LayerContext& c, const Shape& shape) const {
+  /// Sorted and counted with the batch as 0.
+  std::vector<std::int64_t> of(const LayerContext& c, const Shape& shape) const {
     const auto rank = static_cast<std::int64_t>(shape.rank());
     std::vector<std::int64_t> over;
     for (const std::int64_t axis : axes) {
@@ -107,14 +49,208 @@ struct LayerNormalization {
   }
 };
 
+/// gamma and beta, the parameters of a normalization.
+struct ScaleAndOffset {
+  bool center = true;
+  bool scale = true;
+  InitializerSpec beta_initializer{"zeros"};
+  InitializerSpec gamma_initializer{"ones"};
+  std::optional<RegularizerSpec> beta_regularizer;
+  std::optional<RegularizerSpec> gamma_regularizer;
+
+  void fields(config::Fields& f) {
+    f.field("center", center, {.doc = "Whether beta is added."});
+    f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
+    initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
+    initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
+    regularizer_field(f, "beta_regularizer", beta_regularizer, "Penalty on beta.");
+    regularizer_field(f, "gamma_regularizer", gamma_regularizer, "Penalty on gamma.");
+  }
+
+  void check(Diagnostics& diagnostics) const {
+    nn::check(beta_initializer, diagnostics);
+    nn::check(gamma_initializer, diagnostics);
+  }
+
+  struct Weights {
+    Value gamma, beta;  ///< not valid where there is none
+  };
+  /// Weights of this shape, reshaped to `broadcast`.
+  Weights weights(LayerContext& c, const Shape& shape, const Shape& broadcast) const {
+    const auto fitted = [&](Value weight) { return graph::ops::reshape(c.b, weight, broadcast); };
+    Weights made;
+    if (scale) {
+      made.gamma = fitted(c.float32_weight("gamma", shape, gamma_initializer, gamma_regularizer));
+    }
+    if (center) {
+      made.beta = fitted(c.float32_weight("beta", shape, beta_initializer, beta_regularizer));
+    }
+    return made;
+  }
+};
+
+Value as_float32(graph::Builder& b, Value x) {
+  return is_half(b.dtype(x)) ? b.cast(x, DType::float32) : x;
+}
+
+/// (x - mean) / sqrt(variance + epsilon) * gamma + beta with moments over some axes of x, which is
+/// float32 or wider.
+Value normalized(graph::Builder& b,
+                 Value x,
+                 const std::vector<std::int64_t>& over,
+                 double epsilon,
+                 const ScaleAndOffset::Weights& weights) {
+  const Explain explain(b, "float32: moments of a normalization");
+  const Value mean = graph::ops::reduce(b, "Mean", x, over, true);
+  const Value off = b.add("SquaredDifference", {x, b.add("StopGradient", {mean})});
+  const Value variance = graph::ops::reduce(b, "Mean", off, over, true);
+  Value inverse = b.add("Rsqrt", {b.add("AddV2", {variance, b.scalar(b.dtype(x), epsilon)})});
+  if (weights.gamma.valid()) inverse = b.add("Mul", {inverse, weights.gamma});
+  Value offset = b.add("Mul", {b.add("Neg", {mean}), inverse});
+  if (weights.beta.valid()) offset = b.add("AddV2", {offset, weights.beta});
+  return b.add("AddV2", {b.add("Mul", {x, inverse}), offset});
+}
+
+/// The extents of the chosen axes, as the shape of a weight and with 1 for the others.
+struct ChosenExtents {
+  std::vector<std::int64_t> extents;
+  Shape broadcast;
+
+  ChosenExtents(const Shape& shape, std::span<const std::int64_t> over) : broadcast(shape) {
+    for (std::size_t i = 0; i < shape.rank(); ++i) {
+      const bool chosen =
+          std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
+      if (chosen) extents.push_back(shape[i]);
+      if (!chosen) broadcast = broadcast.with(i, 1);
+    }
+    // The last axis alone broadcasts as it is.
+    if (over.size() == 1 && over[0] + 1 == static_cast<std::int64_t>(shape.rank())) {
+      broadcast = weight();
+    }
+  }
+  Shape weight() const { return Shape(std::span<const std::int64_t>(extents)); }
+};
+
+/// Over some axes of each sample. Dtypes: computed in float32 whatever the policy, the result cast
+/// to the compute dtype. Source: Ba, Kiros and Hinton 2016.
+struct LayerNormalization {
+  SampleAxes axis;
+  double epsilon = 1e-3;
+  ScaleAndOffset parameters;
+
+  void fields(config::Fields& f) {
+    axis.field(f);
+    f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
+    parameters.fields(f);
+  }
+  void check(Diagnostics& diagnostics, const Where&) {
+    parameters.check(diagnostics);
+    axis.check(diagnostics);
+  }
+  Value build(LayerContext& c, std::span<const Value> given) const {
+    const Shape shape = c.b.shape(given[0]);
+    const std::vector<std::int64_t> over = axis.of(c, shape);
+    const ChosenExtents chosen(shape, over);
+    const auto weights = parameters.weights(c, chosen.weight(), chosen.broadcast);
+    const Value y = normalized(c.b, as_float32(c.b, given[0]), over, epsilon, weights);
+    return c.b.cast(y, c.compute());
+  }
+};
+
+/// Over the elements of each group of channels of each sample, the last axis. Dtypes: as
+/// LayerNormalization. Source: Wu and He 2018.
+struct GroupNormalization {
+  std::int64_t groups = 32;
+  double epsilon = 1e-3;
+  ScaleAndOffset parameters;
+
+  void fields(config::Fields& f) {
+    f.field("groups",
+            groups,
+            {.doc = "Groups of the channels, the last axis; -1: each channel is one. [groups]",
+             .min = -1,
+             .max = k_max_units});
+    f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
+    parameters.fields(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    if (groups == 0) diagnostics.error(where, "groups must be -1 or at least 1, got 0");
+    parameters.check(diagnostics);
+  }
+  Value build(LayerContext& c, std::span<const Value> given) const {
+    const Shape shape = c.b.shape(given[0]);
+    const std::int64_t channels = shape.back();
+    const std::int64_t parts = groups == -1 ? channels : groups;
+    if (channels % parts != 0) {
+      c.fail(fmt::format("{} channels cannot be split into {} groups", channels, parts));
+    }
+    const Shape grouped{shape[0], shape.elements(1, shape.rank() - 1), parts, channels / parts};
+    const auto weights = parameters.weights(c, {channels}, {parts, channels / parts});
+    const Value x = graph::ops::reshape(c.b, as_float32(c.b, given[0]), grouped);
+    const Value y = normalized(c.b, x, {1, 3}, epsilon, weights);
+    return c.b.cast(graph::ops::reshape(c.b, y, shape), c.compute());
+  }
+};
+
+/// Dtypes: as LayerNormalization. Source: Zhang and Sennrich 2019.
+struct RmsNormalization {
+  SampleAxes axis;
+  double epsilon = 1e-6;
+
+  void fields(config::Fields& f) {
+    axis.field(f);
+    f.field("epsilon",
+            epsilon,
+            {.doc = "Added to the mean of the squares before the root.", .above = 0.0});
+  }
+  void check(Diagnostics& diagnostics, const Where&) { axis.check(diagnostics); }
+  Value build(LayerContext& c, std::span<const Value> given) const {
+    graph::Builder& b = c.b;
+    const Shape shape = b.shape(given[0]);
+    const std::vector<std::int64_t> over = axis.of(c, shape);
+    const ChosenExtents chosen(shape, over);
+    const Value scale = graph::ops::reshape(
+        b, c.float32_weight("scale", chosen.weight(), InitializerSpec("ones")), chosen.broadcast);
+    const Value x = as_float32(b, given[0]);
+    Value y;
+    {
+      const Explain explain(b, "float32: moments of a normalization");
+      const Value square = graph::ops::reduce(b, "Mean", b.add("Mul", {x, x}), over, true);
+      const Value inverse =
+          b.add("Rsqrt", {b.add("AddV2", {square, b.scalar(b.dtype(x), epsilon)})});
+      y = b.add("Mul", {x, b.add("Mul", {inverse, scale})});
+    }
+    return b.cast(y, c.compute());
+  }
+};
+
+constexpr std::string_view k_in_float32 =
+    "Computed in float32 under every policy; y is cast to the compute dtype.";
+
 }  // namespace
 
+extern const LayerDef k_group_normalization = layer_def<GroupNormalization>(
+    "group_normalization",
+    "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each group of "
+    "channels of each sample (Wu and He 2018).",
+    {.example = "{groups: 2}",
+     .example_input = "[4, 4, 6]",
+     .shapes = "x [batch, ..., channels], y as x; gamma and beta [channels]",
+     .numerics = k_in_float32});
 extern const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
     "layer_normalization",
     "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each sample "
     "over some of its axes (Ba, Kiros and Hinton 2016).",
     {.example_input = "[3, 6]",
      .shapes = "x [batch, ...], y as x; gamma and beta have the extents of the normalized axes",
-     .numerics = "Computed in float32 under every policy; y is cast to the compute dtype."});
+     .numerics = k_in_float32});
+extern const LayerDef k_rms_normalization = layer_def<RmsNormalization>(
+    "rms_normalization",
+    "y = scale x / sqrt(mean(x^2) + epsilon), with the mean over some axes of each sample (Zhang "
+    "and "
+    "Sennrich 2019).",
+    {.example_input = "[3, 6]",
+     .shapes = "x [batch, ...], y as x; scale has the extents of the normalized axes",
+     .numerics = k_in_float32});
 
 }  // namespace halfstep::nn

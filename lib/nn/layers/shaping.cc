@@ -209,6 +209,28 @@ struct ZeroPadding2D : Sides {
   }
 };
 
+struct ZeroPadding1D {
+  config::Pair padding{1, 1};
+  DataFormatField data_format;
+
+  void fields(config::Fields& f) {
+    f.field("padding",
+            padding,
+            {.doc = "Zeros before and after the steps, as one number or as two. [steps]",
+             .min = 0,
+             .max = k_max_window});
+    data_format.field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    data_format.check(diagnostics, where);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    sequence_shape(c, x[0]);
+    const std::vector<std::int64_t> pairs{0, 0, padding[0], padding[1], 0, 0};
+    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
+  }
+};
+
 }  // namespace
 
 extern const LayerDef k_cropping2d = layer_def<Cropping2D>(
@@ -245,6 +267,12 @@ extern const LayerDef k_up_sampling2d =
                              .example_input = "[4, 5, 2]",
                              .shapes = "x [batch, height, width, channels], y [batch, height "
                                        "size[0], width size[1], channels]"});
+extern const LayerDef k_zero_padding1d = layer_def<ZeroPadding1D>(
+    "zero_padding1d",
+    "Sequences with zeros before and after them.",
+    {.example = "{padding: [1, 2]}",
+     .example_input = "[4, 3]",
+     .shapes = "x [batch, steps, channels], y [batch, steps + before + after, channels]"});
 extern const LayerDef k_zero_padding2d =
     layer_def<ZeroPadding2D>("zero_padding2d",
                              "Images with zeros around them.",

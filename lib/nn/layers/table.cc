@@ -4,32 +4,43 @@ namespace halfstep::nn {
 
 extern const LayerDef k_activation;
 extern const LayerDef k_add;
+extern const LayerDef k_alpha_dropout;
+extern const LayerDef k_attention;
 extern const LayerDef k_average;
+extern const LayerDef k_average_pooling1d;
 extern const LayerDef k_average_pooling2d;
 extern const LayerDef k_batch_normalization;
 extern const LayerDef k_concatenate;
+extern const LayerDef k_conv1d;
 extern const LayerDef k_conv2d;
 extern const LayerDef k_cropping2d;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
 extern const LayerDef k_dropout;
 extern const LayerDef k_elu;
+extern const LayerDef k_embedding;
 extern const LayerDef k_flatten;
 extern const LayerDef k_gelu;
+extern const LayerDef k_global_average_pooling1d;
 extern const LayerDef k_global_average_pooling2d;
+extern const LayerDef k_global_max_pooling1d;
 extern const LayerDef k_global_max_pooling2d;
+extern const LayerDef k_group_normalization;
 extern const LayerDef k_hard_sigmoid;
 extern const LayerDef k_hard_silu;
 extern const LayerDef k_layer_normalization;
 extern const LayerDef k_leaky_relu;
 extern const LayerDef k_linear;
 extern const LayerDef k_log_softmax;
+extern const LayerDef k_max_pooling1d;
 extern const LayerDef k_max_pooling2d;
 extern const LayerDef k_maximum;
 extern const LayerDef k_minimum;
 extern const LayerDef k_mish;
+extern const LayerDef k_multi_head_attention;
 extern const LayerDef k_multiply;
 extern const LayerDef k_permute;
+extern const LayerDef k_position_embedding;
 extern const LayerDef k_prelu;
 extern const LayerDef k_random_flip;
 extern const LayerDef k_random_translation;
@@ -38,15 +49,20 @@ extern const LayerDef k_relu6;
 extern const LayerDef k_repeat_vector;
 extern const LayerDef k_rescaling;
 extern const LayerDef k_reshape;
+extern const LayerDef k_rms_normalization;
 extern const LayerDef k_selu;
+extern const LayerDef k_separable_conv2d;
 extern const LayerDef k_sigmoid;
 extern const LayerDef k_silu;
 extern const LayerDef k_softmax;
 extern const LayerDef k_softplus;
 extern const LayerDef k_softsign;
+extern const LayerDef k_spatial_dropout1d;
+extern const LayerDef k_spatial_dropout2d;
 extern const LayerDef k_subtract;
 extern const LayerDef k_tanh;
 extern const LayerDef k_up_sampling2d;
+extern const LayerDef k_zero_padding1d;
 extern const LayerDef k_zero_padding2d;
 
 namespace {
@@ -54,32 +70,43 @@ namespace {
 constexpr std::array k_layers{
     &k_activation,
     &k_add,
+    &k_alpha_dropout,
+    &k_attention,
     &k_average,
+    &k_average_pooling1d,
     &k_average_pooling2d,
     &k_batch_normalization,
     &k_concatenate,
+    &k_conv1d,
     &k_conv2d,
     &k_cropping2d,
     &k_dense,
     &k_depthwise_conv2d,
     &k_dropout,
     &k_elu,
+    &k_embedding,
     &k_flatten,
     &k_gelu,
+    &k_global_average_pooling1d,
     &k_global_average_pooling2d,
+    &k_global_max_pooling1d,
     &k_global_max_pooling2d,
+    &k_group_normalization,
     &k_hard_sigmoid,
     &k_hard_silu,
     &k_layer_normalization,
     &k_leaky_relu,
     &k_linear,
     &k_log_softmax,
+    &k_max_pooling1d,
     &k_max_pooling2d,
     &k_maximum,
     &k_minimum,
     &k_mish,
+    &k_multi_head_attention,
     &k_multiply,
     &k_permute,
+    &k_position_embedding,
     &k_prelu,
     &k_random_flip,
     &k_random_translation,
@@ -88,15 +115,20 @@ constexpr std::array k_layers{
     &k_repeat_vector,
     &k_rescaling,
     &k_reshape,
+    &k_rms_normalization,
     &k_selu,
+    &k_separable_conv2d,
     &k_sigmoid,
     &k_silu,
     &k_softmax,
     &k_softplus,
     &k_softsign,
+    &k_spatial_dropout1d,
+    &k_spatial_dropout2d,
     &k_subtract,
     &k_tanh,
     &k_up_sampling2d,
+    &k_zero_padding1d,
     &k_zero_padding2d,
 };
 

@@ -83,6 +83,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
       return layer_.build(c, x);
     }
+    std::optional<std::int64_t> index_limit() const override {
+      if constexpr (requires { layer_.index_limit(); }) return layer_.index_limit();
+      return std::nullopt;
+    }
 
    private:
     L layer_;

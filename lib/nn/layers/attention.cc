@@ -1,0 +1,230 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "graph/ops/ops.h"
+#include "nn/layers/image.h"
+#include "nn/layers/random_elements.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// The score of a masked step: far below any other, and finite in float32.
+constexpr double k_masked = -1e9;
+
+Value batch_product(graph::Builder& b, Value x, Value y, bool transposed) {
+  return b.add("BatchMatMulV2", {x, y}, {{"adj_y", transposed}});
+}
+
+Value transposed(graph::Builder& b, Value x, std::vector<std::int64_t> order) {
+  return b.add("Transpose", {x, b.ints(std::move(order))});
+}
+
+/// softmax(scores) along the last axis, in float32; with a causal mask a step sees none after it.
+/// Shapes: scores [..., query steps, value steps].
+Value attention_weights(LayerContext& c, Value scores, bool causal) {
+  graph::Builder& b = c.b;
+  const DType dtype = b.dtype(scores);
+  const Shape shape = b.shape(scores);
+  const std::int64_t of_query = shape[shape.rank() - 2], of_value = shape.back();
+  const Explain explain(b, "float32: softmax of attention scores");
+  Value x = is_half(dtype) ? b.cast(scores, DType::float32) : scores;
+  if (causal) {
+    const auto steps = [&](std::int64_t count, const Shape& as) {
+      std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+      std::iota(all.begin(), all.end(), 0);
+      return graph::ops::reshape(b, b.ints(all), as);
+    };
+    const Value seen =
+        b.add("GreaterEqual", {steps(of_query, {of_query, 1}), steps(of_value, {1, of_value})});
+    x = b.add("SelectV2", {seen, x, b.scalar(b.dtype(x), k_masked)});
+  }
+  return b.cast(b.add("Softmax", {x}), dtype);
+}
+
+/// The inputs of an attention layer: query, value and, where it is another one, key.
+struct AttentionInputs {
+  Value query, value, key;
+
+  AttentionInputs(const LayerContext& c, std::span<const Value> x)
+      : query(x[0]), value(x.size() > 1 ? x[1] : x[0]), key(x.size() > 2 ? x[2] : value) {
+    for (const Value each : {query, value, key}) sequence_shape(c, each);
+    const Shape of_value = c.b.shape(value), of_key = c.b.shape(key);
+    if (of_value[1] != of_key[1]) {
+      c.fail(fmt::format("value has {} steps and key {}", of_value[1], of_key[1]));
+    }
+  }
+};
+
+constexpr std::string_view k_causal =
+    "Whether a step of the query sees the steps up to its own alone.";
+
+/// Source: Luong, Pham and Manning 2015 (dot scores).
+struct Attention : RandomElements {
+  bool use_scale = false;
+  bool use_causal_mask = false;
+
+  Attention() { rate = 0; }
+
+  void fields(config::Fields& f) {
+    f.field(
+        "use_scale", use_scale, {.doc = "Whether the scores are multiplied by a trained number."});
+    f.field("dropout",
+            rate,
+            {.doc = "Probability with which a weight is zeroed in training. [fraction]",
+             .min = 0,
+             .max = 1});
+    f.field("use_causal_mask", use_causal_mask, {.doc = std::string(k_causal)});
+    seed_field(f);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const AttentionInputs in(c, x);
+    if (b.shape(in.query)[2] != b.shape(in.key)[2]) {
+      c.fail(fmt::format(
+          "query has {} channels and key {}", b.shape(in.query)[2], b.shape(in.key)[2]));
+    }
+    Value scores = batch_product(b, in.query, in.key, true);
+    if (use_scale) {
+      scores = b.add("Mul", {scores, c.weight("scale", Shape{}, InitializerSpec("ones"))});
+    }
+    const Value weights = attention_weights(c, scores, use_causal_mask);
+    return batch_product(b, drop(c, weights, b.shape(weights)), in.value, false);
+  }
+};
+
+/// Source: Vaswani et al. 2017.
+/// Shapes: kernels [channels, num_heads, width], that of the output [num_heads, value_dim, out].
+struct MultiHeadAttention : RandomElements {
+  std::int64_t num_heads = 0;
+  std::int64_t key_dim = 0;
+  std::optional<std::int64_t> value_dim;
+  bool use_bias = true;
+  std::optional<std::int64_t> output_shape;
+  bool use_causal_mask = false;
+  InitializerSpec kernel_initializer{"glorot_uniform"};
+  InitializerSpec bias_initializer{"zeros"};
+  std::optional<RegularizerSpec> kernel_regularizer;
+  std::optional<RegularizerSpec> bias_regularizer;
+
+  MultiHeadAttention() { rate = 0; }
+
+  void fields(config::Fields& f) {
+    const auto width = [&](std::string_view name, auto& value, std::string doc, bool required) {
+      f.field(
+          name, value, {.doc = std::move(doc), .required = required, .min = 1, .max = k_max_units});
+    };
+    width("num_heads", num_heads, "Number of heads.", true);
+    width("key_dim", key_dim, "Width of a head's query and key. [values]", true);
+    width("value_dim", value_dim, "Width of a head's value; null: key_dim. [values]", false);
+    f.field("dropout",
+            rate,
+            {.doc = "Probability with which a weight is zeroed in training. [fraction]",
+             .min = 0,
+             .max = 1});
+    f.field("use_bias", use_bias, {.doc = "Whether the four projections have a bias."});
+    width("output_shape",
+          output_shape,
+          "Channels of the output; null: those of the query. [channels]",
+          false);
+    f.field("use_causal_mask", use_causal_mask, {.doc = std::string(k_causal)});
+    initializer_field(
+        f, "kernel_initializer", kernel_initializer, "Initial values of the kernels.");
+    initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the biases.");
+    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the kernels.");
+    regularizer_field(f, "bias_regularizer", bias_regularizer, "Penalty on the biases.");
+    seed_field(f);
+  }
+
+  void check(Diagnostics& diagnostics, const Where&) const {
+    nn::check(kernel_initializer, diagnostics);
+    nn::check(bias_initializer, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const AttentionInputs in(c, x);
+    const std::int64_t of_value = value_dim.value_or(key_dim);
+    const Value query = heads(c, "query", in.query, key_dim);
+    const Value key = heads(c, "key", in.key, key_dim);
+    const Value value = heads(c, "value", in.value, of_value);
+    // The query is scaled, not the scores, so that dot products stay small in float16.
+    const double factor = 1 / std::sqrt(static_cast<double>(key_dim));
+    const Value scaled = b.add("Mul", {query, b.scalar(b.dtype(query), factor)});
+    const Value weights =
+        attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask);
+    const Value seen = batch_product(b, drop(c, weights, b.shape(weights)), value, false);
+
+    const Shape in_shape = b.shape(in.query);
+    const std::int64_t out = output_shape.value_or(in_shape[2]);
+    const std::int64_t joined = num_heads * of_value;
+    const Value rows = graph::ops::reshape(
+        b, transposed(b, seen, {0, 2, 1, 3}), {in_shape[0] * in_shape[1], joined});
+    const Value kernel = c.weight("attention_output/kernel",
+                                  {num_heads, of_value, out},
+                                  kernel_initializer,
+                                  kernel_regularizer);
+    Value y = b.add("MatMul", {rows, graph::ops::reshape(b, kernel, {joined, out})});
+    if (use_bias) {
+      y = b.add("BiasAdd",
+                {y, c.weight("attention_output/bias", {out}, bias_initializer, bias_regularizer)});
+    }
+    return graph::ops::reshape(b, y, {in_shape[0], in_shape[1], out});
+  }
+
+ private:
+  /// The projection of all heads, [batch, num_heads, steps, width].
+  Value heads(LayerContext& c, std::string_view name, Value x, std::int64_t width) const {
+    graph::Builder& b = c.b;
+    const Shape in = b.shape(x);
+    const std::int64_t all = num_heads * width;
+    const Value kernel = c.weight(fmt::format("{}/kernel", name),
+                                  {in[2], num_heads, width},
+                                  kernel_initializer,
+                                  kernel_regularizer);
+    Value y = b.add("MatMul",
+                    {graph::ops::reshape(b, x, {in[0] * in[1], in[2]}),
+                     graph::ops::reshape(b, kernel, {in[2], all})});
+    if (use_bias) {
+      const Value bias = c.weight(
+          fmt::format("{}/bias", name), {num_heads, width}, bias_initializer, bias_regularizer);
+      y = b.add("BiasAdd", {y, graph::ops::reshape(b, bias, {all})});
+    }
+    return transposed(b, graph::ops::reshape(b, y, {in[0], in[1], num_heads, width}), {0, 2, 1, 3});
+  }
+};
+
+constexpr std::string_view k_float32_softmax =
+    "Masked scores and their softmax are float32 under every policy, where Keras computes them in "
+    "the compute dtype; matmuls accumulate in float32.";
+
+}  // namespace
+
+extern const LayerDef k_attention = layer_def<Attention>(
+    "attention",
+    "y = softmax(query key^T) value, of the inputs query, value and, unless it is the value, key "
+    "(Luong, Pham and Manning 2015).",
+    {.max_inputs = 3,
+     .example_input = "[4, 6]",
+     .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
+               "[batch, steps, channels of the value]",
+     .numerics = k_float32_softmax});
+extern const LayerDef k_multi_head_attention = layer_def<MultiHeadAttention>(
+    "multi_head_attention",
+    "In each head softmax(q k^T / sqrt(key_dim)) v, with q, k and v projections of the inputs "
+    "query, "
+    "key and value; the heads are joined by another projection. One input is all three, two are "
+    "query and value (Vaswani et al. 2017).",
+    {.max_inputs = 3,
+     .example = "{num_heads: 2, key_dim: 3}",
+     .example_input = "[4, 6]",
+     .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
+               "[batch, steps, output_shape]; kernels [channels, num_heads, width], that of the "
+               "output [num_heads, value_dim, output_shape]",
+     .numerics = k_float32_softmax});
+
+}  // namespace halfstep::nn

@@ -1,0 +1,102 @@
+#include <fmt/core.h>
+
+#include "graph/ops/ops.h"
+#include "nn/layers/image.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// Rows of a table. Dtypes: rows are taken in the variable dtype and cast to the compute dtype, as
+/// Keras does; the gradient is summed over equal indices in float32 or more.
+/// Shapes: x [batch, ...] of indices in any dtype, y [batch, ..., output_dim].
+struct Embedding {
+  std::int64_t input_dim = 0;
+  std::int64_t output_dim = 0;
+  InitializerSpec embeddings_initializer{"random_uniform"};
+  std::optional<RegularizerSpec> embeddings_regularizer;
+
+  void fields(config::Fields& f) {
+    f.field("input_dim",
+            input_dim,
+            {.doc = "Rows of the table: indices are below it. [rows]",
+             .required = true,
+             .min = 1,
+             .max = k_max_units});
+    f.field("output_dim",
+            output_dim,
+            {.doc = "Values of a row. [values]", .required = true, .min = 1, .max = k_max_units});
+    initializer_field(
+        f, "embeddings_initializer", embeddings_initializer, "Initial values of the table.");
+    regularizer_field(f, "embeddings_regularizer", embeddings_regularizer, "Penalty on the table.");
+  }
+  void check(Diagnostics& diagnostics, const Where&) const {
+    nn::check(embeddings_initializer, diagnostics);
+  }
+  std::optional<std::int64_t> index_limit() const { return input_dim; }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Value indices = b.cast(b.add("StopGradient", {x[0]}), DType::int32);
+    const Value table = c.stored_weight(
+        "embeddings", {input_dim, output_dim}, embeddings_initializer, embeddings_regularizer);
+    return b.cast(b.add("GatherV2", {table, indices, b.scalar(DType::int32, 0)}), c.compute());
+  }
+};
+
+/// A row for each step, the same in each sample. Source: Keras Hub, PositionEmbedding.
+struct PositionEmbedding {
+  std::int64_t sequence_length = 0;
+  InitializerSpec initializer{"glorot_uniform"};
+
+  void fields(config::Fields& f) {
+    f.field("sequence_length",
+            sequence_length,
+            {.doc = "Steps of the longest sequence. [steps]",
+             .required = true,
+             .min = 1,
+             .max = k_max_window});
+    initializer_field(f, "initializer", initializer, "Initial values of the rows.");
+  }
+  void check(Diagnostics& diagnostics, const Where&) const { nn::check(initializer, diagnostics); }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Shape in = sequence_shape(c, x[0]);
+    if (in[1] > sequence_length) {
+      c.fail(fmt::format("its input has {} steps, sequence_length is {}", in[1], sequence_length));
+    }
+    Value rows = c.weight("embeddings", {sequence_length, in[2]}, initializer);
+    if (in[1] < sequence_length) {
+      const std::vector<std::int64_t> begin{0, 0}, size{in[1], in[2]};
+      rows = b.add("Slice", {rows, b.ints(begin), b.ints(size)});
+    }
+    const std::vector<std::int64_t> extents(in.begin(), in.end());
+    return b.add("BroadcastTo", {rows, b.ints(extents)});
+  }
+};
+
+}  // namespace
+
+extern const LayerDef k_embedding = layer_def<Embedding>(
+    "embedding",
+    "The row of a table that each index names, such as the vector of a word.",
+    {.example = "{input_dim: 5, output_dim: 3}",
+     .example_input = "[4]",
+     .shapes = "x [batch, ...], whole numbers from 0 to input_dim - 1; y [batch, ..., output_dim], "
+               "embeddings [input_dim, output_dim]",
+     .numerics =
+         "Indices are never cast to 16 bits. Samples with an index out of range are refused "
+         "when they come from the data; elsewhere such an index gives zeros. The rows are "
+         "taken from the stored weight and cast to the compute dtype; their gradient is "
+         "summed in float32 at least, in the order of the samples."});
+extern const LayerDef k_position_embedding = layer_def<PositionEmbedding>(
+    "position_embedding",
+    "A trained vector for each step of a sequence, which `add` adds to its input.",
+    {.example = "{sequence_length: 6}",
+     .example_input = "[6, 3]",
+     .shapes = "x [batch, steps, channels], of which the shape alone counts; y as x, embeddings "
+               "[sequence_length, channels]"});
+
+}  // namespace halfstep::nn

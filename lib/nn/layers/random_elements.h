@@ -1,0 +1,50 @@
+#pragma once
+// The draw of the layers that change random elements in training.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/philox.h"
+#include "nn/layers/layer.h"
+
+namespace halfstep::nn {
+
+/// Layers that change elements with probability `rate` in training. The draw is a
+/// function of (run seed, layer, batch ordinal): the same under every policy.
+struct RandomElements {
+  double rate = 0.5;
+  std::optional<std::int64_t> seed;
+
+  void rate_field(config::Fields& f, std::string_view doc) {
+    f.field("rate", rate, {.doc = std::string(doc), .required = true, .min = 0, .max = 1});
+  }
+  void seed_field(config::Fields& f) {
+    f.field(
+        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
+  }
+
+  /// True with probability 1 - rate.
+  graph::Value mask(LayerContext& c, const Shape& shape) const {
+    const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
+    const graph::Value uniform = c.b.add(
+        "RandomUniformFromOrdinal",
+        {c.ordinal},
+        {{"shape", shape}, {"seed", static_cast<std::int64_t>(key)}, {"stream", c.stream()}});
+    return c.b.add("GreaterEqual", {uniform, c.b.scalar(DType::float32, rate)});
+  }
+
+  /// Zeroes elements and scales the others by 1 / (1 - rate).
+  graph::Value drop(LayerContext& c, graph::Value x, const Shape& mask_shape) const {
+    graph::Builder& b = c.b;
+    if (!c.training || rate == 0) return x;
+    if (rate == 1) return b.add("ZerosLike", {x});
+    const DType dtype = b.dtype(x);
+    const graph::Value keep = mask(c, mask_shape);
+    const graph::Value scaled = b.add("Mul", {x, b.scalar(dtype, 1 / (1 - rate))});
+    return b.add("Mul", {scaled, b.cast(keep, dtype)});
+  }
+};
+
+}  // namespace halfstep::nn

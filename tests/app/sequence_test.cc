@@ -1,0 +1,124 @@
+// Models of sequences from a config to a result: embeddings, attention, convolutions over steps.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include "app/small_run.h"
+#include "support/paths.h"
+
+namespace halfstep::test {
+namespace {
+
+/// Samples of six words out of 30, as numbers; the class says whether 7 is among the first five.
+std::string sentences(int rows) {
+  std::string text = "a,b,c,d,e,f,y\n";
+  std::uint32_t state = 1;
+  for (int i = 0; i < rows; ++i) {
+    bool found = false;
+    for (int word = 0; word < 6; ++word) {
+      state = state * 1664525U + 1013904223U;
+      int index = static_cast<int>((state >> 16) % 30);
+      if (i % 2 == 0 && word == (i / 2) % 5) index = 7;
+      found = found || (index == 7 && word < 5);
+      text += std::to_string(index) + ",";
+    }
+    text += found ? "yes\n" : "no\n";
+  }
+  return text;
+}
+
+constexpr std::string_view k_words = R"(version: 1
+seed: 1
+data:
+  format: csv
+  path: words.csv
+  table: {target: y, standardize: false}
+  test_split: 0.25
+model:
+  input: [6]
+  layers:
+    - {type: embedding, input_dim: 30, output_dim: 8, embeddings_initializer: {type: random_uniform, minval: -1, maxval: 1}}
+    - {type: conv1d, filters: 8, kernel_size: 1, activation: relu}
+    - {type: global_max_pooling1d}
+    - {type: dense, units: 2}
+    - {type: softmax, dtype: float32}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 2e-2}
+training: {epochs: 15, batch_size: 32}
+)";
+
+}  // namespace
+
+TEST_CASE("embedding: a model of words learns under each policy, and is measured and explained") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "words.csv", sentences(800));
+  write_text(directory.path() / "run.yaml", std::string(k_words));
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    const Finished trained = train(directory, policy, {"--policy", policy});
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    CHECK(report_of(directory, policy).at("test").at("accuracy").get<double>() > 0.9);
+  }
+  const Finished rewritten = train(directory, "rewritten", {"--rewrite", "auto"});
+  CHECK(rewritten.exit_code == 0);
+  const Finished measured = halfstep(
+      {"bench", "run.yaml", "--synthetic", "--steps", "3", "--warmup", "1"}, directory.path());
+  CAPTURE(measured.err);
+  CHECK(measured.exit_code == 0);
+  const Finished explained = halfstep({"explain", "mixed_float16"}, directory.path());
+  CAPTURE(explained.err);
+  CHECK(explained.exit_code == 0);
+  CHECK(holds(explained.out, "embedding"));
+
+  const auto refused = [&](const std::vector<std::string>& settings) {
+    const Finished end = train(directory, "refused", settings);
+    CHECK(end.exit_code != 0);
+    return end.err;
+  };
+  CHECK(
+      holds(refused({"--set", "model.layers[0].input_dim=20"}), "is not a whole number in 0..19"));
+  CHECK(holds(refused({"--set", "data.table.standardize=true"}), "is not a whole number in 0..29"));
+  CHECK(holds(refused({"--set", "data.scale=0.5"}), "data.scale: 1 keeps them as they are"));
+}
+
+TEST_CASE("attention: the shipped Transformer learns under each policy and the rewrite") {
+  const TemporaryDirectory directory;
+  const std::string config = (source_dir() / "configs/transformer_patches.yaml").string();
+  const auto learn = [&](const std::string& name, std::vector<std::string> more) {
+    CAPTURE(name);
+    std::vector<std::string> words{
+        "train",
+        config,
+        "--run-dir",
+        name,
+        "--epochs",
+        "10",
+        "--batch-size",
+        "32",
+        "--set",
+        "data={name: synthetic_digits, train_samples: 512, test_samples: 64}",
+        "--set",
+        "optimizer={type: adamw, learning_rate: 2e-3}"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished trained = halfstep(words, directory.path());
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    const Json loss = report_of(directory, name).at("history").at("loss");
+    CHECK(loss.back().get<double>() < 0.6 * loss.front().get<double>());
+  };
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    learn(policy, {"--policy", policy});
+  }
+  learn("rewrite", {"--rewrite", "auto"});
+  const Finished steps =
+      halfstep({"config", "check", config, "--set", "model.nodes.positions.sequence_length=48"},
+               directory.path());
+  CHECK(steps.exit_code == 2);
+  CHECK(holds(steps.err, "its input has 49 steps, sequence_length is 48"));
+}
+
+}  // namespace halfstep::test
