@@ -18,13 +18,13 @@ constexpr std::string_view k_path_examples = "training.epochs and model.layers[0
 /// Two mutually exclusive forms in the map at `path`.
 struct Rivals {
   std::string_view path;
-  std::array<std::string_view, 3> one;
-  std::array<std::string_view, 3> other;
+  std::array<std::string_view, 4> one;
+  std::array<std::string_view, 4> other;
 };
 
 constexpr std::array k_rivals{
-    Rivals{"data", {"name"}, {"format", "path", "sha256"}},
-    Rivals{"model", {"input", "layers"}, {"inputs", "nodes", "outputs"}},
+    Rivals{"data", {"name"}, {"format", "path", "sha256", "table"}},
+    Rivals{"model", {"input", "layers"}, {"inputs", "blocks", "nodes", "outputs"}},
 };
 
 bool has_any(const Node& map, std::span<const std::string_view> keys) {

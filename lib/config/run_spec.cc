@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "config/blocks.h"
 #include "config/merge.h"
 #include "config/node.h"
 #include "config/printer.h"
@@ -45,6 +46,7 @@ void drop_other_form(Node& printed, const ModelSpec& model) {
   Node* section = printed.find("model");
   if (section == nullptr) return;
   std::erase_if(section->entries, [&model](const Node::Entry& entry) {
+    if (entry.key == "blocks") return true;
     if (entry.key == "input") return !model.sequential();
     return model.sequential() && (entry.key == "inputs" || entry.key == "outputs");
   });
@@ -105,6 +107,13 @@ void ModelSpec::fields(Fields& f) {
       nodes,
       {.doc = "Layers by name, each with its inputs in `from`: {c1: {type: conv2d, filters: 32, "
               "kernel_size: 3, from: image}}."});
+  f.field("blocks",
+          blocks,
+          {.doc = "Parts of the graph by name, which a node uses with `block` and repeats `count` "
+                  "times: {encoder: {parameters: {heads: 4}, nodes: {...}}}. The last of a block's "
+                  "`nodes` is its output, unless `output` names another; they read `input`, or "
+                  "what `inputs` lists, and `$heads` stands for a parameter. `config show` prints "
+                  "the nodes that they become."});
   f.field("outputs",
           outputs,
           {.doc = "Names of the nodes that are the model's outputs. Training takes one output."});
@@ -153,6 +162,7 @@ void RunSpec::fields(Fields& f) {
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   RunSpec spec;
   spec.source = node;
+  expand_blocks(spec.source, diagnostics);
   spell_out_all(spec.source);
   read(spec.source, spec, diagnostics);
   if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);

@@ -19,7 +19,8 @@ struct ModelSpec {
   std::vector<std::int64_t> input;  ///< extents of one sample
   Node layers;                      ///< a list of maps, each with a `type`
   std::vector<NamedExtents> inputs;
-  Node nodes;  ///< a map from names to maps, each with a `type` and mostly a `from`
+  Node nodes;   ///< a map from names to maps, each with a `type` and mostly a `from`
+  Node blocks;  ///< expanded into `nodes` when a config is read; null then
   std::vector<std::string> outputs;
 
   bool sequential() const { return nodes.kind == Node::Kind::null; }

@@ -328,12 +328,13 @@ class SchemaWriter final : public Fields {
     const std::vector<std::string> names = names_of(name);
     Json schema = Json::object();
     if (name == "layers") schema["type"] = "array";
-    if (name == "nodes") schema["type"] = "object";
+    if (name == "nodes" || name == "blocks") schema["type"] = "object";
     if (!names.empty()) {
       Json any = alternatives(name, names);
       if (name == "layers") {
         schema["items"] = {{"oneOf", std::move(any)}};
       } else if (name == "nodes") {
+        any.push_back({{"type", "object"}, {"required", {"block"}}});
         schema["additionalProperties"] = {{"oneOf", std::move(any)}};
       } else {
         any.insert(any.begin(), plain_schema(static_cast<const double*>(nullptr), {}));

@@ -1,0 +1,30 @@
+#pragma once
+// Blocks: named parts of a model's graph, written once and used several times.
+//
+//     model:
+//       blocks:
+//         encoder:
+//           parameters: {width: 64, heads: null}      # null: has no default
+//           nodes:
+//             norm: {type: layer_normalization, from: input}
+//             attention: {type: multi_head_attention, num_heads: $heads, key_dim: $width, from:
+//             norm} sum: {type: add, from: [input, attention]}
+//       nodes:
+//         encode: {block: encoder, count: 2, heads: 4, from: image}
+//
+// becomes the nodes encode.1.norm, ..., encode.2.sum. `$heads` is replaced by the parameter's
+// value; `input` is the node that `from` of the use names (`inputs: [a, b]` names several), for the
+// second time the output of the first. The output of a block is its last node, or the one that
+// `output` names; `from: encode` is that of the last time. A block may use others, but not itself.
+
+#include "config/node.h"
+
+namespace halfstep::config {
+
+/// Replaces the uses of blocks in `model.nodes` and `model.outputs`, and removes `model.blocks`.
+/// Nodes keep the positions at which they were written. Errors, in `diagnostics`: blocks,
+/// parameters and inputs that do not exist, values that are missing, blocks that use themselves or
+/// are not used.
+void expand_blocks(Node& root, Diagnostics& diagnostics);
+
+}  // namespace halfstep::config
