@@ -16,6 +16,7 @@ std::string kind_text(const config::FieldDoc& field) {
   if (field.kind == "learning_rate") return "number or schedule";
   if (field.kind == "layers") return "list of layers";
   if (field.kind == "nodes") return "map from names to layers";
+  if (field.kind == "blocks") return "map from names to blocks";
   return field.type == "value" ? "number or list of numbers" : "";
 }
 

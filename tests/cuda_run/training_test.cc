@@ -115,9 +115,11 @@ TEST_CASE("device: convolutions, pooling and normalization train as on the CPU")
   }
 }
 
-TEST_CASE("device: skip connections and normalized blocks train as on the CPU, rewritten too") {
+TEST_CASE(
+    "device: skip connections, normalization and attention train as on the CPU, rewritten too") {
   constexpr std::string_view k_rewrite = "{rewrite: auto, target: float16}";
-  for (const std::string_view file : {"residual.yaml", "fashion_cnn.yaml"}) {
+  for (const std::string_view file :
+       {"residual.yaml", "fashion_cnn.yaml", "transformer_patches.yaml"}) {
     CAPTURE(file);
     check_alike(shipped(file, "{policy: float32}"), DType::float32);
     check_alike(shipped(file, k_rewrite), DType::float16);
