@@ -115,10 +115,10 @@ TEST_CASE("attention: the shipped Transformer learns under each policy and the r
   }
   learn("rewrite", {"--rewrite", "auto"});
   const Finished steps =
-      halfstep({"config", "check", config, "--set", "model.nodes.positions.sequence_length=48"},
+      halfstep({"config", "check", config, "--set", "model.nodes.positions.sequence_length=15"},
                directory.path());
   CHECK(steps.exit_code == 2);
-  CHECK(holds(steps.err, "its input has 49 steps, sequence_length is 48"));
+  CHECK(holds(steps.err, "its input has 16 steps, sequence_length is 15"));
 }
 
 }  // namespace halfstep::test

@@ -142,7 +142,7 @@ TEST_CASE("dataset: options that make no sense are errors of the config, where t
       Case{"no known name", named("imagenet", {}), "unknown data set 'imagenet' (one of cifar10, "},
       Case{"a path as name", named("/tmp", {}), "'/tmp' (a path needs a format beside it)"},
       Case{"unknown format", formatted("npy", "x"), "did you mean 'npz'?"},
-      Case{"no known format", formatted("csv", "x"), "unknown data format 'csv' (one of "},
+      Case{"no known format", formatted("parquet", "x"), "unknown data format 'parquet' (one of "},
       Case{"no path", formatted("idx", ""), "format 'idx' needs a path"},
       Case{"no samples", no_samples, "train_samples must be at least 1, got 0"},
       Case{"sha256 of nothing", sum, "generated data has no sha256"},
