@@ -166,9 +166,10 @@ class Checks {
       error("data", "the format csv needs data.table.target, the column with the labels");
       return;
     }
-    if (table->separator && table->separator->size() != 1) {
+    const std::string separator = table->separator.value_or(",");
+    if (separator.size() != 1 || separator.find_first_of("\"\r\n") != separator.npos) {
       error("data.table.separator",
-            fmt::format("must be one character, got '{}'", *table->separator));
+            fmt::format("must be one character, and no quote or end of line, got '{}'", separator));
     }
     const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
       return std::find(names.begin(), names.end(), name) != names.end();

@@ -89,8 +89,7 @@ extern "C" void end_row(int, void* to) { static_cast<Cells*>(to)->row_ended = tr
 class Parser {
  public:
   explicit Parser(char separator) {
-    constexpr std::size_t k_block = std::size_t{1}
-                                    << 16;  // bytes by which a long cell's memory grows
+    constexpr std::size_t k_block = 65536;  // bytes by which the memory of a long cell grows
     if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
     csv_set_delim(&parser_, static_cast<unsigned char>(separator));
     csv_set_blk_size(&parser_, k_block);

@@ -24,6 +24,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/log.h"
 #include "core/system.h"
 #include "fuzz/targets.h"
 #include "support/mutate.h"
@@ -266,6 +267,7 @@ int main(int argc, char** argv) {
   try {
     const auto options = halfstep::fuzz::options({argv + 1, argv + argc});
     halfstep::fuzz::limit_address_space();
+    halfstep::set_log_level(halfstep::LogLevel::error);  // of thousands of inputs
     return halfstep::fuzz::run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
