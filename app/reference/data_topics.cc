@@ -44,12 +44,15 @@ Entry format_entry(const data::SetDef& def) {
   if (def.classes > 0) {
     entry.facts.push_back({"samples", fmt::format("{}, {} classes", extents(def), def.classes)});
   }
-  entry.facts.push_back({"example",
-                         def.load == data::load_synthetic_digits
-                             ? fmt::format("data: {{format: {}, train_samples: 10000}}", def.name)
-                             : fmt::format("data: {{format: {}, path: {}}}",
-                                           def.name,
-                                           def.name == "npz" ? "my_data.npz" : "my_folder")});
+  std::string example = fmt::format("format: {}, path: my_folder", def.name);
+  if (def.load == data::load_synthetic_digits) {
+    example = fmt::format("format: {}, train_samples: 10000", def.name);
+  } else if (def.load == data::load_csv_set) {
+    example = fmt::format("format: {}, path: my_data.csv, table: {{target: y}}", def.name);
+  } else if (def.name == "npz") {
+    example = fmt::format("format: {}, path: my_data.npz", def.name);
+  }
+  entry.facts.push_back({"example", fmt::format("data: {{{}}}", example)});
   return entry;
 }
 
