@@ -173,10 +173,13 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
   }
   Places places;
   if (std::optional<Located> found = look_in_folder(def, options.path, places)) return *found;
-  throw UserError(ErrorKind::data,
-                  options.where,
-                  fmt::format("no {} data in {}", def.name, places.text()),
-                  fmt::format("the folder must hold {}, with or without .gz", def.files[0].name));
+  throw UserError(
+      ErrorKind::data,
+      options.where,
+      fmt::format("no {} data in {}", def.name, places.text()),
+      def.load == load_csv_set
+          ? "path names a CSV file, or a folder that holds train.csv"
+          : fmt::format("the folder must hold {}, with or without .gz", def.files[0].name));
 }
 
 }  // namespace
