@@ -59,8 +59,19 @@ struct AttentionInputs {
   }
 };
 
-constexpr std::string_view k_causal =
-    "Whether a step of the query sees the steps up to its own alone.";
+void dropout_field(config::Fields& f, double& rate) {
+  f.field("dropout",
+          rate,
+          {.doc = "Probability with which a weight is zeroed in training. [fraction]",
+           .min = 0,
+           .max = 1});
+}
+
+void causal_field(config::Fields& f, bool& use_causal_mask) {
+  f.field("use_causal_mask",
+          use_causal_mask,
+          {.doc = "Whether a step of the query sees the steps up to its own alone."});
+}
 
 /// Source: Luong, Pham and Manning 2015 (dot scores).
 struct Attention : RandomElements {
@@ -72,12 +83,8 @@ struct Attention : RandomElements {
   void fields(config::Fields& f) {
     f.field(
         "use_scale", use_scale, {.doc = "Whether the scores are multiplied by a trained number."});
-    f.field("dropout",
-            rate,
-            {.doc = "Probability with which a weight is zeroed in training. [fraction]",
-             .min = 0,
-             .max = 1});
-    f.field("use_causal_mask", use_causal_mask, {.doc = std::string(k_causal)});
+    dropout_field(f, rate);
+    causal_field(f, use_causal_mask);
     seed_field(f);
   }
 
@@ -121,17 +128,13 @@ struct MultiHeadAttention : RandomElements {
     width("num_heads", num_heads, "Number of heads.", true);
     width("key_dim", key_dim, "Width of a head's query and key. [values]", true);
     width("value_dim", value_dim, "Width of a head's value; null: key_dim. [values]", false);
-    f.field("dropout",
-            rate,
-            {.doc = "Probability with which a weight is zeroed in training. [fraction]",
-             .min = 0,
-             .max = 1});
+    dropout_field(f, rate);
     f.field("use_bias", use_bias, {.doc = "Whether the four projections have a bias."});
     width("output_shape",
           output_shape,
           "Channels of the output; null: those of the query. [channels]",
           false);
-    f.field("use_causal_mask", use_causal_mask, {.doc = std::string(k_causal)});
+    causal_field(f, use_causal_mask);
     initializer_field(
         f, "kernel_initializer", kernel_initializer, "Initial values of the kernels.");
     initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the biases.");

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <type_traits>
+
 #include "graph/ops/ops.h"
 #include "nn/layers/activations.h"
 #include "nn/layers/image.h"
@@ -17,6 +19,21 @@ constexpr std::array k_sequence_paddings{
     config::Named{SequencePadding::causal, "causal"},
 };
 
+void filters_field(config::Fields& f, std::int64_t& filters) {
+  f.field("filters",
+          filters,
+          {.doc = "Channels of the output. [channels]",
+           .required = true,
+           .min = 1,
+           .max = k_max_units});
+}
+
+void depth_multiplier_field(config::Fields& f, std::int64_t& depth_multiplier) {
+  f.field("depth_multiplier",
+          depth_multiplier,
+          {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
+}
+
 /// The fields that all convolutions share; one over sequences is one over images of one row.
 struct Convolution {
   config::Pair kernel_size{0, 0};
@@ -29,31 +46,45 @@ struct Convolution {
   InitializerSpec bias_initializer{"zeros"};
   std::optional<RegularizerSpec> bias_regularizer;
 
-  void window_fields(config::Fields& f) {
+  /// Windows over sequences where size, step and distance are numbers, else over images;
+  /// `choose_padding` declares the field between them.
+  template <class T, class Choose>
+  void window_fields(config::Fields& f, T& size, T& step, T& distance, Choose choose_padding) {
+    constexpr bool image = std::is_same_v<T, config::Pair>;
     f.field("kernel_size",
-            kernel_size,
-            {.doc = "Height and width of the filters. [pixels]",
+            size,
+            {.doc = image ? "Height and width of the filters. [pixels]"
+                          : "Length of the filters. [steps]",
              .required = true,
              .min = 1,
              .max = k_max_window});
     f.field("strides",
-            strides,
-            {.doc = "Pixels by which the window moves, downwards and to the right. [pixels]",
+            step,
+            {.doc = image ? "Pixels by which the window moves, downwards and to the right. [pixels]"
+                          : "Steps by which the window moves. [steps]",
              .min = 1,
              .max = k_max_window});
-    f.choice("padding",
-             padding,
-             k_paddings,
-             {.doc = "valid: the window stays within the image, height' = ceil((height - reach + "
-                     "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
-                     "around the image, height' = ceil(height / stride)."});
+    choose_padding();
     data_format.field(f);
     f.field("dilation_rate",
-            dilation_rate,
-            {.doc = "Pixels between neighbouring elements of a filter; above 1 only with strides "
-                    "1. [pixels]",
+            distance,
+            {.doc = fmt::format("{} between neighbouring elements of a filter; above 1 only with "
+                                "strides 1. [{}]",
+                                image ? "Pixels" : "Steps",
+                                image ? "pixels" : "steps"),
              .min = 1,
              .max = k_max_window});
+  }
+
+  void image_fields(config::Fields& f) {
+    window_fields(f, kernel_size, strides, dilation_rate, [&] {
+      f.choice("padding",
+               padding,
+               k_paddings,
+               {.doc = "valid: the window stays within the image, height' = ceil((height - reach + "
+                       "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
+                       "around the image, height' = ceil(height / stride)."});
+    });
   }
 
   void output_fields(config::Fields& f) {
@@ -93,15 +124,6 @@ struct Filters : Convolution {
   InitializerSpec kernel_initializer{"glorot_uniform"};
   std::optional<RegularizerSpec> kernel_regularizer;
 
-  void filters_field(config::Fields& f) {
-    f.field("filters",
-            filters,
-            {.doc = "Channels of the output. [channels]",
-             .required = true,
-             .min = 1,
-             .max = k_max_units});
-  }
-
   void other_fields(config::Fields& f) {
     f.field("groups",
             groups,
@@ -136,8 +158,8 @@ struct Filters : Convolution {
 /// Shapes: kernel [h, w, channels / groups, filters].
 struct Conv2D : Filters {
   void fields(config::Fields& f) {
-    filters_field(f);
-    window_fields(f);
+    filters_field(f, filters);
+    image_fields(f);
     other_fields(f);
   }
 
@@ -158,28 +180,17 @@ struct Conv1D : Filters {
   Conv1D() { kernel_size = {1, 0}; }
 
   void fields(config::Fields& f) {
-    filters_field(f);
-    f.field(
-        "kernel_size",
-        kernel_size[1],
-        {.doc = "Length of the filters. [steps]", .required = true, .min = 1, .max = k_max_window});
-    f.field("strides",
-            strides[1],
-            {.doc = "Steps by which the window moves. [steps]", .min = 1, .max = k_max_window});
-    f.choice("padding",
-             sequence_padding,
-             k_sequence_paddings,
-             {.doc = "valid: the window stays within the sequence, steps' = ceil((steps - reach + "
-                     "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
-                     "at both ends, steps' = ceil(steps / stride); causal: zeros before the "
-                     "first step, so that a step depends on none after it."});
-    data_format.field(f);
-    f.field("dilation_rate",
-            dilation_rate[1],
-            {.doc = "Steps between neighbouring elements of a filter; above 1 only with strides "
-                    "1. [steps]",
-             .min = 1,
-             .max = k_max_window});
+    filters_field(f, filters);
+    window_fields(f, kernel_size[1], strides[1], dilation_rate[1], [&] {
+      f.choice(
+          "padding",
+          sequence_padding,
+          k_sequence_paddings,
+          {.doc = "valid: the window stays within the sequence, steps' = ceil((steps - reach + "
+                  "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
+                  "at both ends, steps' = ceil(steps / stride); causal: zeros before the "
+                  "first step, so that a step depends on none after it."});
+    });
     other_fields(f);
   }
 
@@ -207,10 +218,8 @@ struct DepthwiseConv2D : Convolution {
   std::optional<RegularizerSpec> depthwise_regularizer;
 
   void fields(config::Fields& f) {
-    window_fields(f);
-    f.field("depth_multiplier",
-            depth_multiplier,
-            {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
+    image_fields(f);
+    depth_multiplier_field(f, depth_multiplier);
     output_fields(f);
     initializer_field(
         f, "depthwise_initializer", depthwise_initializer, "Initial values of the filters.");
@@ -243,16 +252,9 @@ struct SeparableConv2D : Convolution {
   std::optional<RegularizerSpec> pointwise_regularizer;
 
   void fields(config::Fields& f) {
-    f.field("filters",
-            filters,
-            {.doc = "Channels of the output. [channels]",
-             .required = true,
-             .min = 1,
-             .max = k_max_units});
-    window_fields(f);
-    f.field("depth_multiplier",
-            depth_multiplier,
-            {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
+    filters_field(f, filters);
+    image_fields(f);
+    depth_multiplier_field(f, depth_multiplier);
     output_fields(f);
     initializer_field(f,
                       "depthwise_initializer",
