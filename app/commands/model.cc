@@ -8,6 +8,7 @@
 #include "command.h"
 #include "core/printable.h"
 #include "data/tensor_files.h"
+#include "nn/model_output.h"
 #include "open_device.h"
 #include "report/precision_block.h"
 #include "report/small_reports.h"
@@ -35,21 +36,12 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
       (v.trainable ? rows[v.layer].trainable : rows[v.layer].fixed) += n;
     if (v.role == graph::Role::statistic) rows[v.layer].fixed += n;
   }
-  for (int id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    // The output of a layer is its last value in the forward pass; statistics, for example, are
-    // not.
-    const graph::Phase phase = node.origin.phase;
-    if (phase != graph::Phase::forward && phase != graph::Phase::loss) continue;
-    for (const graph::Value& input : node.inputs) {
-      const graph::Origin& from = graph.node(input.node).origin;
-      if (from.phase != graph::Phase::forward || from.layer.empty() ||
-          from.layer == node.origin.layer)
-        continue;
-      const graph::TensorType& type = graph.type(input);
-      rows[from.layer].output = to_string(type.shape);
-      rows[from.layer].dtype = name(type.dtype);
-    }
+  const nn::Model& model = session.step_spec().model;
+  const std::vector<graph::TensorType> outputs =
+      nn::layer_outputs(model, session.spec().training.batch_size);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    rows[model.nodes[i].name].output = to_string(outputs[i].shape);
+    rows[model.nodes[i].name].dtype = name(outputs[i].dtype);
   }
   for (const report::OpRow& op : report::op_rows(
            session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {

@@ -91,6 +91,7 @@ Forward build_forward(graph::Builder& b,
   for (const int output : model.outputs) {
     forward.outputs.push_back(values[static_cast<std::size_t>(output)]);
   }
+  forward.nodes = std::move(values);
   return forward;
 }
 

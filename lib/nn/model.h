@@ -46,6 +46,7 @@ std::optional<std::int64_t> index_limit(const Model& model);
 /// The results of a forward pass.
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
+  std::vector<graph::Value> nodes;    ///< the output of each of the model's nodes
   ModelRecord record;
 };
 

@@ -15,14 +15,16 @@ namespace {
 using graph::Value;
 
 /// Ops after which the output of a softmax or sigmoid is no probability any more.
-constexpr std::array<std::string_view, 8> k_unbounded{"Conv2D",
-                                                      "DepthwiseConv2dNative",
-                                                      "FusedBatchNormV3",
-                                                      "Log",
-                                                      "LogSoftmax",
-                                                      "MatMul",
-                                                      "Placeholder",
-                                                      "ReadVariableOp"};
+constexpr std::array<std::string_view, 10> k_unbounded{"BatchMatMulV2",
+                                                       "Conv2D",
+                                                       "DepthwiseConv2dNative",
+                                                       "FusedBatchNormV3",
+                                                       "GatherV2",
+                                                       "Log",
+                                                       "LogSoftmax",
+                                                       "MatMul",
+                                                       "Placeholder",
+                                                       "ReadVariableOp"};
 
 bool squashes(std::string_view op) {
   return op == graph::ops::k_softmax || op == graph::ops::k_sigmoid;
@@ -44,23 +46,40 @@ bool gives_probabilities(const graph::Graph& graph, Value output) {
   return false;
 }
 
+/// The forward pass of training, built to look at its types.
+struct Draft {
+  graph::Graph graph;
+  graph::Builder b{graph, graph::op_table()};
+  Forward forward;
+
+  Draft(const Model& model, std::int64_t batch) {
+    std::vector<Value> inputs;
+    for (const Model::Input& input : model.inputs) {
+      std::vector<std::int64_t> extents{batch};
+      extents.insert(extents.end(), input.shape.begin(), input.shape.end());
+      inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
+    }
+    const Value ordinal = b.placeholder("ordinal", DType::int64, {});
+    forward = build_forward(b, model, std::move(inputs), ordinal, 0, true);
+  }
+};
+
 }  // namespace
 
+std::vector<graph::TensorType> layer_outputs(const Model& model, std::int64_t batch) {
+  const Draft draft(model, batch);
+  std::vector<graph::TensorType> types;
+  for (const Value& value : draft.forward.nodes) types.push_back(draft.graph.type(value));
+  return types;
+}
+
 ModelOutput model_output(const Model& model) {
-  graph::Graph graph;
-  graph::Builder b(graph, graph::op_table());
-  std::vector<Value> inputs;
-  for (const Model::Input& input : model.inputs) {
-    std::vector<std::int64_t> extents{2};
-    extents.insert(extents.end(), input.shape.begin(), input.shape.end());
-    inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
-  }
-  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-  const Forward forward = build_forward(b, model, std::move(inputs), ordinal, 0, true);
-  const Value last = forward.outputs.at(0);
+  const Draft draft(model, 2);
+  const graph::Graph& graph = draft.graph;
+  const Value last = draft.forward.outputs.at(0);
 
   ModelOutput output;
-  output.shape = Shape(b.shape(last).dims().subspan(1));
+  output.shape = Shape(graph.type(last).shape.dims().subspan(1));
   const graph::Node* node = &graph.node(last.node);
   while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
     node = &graph.node(node->inputs[0].node);

@@ -1,7 +1,9 @@
 #pragma once
 // Properties of a model's output that follow from its layers alone, without data.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nn/losses/loss.h"
 #include "nn/model.h"
@@ -14,6 +16,10 @@ struct ModelOutput {
   /// Whether a softmax or sigmoid follows the last op with weights, as the last op or before it.
   bool probabilities = false;
 };
+
+/// Shape and dtype of the output of each node, in the order of model.nodes.
+/// Errors: as model_output.
+std::vector<graph::TensorType> layer_outputs(const Model& model, std::int64_t batch);
 
 /// Builds the forward pass of training once and discards it.
 /// Errors: UserError(config) at the layer whose shapes do not fit.

@@ -89,7 +89,7 @@ void LayerSummary::fields(Fields& f) {
   f("name", name, "");
   f("type", type, "");
   f("output", output, "shape");
-  f("output_dtype", output_dtype, "");
+  f("output_dtype", output_dtype, "by the policy; the automatic rewrite may choose another");
   f("policy", policy, "precision policy of the layer");
   f("trainable_parameters", trainable_parameters, "number");
   f("fixed_parameters", fixed_parameters, "number");

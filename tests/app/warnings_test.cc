@@ -135,7 +135,7 @@ TEST_CASE("bench: without the data it measures on samples of the model's shapes 
   CHECK(holds(report.at("notes").dump(), "random samples of the model's shapes"));
 }
 
-TEST_CASE("model summary: the output of a normalization is not the shape of its statistics") {
+TEST_CASE("model summary: each layer has the shape of its output, not of a value within it") {
   const TemporaryDirectory directory;
   write_text(directory.file("run.yaml"),
              "data: {name: synthetic_digits, train_samples: 64, test_samples: 8}\n"
@@ -143,6 +143,10 @@ TEST_CASE("model summary: the output of a normalization is not the shape of its 
              "    - {type: conv2d, filters: 4, kernel_size: 3, name: conv}\n"
              "    - {type: batch_normalization, name: norm}\n"
              "    - {type: flatten, name: flat}\n"
+             "    - {type: reshape, target_shape: [26, 104], name: steps}\n"
+             "    - {type: layer_normalization, name: rows}\n"
+             "    - {type: multi_head_attention, num_heads: 2, key_dim: 4, name: heads}\n"
+             "    - {type: flatten, name: again}\n"
              "    - {type: dense, units: 10, activation: softmax, name: out}\n"
              "loss: sparse_categorical_crossentropy\noptimizer: sgd\n"
              "training: {batch_size: 16}\n");
@@ -153,7 +157,11 @@ TEST_CASE("model summary: the output of a normalization is not the shape of its 
   CHECK(layers.at(0).at("output") == "[16, 26, 26, 4]");
   CHECK(layers.at(1).at("output") == "[16, 26, 26, 4]");
   CHECK(layers.at(2).at("output") == "[16, 2704]");
-  CHECK(layers.at(3).at("output") == "[16, 10]");
+  CHECK(layers.at(3).at("output") == "[16, 26, 104]");
+  CHECK(layers.at(4).at("output") == "[16, 26, 104]");
+  CHECK(layers.at(5).at("output") == "[16, 26, 104]");
+  CHECK(layers.at(7).at("output") == "[16, 10]");
+  CHECK(layers.at(7).at("output_dtype") == "float32");
 }
 
 TEST_CASE("explain: an architecture that does not exist is refused") {
