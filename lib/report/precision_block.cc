@@ -22,6 +22,11 @@ double node_flops(const Graph& graph, const Node& node) {
     const Shape& a = graph.type(node.inputs[0]).shape;
     return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
   }
+  if (node.is(graph::ops::k_batch_matmul_v2)) {
+    const Shape& x = graph.type(node.inputs[0]).shape;
+    const std::size_t contracted = x.rank() - (node.attrs.get<bool>("adj_x") ? 2 : 1);
+    return 2 * outputs * static_cast<double>(x[contracted]);
+  }
   if (node.is(graph::ops::k_packed_matmul, graph::ops::k_packed_matmul_update)) {
     double product = 2;
     for (const char* extent : {"m", "n", "k"}) {

@@ -117,6 +117,15 @@ TEST_CASE("attention: the shipped Transformer learns under each policy and the r
     CHECK(learn(policy, {"--policy", policy}) == doctest::Approx(reference).epsilon(0.05));
   }
   CHECK(learn("rewrite", {"--rewrite", "auto"}) == doctest::Approx(reference).epsilon(0.05));
+  // Four projections of 128 samples of 16 steps from 64 to 64 values; scores and sums of 4 heads
+  // of 16.
+  const Json summary = Json::parse(
+      halfstep({"model", "summary", config, "--json", "--set", "data={name: synthetic_digits}"},
+               directory.path())
+          .out);
+  CHECK(summary.at("layers").at(6).at("type") == "multi_head_attention");
+  CHECK(summary.at("layers").at(6).at("forward_flops").get<double>() ==
+        4 * (2.0 * 128 * 16 * 64 * 64) + 2 * (2.0 * 128 * 4 * 16 * 16 * 16));
   const Finished steps =
       halfstep({"config", "check", config, "--set", "model.nodes.positions.sequence_length=15"},
                directory.path());
