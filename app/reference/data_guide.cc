@@ -281,7 +281,7 @@ with open("flats.csv", "w", newline="") as file:
     for number in range(800):
         area, district = rng.uniform(25, 120), str(rng.choice(list(FACTORS)))
         rent = (0.1 * area * FACTORS[district] + 1) * rng.normal(1, 0.02)  # hundreds of euros
-        rooms = "" if number % 40 == 0 else round(area / 25)  # not every row has a value
+        rooms = "" if number % 40 == 0 else round(area / 25)  # some values are missing
         writer.writerow([number, f"{area:.1f}", rooms, district, f"{rent:.2f}"])
 with open("new_flats.csv", "w", newline="") as file:
     csv.writer(file).writerows([["district", "area", "rooms"], ["port", 50, 2], ["centre", 80, 3]])
@@ -304,8 +304,8 @@ district                        3  centre, north, port
   8b7bd04b66c18254924e3366dd91279f4af348ecafb36bbb2aed00fead6d7de7  flats.csv
 ```
 
-Twenty flats have no number of rooms. That is an error unless `on_missing` says what becomes of them (`data
-info --target` fills them in to show the rest). The config, `flats.yaml`:
+Twenty samples have no value in `rooms`. A missing value is an error unless `on_missing` is `fill` or `skip`
+(`data info --target` fills it to show the rest). The config, `flats.yaml`:
 
 ```yaml
 version: 1

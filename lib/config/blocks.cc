@@ -321,7 +321,7 @@ class Expander {
   Diagnostics& diagnostics_;
   std::map<std::string, Block, std::less<>> blocks_;
   std::set<std::string, std::less<>> used_;
-  std::set<std::string, std::less<>> broken_;  ///< blocks whose problems are told
+  std::set<std::string, std::less<>> broken_;  ///< blocks whose errors are reported
   bool unknown_ = false;  ///< whether a use names no block, perhaps one that seems not to be used
   Names open_;            ///< blocks whose nodes are being made
   std::size_t made_ = 0;  ///< nodes

@@ -268,7 +268,8 @@ ColumnEncoding fit_column(const CsvFile& file,
     const auto n = static_cast<double>(content.numbers);
     const auto each = [&](auto add) {
       for (const std::int64_t row : rows) {
-        if (const auto value = number(file.cell(row, column))) add(*value);
+        const std::string_view text = file.cell(row, column);
+        if (!is_missing(spec, text)) add(*number(text));
       }
     };
     each([&](double value) { sum += value; });

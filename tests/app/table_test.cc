@@ -119,7 +119,7 @@ TEST_CASE("table: data info shows the columns, and the errors of a config say wh
   CHECK(holds(check("data.table={ignore: [kind], target: kind}"), "holds the target"));
   CHECK(holds(check("data.class_names=[a, b]"), "the values of its target"));
   CHECK(holds(check("data.format=npz"), "is for the format csv only"));
-  // The width of the input is told.
+  // The error names the shape of a sample.
   const Finished width = train(directory, "wide", {"--set", "model.input=[4]"});
   CHECK(width.exit_code == 2);
   CAPTURE(width.err);

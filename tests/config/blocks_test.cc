@@ -103,7 +103,7 @@ TEST_CASE("blocks: several inputs, an output by name, a block in a block, an out
         std::vector<std::string>{"second.2.both.sum"});
 }
 
-TEST_CASE("blocks: what is wrong in them is told at its line, once") {
+TEST_CASE("blocks: an error is reported at its line, once") {
   const std::string nodes = "  nodes: {y: {block: residual, units: 8, from: x}}\n  outputs: [y]\n";
   CHECK(problems_of(std::string(k_residual) + nodes).empty());
   const auto one = [&](std::string_view from, std::string_view to) {

@@ -170,6 +170,15 @@ TEST_CASE("csv: a missing value is an error, is filled, or leaves its row out") 
   table.options.table->on_missing = OnMissing::fill;
   CHECK(contains(table.error(), "'' in the column 'size' is not a number"));
 
+  // A number may stand for no value, as -999 often does; it has no part in the mean.
+  Table marked("size,y\n1,no\n-999,yes\n5,yes\n");
+  marked.options.table->missing_values = {"-999"};
+  marked.options.table->on_missing = OnMissing::fill;
+  const Dataset marks = marked.load();
+  CHECK(marks.table->columns[0].mean == 3);
+  CHECK(marks.table->columns[0].deviation == 2);
+  CHECK(rows_of(marks.train) == std::vector<std::vector<double>>{{-1, 0}, {0, 1}, {1, 1}});
+
   // A target cannot be filled.
   Table target("x,y\n1,\n2,a\n3,b\n");
   target.options.table->on_missing = OnMissing::fill;
@@ -243,7 +252,7 @@ TEST_CASE("csv: an encoding that is given is used instead of that of the rows") 
   CHECK(rows_of(table.load().train) == std::vector<std::vector<double>>{{0, 1}, {1, 0}});
 }
 
-TEST_CASE("csv: what is wrong in a file is told with its line and the remedy") {
+TEST_CASE("csv: an error in a file is reported with its line and the remedy") {
   const QuietLog quiet;
   std::string mostly = "x,y\n", names = "name,y\n";
   for (int i = 0; i < 30; ++i) {
