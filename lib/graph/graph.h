@@ -59,11 +59,13 @@ std::string_view name(Role role);
 
 /// The initial value of a variable, fully determined by (run seed, variable name).
 struct Initializer {
-  enum class Kind { constant, uniform, normal, truncated_normal };
+  enum class Kind { constant, uniform, normal, truncated_normal, orthogonal };
   Kind kind = Kind::constant;
-  double a = 0;            ///< constant: the value; uniform: low; normal: mean
+  double a = 0;            ///< constant: the value; uniform: low; normal: mean; orthogonal: gain
   double b = 0;            ///< uniform: high; normal: standard deviation; truncated at 2 of them
   std::uint64_t seed = 0;  ///< added to the run's seed when the config gives one
+  /// Elements [ones_begin, ones_end) of the variable are 1 instead.
+  std::int64_t ones_begin = 0, ones_end = 0;
 
   bool operator==(const Initializer&) const = default;
 };

@@ -189,6 +189,9 @@ class Parser {
     if (attr.name == "a") return take(read_real(value), variable.initializer.a);
     if (attr.name == "b") return take(read_real(value), variable.initializer.b);
     if (attr.name == "seed") return take(read_integer(value), variable.initializer.seed);
+    if (attr.name == "ones_begin")
+      return take(read_integer(value), variable.initializer.ones_begin);
+    if (attr.name == "ones_end") return take(read_integer(value), variable.initializer.ones_end);
     if (attr.name == "layer") {
       variable.layer = value.text;
       return true;

@@ -54,10 +54,15 @@ void print_node(const Graph& graph, const Node& node, std::string& text) {
   text += '\n';
 }
 
+std::string print_ones(const Initializer& init) {
+  if (init.ones_begin == init.ones_end) return {};
+  return fmt::format(", ones_begin: {}, ones_end: {}", init.ones_begin, init.ones_end);
+}
+
 void print_variable(const Variable& v, std::string& text) {
   fmt::format_to(std::back_inserter(text),
                  "variable {} {{dtype: {}, shape: {}, role: {}, trainable: {}, init: {}, a: {}, "
-                 "b: {}, seed: {}, layer: {}}}\n",
+                 "b: {}, seed: {}{}, layer: {}}}\n",
                  print_name(v.name),
                  name(v.type.dtype),
                  to_string(v.type.shape),
@@ -67,6 +72,7 @@ void print_variable(const Variable& v, std::string& text) {
                  v.initializer.a,
                  v.initializer.b,
                  static_cast<std::int64_t>(v.initializer.seed),
+                 print_ones(v.initializer),
                  print_quoted(v.layer));
 }
 

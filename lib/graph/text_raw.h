@@ -12,8 +12,8 @@
 namespace halfstep::graph {
 
 /// How the text form names the values of Initializer::Kind.
-inline constexpr std::array<std::string_view, 4> k_initializer_kinds{
-    "constant", "uniform", "normal", "truncated_normal"};
+inline constexpr std::array<std::string_view, 5> k_initializer_kinds{
+    "constant", "uniform", "normal", "truncated_normal", "orthogonal"};
 
 /// A value as written. A list keeps its items and its source text.
 struct RawValue {

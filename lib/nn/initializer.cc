@@ -8,7 +8,7 @@ namespace halfstep::nn {
 namespace {
 
 /// The rule of an initializer: a plain distribution, or one whose variance is scaled by the fans.
-enum class Rule { constant, uniform, normal, truncated_normal, scaled };
+enum class Rule { constant, uniform, normal, truncated_normal, orthogonal, scaled };
 enum class Mode { fan_in, fan_out, fan_avg };
 enum class Distribution { uniform, truncated_normal, untruncated_normal };
 
@@ -96,6 +96,15 @@ constexpr std::array k_rows{
         false,
         "Uniform distribution in [-r, r] with r = sqrt(3 / fan_in) (LeCun et al. 1998)."},
     Row{"ones", Rule::constant, 1, 1, Mode::fan_in, k_truncated, false, "One everywhere."},
+    Row{"orthogonal",
+        Rule::orthogonal,
+        0,
+        1,
+        Mode::fan_in,
+        k_truncated,
+        true,
+        "Random matrix with orthonormal rows or columns, whichever there are fewer of, times gain "
+        "(Saxe et al. 2014); axes before the last one are taken as rows."},
     Row{"random_normal",
         Rule::normal,
         0,
@@ -146,6 +155,7 @@ struct Parameters {
   double stddev = 0.05;
   double minval = -0.05;
   double maxval = 0.05;
+  double gain = 1;
   std::optional<std::int64_t> seed{};
 
   void fields(config::Fields& f) {
@@ -162,6 +172,9 @@ struct Parameters {
     if (row.open && row.rule == Rule::uniform) {
       f.field("minval", minval, {.doc = "Least value."});
       f.field("maxval", maxval, {.doc = "Greatest value."});
+    }
+    if (row.open && row.rule == Rule::orthogonal) {
+      f.field("gain", gain, {.doc = "Factor of the matrix. [factor]"});
     }
     if (row.open && row.rule == Rule::scaled) {
       f.field("scale", row.scale, {.doc = "Factor of the variance. [factor]", .above = 0.0});
@@ -255,6 +268,9 @@ graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape) {
       break;
     case Rule::truncated_normal:
       result = {Kind::truncated_normal, p->mean, p->stddev};
+      break;
+    case Rule::orthogonal:
+      result = {Kind::orthogonal, p->gain, 0};
       break;
     case Rule::scaled:
       result = scaled(p->row, shape);

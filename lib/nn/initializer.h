@@ -18,7 +18,8 @@ struct InitializerSpec {
 };
 
 /// Names: zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal,
-/// lecun_uniform, lecun_normal, random_uniform, random_normal, truncated_normal, variance_scaling.
+/// lecun_uniform, lecun_normal, orthogonal, random_uniform, random_normal, truncated_normal,
+/// variance_scaling.
 std::span<const std::string_view> initializer_names();
 
 /// The distribution of an initializer in a sentence; "" for a name that initializer_names() does

@@ -148,17 +148,25 @@ class Compiler {
     return false;
   }
 
+  /// The CPU has a kernel for each executable op; another device may lack one.
+  [[noreturn]] void refuse(const Node& node, const backend::Choice& choice) const {
+    std::string reasons;
+    for (const auto& [kernel, why] : choice.refused) {
+      reasons += fmt::format("{} {}: {}", reasons.empty() ? ":" : ";", kernel, why);
+    }
+    require(backend_.name != "cpu", "no kernel runs {} ({}){}", node.op, node.name, reasons);
+    throw UserError(ErrorKind::unavailable,
+                    node.origin.where,
+                    fmt::format("{} has no kernel for {}{}", backend_.name, node.op, reasons),
+                    "use --device cpu");
+  }
+
   void add(int id) {
     if (special(id)) return;
     const Node& node = impl_->graph.node(id);
     const backend::NodeView view{impl_->graph, node};
     const backend::Choice choice = backend::choose(backend_, view);
-    if (choice.kernel == nullptr) {
-      std::string reasons;
-      for (const auto& [kernel, why] : choice.refused)
-        reasons += fmt::format(" {}: {};", kernel, why);
-      require(false, "no kernel of {} runs {} ({}):{}", backend_.name, node.op, node.name, reasons);
-    }
+    if (choice.kernel == nullptr) refuse(node, choice);
     const backend::Kernel& kernel = *choice.kernel;
     KernelChoice record{id, node.def->aliases ? "" : std::string(kernel.name), {}};
     for (const auto& [other, why] : choice.refused) record.refused.emplace_back(other, why);

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/parallel.h"
 #include "core/philox.h"
 
 namespace halfstep::plan {
@@ -31,25 +33,80 @@ double normal(RandomStream& random) {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
+/// One element of a distribution of independent elements.
+double draw(const graph::Initializer& init, RandomStream& random) {
+  using Kind = graph::Initializer::Kind;
+  if (init.kind == Kind::constant) return init.a;
+  if (init.kind == Kind::uniform) {
+    return init.a + (init.b - init.a) * static_cast<double>(random.next()) * 0x1p-32;
+  }
+  double z = normal(random);
+  while (init.kind == Kind::truncated_normal && std::abs(z) > 2) z = normal(random);
+  return init.a + init.b * z;
+}
+
+/// The vectors of `x`, contiguous, made orthonormal in their order by the modified Gram-Schmidt
+/// process; twice, since once leaves errors of the square of the matrix's condition.
+void orthonormalize(std::vector<double>& x, std::int64_t vectors, std::int64_t length) {
+  const auto vector = [&](std::int64_t i) { return x.data() + i * length; };
+  const auto dot = [&](const double* a, const double* b) {
+    return std::inner_product(a, a + length, b, 0.0);
+  };
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::int64_t i = 0; i < vectors; ++i) {
+      double* unit = vector(i);
+      const double norm = std::sqrt(dot(unit, unit));
+      for (std::int64_t k = 0; k < length; ++k) unit[k] /= norm;
+      const std::int64_t grain = 1 + (1 << 16) / length;
+      parallel_for(vectors - i - 1, grain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t j = i + 1 + begin; j < i + 1 + end; ++j) {
+          const double share = dot(unit, vector(j));
+          for (std::int64_t k = 0; k < length; ++k) vector(j)[k] -= share * unit[k];
+        }
+      });
+    }
+  }
+}
+
+/// A random matrix of `shape` whose rows (where there are fewer of them) or columns are orthonormal
+/// times `gain`; all axes but the last one are rows. Source: Saxe et al. 2014.
+void orthogonal(const Tensor& values, double gain, RandomStream& random) {
+  if (values.elements() == 0) return;
+  const std::int64_t columns = values.shape().rank() == 0 ? 1 : values.shape().back();
+  const std::int64_t rows = values.elements() / columns;
+  const bool of_rows = rows < columns;
+  const std::int64_t vectors = std::min(rows, columns), length = std::max(rows, columns);
+  std::vector<double> x(static_cast<std::size_t>(values.elements()));
+  for (double& each : x) each = normal(random);
+  orthonormalize(x, vectors, length);
+  float* to = values.span<float>().data();
+  for (std::int64_t i = 0; i < vectors; ++i) {
+    for (std::int64_t k = 0; k < length; ++k) {
+      to[of_rows ? i * columns + k : k * columns + i] =
+          static_cast<float>(gain * x[static_cast<std::size_t>(i * length + k)]);
+    }
+  }
+}
+
 }  // namespace
 
 void initialize(const Tensor& tensor,
                 const graph::Initializer& init,
                 std::uint64_t seed,
                 std::string_view name) {
-  using Kind = graph::Initializer::Kind;
   Tensor values(DType::float32, tensor.shape());
   RandomStream random(mix(seed, init.seed), name_key(name.data(), name.size()));
-  for (float& x : values.span<float>()) {
-    double value = init.a;
-    if (init.kind == Kind::uniform) {
-      value = init.a + (init.b - init.a) * static_cast<double>(random.next()) * 0x1p-32;
-    } else if (init.kind != Kind::constant) {
-      double z = normal(random);
-      while (init.kind == Kind::truncated_normal && std::abs(z) > 2) z = normal(random);
-      value = init.a + init.b * z;
-    }
-    x = static_cast<float>(value);
+  const std::span<float> all = values.span<float>();
+  if (init.kind == graph::Initializer::Kind::orthogonal) {
+    orthogonal(values, init.a, random);
+  } else {
+    for (float& x : all) x = static_cast<float>(draw(init, random));
+  }
+  const auto size = static_cast<std::int64_t>(all.size());
+  for (std::int64_t i = std::max<std::int64_t>(init.ones_begin, 0);
+       i < std::min(init.ones_end, size);
+       ++i) {
+    all[static_cast<std::size_t>(i)] = 1;
   }
   convert(values.view(), tensor.view());
 }

@@ -40,6 +40,8 @@ constexpr std::array k_rows{
         "GRUBlockCell GRUBlockCellGrad CudnnRNN CudnnRNNV2 CudnnRNNV3 CudnnRNNBackprop "
         "CudnnRNNBackpropV2 CudnnRNNBackpropV3 Mha MhaV2 Tmlp TmlpV2 TmlpV3 Pmlp "
         "FusedSparseConvGpuV2 FastUnsortedSegmentMax"},
+    // halfstep's own: recurrent layers whose matmuls TensorFlow would allow one by one.
+    Row{'A', 'A', 'A', "RNN RNNGrad"},
 
     Row{'I', 'I', 'I', "BiasAdd BiasAddV1 BiasAddGrad"},
     Row{'I', 'I', 'I', "Add AddV2 AddN Sub Mul RealDiv FloorDiv Reciprocal Inv"},

@@ -12,7 +12,8 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend.
+/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend. Recurrent
+/// layers have no kernel there: a model with one is refused.
 const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedVariable",
                                             "PackedMatMul",
@@ -21,7 +22,9 @@ const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "Conv2DBias",
                                             "FusedElementwise",
                                             "_FusedBatchNormEx",
-                                            "BatchNormReluGrad"};
+                                            "BatchNormReluGrad",
+                                            "RNN",
+                                            "RNNGrad"};
 
 }  // namespace
 

@@ -290,7 +290,7 @@ TEST_CASE("text: an executable graph parses back with shapes, origins, variables
   Variable kernel;
   kernel.name = "dense_1/kernel";
   kernel.type = {DType::float32, {4, 2}};
-  kernel.initializer = {Initializer::Kind::uniform, -0.25, 0.25, 7};
+  kernel.initializer = {Initializer::Kind::uniform, -0.25, 0.25, 7, 2, 4};
   kernel.layer = "dense_1";
   const Value handle = b.variable(kernel);
   const Value y = b.add("MatMul", {x, b.read(handle)});

@@ -46,9 +46,11 @@ CLASSES = {
     "global_average_pooling2d": keras.layers.GlobalAveragePooling2D,
     "global_max_pooling1d": keras.layers.GlobalMaxPooling1D,
     "global_max_pooling2d": keras.layers.GlobalMaxPooling2D,
+    "gru": keras.layers.GRU,
     "group_normalization": keras.layers.GroupNormalization,
     "layer_normalization": keras.layers.LayerNormalization,
     "leaky_relu": keras.layers.LeakyReLU,
+    "lstm": keras.layers.LSTM,
     "max_pooling1d": keras.layers.MaxPooling1D,
     "max_pooling2d": keras.layers.MaxPooling2D,
     "maximum": keras.layers.Maximum,
@@ -63,6 +65,7 @@ CLASSES = {
     "reshape": keras.layers.Reshape,
     "rms_normalization": keras.layers.RMSNormalization,
     "separable_conv2d": keras.layers.SeparableConv2D,
+    "simple_rnn": keras.layers.SimpleRNN,
     "softmax": keras.layers.Softmax,
     "spatial_dropout1d": keras.layers.SpatialDropout1D,
     "spatial_dropout2d": keras.layers.SpatialDropout2D,
@@ -447,6 +450,50 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
         (f"multi_head_attention, {policy}", {**ATTENTION, "use_bias": False, "use_causal_mask": True}, [[2, 4, 6]], {"policy": policy}),
         (f"embedding, {policy}", {"type": "embedding", "input_dim": 5, "output_dim": 3}, [[3, 4]], {"policy": policy, "indices": 5}),
     ]
+STEPS = [3, 5, 4]
+for recurrent in ["lstm", "gru", "simple_rnn"]:
+    layer = {"type": recurrent, "units": 3}
+    initial = [[3, 3]] * (2 if recurrent == "lstm" else 1)
+    CASES += [
+        (recurrent, layer, [STEPS]),
+        (f"{recurrent}, sequences", {**layer, "return_sequences": True}, [STEPS]),
+        (f"{recurrent}, backwards", {**layer, "go_backwards": True}, [STEPS]),
+        (
+            f"{recurrent}, sequences, backwards, no bias",
+            {**layer, "go_backwards": True, "return_sequences": True, "use_bias": False},
+            [STEPS],
+        ),
+        (f"{recurrent}, initial state", {**layer, "return_sequences": True}, [STEPS, *initial]),
+        (
+            f"{recurrent}, relu, regularizers",
+            {
+                **layer,
+                "activation": "relu",
+                "kernel_regularizer": "l2",
+                "recurrent_regularizer": "l1",
+                "bias_regularizer": "l2",
+            },
+            [STEPS],
+        ),
+    ]
+    for policy in ["mixed_float16", "mixed_bfloat16"]:
+        CASES += [(f"{recurrent}, {policy}", layer, [[2, 3, 4]], {"policy": policy})]
+CASES += [
+    (
+        "gru, linear, tanh gates",
+        {"type": "gru", "units": 3, "activation": "linear", "recurrent_activation": "tanh"},
+        [STEPS],
+    ),
+]
+
+RECURRENT = {"gru", "lstm", "simple_rnn"}
+# Keras's own functions on JAX compute tanh and sigmoid of float64 in float32.
+IN_FLOAT64 = {
+    "linear": lambda x: x,
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jax.numpy.tanh,
+}
 
 
 def regularizer(value):
@@ -460,6 +507,8 @@ def call(layer, config, slots):
         return layer(*(slots if len(slots) > 1 else slots * 2), **masked)
     if config["type"] == "attention":
         return layer(slots if len(slots) > 1 else slots * 2, **masked)
+    if config["type"] in RECURRENT and len(slots) > 1:
+        return layer(slots[0], initial_state=slots[1:])
     return layer(slots if len(slots) > 1 else slots[0])
 
 
@@ -475,6 +524,10 @@ def make_layer(config, dtype):
             kwargs[key] = regularizer(kwargs[key])
         elif isinstance(kwargs[key], list):
             kwargs[key] = tuple(tuple(v) if isinstance(v, list) else v for v in kwargs[key])
+    if config["type"] in RECURRENT and dtype == "float64":
+        for key, default in [("activation", "tanh"), ("recurrent_activation", "sigmoid")]:
+            if key == "activation" or config["type"] != "simple_rnn":
+                kwargs[key] = IN_FLOAT64[kwargs.get(key, default)]
     return CLASSES[config["type"]](dtype=dtype, **kwargs)
 
 

@@ -82,6 +82,8 @@ TEST_CASE("initializer: each name gives the distribution of its formula") {
       {"{type: random_uniform, minval: 0, maxval: 2}", Kind::uniform, 0, 2},
       {"random_normal", Kind::normal, 0, 0.05},
       {"{type: truncated_normal, mean: 1, stddev: 0.5}", Kind::truncated_normal, 1, 0.5},
+      {"orthogonal", Kind::orthogonal, 1, 0},
+      {"{type: orthogonal, gain: 2}", Kind::orthogonal, 2, 0},
       {"variance_scaling", Kind::truncated_normal, 0, std::sqrt(1.0 / 18) / cut},
       {"{type: variance_scaling, scale: 3, mode: fan_out, distribution: untruncated_normal}",
        Kind::normal,

@@ -194,7 +194,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
              k_sparse,
              "",
              "one of constant, glorot_normal, glorot_uniform"},
-        Case{"[{type: lstm, units: 10}]", k_sparse, "", "'halfstep help layers' lists all"}}) {
+        Case{"[{type: capsule, units: 10}]", k_sparse, "", "'halfstep help layers' lists all"}}) {
     CAPTURE(c.said);
     Diagnostics diagnostics;
     read_step_spec(spec_of(c.layers, c.loss, c.more), diagnostics);

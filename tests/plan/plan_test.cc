@@ -51,6 +51,20 @@ Tensor copy(const TensorView& view) {
 
 }  // namespace
 
+TEST_CASE("plan: an op that another device has no kernel for is refused with a way out") {
+  backend::Backend device = cpu();
+  device.name = "cuda";
+  device.kernels = {};
+  try {
+    compile(step_graph("float32", k_batch), device, Lowering{});
+    FAIL("compiled");
+  } catch (const UserError& error) {
+    CHECK(error.kind() == ErrorKind::unavailable);
+    CHECK(error.problems().front().message.starts_with("cuda has no kernel for "));
+    CHECK(error.problems().front().hint == "use --device cpu");
+  }
+}
+
 TEST_CASE("plan: shared memory changes no bit against memory of its own for each value") {
   Lowering plain;
   plain.hides_values = false;

@@ -74,6 +74,47 @@ TEST_CASE("state: initializers keep to their bounds") {
   CHECK(element_as_double(state.tensor("c").view(), 4) == doctest::Approx(0.1).epsilon(0x1p-11));
 }
 
+TEST_CASE("state: an orthogonal matrix has orthonormal rows or columns, times its gain") {
+  struct Case {
+    Shape shape;
+    std::int64_t rows, columns;  // of the matrix that the shape is taken as
+  };
+  for (const Case& c : {Case{{4, 12}, 4, 12},
+                        Case{{12, 4}, 12, 4},
+                        Case{{7, 7}, 7, 7},
+                        Case{{2, 3, 5}, 6, 5},
+                        Case{{5}, 1, 5},
+                        Case{{64, 256}, 64, 256}}) {
+    CAPTURE(to_string(c.shape));
+    graph::Variable v = variable("v", Role::weight, DType::float32, c.shape);
+    v.initializer = {Initializer::Kind::orthogonal, 2, 0, 0};
+    const State state(graph_of({v}), 3);
+    const float* x = state.tensor("v").span<float>().data();
+    const bool of_rows = c.rows < c.columns;
+    const std::int64_t vectors = std::min(c.rows, c.columns), length = std::max(c.rows, c.columns);
+    const auto at = [&](std::int64_t i, std::int64_t k) {
+      return static_cast<double>(of_rows ? x[i * c.columns + k] : x[k * c.columns + i]);
+    };
+    for (std::int64_t i = 0; i < vectors; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j) {
+        double dot = 0;
+        for (std::int64_t k = 0; k < length; ++k) dot += at(i, k) * at(j, k);
+        // Each element is rounded to float32 once.
+        CHECK(std::abs(dot - (i == j ? 4 : 0)) < 8 * 0x1p-24 * static_cast<double>(length));
+      }
+    }
+  }
+}
+
+TEST_CASE("state: the ones of an initializer replace the elements in their range alone") {
+  graph::Variable v = variable("v", Role::weight, DType::float32, {8});
+  v.initializer = {Initializer::Kind::constant, 0.25, 0, 0, 2, 4};
+  const State state(graph_of({v}), 3);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    CHECK(element_as_double(state.tensor("v").view(), i) == (i == 2 || i == 3 ? 1 : 0.25));
+  }
+}
+
 TEST_CASE("state: the hash of the weights leaves out what is not of the model") {
   const auto hash = [](const std::vector<graph::Variable>& variables) {
     return State(graph_of(variables), 1).weights_hash();

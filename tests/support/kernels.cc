@@ -329,7 +329,7 @@ int check_against_reference(const backend::Kernel& kernel,
       for (std::size_t i = 0; i < got.size(); ++i) {
         CAPTURE(i);
         const Comparison same =
-            compare(got[i].view(), want[i].view(), DType::float32, c.terms, c.magnitude);
+            compare(got[i].view(), want[i].view(), c.accumulated(dtype), c.terms, c.magnitude);
         CHECK_MESSAGE(same, same.text);
       }
     }

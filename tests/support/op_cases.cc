@@ -154,6 +154,7 @@ const std::vector<OpCase>& op_cases() {
                                                                 packed_cases(),
                                                                 pooling_cases(),
                                                                 random_cases(),
+                                                                recurrent_cases(),
                                                                 reduce_cases(),
                                                                 scaling_cases(),
                                                                 softmax_cases(),

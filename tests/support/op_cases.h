@@ -64,10 +64,14 @@ struct OpCase {
   /// that are rounded.
   std::int64_t terms = 8;
   double magnitude = 4;
+  /// Whether results inside the op are rounded to the dtype under test as well.
+  bool rounds_inside = false;
   /// Outputs whose gradient is looked at.
   std::vector<int> differentiated{0};
   /// Inputs that the gradient rule takes for constants although the value depends on them.
   std::vector<std::size_t> no_gradient{};
+  /// The dtype in which the roundings on the way are counted.
+  DType accumulated(DType dtype) const { return rounds_inside ? dtype : DType::float32; }
   /// Only these, where the op's signature allows more than it computes.
   std::optional<DTypeSet> dtypes{};
   /// False where finite differences make no sense.
@@ -91,6 +95,7 @@ std::vector<OpCase> optimizer_cases();
 std::vector<OpCase> packed_cases();
 std::vector<OpCase> pooling_cases();
 std::vector<OpCase> random_cases();
+std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> scaling_cases();
 std::vector<OpCase> softmax_cases();

@@ -29,6 +29,7 @@ std::vector<OpDef> norm_ops();
 std::vector<OpDef> packed_ops();
 std::vector<OpDef> pool_ops();
 std::vector<OpDef> random_ops();
+std::vector<OpDef> recurrent_ops();
 std::vector<OpDef> reduce_ops();
 std::vector<OpDef> scaling_ops();
 std::vector<OpDef> softmax_ops();

@@ -15,7 +15,8 @@ namespace halfstep::nn {
 /// function of (run seed, layer, batch ordinal): the same under every policy.
 struct RandomElements {
   double rate = 0.5;
-  std::optional<std::int64_t> seed;
+  std::optional<std::int64_t> seed{};
+  int which = 0;  ///< distinguishes the draws of one layer
 
   void rate_field(config::Fields& f, std::string_view doc) {
     f.field("rate", rate, {.doc = std::string(doc), .required = true, .min = 0, .max = 1});
@@ -31,7 +32,7 @@ struct RandomElements {
     const graph::Value uniform = c.b.add(
         "RandomUniformFromOrdinal",
         {c.ordinal},
-        {{"shape", shape}, {"seed", static_cast<std::int64_t>(key)}, {"stream", c.stream()}});
+        {{"shape", shape}, {"seed", static_cast<std::int64_t>(key)}, {"stream", c.stream(which)}});
     return c.b.add("GreaterEqual", {uniform, c.b.scalar(DType::float32, rate)});
   }
 

@@ -26,12 +26,14 @@ extern const LayerDef k_global_average_pooling2d;
 extern const LayerDef k_global_max_pooling1d;
 extern const LayerDef k_global_max_pooling2d;
 extern const LayerDef k_group_normalization;
+extern const LayerDef k_gru;
 extern const LayerDef k_hard_sigmoid;
 extern const LayerDef k_hard_silu;
 extern const LayerDef k_layer_normalization;
 extern const LayerDef k_leaky_relu;
 extern const LayerDef k_linear;
 extern const LayerDef k_log_softmax;
+extern const LayerDef k_lstm;
 extern const LayerDef k_max_pooling1d;
 extern const LayerDef k_max_pooling2d;
 extern const LayerDef k_maximum;
@@ -54,6 +56,7 @@ extern const LayerDef k_selu;
 extern const LayerDef k_separable_conv2d;
 extern const LayerDef k_sigmoid;
 extern const LayerDef k_silu;
+extern const LayerDef k_simple_rnn;
 extern const LayerDef k_softmax;
 extern const LayerDef k_softplus;
 extern const LayerDef k_softsign;
@@ -92,12 +95,14 @@ constexpr std::array k_layers{
     &k_global_max_pooling1d,
     &k_global_max_pooling2d,
     &k_group_normalization,
+    &k_gru,
     &k_hard_sigmoid,
     &k_hard_silu,
     &k_layer_normalization,
     &k_leaky_relu,
     &k_linear,
     &k_log_softmax,
+    &k_lstm,
     &k_max_pooling1d,
     &k_max_pooling2d,
     &k_maximum,
@@ -120,6 +125,7 @@ constexpr std::array k_layers{
     &k_separable_conv2d,
     &k_sigmoid,
     &k_silu,
+    &k_simple_rnn,
     &k_softmax,
     &k_softplus,
     &k_softsign,

@@ -1,0 +1,257 @@
+// RNN and RNNGrad (graph/ops/recurrent.cc) sample by sample, all arithmetic in double, one rounding
+// on store. h is rounded to T after each step, c to U. Bit-identical for every number of threads.
+
+#include "graph/ops/recurrent.h"
+
+#include <cmath>
+#include <string>
+
+#include "backend/cpu/reference/loops.h"
+#include "backend/cpu/reference/reference.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+using graph::ops::RnnGeometry;
+using graph::ops::RnnMode;
+
+/// An activation and its derivative as a function of the result.
+struct Activation {
+  double (*f)(double x);
+  double (*slope)(double y);
+};
+
+double identity(double x) { return x; }
+double relu(double x) { return x < 0 ? 0 : x; }
+double sigmoid(double x) {
+  const double e = std::exp(-std::abs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+double hyperbolic_tangent(double x) { return std::tanh(x); }
+
+Activation activation(const NodeView& node, std::string_view attr) {
+  const std::string& name = node.attrs().get<std::string>(attr);
+  if (name == "Tanh") return {hyperbolic_tangent, [](double y) { return 1 - y * y; }};
+  if (name == "Sigmoid") return {sigmoid, [](double y) { return y * (1 - y); }};
+  if (name == "Relu") return {relu, [](double y) { return y > 0 ? 1.0 : 0.0; }};
+  return {identity, [](double) { return 1.0; }};
+}
+
+/// Stores element `i` of a tensor of any floating dtype and returns it as stored.
+template <class T>
+double put(T* to, std::int64_t i, double x) {
+  to[i] = store<T>(x);
+  return load_sum(to[i]);
+}
+
+struct Rnn {
+  RnnGeometry g;
+  Activation cell, gate;
+  bool masked = false;
+
+  /// Doubles of scratch of a sample: `count` rows of units and of columns.
+  std::int64_t scratch_size(std::int64_t count) const { return count * (g.units + g.columns()); }
+  std::size_t workspace_bytes(std::int64_t count) const {
+    return static_cast<std::size_t>(g.batch * scratch_size(count)) * sizeof(double);
+  }
+  double* scratch(const Args& a, std::int64_t sample, std::int64_t count) const {
+    return reinterpret_cast<double*>(a.workspace) + sample * scratch_size(count);
+  }
+  std::int64_t grain() const { return 1 + k_grain / (1 + g.steps * g.units * g.columns()); }
+};
+
+/// The forward pass of one sample; scratch: h of units, r of columns.
+template <class T, class U>
+void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) {
+  const RnnGeometry& g = p.g;
+  const std::int64_t n = g.units;
+  double *h = scratch, *r = h + n;
+  const bool lstm = g.mode == RnnMode::lstm;
+  const T* kernel = a.in[1].as<T>();
+  const T* bias = a.in[2].as<T>();
+  U* last_c = a.out[1].as<U>() + (lstm ? sample * n : 0);
+  for (std::int64_t j = 0; j < n; ++j) {
+    h[j] = load_sum(a.in[3].as<T>()[sample * n + j]);
+    if (lstm) last_c[j] = a.in[4].as<U>()[sample * n + j];
+  }
+  for (std::int64_t step = 0; step < g.steps; ++step) {
+    const std::int64_t row = sample * g.steps + g.position(step);
+    const T* x = a.in[0].as<T>() + row * g.columns();
+    T* gates = a.out[2].as<T>() + (g.training ? row * g.saved * n : 0);
+    for (std::int64_t j = 0; j < g.columns(); ++j) r[j] = load_sum(bias[j]);
+    for (std::int64_t k = 0; k < n; ++k) {
+      double s = h[k];
+      if (p.masked) s = load_sum(store<T>(s * load_sum(a.in[5].as<T>()[sample * n + k])));
+      if (g.training) put(a.out[4].as<T>(), row * n + k, s);
+      for (std::int64_t j = 0; j < g.columns(); ++j) {
+        r[j] += s * load_sum(kernel[k * g.columns() + j]);
+      }
+    }
+    const auto z = [&](std::int64_t gate, std::int64_t j) {
+      return load_sum(x[gate * n + j]) + r[gate * n + j];
+    };
+    const auto save = [&](std::int64_t gate, std::int64_t j, double y) {
+      if (g.training) put(gates, gate * n + j, y);
+    };
+    for (std::int64_t j = 0; j < n; ++j) {
+      double y = 0;
+      if (lstm) {
+        const double in = p.gate.f(z(0, j)), forget = p.gate.f(z(1, j)), out = p.gate.f(z(3, j));
+        const double candidate = p.cell.f(z(2, j));
+        const double c = put(last_c, j, forget * load_sum(last_c[j]) + in * candidate);
+        y = out * p.cell.f(c);
+        save(0, j, in);
+        save(1, j, forget);
+        save(2, j, candidate);
+        save(3, j, out);
+        if (g.training) put(a.out[3].as<U>(), row * n + j, c);
+      } else if (g.mode == RnnMode::gru) {
+        const double update = p.gate.f(z(0, j)), reset = p.gate.f(z(1, j));
+        const double candidate = p.cell.f(load_sum(x[2 * n + j]) + reset * r[2 * n + j]);
+        y = update * h[j] + (1 - update) * candidate;
+        save(0, j, update);
+        save(1, j, reset);
+        save(2, j, candidate);
+        save(3, j, r[2 * n + j]);
+      } else {
+        y = p.cell.f(z(0, j));
+      }
+      h[j] = put(a.out[0].as<T>(), row * n + j, y);
+    }
+  }
+}
+
+/// The gradients of the gates of one sample at one step. `dh` holds the gradient of h; on return
+/// the part of the gradient of the previous h that does not pass the matmul.
+template <class T, class U>
+void gate_gradients(const Rnn& p,
+                    const Args& a,
+                    std::int64_t sample,
+                    std::int64_t step,
+                    double* dh,
+                    double* dc,
+                    double* dx,
+                    double* dr) {
+  const RnnGeometry& g = p.g;
+  const std::int64_t n = g.units;
+  const std::int64_t row = sample * g.steps + g.position(step);
+  const std::int64_t before = sample * g.steps + g.position(step - 1);
+  const T* gates = a.in[6].as<T>() + row * g.saved * n;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto gate = [&](std::int64_t i) -> double { return load_sum(gates[i * n + j]); };
+    if (g.mode == RnnMode::lstm) {
+      const double c = load_sum(a.in[7].as<U>()[row * n + j]);
+      const double previous = step == 0 ? load_sum(a.in[4].as<U>()[sample * n + j])
+                                        : load_sum(a.in[7].as<U>()[before * n + j]);
+      const double y = p.cell.f(c);
+      const double of_c = dc[j] + dh[j] * gate(3) * p.cell.slope(y);
+      dx[j] = of_c * gate(2) * p.gate.slope(gate(0));
+      dx[n + j] = of_c * previous * p.gate.slope(gate(1));
+      dx[2 * n + j] = of_c * gate(0) * p.cell.slope(gate(2));
+      dx[3 * n + j] = dh[j] * y * p.gate.slope(gate(3));
+      dc[j] = of_c * gate(1);
+      dh[j] = 0;
+    } else if (g.mode == RnnMode::gru) {
+      const double previous = step == 0 ? load_sum(a.in[3].as<T>()[sample * n + j])
+                                        : load_sum(a.in[5].as<T>()[before * n + j]);
+      const double candidate = dh[j] * (1 - gate(0)) * p.cell.slope(gate(2));
+      dx[j] = dh[j] * (previous - gate(2)) * p.gate.slope(gate(0));
+      dx[n + j] = candidate * gate(3) * p.gate.slope(gate(1));
+      dx[2 * n + j] = candidate;
+      dr[2 * n + j] = candidate * gate(1);
+      dh[j] *= gate(0);
+    } else {
+      dx[j] = dh[j] * p.cell.slope(load_sum(a.in[5].as<T>()[row * n + j]));
+      dh[j] = 0;
+    }
+  }
+  T* of_projections = a.out[0].as<T>() + row * g.columns();
+  const std::int64_t shared = g.mode == RnnMode::gru ? 2 * n : g.columns();
+  for (std::int64_t j = 0; j < g.columns(); ++j) {
+    const double rounded = put(of_projections, j, dx[j]);
+    if (j < shared) dr[j] = rounded;
+    if (g.mode == RnnMode::gru) dr[j] = put(a.out[1].as<T>(), row * g.columns() + j, dr[j]);
+  }
+}
+
+/// The backward pass of one sample; scratch: dh and dc of units, dx and dr of columns.
+template <class T, class U>
+void backward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) {
+  const RnnGeometry& g = p.g;
+  const std::int64_t n = g.units;
+  const bool lstm = g.mode == RnnMode::lstm;
+  const T* kernel = a.in[2].as<T>();
+  double *dh = scratch, *dc = dh + n, *dx = dc + n, *dr = dx + g.columns();
+  for (std::int64_t j = 0; j < n; ++j) {
+    dh[j] = 0;
+    dc[j] = lstm ? load_sum(a.in[1].as<U>()[sample * n + j]) : 0;
+  }
+  for (std::int64_t step = g.steps; step-- > 0;) {
+    const std::int64_t row = sample * g.steps + g.position(step);
+    for (std::int64_t j = 0; j < n; ++j) dh[j] += load_sum(a.in[0].as<T>()[row * n + j]);
+    gate_gradients<T, U>(p, a, sample, step, dh, dc, dx, dr);
+    for (std::int64_t k = 0; k < n; ++k) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < g.columns(); ++j) {
+        sum += dr[j] * load_sum(kernel[k * g.columns() + j]);
+      }
+      dh[k] += p.masked ? sum * load_sum(a.in[8].as<T>()[sample * n + k]) : sum;
+    }
+  }
+  for (std::int64_t j = 0; j < n; ++j) {
+    put(a.out[2].as<T>(), sample * n + j, dh[j]);
+    if (lstm) put(a.out[3].as<U>(), sample * n + j, dc[j]);
+  }
+}
+
+Rnn rnn_of(const NodeView& node, const RnnGeometry& g, bool masked) {
+  return {g, activation(node, "activation"), activation(node, "recurrent_activation"), masked};
+}
+
+/// f(Type<T>, Type<U>) for the node's dtypes of values and carries.
+template <class F>
+Prepared dispatch_carried(const NodeView& node, F&& f) {
+  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T> values) {
+    return node.input(4).dtype == DType::float64 ? f(values, Type<double>{})
+                                                 : f(values, Type<float>{});
+  });
+}
+
+Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
+  const Rnn p =
+      rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), node.inputs() > 5);
+  return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
+    return launch(
+        [p](const Args& a) {
+          parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i, 1));
+          });
+        },
+        p.workspace_bytes(1));
+  });
+}
+
+Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
+  const Rnn p = rnn_of(
+      node, graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape), node.inputs() > 8);
+  return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
+    return launch(
+        [p](const Args& a) {
+          parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i, 2));
+          });
+        },
+        p.workspace_bytes(2));
+  });
+}
+
+}  // namespace
+
+std::vector<Kernel> recurrent_kernels() {
+  return {
+      {"RNN", "reference/rnn", executable, prepare_rnn},
+      {"RNNGrad", "reference/rnn_grad", executable, prepare_rnn_grad},
+  };
+}
+
+}  // namespace halfstep::backend::cpu

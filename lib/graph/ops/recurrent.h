@@ -1,0 +1,37 @@
+#pragma once
+// The modes, gates and extents of RNN and RNNGrad, shared by the shape rules and the kernels.
+
+#include <cstdint>
+#include <string_view>
+
+#include "graph/op_def.h"
+
+namespace halfstep::graph::ops {
+
+/// lstm: long short-term memory; gru: gated recurrent unit with reset_after; simple_rnn: h =
+/// activation(z).
+enum class RnnMode { lstm, gru, simple_rnn };
+
+/// The extents of a layer: `gates` blocks of `units` columns in the projections, `saved` blocks in
+/// result `gates`, which the gradient reads.
+struct RnnGeometry {
+  RnnMode mode = RnnMode::lstm;
+  std::int64_t batch = 1;
+  std::int64_t steps = 1;
+  std::int64_t units = 1;
+  std::int64_t gates = 4;
+  std::int64_t saved = 4;
+  bool backwards = false;  ///< the last step is taken first
+  bool training = true;    ///< results that the gradient reads are written
+
+  std::int64_t columns() const { return gates * units; }
+  /// The position in the sequence of the step that is taken as number `i`.
+  std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
+};
+
+/// Of a node whose operand [batch, steps, units] or projections [batch, steps, gates * units] have
+/// this shape; reads rnn_mode, go_backwards and is_training. Errors: ShapeError.
+RnnGeometry rnn_geometry(const Attrs& attrs, const Shape& projections);
+RnnGeometry rnn_grad_geometry(const Attrs& attrs, const Shape& output);
+
+}  // namespace halfstep::graph::ops

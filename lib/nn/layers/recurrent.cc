@@ -1,0 +1,263 @@
+// Recurrent layers. The input projections of all steps are one MatMul; the steps themselves are one
+// RNN op (graph/ops/recurrent.cc), so that `explain` lists a layer once and not once a step.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "graph/ops/ops.h"
+#include "nn/layers/image.h"
+#include "nn/layers/random_elements.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+enum class Activation { linear, relu, sigmoid, tanh };
+constexpr std::array k_activations{
+    config::Named{Activation::linear, "linear"},
+    config::Named{Activation::relu, "relu"},
+    config::Named{Activation::sigmoid, "sigmoid"},
+    config::Named{Activation::tanh, "tanh"},
+};
+
+/// The op of an activation, as RNN's attributes name it.
+std::string op_name(Activation activation) {
+  switch (activation) {
+    case Activation::linear:
+      return "Identity";
+    case Activation::relu:
+      return "Relu";
+    case Activation::sigmoid:
+      return "Sigmoid";
+    default:
+      return "Tanh";
+  }
+}
+
+/// The properties that distinguish the recurrent layers.
+struct Cell {
+  std::string_view mode;  ///< RNN's rnn_mode and the layer's type
+  std::int64_t gates = 1;
+  bool gated = true;        ///< has a recurrent activation
+  bool carry = false;       ///< has a second state, c
+  bool two_biases = false;  ///< of the projections, and of the recurrent matmul
+};
+constexpr Cell k_gru_cell{.mode = "gru", .gates = 3, .two_biases = true};
+constexpr Cell k_lstm_cell{.mode = "lstm", .gates = 4, .carry = true};
+constexpr Cell k_simple_rnn_cell{.mode = "simple_rnn", .gated = false};
+
+/// Source: graph/ops/recurrent.cc names the papers; Gal and Ghahramani 2016 for the dropouts.
+template <const Cell& cell>
+struct Recurrent {
+  std::int64_t units = 0;
+  Activation activation = Activation::tanh;
+  Activation recurrent_activation = Activation::sigmoid;
+  bool use_bias = true;
+  bool unit_forget_bias = true;
+  InitializerSpec kernel_initializer{"glorot_uniform"};
+  InitializerSpec recurrent_initializer{"orthogonal"};
+  InitializerSpec bias_initializer{"zeros"};
+  std::optional<RegularizerSpec> kernel_regularizer;
+  std::optional<RegularizerSpec> recurrent_regularizer;
+  std::optional<RegularizerSpec> bias_regularizer;
+  RandomElements dropout{.rate = 0};
+  RandomElements recurrent_dropout{.rate = 0, .which = 1};
+  bool return_sequences = false;
+  bool go_backwards = false;
+
+  void fields(config::Fields& f) {
+    f.field("units",
+            units,
+            {.doc = "Width of the state and of the output. [units]",
+             .required = true,
+             .min = 1,
+             .max = k_max_units});
+    f.choice("activation", activation, k_activations, {.doc = "Function of the new state."});
+    if (cell.gated) {
+      f.choice("recurrent_activation",
+               recurrent_activation,
+               k_activations,
+               {.doc = "Function of the gates."});
+    }
+    f.field("use_bias", use_bias, {.doc = "Whether a bias is added."});
+    if (cell.carry) {
+      f.field("unit_forget_bias",
+              unit_forget_bias,
+              {.doc = "Whether the bias of the forget gate starts at 1 (Jozefowicz et al. 2015)."});
+    }
+    initializer_field(
+        f, "kernel_initializer", kernel_initializer, "Initial values of the input's kernel.");
+    initializer_field(f,
+                      "recurrent_initializer",
+                      recurrent_initializer,
+                      "Initial values of the recurrent kernel.");
+    initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the bias.");
+    regularizer_field(
+        f, "kernel_regularizer", kernel_regularizer, "Penalty on the input's kernel.");
+    regularizer_field(
+        f, "recurrent_regularizer", recurrent_regularizer, "Penalty on the recurrent kernel.");
+    regularizer_field(f, "bias_regularizer", bias_regularizer, "Penalty on the bias.");
+    rate_field(f, "dropout", dropout.rate, "an element of the input");
+    rate_field(f, "recurrent_dropout", recurrent_dropout.rate, "an element of the state");
+    f.field("return_sequences",
+            return_sequences,
+            {.doc = "Whether the output has the state of every step instead of the last one."});
+    f.field("go_backwards",
+            go_backwards,
+            {.doc = "Whether the sequence is taken from its end; a sequence of states is then in "
+                    "that order, as in Keras."});
+    dropout.seed_field(f);
+  }
+
+  void check(Diagnostics& diagnostics, const Where&) const {
+    nn::check(kernel_initializer, diagnostics);
+    nn::check(recurrent_initializer, diagnostics);
+    nn::check(bias_initializer, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Value states = all_states(c, x);
+    const Shape shape = b.shape(states);
+    if (return_sequences) {
+      return go_backwards ? b.add("ReverseV2", {states, b.ints({1})}) : states;
+    }
+    const std::int64_t last = go_backwards ? 0 : shape[1] - 1;
+    const Value one =
+        b.add("Slice", {states, b.ints({0, last, 0}), b.ints({shape[0], 1, shape[2]})});
+    return graph::ops::reshape(b, one, {shape[0], shape[2]});
+  }
+
+ private:
+  static void rate_field(config::Fields& f,
+                         std::string_view name,
+                         double& rate,
+                         std::string_view of) {
+    f.field(name,
+            rate,
+            {.doc = fmt::format("Probability with which {} is zeroed in training, by one draw for "
+                                "all steps and gates. [fraction]",
+                                of),
+             .min = 0,
+             .max = 1});
+  }
+
+  /// The states of all steps, each at the position of its input.
+  Value all_states(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Shape in = sequence_shape(c, x[0]);
+    const Shape state{in[0], units};
+    const std::int64_t columns = cell.gates * units;
+    const auto named = [](std::string_view weight) {
+      return fmt::format("{}_cell/{}", cell.mode, weight);
+    };
+    const Value kernel =
+        c.weight(named("kernel"), {in[2], columns}, kernel_initializer, kernel_regularizer);
+    const Value recurrent_kernel = c.weight(
+        named("recurrent_kernel"), {units, columns}, recurrent_initializer, recurrent_regularizer);
+    const Value input = dropout.drop(c, x[0], {in[0], 1, in[2]});
+    Value projections = b.add("MatMul",
+                              {graph::ops::reshape(b, input, {in[0] * in[1], in[2]}), kernel},
+                              {},
+                              "projections");
+    Value bias = b.fill(c.compute(), {columns}, 0);
+    if (use_bias) {
+      const Shape shape = cell.two_biases ? Shape{2, columns} : Shape{columns};
+      bias = c.weight(named("bias"), shape, bias_initializer, bias_regularizer);
+      if (cell.carry && unit_forget_bias) start_forget_gate_at_one(c);
+    }
+    if (use_bias && cell.two_biases) {
+      const auto row = [&](std::int64_t i) {
+        const Value one = b.add("Slice", {bias, b.ints({i, 0}), b.ints({1, columns})});
+        return graph::ops::reshape(b, one, {columns});
+      };
+      projections = b.add("BiasAdd", {projections, row(0)});
+      bias = row(1);
+    }
+    std::vector<Value> inputs{graph::ops::reshape(b, projections, {in[0], in[1], columns}),
+                              recurrent_kernel,
+                              bias,
+                              initial_state(c, x, 1, state, c.compute()),
+                              cell.carry ? initial_state(c, x, 2, state, DType::float32)
+                                         : b.fill(DType::float32, Shape{0}, 0)};
+    if (c.training && recurrent_dropout.rate > 0) {
+      RandomElements drop = recurrent_dropout;
+      drop.seed = dropout.seed;
+      inputs.push_back(drop.drop(c, b.fill(c.compute(), state, 1), state));
+    }
+    return b.add("RNN",
+                 std::move(inputs),
+                 {{"rnn_mode", std::string(cell.mode)},
+                  {"activation", op_name(activation)},
+                  {"recurrent_activation", op_name(recurrent_activation)},
+                  {"go_backwards", go_backwards},
+                  {"is_training", c.training}});
+  }
+
+  /// Input `i` of the layer where there is one, else zeros.
+  Value initial_state(LayerContext& c,
+                      std::span<const Value> x,
+                      std::size_t i,
+                      const Shape& shape,
+                      DType dtype) const {
+    if (i >= x.size()) return c.b.fill(dtype, shape, 0);
+    if (c.b.shape(x[i]) != shape) {
+      const Shape have = c.b.shape(x[i]);
+      c.fail(fmt::format("an initial state must be a sample of shape [{}], got [{}]",
+                         units,
+                         fmt::join(have.dims().subspan(1), ", ")));
+    }
+    return c.b.cast(x[i], dtype);
+  }
+
+  /// The bias was declared last.
+  void start_forget_gate_at_one(LayerContext& c) const {
+    graph::Initializer& init = c.b.graph().variables().back().initializer;
+    init.ones_begin = units;
+    init.ones_end = 2 * units;
+  }
+};
+
+constexpr std::string_view k_numerics =
+    "Matmuls, gates and the carry of an lstm are computed in float32 under the 16-bit policies, "
+    "and the state is rounded to the compute dtype after each step; Keras rounds every "
+    "intermediate result. A recurrent_dropout has one mask for all gates.";
+
+}  // namespace
+
+extern const LayerDef k_gru = layer_def<Recurrent<k_gru_cell>>(
+    "gru",
+    "Gated recurrent units (Cho et al. 2014), with the reset gate after the recurrent matmul; a "
+    "second input is the initial state.",
+    {.max_inputs = 2,
+     .example = "{units: 4}",
+     .example_input = "[5, 3]",
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+               "[channels, 3 * units], recurrent_kernel [units, 3 * units], bias [2, 3 * units], "
+               "blocks of columns in the order update, reset, candidate",
+     .numerics = k_numerics});
+extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(
+    "lstm",
+    "Long short-term memory (Hochreiter and Schmidhuber 1997, Gers et al. 2000); a second and a "
+    "third input are the initial state and carry.",
+    {.max_inputs = 3,
+     .example = "{units: 4}",
+     .example_input = "[5, 3]",
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+               "[channels, 4 * units], recurrent_kernel [units, 4 * units], bias [4 * units], "
+               "blocks of columns in the order input, forget, candidate, output",
+     .numerics = k_numerics});
+extern const LayerDef k_simple_rnn = layer_def<Recurrent<k_simple_rnn_cell>>(
+    "simple_rnn",
+    "h = activation(x kernel + h recurrent_kernel + bias) at each step (Elman 1990); a second "
+    "input is the initial state.",
+    {.max_inputs = 2,
+     .example = "{units: 4}",
+     .example_input = "[5, 3]",
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+               "[channels, units], recurrent_kernel [units, units], bias [units]",
+     .numerics = k_numerics});
+
+}  // namespace halfstep::nn
