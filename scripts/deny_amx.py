@@ -5,7 +5,8 @@
 
 Linux grants AMX's tile registers per process, by arch_prctl(ARCH_REQ_XCOMP_PERM). A seccomp filter refuses that
 request with EINVAL, as a kernel older than 5.16 does, for the command and all of its children; halfstep and
-oneDNN then have no instruction set above AVX512-BF16. Needs root (CAP_SYS_ADMIN), so that sudo still works
+oneDNN then have no instruction set above AVX512-BF16; halfstep, on Intel's processors with AMX, none above
+AVX-512. Needs root (CAP_SYS_ADMIN), so that sudo still works
 for the command.
 """
 

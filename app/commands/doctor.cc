@@ -169,6 +169,9 @@ int doctor(bool json) {
             cpu_model(),
             threads,
             fmt::join(backend::isa_names(cpu.capabilities), " "));
+  if (const std::string_view note = backend::left_out_isa(); !note.empty()) {
+    found.say("      {}\n", note);
+  }
   try_dtypes(cpu, found);
 
   const cuda::PluginSearch search = plugin_search();

@@ -41,6 +41,9 @@ Choice choose(const Backend& backend, const NodeView& node);
 /// The CPU of this machine, restricted to `max_isa`; sets the process's thread count. oneDNN's own
 /// limit is that of the first call, because oneDNN accepts none after its first primitive.
 Backend cpu_backend(int threads, Isa max_isa = Isa::amx);
+/// The reason for which the CPU's kernels leave out an instruction set that it has, in a sentence;
+/// empty where they leave out none.
+std::string_view left_out_isa();
 /// The CPU with the reference kernels alone, against which the other kernels are tested.
 Backend cpu_reference();
 

@@ -11,8 +11,11 @@
 namespace halfstep::backend {
 
 std::span<const Kernel> cpu::all_kernels() {
-  static const std::vector<Kernel> k_all = concatenate<Kernel>(
-      {packed_kernels(), onednn_kernels(), vector_kernels(), reference_kernels()});
+  static const std::vector<Kernel> k_all = concatenate<Kernel>({packed_kernels(),
+                                                                recurrent_kernels(),
+                                                                onednn_kernels(),
+                                                                vector_kernels(),
+                                                                reference_kernels()});
   return k_all;
 }
 
@@ -27,6 +30,8 @@ Backend cpu_backend(int threads, Isa max_isa) {
           .capabilities = {.isa = isa, .threads = threads, .deterministic = true},
           .kernels = cpu::all_kernels()};
 }
+
+std::string_view left_out_isa() { return cpu::left_out_isa(); }
 
 Backend cpu_reference() {
   return {.name = "cpu",

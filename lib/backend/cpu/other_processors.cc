@@ -8,6 +8,8 @@ namespace halfstep::backend::cpu {
 
 Isa detect_isa() { return Isa::baseline; }
 
+std::string_view left_out_isa() { return {}; }
+
 std::span<const PeakUnit> peak_units() { return {}; }
 
 const PeakUnit* fastest_unit(Isa) { return nullptr; }

@@ -10,8 +10,13 @@
 namespace halfstep::backend::cpu {
 
 /// The best instruction set that the processor has and that the operating system enables for this
-/// process (AMX needs a permission, which this call requests). Baseline on other than x86-64.
+/// process (AMX needs a permission, which this call requests), without sets that make nothing
+/// faster. Baseline on other than x86-64.
 Isa detect_isa();
+
+/// The reason for which detect_isa() leaves out a set that the processor has, in a sentence; empty
+/// where it leaves out none.
+std::string_view left_out_isa();
 
 /// A multiply-add instruction.
 struct PeakUnit {
