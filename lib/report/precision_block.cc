@@ -27,6 +27,12 @@ double node_flops(const Graph& graph, const Node& node) {
     const std::size_t contracted = x.rank() - (node.attrs.get<bool>("adj_x") ? 2 : 1);
     return 2 * outputs * static_cast<double>(x[contracted]);
   }
+  if (node.is(graph::ops::k_rnn, graph::ops::k_rnn_grad)) {
+    // The recurrent matmul of each sample and step, or its transpose.
+    const Shape& rows = node.outputs[0].shape;
+    return 2 * outputs / static_cast<double>(rows.back()) *
+           elements(node.is(graph::ops::k_rnn) ? 1 : 2);
+  }
   if (node.is(graph::ops::k_packed_matmul, graph::ops::k_packed_matmul_update)) {
     double product = 2;
     for (const char* extent : {"m", "n", "k"}) {

@@ -133,4 +133,52 @@ TEST_CASE("attention: the shipped Transformer learns under each policy and the r
   CHECK(holds(steps.err, "its input has 16 steps, sequence_length is 15"));
 }
 
+TEST_CASE("recurrent: the shipped LSTM learns under each policy and the rewrite, and GRUs do") {
+  const TemporaryDirectory directory;
+  const std::string config = (source_dir() / "configs/lstm_rows.yaml").string();
+  const auto learn = [&](const std::string& name, std::vector<std::string> more) {
+    CAPTURE(name);
+    std::vector<std::string> words{
+        "train",
+        config,
+        "--run-dir",
+        name,
+        "--epochs",
+        "6",
+        "--batch-size",
+        "32",
+        "--set",
+        "data={name: synthetic_digits, train_samples: 512, test_samples: 64}",
+        "--set",
+        "model.layers[0].units=48"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished trained = halfstep(words, directory.path());
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    const Json loss = report_of(directory, name).at("history").at("loss");
+    // Of guesses it would be -log(0.1) = 2.3.
+    CHECK(loss.back().get<double>() < 1.9);
+    return loss.back().get<double>();
+  };
+  const double reference = learn("float32", {});
+  for (const std::string policy : {"mixed_bfloat16", "mixed_float16"}) {
+    CHECK(learn(policy, {"--policy", policy}) == doctest::Approx(reference).epsilon(0.05));
+  }
+  CHECK(learn("rewrite", {"--rewrite", "auto"}) == doctest::Approx(reference).epsilon(0.05));
+  learn("gru", {"--policy", "mixed_bfloat16", "--set", "model.layers[0].type=gru"});
+
+  const Finished explained = halfstep({"explain", "rewrite"}, directory.path());
+  CAPTURE(explained.err);
+  CHECK(explained.exit_code == 0);
+  CHECK(holds(explained.out, "recurrent/rnn"));
+  // The projections of 128 samples of 28 steps, and their recurrent matmuls.
+  const Json summary = Json::parse(
+      halfstep({"model", "summary", config, "--json", "--set", "data={name: synthetic_digits}"},
+               directory.path())
+          .out);
+  CHECK(summary.at("layers").at(0).at("type") == "lstm");
+  CHECK(summary.at("layers").at(0).at("forward_flops").get<double>() ==
+        2.0 * 128 * 28 * 28 * 512 + 2.0 * 128 * 28 * 128 * 512);
+}
+
 }  // namespace halfstep::test

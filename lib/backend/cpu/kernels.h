@@ -18,6 +18,8 @@ std::span<const Kernel> vector_kernels();
 std::span<const Kernel> onednn_kernels();
 /// Matmuls over operands in the blocked order of the matrix units.
 std::span<const Kernel> packed_kernels();
+/// Recurrent layers over panels of samples.
+std::span<const Kernel> recurrent_kernels();
 /// For each op oneDNN first, then vector, then reference.
 std::span<const Kernel> all_kernels();
 

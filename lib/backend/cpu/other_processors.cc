@@ -2,6 +2,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/packed/blocks.h"
+#include "backend/cpu/packed/microkernel.h"
 #include "backend/cpu/processor.h"
 
 namespace halfstep::backend::cpu {
@@ -15,6 +16,10 @@ std::span<const PeakUnit> peak_units() { return {}; }
 const PeakUnit* fastest_unit(Isa) { return nullptr; }
 
 const packed::Blocks& packed::blocks(Isa) { return portable_blocks(); }
+
+const packed::MicroKernel& packed::float32_microkernel(Isa) { return k_portable_microkernel; }
+
+packed::HalfMicroKernel packed::half_microkernel(Isa, DType) { return {}; }
 
 std::span<const Kernel> packed_kernels() { return {}; }
 

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/capabilities.h"
+#include "core/dtype.h"
+
 namespace halfstep::backend::cpu::packed {
 
 /// Arguments of the microkernel: one panel of a times consecutive panels of b. The accumulators of
@@ -58,5 +61,18 @@ extern const MicroKernel k_amx_microkernel;
 extern const MicroKernel k_avx512_bf16_microkernel;
 /// Of operands widened to float32.
 extern const MicroKernel k_avx512_microkernel;
+/// Of float32 operands alone.
+extern const MicroKernel k_avx2_microkernel;
+extern const MicroKernel k_portable_microkernel;
+
+/// The fastest microkernel of float32 operands that `isa` can run.
+const MicroKernel& float32_microkernel(Isa isa);
+/// The fastest microkernel of operands of `dtype` in 16 bits, and the number of partial products it
+/// takes; null for float32, and where widened operands are faster.
+struct HalfMicroKernel {
+  const MicroKernel* unit = nullptr;
+  std::int64_t products = 1;
+};
+HalfMicroKernel half_microkernel(Isa isa, DType dtype);
 
 }  // namespace halfstep::backend::cpu::packed

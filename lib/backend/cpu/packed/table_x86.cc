@@ -12,6 +12,18 @@ const packed::Blocks& packed::blocks(Isa isa) {
   return isa >= Isa::avx512 ? avx512_blocks() : portable_blocks();
 }
 
+const packed::MicroKernel& packed::float32_microkernel(Isa isa) {
+  if (isa >= Isa::avx512) return k_avx512_microkernel;
+  return isa >= Isa::avx2 ? k_avx2_microkernel : k_portable_microkernel;
+}
+
+packed::HalfMicroKernel packed::half_microkernel(Isa isa, DType dtype) {
+  if (dtype == DType::float32) return {};
+  if (isa >= Isa::amx) return {&k_amx_microkernel, dtype == DType::float16 ? 3 : 1};
+  if (isa >= Isa::avx512_bf16 && dtype == DType::bfloat16) return {&k_avx512_bf16_microkernel};
+  return {};
+}
+
 namespace {
 
 constexpr std::string_view k_amx = "packed/amx";

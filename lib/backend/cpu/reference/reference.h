@@ -23,7 +23,7 @@ std::vector<Kernel> norm_kernels();
 std::vector<Kernel> packed_operand_kernels();
 std::vector<Kernel> pool_kernels();
 std::vector<Kernel> random_kernels();
-std::vector<Kernel> recurrent_kernels();
+std::vector<Kernel> rnn_kernels();
 std::vector<Kernel> reduce_kernels();
 std::vector<Kernel> scaling_kernels();
 std::vector<Kernel> select_kernels();

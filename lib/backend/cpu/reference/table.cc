@@ -17,7 +17,7 @@ std::span<const Kernel> reference_kernels() {
                                                    packed_operand_kernels(),
                                                    pool_kernels(),
                                                    random_kernels(),
-                                                   recurrent_kernels(),
+                                                   rnn_kernels(),
                                                    reduce_kernels(),
                                                    scaling_kernels(),
                                                    select_kernels(),

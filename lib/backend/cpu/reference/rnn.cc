@@ -1,13 +1,12 @@
 // RNN and RNNGrad (graph/ops/recurrent.cc) sample by sample, all arithmetic in double, one rounding
 // on store. h is rounded to T after each step, c to U. Bit-identical for every number of threads.
 
-#include "graph/ops/recurrent.h"
-
 #include <cmath>
 #include <string>
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "graph/ops/recurrent.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -247,7 +246,7 @@ Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
 
 }  // namespace
 
-std::vector<Kernel> recurrent_kernels() {
+std::vector<Kernel> rnn_kernels() {
   return {
       {"RNN", "reference/rnn", executable, prepare_rnn},
       {"RNNGrad", "reference/rnn_grad", executable, prepare_rnn_grad},

@@ -1,0 +1,186 @@
+// RNNGrad (graph/ops/recurrent.cc) panel by panel: all steps of 32 samples on one thread, the last
+// one first. The gradients of gates are computed in float32 and rounded once; the rounded ones pass
+// the matmul, whose sums and the gradient of h stay in float32. Bit-identical for every number of
+// threads.
+
+#include <algorithm>
+
+#include "backend/cpu/recurrent/cell.h"
+
+namespace halfstep::backend::cpu::recurrent {
+namespace {
+
+class Backward {
+ public:
+  Backward(const NodeView& node, const Capabilities& capabilities)
+      : g_(graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape)),
+        math_(vector::loops(capabilities.isa), node),
+        matmul_(capabilities.isa,
+                node.input(0).dtype,
+                packed::half_microkernel(capabilities.isa, node.input(0).dtype),
+                g_.columns(),
+                g_.units,
+                true),
+        panels_(g_, capabilities.threads),
+        masked_(node.inputs() > 8) {
+    constexpr I64 k_float = sizeof(float);
+    packed::WorkspaceLayout shared;
+    kernel_ = shared.reserve(matmul_.packed_bytes());
+    part_ = shared.bytes();
+    packed::WorkspaceLayout part;
+    scratch_ = part.reserve(matmul_.scratch_bytes());
+    dh_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
+    direct_ = part.reserve(packed::k_block * g_.units * k_float);
+    rows_ = part.reserve((g_.columns() + 9 * g_.units) * k_float);
+    part_bytes_ = part.bytes();
+  }
+
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(part_ + panels_.parts * part_bytes_);
+  }
+
+  void run(const Args& args) const {
+    matmul_.pack(args.in[2].as<std::byte>(), at<std::byte>(args, kernel_));
+    panels_.for_each(matmul_, [&](I64 panel, I64 part) {
+      Panel{*this, args, panel * packed::k_block, panels_.rows(panel), part}.run();
+    });
+  }
+
+ private:
+  template <class T>
+  static T* at(const Args& args, I64 offset) {
+    return reinterpret_cast<T*>(args.workspace + offset);
+  }
+
+  /// A panel on its way back through the steps.
+  struct Panel {
+    const Backward& f;
+    const Args& args;
+    I64 first, rows, part;
+
+    const RnnGeometry& g = f.g_;
+    const RowMath& m = f.math_;
+    I64 n = g.units;
+    I64 of_part = f.part_ + part * f.part_bytes_;
+    /// The gradient of h that passed the matmul, and, of a gru, the part that did not.
+    float* dh = at<float>(args, of_part + f.dh_);
+    float* direct = at<float>(args, of_part + f.direct_);
+    /// Rows of a sample: gradients of the gates' sums, gates, dy, previous state, scratch.
+    float* dz = at<float>(args, of_part + f.rows_);
+    float *saved = dz + g.columns(), *dy = saved + 4 * n, *before = dy + n;
+    float *spare = before + n, *other = spare + n, *third = other + n;
+
+    I64 row_at(I64 r, I64 step) const { return (first + r) * g.steps + g.position(step); }
+    float* dh_of(I64 r) const { return dh + r * f.matmul_.stride(); }
+    float* dc_of(I64 r) const { return args.out[3].as<float>() + (first + r) * n; }
+
+    void run() {
+      const bool lstm = g.mode == RnnMode::lstm, gru = g.mode == RnnMode::gru;
+      std::fill_n(direct, rows * n, 0.0F);
+      for (I64 r = 0; r < rows; ++r) std::fill_n(dh_of(r), n, 0.0F);
+      if (lstm) std::copy_n(args.in[1].as<float>() + first * n, rows * n, dc_of(0));
+      for (I64 step = g.steps; step-- > 0;) {
+        for (I64 r = 0; r < rows; ++r) retreat(r, step);
+        const std::byte* sums = args.out[gru ? 1 : 0].as<std::byte>();
+        f.matmul_.multiply(sums + row_at(0, step) * g.columns() * m.source.size,
+                           g.steps * g.columns(),
+                           rows,
+                           at<std::byte>(args, f.kernel_),
+                           at<std::byte>(args, of_part + f.scratch_),
+                           dh);
+        if (f.masked_) {
+          for (I64 r = 0; r < rows; ++r) {
+            const float* mask = m.source.read(args.in[8].data, (first + r) * n, n, spare);
+            RowMath::apply(m.mul, dh_of(r), dh_of(r), mask, n);
+          }
+        }
+      }
+      for (I64 r = 0; r < rows; ++r) {
+        RowMath::apply(m.add, spare, dh_of(r), direct + r * n, n);
+        m.store(args.out[2].data, (first + r) * n, n, spare);
+      }
+    }
+
+    /// h before a step.
+    const float* previous(I64 r, I64 step) const {
+      return step == 0 ? m.source.read(args.in[3].data, (first + r) * n, n, before)
+                       : m.source.read(args.in[5].data, row_at(r, step - 1) * n, n, before);
+    }
+
+    /// The gradients of one sample's gates at a step.
+    void retreat(I64 r, I64 step) {
+      const I64 row = row_at(r, step);
+      float* total = dh_of(r);
+      RowMath::apply(m.add, total, total, direct + r * n, n);
+      RowMath::apply(m.add, total, total, m.source.read(args.in[0].data, row * n, n, dy), n);
+      const float* gates = g.saved > 0 ? m.source.read(args.in[6].data, row * 4 * n, 4 * n, saved)
+                                       : m.source.read(args.in[5].data, row * n, n, saved);
+      if (g.mode == RnnMode::lstm) {
+        lstm(r, step, total, gates);
+      } else if (g.mode == RnnMode::gru) {
+        gru(r, step, total, gates);
+      } else {
+        m.cell.grad(dz, gates, total, n);
+      }
+      m.store(args.out[0].data, row * g.columns(), g.columns(), dz);
+      if (g.mode != RnnMode::gru) return;
+      // The candidate's sum is reached through the reset gate.
+      RowMath::apply(m.mul, dz + 2 * n, dz + 2 * n, gates + n, n);
+      m.store(args.out[1].data, row * g.columns(), g.columns(), dz);
+    }
+
+    void lstm(I64 r, I64 step, const float* total, const float* gates) const {
+      const float *in = gates, *forget = gates + n, *candidate = gates + 2 * n,
+                  *out = gates + 3 * n;
+      const float* carries = args.in[7].as<float>();
+      const float* c = carries + row_at(r, step) * n;
+      const float* c_before =
+          step == 0 ? args.in[4].as<float>() + (first + r) * n : carries + row_at(r, step - 1) * n;
+      float* dc = dc_of(r);
+      m.cell.apply(spare, c, n);  // h = out * spare
+      RowMath::apply(m.mul, other, total, spare, n);
+      m.gate.grad(dz + 3 * n, out, other, n);
+      RowMath::apply(m.mul, other, total, out, n);
+      m.cell.grad(third, spare, other, n);
+      RowMath::apply(m.add, dc, dc, third, n);
+      RowMath::apply(m.mul, other, dc, candidate, n);
+      m.gate.grad(dz, in, other, n);
+      RowMath::apply(m.mul, other, dc, c_before, n);
+      m.gate.grad(dz + n, forget, other, n);
+      RowMath::apply(m.mul, other, dc, in, n);
+      m.cell.grad(dz + 2 * n, candidate, other, n);
+      RowMath::apply(m.mul, dc, dc, forget, n);
+    }
+
+    void gru(I64 r, I64 step, const float* total, const float* gates) const {
+      const float *update = gates, *reset = gates + n, *candidate = gates + 2 * n;
+      // h = candidate + update (before - candidate)
+      RowMath::apply(m.sub, spare, previous(r, step), candidate, n);
+      RowMath::apply(m.mul, spare, spare, total, n);
+      m.gate.grad(dz, update, spare, n);
+      RowMath::apply(m.mul, direct + r * n, total, update, n);
+      RowMath::apply(m.sub, spare, total, direct + r * n, n);
+      m.cell.grad(dz + 2 * n, candidate, spare, n);
+      RowMath::apply(m.mul, spare, dz + 2 * n, gates + 3 * n, n);
+      m.gate.grad(dz + n, reset, spare, n);
+    }
+  };
+
+  RnnGeometry g_;
+  RowMath math_;
+  PanelMatMul matmul_;
+  Panels panels_;
+  bool masked_;
+  // Offsets: in the workspace, and in a part of it.
+  I64 kernel_, part_;
+  I64 scratch_, dh_, direct_, rows_, part_bytes_;
+};
+
+}  // namespace
+
+Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities) {
+  const Backward backward(node, capabilities);
+  return launch([backward](const Args& args) { backward.run(args); }, backward.workspace_bytes());
+}
+
+}  // namespace halfstep::backend::cpu::recurrent

@@ -1,0 +1,89 @@
+#include "backend/cpu/recurrent/cell.h"
+
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+
+namespace halfstep::backend::cpu::recurrent {
+namespace {
+
+/// An op with its gradient, and whether the gradient's first operand is dy.
+struct Row {
+  std::string_view op, grad;
+  bool dy_first;
+};
+constexpr Row k_rows[] = {
+    {"Relu", "ReluGrad", true}, {"Sigmoid", "SigmoidGrad", false}, {"Tanh", "TanhGrad", false}};
+
+vector::Map loop(const vector::Loops& loops, std::string_view op) {
+  return vector::find_map(loops, op)->loop;
+}
+
+}  // namespace
+
+RowActivation::RowActivation(const vector::Loops& loops, std::string_view op) {
+  for (const Row& row : k_rows) {
+    if (row.op != op) continue;
+    f_ = loop(loops, row.op);
+    grad_ = loop(loops, row.grad);
+    dy_first_ = row.dy_first;
+  }
+}
+
+void RowActivation::apply(float* y, const float* x, I64 n) const {
+  if (f_ != nullptr) {
+    f_(y, &x, n, 0);
+  } else if (x != y) {
+    std::copy_n(x, n, y);
+  }
+}
+
+void RowActivation::grad(float* dx, const float* y, const float* dy, I64 n) const {
+  if (grad_ != nullptr) {
+    RowMath::apply(grad_, dx, dy_first_ ? dy : y, dy_first_ ? y : dy, n);
+  } else if (dx != dy) {
+    std::copy_n(dy, n, dx);
+  }
+}
+
+RowMath::RowMath(const vector::Loops& loops, const NodeView& node)
+    : add(loop(loops, "AddV2")),
+      sub(loop(loops, "Sub")),
+      mul(loop(loops, "Mul")),
+      cell(loops, node.attrs().get<std::string>("activation")),
+      gate(loops, node.attrs().get<std::string>("recurrent_activation")),
+      source(loops, node.input(0).dtype),
+      sink(loops, node.input(0).dtype) {}
+
+void RowMath::store(void* to, I64 i, I64 n, const float* x) const {
+  if (sink.loop != nullptr) {
+    sink.store(to, i, n, x);
+  } else {
+    std::copy_n(x, n, static_cast<float*>(to) + i);
+  }
+}
+
+Panels::Panels(const RnnGeometry& g, int threads) : batch(g.batch) {
+  parts = std::clamp<I64>(count(), 1, threads);
+}
+
+Accepts accepts(const NodeView& node, const Capabilities&) {
+  const DType dtype = node.input(0).dtype;
+  if (!vector::is_computed(dtype)) return Accepts::no(fmt::format("no {} here", name(dtype)));
+  if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
+  return Accepts::yes();
+}
+
+}  // namespace halfstep::backend::cpu::recurrent
+
+namespace halfstep::backend::cpu {
+
+std::span<const Kernel> recurrent_kernels() {
+  static const Kernel k_rows[] = {
+      {"RNN", "recurrent/rnn", recurrent::accepts, recurrent::prepare_forward},
+      {"RNNGrad", "recurrent/rnn_grad", recurrent::accepts, recurrent::prepare_backward},
+  };
+  return k_rows;
+}
+
+}  // namespace halfstep::backend::cpu

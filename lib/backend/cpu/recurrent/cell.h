@@ -1,0 +1,80 @@
+#pragma once
+// The properties of a node and the memory of a panel, shared by forward and backward pass.
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "backend/cpu/packed/conv_grid.h"
+#include "backend/cpu/recurrent/panel_matmul.h"
+#include "backend/cpu/vector/rows.h"
+#include "backend/kernel.h"
+#include "core/parallel.h"
+#include "graph/ops/recurrent.h"
+
+namespace halfstep::backend::cpu::recurrent {
+
+using I64 = std::int64_t;
+using graph::ops::RnnGeometry;
+using graph::ops::RnnMode;
+
+/// An activation over a row of float32, and its gradient from its result.
+class RowActivation {
+ public:
+  RowActivation(const vector::Loops& loops, std::string_view op);
+
+  void apply(float* y, const float* x, I64 n) const;
+  /// dx = dy * slope, of the result y.
+  void grad(float* dx, const float* y, const float* dy, I64 n) const;
+
+ private:
+  vector::Map f_ = nullptr, grad_ = nullptr;  ///< null: the identity
+  bool dy_first_ = false;
+};
+
+/// Elementwise loops over rows of float32.
+struct RowMath {
+  vector::Map add, sub, mul;
+  RowActivation cell, gate;
+  vector::Source source;  ///< of the node's dtype
+  vector::Sink sink;
+
+  RowMath(const vector::Loops& loops, const NodeView& node);
+
+  /// y = f(a, b); y may be one of them.
+  static void apply(vector::Map f, float* y, const float* a, const float* b, I64 n) {
+    const float* in[] = {a, b};
+    f(y, in, n, 0);
+  }
+  /// Rounds a row to the node's dtype and stores it from element `i` on.
+  void store(void* to, I64 i, I64 n, const float* x) const;
+};
+
+/// The samples of a panel, and the panels that a part of the work takes.
+struct Panels {
+  I64 batch = 0;
+  I64 parts = 1;
+
+  Panels(const RnnGeometry& g, int threads);
+
+  I64 count() const { return packed::divide_up(batch, packed::k_block); }
+  I64 rows(I64 panel) const { return std::min(packed::k_block, batch - panel * packed::k_block); }
+  /// Calls body(panel, part) for all panels, on all threads.
+  template <class F>
+  void for_each(const PanelMatMul& matmul, const F& body) const {
+    parallel_for(parts, 1, [&](I64 begin, I64 end) {
+      matmul.begin();
+      for (I64 part = begin; part < end; ++part) {
+        for (I64 i = count() * part / parts; i < count() * (part + 1) / parts; ++i) body(i, part);
+      }
+      matmul.end();
+    });
+  }
+};
+
+/// RNN and RNNGrad of float32, float16 and bfloat16, with a float32 carry.
+Accepts accepts(const NodeView& node, const Capabilities& capabilities);
+Prepared prepare_forward(const NodeView& node, const Capabilities& capabilities);
+Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities);
+
+}  // namespace halfstep::backend::cpu::recurrent

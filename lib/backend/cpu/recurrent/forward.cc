@@ -1,0 +1,190 @@
+// RNN (graph/ops/recurrent.cc) panel by panel: all steps of 32 samples on one thread. Matmuls
+// accumulate in float32, gates are computed in float32 and h is rounded once a step.
+// Bit-identical for every number of threads.
+
+#include <algorithm>
+
+#include "backend/cpu/recurrent/cell.h"
+
+namespace halfstep::backend::cpu::recurrent {
+namespace {
+
+class Forward {
+ public:
+  Forward(const NodeView& node, const Capabilities& capabilities)
+      : g_(graph::ops::rnn_geometry(node.attrs(), node.input(0).shape)),
+        math_(vector::loops(capabilities.isa), node),
+        matmul_(capabilities.isa,
+                node.input(0).dtype,
+                packed::half_microkernel(capabilities.isa, node.input(0).dtype),
+                g_.units,
+                g_.columns(),
+                false),
+        panels_(g_, capabilities.threads),
+        masked_(node.inputs() > 5) {
+    packed::WorkspaceLayout shared;
+    kernel_ = shared.reserve(matmul_.packed_bytes());
+    bias_ = shared.reserve(g_.columns() * k_float);
+    part_ = shared.bytes();
+    packed::WorkspaceLayout part;
+    scratch_ = part.reserve(matmul_.scratch_bytes());
+    z_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
+    rows_ = part.reserve((g_.columns() + 4 * g_.units) * k_float);
+    states_ = part.reserve(packed::k_block * g_.units * math_.source.size);
+    part_bytes_ = part.bytes();
+  }
+
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(part_ + panels_.parts * part_bytes_);
+  }
+
+  void run(const Args& args) const {
+    const auto* bias = math_.source.read(args.in[2].data, 0, g_.columns(), at<float>(args, bias_));
+    matmul_.pack(args.in[1].as<std::byte>(), at<std::byte>(args, kernel_));
+    panels_.for_each(matmul_, [&](I64 panel, I64 part) {
+      Panel{*this, args, bias, panel * packed::k_block, panels_.rows(panel), part}.run();
+    });
+  }
+
+ private:
+  static constexpr I64 k_float = sizeof(float);
+
+  template <class T>
+  static T* at(const Args& args, I64 offset) {
+    return reinterpret_cast<T*>(args.workspace + offset);
+  }
+
+  /// A panel on its way through the steps.
+  struct Panel {
+    const Forward& f;
+    const Args& args;
+    const float* bias;
+    I64 first, rows, part;
+
+    const RnnGeometry& g = f.g_;
+    const RowMath& m = f.math_;
+    I64 n = g.units;
+    I64 of_part = f.part_ + part * f.part_bytes_;
+    float* z = at<float>(args, of_part + f.z_);
+    float* x = at<float>(args, of_part + f.rows_);  // a row of projections
+    float *h = x + g.columns(), *scratch = h + n, *before = scratch + n, *spare = before + n;
+    std::byte* states = at<std::byte>(args, of_part + f.states_);
+
+    I64 row_at(I64 r, I64 step) const { return (first + r) * g.steps + g.position(step); }
+
+    void run() {
+      if (g.mode == RnnMode::lstm) {
+        std::copy_n(
+            args.in[4].as<float>() + first * n, rows * n, args.out[1].as<float>() + first * n);
+      }
+      for (I64 step = 0; step < g.steps; ++step) {
+        multiply(step);
+        for (I64 r = 0; r < rows; ++r) advance(r, step);
+      }
+    }
+
+    /// The memory of h before a step, and the elements from sample to sample.
+    std::pair<const std::byte*, I64> previous(I64 step) const {
+      const I64 size = m.source.size;
+      if (step == 0) return {args.in[3].as<std::byte>() + first * n * size, n};
+      return {args.out[0].as<std::byte>() + row_at(0, step - 1) * n * size, g.steps * n};
+    }
+
+    /// z = h R, of the masked h where there is a mask.
+    void multiply(I64 step) {
+      auto [from, stride] = previous(step);
+      if (f.masked_) {
+        for (I64 r = 0; r < rows; ++r) {
+          const float* mask = m.source.read(args.in[5].data, (first + r) * n, n, scratch);
+          RowMath::apply(m.mul, h, m.source.read(from, r * stride, n, h), mask, n);
+          m.store(states, r * n, n, h);
+        }
+        from = states;
+        stride = n;
+      }
+      if (g.training) {
+        const I64 size = m.source.size;
+        for (I64 r = 0; r < rows; ++r) {
+          std::copy_n(from + r * stride * size,
+                      n * size,
+                      args.out[4].as<std::byte>() + row_at(r, step) * n * size);
+        }
+      }
+      f.matmul_.multiply(from,
+                         stride,
+                         rows,
+                         at<std::byte>(args, f.kernel_),
+                         at<std::byte>(args, of_part + f.scratch_),
+                         z);
+    }
+
+    /// The gates and the new state of one sample.
+    void advance(I64 r, I64 step) {
+      const I64 row = row_at(r, step);
+      float* of_row = z + r * f.matmul_.stride();
+      RowMath::apply(m.add, of_row, of_row, bias, g.columns());
+      const float* in = m.source.read(args.in[0].data, row * g.columns(), g.columns(), x);
+      if (g.mode == RnnMode::lstm) {
+        lstm(of_row, in, first + r, row);
+      } else if (g.mode == RnnMode::gru) {
+        const auto [from, stride] = previous(step);
+        gru(of_row, in, m.source.read(from, r * stride, n, before), row);
+      } else {
+        RowMath::apply(m.add, h, of_row, in, n);
+        m.cell.apply(h, h, n);
+      }
+      m.store(args.out[0].data, row * n, n, h);
+    }
+
+    void lstm(float* gates, const float* in, I64 sample, I64 row) const {
+      float* c = args.out[1].as<float>() + sample * n;
+      RowMath::apply(m.add, gates, gates, in, 4 * n);
+      m.gate.apply(gates, gates, 2 * n);
+      m.cell.apply(gates + 2 * n, gates + 2 * n, n);
+      m.gate.apply(gates + 3 * n, gates + 3 * n, n);
+      RowMath::apply(m.mul, c, c, gates + n, n);
+      RowMath::apply(m.mul, scratch, gates, gates + 2 * n, n);
+      RowMath::apply(m.add, c, c, scratch, n);
+      m.cell.apply(scratch, c, n);
+      RowMath::apply(m.mul, h, scratch, gates + 3 * n, n);
+      if (!g.training) return;
+      m.store(args.out[2].data, row * 4 * n, 4 * n, gates);
+      std::copy_n(c, n, args.out[3].as<float>() + row * n);
+    }
+
+    /// `r`: update and reset gates in the place of their sums, and the candidate's sums.
+    void gru(float* r, const float* in, const float* from, I64 row) const {
+      RowMath::apply(m.add, r, r, in, 2 * n);
+      m.gate.apply(r, r, 2 * n);
+      RowMath::apply(m.mul, scratch, r + n, r + 2 * n, n);
+      RowMath::apply(m.add, scratch, scratch, in + 2 * n, n);
+      m.cell.apply(scratch, scratch, n);
+      // h = candidate + update (before - candidate)
+      RowMath::apply(m.sub, h, from, scratch, n);
+      RowMath::apply(m.mul, h, h, r, n);
+      RowMath::apply(m.add, h, h, scratch, n);
+      if (!g.training) return;
+      m.store(args.out[2].data, row * 4 * n, 2 * n, r);
+      m.store(args.out[2].data, (row * 4 + 2) * n, n, scratch);
+      m.store(args.out[2].data, (row * 4 + 3) * n, n, r + 2 * n);
+    }
+  };
+
+  RnnGeometry g_;
+  RowMath math_;
+  PanelMatMul matmul_;
+  Panels panels_;
+  bool masked_;
+  // Offsets: in the workspace, and in a part of it.
+  I64 kernel_, bias_, part_;
+  I64 scratch_, z_, rows_, states_, part_bytes_;
+};
+
+}  // namespace
+
+Prepared prepare_forward(const NodeView& node, const Capabilities& capabilities) {
+  const Forward forward(node, capabilities);
+  return launch([forward](const Args& args) { forward.run(args); }, forward.workspace_bytes());
+}
+
+}  // namespace halfstep::backend::cpu::recurrent

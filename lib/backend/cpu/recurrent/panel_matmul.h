@@ -1,0 +1,65 @@
+#pragma once
+// The matmul of a recurrent step: a panel of at most 32 samples times a kernel that is packed once
+// for all steps. One thread takes a panel through all its steps, so steps need no barrier.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/packed/microkernel.h"
+#include "backend/cpu/packed/packing.h"
+#include "backend/cpu/vector/convert.h"
+
+namespace halfstep::backend::cpu::recurrent {
+
+class PanelMatMul {
+ public:
+  /// z [rows, columns] = x [rows, depth] b for x of `dtype` and b = kernel [depth, columns] of
+  /// `dtype`, or the transpose of kernel [columns, depth]; accumulated in float32.
+  /// `half`: the microkernel of 16-bit operands; without one they are widened to float32.
+  PanelMatMul(Isa isa,
+              DType dtype,
+              const packed::HalfMicroKernel& half,
+              std::int64_t depth,
+              std::int64_t columns,
+              bool transposed);
+
+  /// Bytes of the packed b, and of the scratch of a panel.
+  std::int64_t packed_bytes() const { return b_.bytes() * width_; }
+  std::int64_t scratch_bytes() const;
+  /// Floats from row to row of z: the columns padded to a multiple of 32.
+  std::int64_t stride() const { return b_.panels() * packed::k_block; }
+
+  /// Packs the kernel, on all threads.
+  void pack(const std::byte* kernel, std::byte* to) const;
+
+  /// To be called on a thread before its first and after its last multiply().
+  void begin() const { unit_->begin(); }
+  void end() const { unit_->end(); }
+  /// `x`: rows `x_stride` elements apart. `z`: 32 rows of stride() floats, the first `rows` of them
+  /// are written.
+  void multiply(const std::byte* x,
+                std::int64_t x_stride,
+                std::int64_t rows,
+                const std::byte* b,
+                std::byte* scratch,
+                float* z) const;
+
+ private:
+  void pack_panel(const std::byte* x, std::int64_t stride, std::int64_t rows, std::byte* to) const;
+  void pack_wide_block(const std::byte* kernel,
+                       std::byte* to,
+                       std::int64_t panel,
+                       std::int64_t step) const;
+
+  DType dtype_;
+  bool transposed_;
+  vector::Source source_;
+  const packed::MicroKernel* unit_;
+  void (*sweep_)(const packed::MicroKernelArgs&);
+  packed::Layout a_, b_;
+  std::int64_t width_ = 1;  ///< 2: values are widened to float32
+  packed::PackStep pack_a_ = nullptr;
+  packed::PackStep pack_b_ = nullptr;
+};
+
+}  // namespace halfstep::backend::cpu::recurrent
