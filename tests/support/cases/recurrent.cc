@@ -70,7 +70,7 @@ std::vector<OpCase> recurrent_cases() {
                .terms = 8 * l.steps + l.units,
                .magnitude = 4,
                .rounds_inside = true,
-               .check_gradient = exact && l.units < 100};
+               .check_gradient = exact && l.units < 32};
       if (l.masked) {
         c.no_gradient = {5};
         c.inputs.push_back(whole(state, 0, 3));
