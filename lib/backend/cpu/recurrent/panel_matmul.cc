@@ -38,7 +38,7 @@ PanelMatMul::PanelMatMul(Isa isa,
                          std::int64_t depth,
                          std::int64_t columns,
                          bool transposed)
-    : dtype_(dtype), transposed_(transposed), source_(vector::loops(isa), dtype) {
+    : transposed_(transposed), source_(vector::loops(isa), dtype) {
   graph::ops::PackedFormat format{DType::bfloat16, 1};
   if (half.unit == nullptr) {
     unit_ = &packed::float32_microkernel(isa);

@@ -51,7 +51,6 @@ class PanelMatMul {
                        std::int64_t panel,
                        std::int64_t step) const;
 
-  DType dtype_;
   bool transposed_;
   vector::Source source_;
   const packed::MicroKernel* unit_;
