@@ -142,6 +142,8 @@ TEST_CASE("device: every optimizer and clipping train as on the CPU") {
         "{type: rmsprop, learning_rate: 1e-3}",
         "{type: rmsprop, learning_rate: 1e-3, centered: true, momentum: 0.5}",
         "{type: adagrad, learning_rate: 1e-2}",
+        "{type: nadam, learning_rate: 1e-3}",
+        "{type: adamw, learning_rate: 1e-3, amsgrad: true}",
         "{type: adamw, learning_rate: 1e-3, weight_decay: 0.01, global_clipnorm: 1}"}) {
     CAPTURE(optimizer);
     TinyRun tiny;

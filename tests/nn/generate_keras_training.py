@@ -33,6 +33,8 @@ LOSSES = {
     "mean_absolute_error": keras.losses.MeanAbsoluteError,
     "huber": keras.losses.Huber,
     "kl_divergence": keras.losses.KLDivergence,
+    "hinge": keras.losses.Hinge,
+    "squared_hinge": keras.losses.SquaredHinge,
 }
 OPTIMIZERS = {
     "sgd": keras.optimizers.SGD,
@@ -40,6 +42,11 @@ OPTIMIZERS = {
     "adam": keras.optimizers.Adam,
     "adamw": keras.optimizers.AdamW,
     "adagrad": keras.optimizers.Adagrad,
+    "adadelta": keras.optimizers.Adadelta,
+    "adamax": keras.optimizers.Adamax,
+    "ftrl": keras.optimizers.Ftrl,
+    "lion": keras.optimizers.Lion,
+    "nadam": keras.optimizers.Nadam,
 }
 SCHEDULES = {
     "exponential_decay": keras.optimizers.schedules.ExponentialDecay,
@@ -110,6 +117,28 @@ CASES = [
     ("huber, delta", {"loss": {"type": "huber", "delta": 0.25}, "labels": "values"}),
     ("kl_divergence", {"loss": {"type": "kl_divergence"}, "activation": "softmax",
                        "labels": "one_hot"}),
+    ("hinge", {"loss": {"type": "hinge"}, "labels": "one_hot"}),
+    ("hinge, bits", {"loss": {"type": "hinge"}, "units": 1, "labels": "bits"}),
+    ("squared_hinge", {"loss": {"type": "squared_hinge"}, "labels": "one_hot"}),
+    ("adadelta", {"optimizer": {"type": "adadelta", "learning_rate": 1.0}}),
+    ("adadelta, fields", {"optimizer": {"type": "adadelta", "rho": 0.5, "epsilon": 0.01}}),
+    ("adamax", {"optimizer": {"type": "adamax", "learning_rate": 0.01}}),
+    ("adamax, fields", {"optimizer": {"type": "adamax", "beta_1": 0.5, "beta_2": 0.75,
+                                      "epsilon": 0.1}}),
+    ("ftrl", {"optimizer": {"type": "ftrl", "learning_rate": 0.1}}),
+    ("ftrl, fields", {"optimizer": {
+        "type": "ftrl", "learning_rate": 0.5, "learning_rate_power": -0.25,
+        "initial_accumulator_value": 0.25, "l1_regularization_strength": 0.125,
+        "l2_regularization_strength": 0.0625, "l2_shrinkage_regularization_strength": 0.25,
+        "beta": 0.5}}),
+    ("lion", {"optimizer": {"type": "lion", "learning_rate": 0.01}}),
+    ("lion, fields", {"optimizer": {"type": "lion", "beta_1": 0.5, "beta_2": 0.75}}),
+    ("nadam", {"optimizer": {"type": "nadam", "learning_rate": 0.01}}),
+    ("nadam, fields", {"optimizer": {"type": "nadam", "beta_1": 0.5, "beta_2": 0.75,
+                                     "epsilon": 0.1}}),
+    ("adam, amsgrad", {"optimizer": {"type": "adam", "beta_2": 0.5, "amsgrad": True}}),
+    ("adamw, amsgrad", {"optimizer": {"type": "adamw", "learning_rate": 0.1, "weight_decay": 0.5,
+                                      "beta_2": 0.5, "amsgrad": True}}),
 ]
 
 

@@ -117,7 +117,8 @@ TEST_CASE("loss scale: one that nothing in float16 needs is warned about") {
                          "{loss_scale: dynamic}"));
 }
 
-TEST_CASE("loss: real values are compared by those losses alone that take no probabilities") {
+TEST_CASE(
+    "loss: real values are compared by those alone that take neither probabilities nor scores") {
   for (const LossDef* def : loss_table()) {
     CAPTURE(def->type);
     Diagnostics diagnostics;
@@ -126,7 +127,7 @@ TEST_CASE("loss: real values are compared by those losses alone that take no pro
     spec.loss.node.kind = config::Node::Kind::map;
     const auto loss = make_loss(spec.loss, diagnostics);
     REQUIRE(loss != nullptr);
-    CHECK(spec.regression() != loss->takes_probabilities());
+    CHECK(spec.regression() == !(loss->takes_probabilities() || loss->from_logits()));
   }
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
        {Case{layers,
              "sparse_crossentropy",
              "",
-             "one of binary_crossentropy, categorical_crossentropy, huber, kl_divergence, "
+             "one of binary_crossentropy, categorical_crossentropy, hinge, huber, kl_divergence, "
              "mean_absolute_error, mean_squared_error, "
              "sparse_categorical_crossentropy"},
         Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
@@ -203,7 +204,8 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
   }
   config::RunSpec spec = spec_of(layers, k_sparse);
   for (const auto& [optimizer, said] :
-       {std::pair("{type: lion}", "one of adagrad, adam, adamw, rmsprop, sgd"),
+       {std::pair("{type: lamb}",
+                  "one of adadelta, adagrad, adam, adamax, adamw, ftrl, lion, nadam, rmsprop, sgd"),
         std::pair("{type: sgd, learning_rate: {type: cosine}}",
                   "one of constant, cosine_decay, exponential_decay")}) {
     CAPTURE(said);

@@ -8,22 +8,26 @@ namespace halfstep::nn {
 
 extern const LossDef k_binary_crossentropy;
 extern const LossDef k_categorical_crossentropy;
+extern const LossDef k_hinge;
 extern const LossDef k_huber;
 extern const LossDef k_kl_divergence;
 extern const LossDef k_mean_absolute_error;
 extern const LossDef k_mean_squared_error;
 extern const LossDef k_sparse_categorical_crossentropy;
+extern const LossDef k_squared_hinge;
 
 namespace {
 
 constexpr std::array k_losses{
     &k_binary_crossentropy,
     &k_categorical_crossentropy,
+    &k_hinge,
     &k_huber,
     &k_kl_divergence,
     &k_mean_absolute_error,
     &k_mean_squared_error,
     &k_sparse_categorical_crossentropy,
+    &k_squared_hinge,
 };
 
 }  // namespace

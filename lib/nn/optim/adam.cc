@@ -1,4 +1,4 @@
-#include "nn/optim/optimizer.h"
+#include "nn/optim/terms.h"
 
 namespace halfstep::nn {
 namespace {
@@ -9,6 +9,7 @@ struct Adam {
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-7;
+  bool amsgrad = false;
 
   void fields(config::Fields& f) {
     f.field(
@@ -19,20 +20,78 @@ struct Adam {
             beta_2,
             {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .below = 1});
     f.field("epsilon", epsilon, {.doc = "Added to the root, in float32.", .above = 0});
+    f.field("amsgrad",
+            amsgrad,
+            {.doc = "Whether the root is of the largest mean square so far (Reddi et al. 2018)."});
   }
 
   void update(OptimizerContext& c) const {
-    c.update("ResourceApplyAdam",
-             {c.weight.handle,
-              c.slot("m"),
-              c.slot("v"),
-              c.power(beta_1),
-              c.power(beta_2),
-              c.learning_rate,
-              c.scalar(beta_1),
-              c.scalar(beta_2),
-              c.scalar(epsilon),
-              c.gradient});
+    if (amsgrad) {
+      update_by_largest(c, Terms(c).weight());
+    } else {
+      c.update("ResourceApplyAdam",
+               {c.weight.handle,
+                c.slot("m"),
+                c.slot("v"),
+                c.power(beta_1),
+                c.power(beta_2),
+                c.learning_rate,
+                c.scalar(beta_1),
+                c.scalar(beta_2),
+                c.scalar(epsilon),
+                c.gradient});
+    }
+  }
+
+ protected:
+  /// The update of `weight` by the largest mean square. Source: Reddi, Kale and Kumar 2018.
+  void update_by_largest(OptimizerContext& c, const Term& weight) const {
+    const Terms t(c);
+    const Slot m = t.slot("m"), v = t.slot("v"), most = t.slot("vhat");
+    const Term g = t.gradient();
+    const Term mean = m.old + (g - m.old) * (1 - beta_1);
+    const Term squares = v.old + (square(g) - v.old) * (1 - beta_2);
+    const Term largest = greater(most.old, squares);
+    const Term rate = t.learning_rate() * root(1 - t.power(beta_2)) / (1 - t.power(beta_1));
+    const Term updated = weight - mean * rate / (root(largest) + epsilon);
+    t.assign(m, mean);
+    t.assign(v, squares);
+    t.assign(most, largest);
+    t.assign_weight(updated);
+  }
+};
+
+/// w -= lr weight_decay w, then Adam. Source: Loshchilov & Hutter 2019, in Keras's form.
+struct AdamW : Adam {
+  double weight_decay = 0.004;
+
+  void fields(config::Fields& f) {
+    f.field(
+        "weight_decay",
+        weight_decay,
+        {.doc = "Part of each weight that a step takes off, times the learning rate.", .min = 0});
+    Adam::fields(f);
+  }
+
+  void update(OptimizerContext& c) const {
+    if (amsgrad) {
+      const Terms t(c);
+      const Term decay = t.learning_rate() * weight_decay;
+      update_by_largest(c, t.weight() - t.weight() * decay);
+    } else {
+      c.update("ResourceApplyAdamW",
+               {c.weight.handle,
+                c.slot("m"),
+                c.slot("v"),
+                c.power(beta_1),
+                c.power(beta_2),
+                c.learning_rate,
+                c.scalar(weight_decay),
+                c.scalar(beta_1),
+                c.scalar(beta_2),
+                c.scalar(epsilon),
+                c.gradient});
+    }
   }
 };
 
@@ -44,5 +103,10 @@ extern const OptimizerDef k_adam = optimizer_def<Adam>(
     "v)(1 - beta_2), w -= lr sqrt(1 - beta_2^t) / (1 - beta_1^t) m / (sqrt(v) + epsilon), with t "
     "the number of the step, from 1 (Kingma and Ba 2015, in Keras's form).",
     0.001);
+extern const OptimizerDef k_adamw =
+    optimizer_def<AdamW>("adamw",
+                         "Adam with decoupled weight decay: w -= lr weight_decay w, then adam's "
+                         "update (Loshchilov and Hutter 2019, in Keras's form).",
+                         0.001);
 
 }  // namespace halfstep::nn

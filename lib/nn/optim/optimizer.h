@@ -26,8 +26,11 @@ class OptimizerContext {
   graph::Value iteration;      ///< float32 scalar: number of this step, from 1
   graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
 
-  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight.
-  graph::Value slot(std::string_view slot_name, double initial = 0);
+  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight unless `shape` is
+  /// given.
+  graph::Value slot(std::string_view slot_name,
+                    double initial = 0,
+                    const std::optional<Shape>& shape = {});
   graph::Value scalar(double value) { return b.scalar(b.dtype(weight.read), value); }
   /// Emits the update op, with `ok` as its last input.
   void update(std::string_view op, std::vector<graph::Value> inputs, graph::Attrs attrs = {});

@@ -6,15 +6,29 @@
 
 namespace halfstep::nn {
 
+extern const OptimizerDef k_adadelta;
 extern const OptimizerDef k_adagrad;
 extern const OptimizerDef k_adam;
+extern const OptimizerDef k_adamax;
 extern const OptimizerDef k_adamw;
+extern const OptimizerDef k_ftrl;
+extern const OptimizerDef k_lion;
+extern const OptimizerDef k_nadam;
 extern const OptimizerDef k_rmsprop;
 extern const OptimizerDef k_sgd;
 
 namespace {
 
-constexpr std::array k_optimizers{&k_adagrad, &k_adam, &k_adamw, &k_rmsprop, &k_sgd};
+constexpr std::array k_optimizers{&k_adadelta,
+                                  &k_adagrad,
+                                  &k_adam,
+                                  &k_adamax,
+                                  &k_adamw,
+                                  &k_ftrl,
+                                  &k_lion,
+                                  &k_nadam,
+                                  &k_rmsprop,
+                                  &k_sgd};
 
 /// The part of an optimizer's map with the keys that all optimizers share.
 config::Node common_part(const config::Node& node) {
@@ -78,8 +92,11 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
   return configured;
 }
 
-graph::Value OptimizerContext::slot(std::string_view slot_name, double initial) {
-  const graph::TensorType type = b.type(weight.read);
+graph::Value OptimizerContext::slot(std::string_view slot_name,
+                                    double initial,
+                                    const std::optional<Shape>& shape) {
+  graph::TensorType type = b.type(weight.read);
+  if (shape) type.shape = *shape;
   return b.variable({fmt::format("{}/{}", weight.name, slot_name),
                      type,
                      graph::Role::slot,
