@@ -50,6 +50,28 @@ optimizer: {type: adam, learning_rate: 2e-2}
 training: {epochs: 15, batch_size: 32}
 )";
 
+/// The training loss of the last epoch of a run of a shipped config on a few generated digits.
+double learned_loss(const TemporaryDirectory& directory,
+                    const std::string& config,
+                    const std::string& name,
+                    const std::vector<std::string>& more) {
+  CAPTURE(name);
+  std::vector<std::string> words{
+      "train",
+      config,
+      "--run-dir",
+      name,
+      "--batch-size",
+      "32",
+      "--set",
+      "data={name: synthetic_digits, train_samples: 512, test_samples: 64}"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Finished trained = halfstep(words, directory.path());
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  return report_of(directory, name).at("history").at("loss").back().get<double>();
+}
+
 }  // namespace
 
 TEST_CASE("embedding: a model of words learns under each policy, and is measured and explained") {
@@ -88,29 +110,13 @@ TEST_CASE("embedding: a model of words learns under each policy, and is measured
 TEST_CASE("attention: the shipped Transformer learns under each policy and the rewrite") {
   const TemporaryDirectory directory;
   const std::string config = (source_dir() / "configs/transformer_patches.yaml").string();
+  // Of guesses the loss would be -log(0.1) = 2.3.
   const auto learn = [&](const std::string& name, std::vector<std::string> more) {
-    CAPTURE(name);
-    std::vector<std::string> words{
-        "train",
-        config,
-        "--run-dir",
-        name,
-        "--epochs",
-        "10",
-        "--batch-size",
-        "32",
-        "--set",
-        "data={name: synthetic_digits, train_samples: 512, test_samples: 64}",
-        "--set",
-        "optimizer={type: adamw, learning_rate: 2e-3}"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished trained = halfstep(words, directory.path());
-    CAPTURE(trained.err);
-    REQUIRE(trained.exit_code == 0);
-    const Json loss = report_of(directory, name).at("history").at("loss");
-    // Of guesses it would be -log(0.1) = 2.3.
-    CHECK(loss.back().get<double>() < 1.8);
-    return loss.back().get<double>();
+    more.insert(more.end(),
+                {"--epochs", "10", "--set", "optimizer={type: adamw, learning_rate: 2e-3}"});
+    const double loss = learned_loss(directory, config, name, more);
+    CHECK(loss < 1.8);
+    return loss;
   };
   const double reference = learn("float32", {});
   for (const std::string policy : {"mixed_bfloat16", "mixed_float16"}) {
@@ -137,28 +143,10 @@ TEST_CASE("recurrent: the shipped LSTM learns under each policy and the rewrite,
   const TemporaryDirectory directory;
   const std::string config = (source_dir() / "configs/lstm_rows.yaml").string();
   const auto learn = [&](const std::string& name, std::vector<std::string> more) {
-    CAPTURE(name);
-    std::vector<std::string> words{
-        "train",
-        config,
-        "--run-dir",
-        name,
-        "--epochs",
-        "6",
-        "--batch-size",
-        "32",
-        "--set",
-        "data={name: synthetic_digits, train_samples: 512, test_samples: 64}",
-        "--set",
-        "model.layers[0].units=48"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished trained = halfstep(words, directory.path());
-    CAPTURE(trained.err);
-    REQUIRE(trained.exit_code == 0);
-    const Json loss = report_of(directory, name).at("history").at("loss");
-    // Of guesses it would be -log(0.1) = 2.3.
-    CHECK(loss.back().get<double>() < 1.9);
-    return loss.back().get<double>();
+    more.insert(more.end(), {"--epochs", "6", "--set", "model.layers[0].units=48"});
+    const double loss = learned_loss(directory, config, name, more);
+    CHECK(loss < 1.9);
+    return loss;
   };
   const double reference = learn("float32", {});
   for (const std::string policy : {"mixed_bfloat16", "mixed_float16"}) {

@@ -5,21 +5,11 @@ namespace {
 
 /// m += (g - m)(1 - b1), v += (g^2 - v)(1 - b2), w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) +
 /// epsilon). Source: Kingma & Ba 2015, in Keras's form. t is the number of the step, from 1.
-struct Adam {
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
+struct Adam : AdamFields {
   bool amsgrad = false;
 
   void fields(config::Fields& f) {
-    f.field(
-        "beta_1",
-        beta_1,
-        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("beta_2",
-            beta_2,
-            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("epsilon", epsilon, {.doc = "Added to the root, in float32.", .above = 0});
+    AdamFields::fields(f);
     f.field("amsgrad",
             amsgrad,
             {.doc = "Whether the root is of the largest mean square so far (Reddi et al. 2018)."});

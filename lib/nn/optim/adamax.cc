@@ -4,23 +4,8 @@ namespace halfstep::nn {
 namespace {
 
 /// Source: Kingma and Ba 2015, section 7.1, in Keras's form.
-struct Adamax {
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
-
-  void fields(config::Fields& f) {
-    f.field(
-        "beta_1",
-        beta_1,
-        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("beta_2",
-            beta_2,
-            {.doc = "Part of the largest gradient that a step keeps. [fraction]",
-             .min = 0,
-             .below = 1});
-    f.field("epsilon", epsilon, {.doc = "Added to the largest gradient, in float32.", .above = 0});
-  }
+struct Adamax : AdamFields {
+  void fields(config::Fields& f) { AdamFields::fields(f, "largest gradient"); }
 
   void update(OptimizerContext& c) const {
     const Terms t(c);

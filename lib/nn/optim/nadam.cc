@@ -4,22 +4,7 @@ namespace halfstep::nn {
 namespace {
 
 /// Source: Dozat 2016, in Keras's form.
-struct Nadam {
-  double beta_1 = 0.9;
-  double beta_2 = 0.999;
-  double epsilon = 1e-7;
-
-  void fields(config::Fields& f) {
-    f.field(
-        "beta_1",
-        beta_1,
-        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("beta_2",
-            beta_2,
-            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("epsilon", epsilon, {.doc = "Added to the root, in float32.", .above = 0});
-  }
-
+struct Nadam : AdamFields {
   void update(OptimizerContext& c) const {
     // Keras's schedule of the momentum: beta_1 (1 - 0.96^t / 2).
     constexpr double k_decay = 0.96;

@@ -3,6 +3,8 @@
 // for each operator. For optimizers without an update op of their own; lowering fuses chains of
 // elementwise ops.
 
+#include <fmt/format.h>
+
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {
@@ -28,6 +30,27 @@ inline Term operator-(double x, const Term& y) { return y.number(x) - y; }
 inline Term square(const Term& x) { return x * x; }
 inline Term root(const Term& x) { return x.apply("Sqrt"); }
 inline Term greater(const Term& x, const Term& y) { return x.apply("Maximum", y); }
+
+/// The fields that Adam and its variants share.
+struct AdamFields {
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+
+  /// `of_beta_2`: the quantity that beta_2 keeps a part of.
+  void fields(config::Fields& f, std::string_view of_beta_2 = "mean square") {
+    f.field(
+        "beta_1",
+        beta_1,
+        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
+    f.field("beta_2",
+            beta_2,
+            {.doc = fmt::format("Part of the {} that a step keeps. [fraction]", of_beta_2),
+             .min = 0,
+             .below = 1});
+    f.field("epsilon", epsilon, {.doc = "Added to the divisor, in float32.", .above = 0});
+  }
+};
 
 /// A variable: its value before the step, and the handle that assign() writes.
 struct Slot {
