@@ -89,6 +89,9 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.split_seed = static_cast<std::uint64_t>(spec.split_seed);
   options.table = spec.table;
   options.labels_are_values = loaded.spec.regression();
+  Diagnostics checked;  // load_config did
+  options.labels_are_class_numbers =
+      nn::make_loss(loaded.spec.loss, checked)->label_kind() == nn::LabelKind::classes;
   options.validation_split = spec.validation_split;
   options.encoding = loaded.table;
   const config::ModelSpec& model = loaded.spec.model;

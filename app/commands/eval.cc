@@ -123,7 +123,9 @@ std::function<int()> declare_eval(CLI::App& command) {
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
   command.add_option("--split", state->split, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}));
-  command.add_option("--predictions", state->predictions, "NPZ file for the class of every sample");
+  command.add_option("--predictions",
+                     state->predictions,
+                     "NPZ file for the class of every sample, or of every position");
   return [state] { return evaluate(*state); };
 }
 

@@ -240,6 +240,22 @@ Line describe_class(const std::vector<double>& p, const std::vector<std::string>
   return line;
 }
 
+/// The most probable class at each of the positions that follow each other in `row`.
+Line describe_positions(std::span<const float> row,
+                        std::size_t classes,
+                        const std::vector<std::string>& names) {
+  Line line{"classes"};
+  line.image.labels.emplace();
+  for (; !row.empty(); row = row.subspan(classes)) {
+    const auto scores = row.first(classes);
+    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    const auto at = static_cast<std::size_t>(best);
+    line.image.labels->push_back(best);
+    line.text += at < names.size() ? " " + printable(names[at]) : fmt::format(" {}", best);
+  }
+  return line;
+}
+
 Line describe_values(std::span<const float> row) {
   Line line{row.size() == 1 ? "value" : "values"};
   for (const float value : row) line.text += fmt::format(" {:.6g}", value);
@@ -281,13 +297,15 @@ int predict(const PredictFlags& state) {
 
   const nn::Loss& loss = *session.step_spec().loss;
   const auto width = static_cast<std::size_t>(outputs.elements() / samples);
+  const auto classes = static_cast<std::size_t>(outputs.shape().back());
+  const bool positions = loss.label_kind() == nn::LabelKind::classes && classes < width;
   const bool several = asked.files.front() != asked.files.back();
   report::PredictReport report;
   for (std::size_t i = 0; i < asked.files.size(); ++i) {
     const std::span<const float> row(outputs.as<float>() + i * width, width);
-    Line line = spec.regression()
-                    ? describe_values(row)
-                    : describe_class(probabilities(row, loss), trained_on.class_names);
+    Line line = spec.regression() ? describe_values(row)
+                : positions       ? describe_positions(row, classes, trained_on.class_names)
+                            : describe_class(probabilities(row, loss), trained_on.class_names);
     if (!state.run.json) {
       print_line("{:>6}  {}{}", i, line.text, several ? "  " + asked.files[i] : "");
       continue;

@@ -91,6 +91,9 @@ std::vector<config::FieldDoc> fields_of(const std::function<void(config::Fields&
 /// The guide to using your own data, in Markdown.
 std::string data_guide();
 
+/// Its part on tables.
+std::string table_guide();
+
 Topic data_topic();
 Topic config_topic();
 Topic policies_topic();

@@ -17,7 +17,8 @@
 namespace halfstep::data {
 
 /// Samples and their labels; element i of `images` and of `labels` along axis 0 is sample i.
-/// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or float32 [N] or [N, k].
+/// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or [N, k] for a class at each of k
+/// positions, or float32 [N] or [N, k].
 struct Split {
   Tensor images;
   Tensor labels;
@@ -77,6 +78,8 @@ struct DataOptions {
   std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
   std::optional<config::TableSpec> table;  ///< of a csv
   std::optional<bool> labels_are_values;   ///< of a csv, no classes; absent: inferred
+  /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
+  bool labels_are_class_numbers = false;
   double validation_split = 0;  ///< part of the training rows that `table` is not fitted to
   std::optional<TableEncoding> encoding;  ///< of a run, used instead of a fitted one
   std::optional<double> scale;            ///< default: 1/255 for uint8 images, 1 for floats

@@ -63,7 +63,7 @@ Tensor first_rows(const Tensor& from, std::int64_t count) {
 
 }  // namespace
 
-void normalise(Split& split, const std::string& what) {
+void normalise(Split& split, const std::string& what, bool class_numbers) {
   const auto fail = [&](const std::string& message) {
     throw UserError(ErrorKind::data, {}, fmt::format("{}: {}", what, message));
   };
@@ -85,7 +85,7 @@ void normalise(Split& split, const std::string& what) {
 
   if (labels.rank() > 2) fail(fmt::format("has labels of shape {}", to_string(labels)));
   if (labels.rank() == 2 && labels[1] == 1) split.labels.reshape({labels[0]});
-  if (is_floating(split.labels.dtype()) || labels.rank() == 2) {
+  if (is_floating(split.labels.dtype()) || (labels.rank() == 2 && !class_numbers)) {
     if (split.labels.dtype() != DType::float32) split.labels = to_float32(split.labels);
   } else if (split.labels.dtype() != DType::int32) {
     split.labels = to_labels(split.labels, what);

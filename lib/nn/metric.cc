@@ -19,7 +19,8 @@ constexpr std::string_view k_top_accuracy = "top_5_accuracy";
 
 constexpr std::array k_metrics{
     MetricDef{"accuracy",
-              "Share of the samples whose largest output is that of their class. Of a single "
+              "Share of the samples whose largest output is that of their class; with a class at "
+              "each position, share of the positions. Of a single "
               "output, share of the samples whose output is above one half (above 0 for scores) "
               "where the label is 1, and not where it is 0.",
               "fraction"},
@@ -50,7 +51,8 @@ std::optional<std::int64_t> top_k(std::string_view name) {
 
 /// Why the metric means nothing there, or "".
 std::string misfit(std::string_view name, const Loss& loss, const Shape& output) {
-  const std::int64_t outputs = output.elements();
+  const bool classes = loss.label_kind() == LabelKind::classes;
+  const std::int64_t outputs = classes ? output.back() : output.elements();
   const std::optional<std::int64_t> k = top_k(name);
   if (!k && name != "accuracy") {
     return loss.from_logits() ? "compares the outputs with the labels, but they are scores without "

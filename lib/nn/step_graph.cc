@@ -67,6 +67,13 @@ Value scores_behind(Builder& b, Value output, std::string_view activation) {
   return node->op == activation ? b.cast(node->inputs[0], DType::float32) : Value{};
 }
 
+/// Rows of `classes` scores, one for each position of each sample; anything else stays as it is.
+Value flatten_positions(Builder& b, Value scores) {
+  if (!scores.valid() || b.shape(scores).rank() <= 2) return scores;
+  const Shape& shape = b.shape(scores);
+  return graph::ops::reshape(b, scores, {shape.elements() / shape.back(), shape.back()});
+}
+
 }  // namespace
 
 void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose) {
@@ -83,8 +90,12 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   }
   const Value output = forward.outputs.at(0);
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
-  const Value predictions = b.cast(output, DType::float32);
+  Value predictions = b.cast(output, DType::float32);
   graph.fetches().emplace_back("outputs", predictions);
+  const Shape sample_output(b.shape(predictions).dims().subspan(1));
+  // A class at each position: the loss and the metrics see each position as a sample, as in Keras.
+  const bool classes = spec.loss->label_kind() == LabelKind::classes;
+  if (classes) predictions = flatten_positions(b, predictions);
   const Shape& shape = b.shape(predictions);
   if (purpose != Purpose::train && shape.rank() == 2 && shape[1] > 1) {
     graph.fetches().emplace_back(
@@ -93,11 +104,8 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   }
   if (purpose == Purpose::predict) return;
 
-  check_labels_fit(spec.loss->label_kind(),
-                   Shape(b.shape(predictions).dims().subspan(1)),
-                   data.label,
-                   data.label_dtype,
-                   spec.loss_where);
+  check_labels_fit(
+      spec.loss->label_kind(), sample_output, data.label, data.label_dtype, spec.loss_where);
   std::vector<std::int64_t> label_dims{batch};
   label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
   Value labels;
@@ -105,9 +113,12 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
     const ScopeGuard scope(b, origin(Phase::input, ""), "");
     labels = b.placeholder("labels", data.label_dtype, Shape(label_dims));
   }
+  const Value softmax_logits = scores_behind(b, output, "Softmax");
+  const std::int64_t positions = classes ? data.label.elements() : 1;
+  if (classes) labels = graph::ops::reshape(b, labels, {batch * positions});
   const LossContext context{b,
                             predictions,
-                            scores_behind(b, output, "Softmax"),
+                            classes ? flatten_positions(b, softmax_logits) : softmax_logits,
                             scores_behind(b, output, "Sigmoid"),
                             labels};
   const Value per_sample = spec.loss->build(context);
@@ -118,8 +129,12 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   {
     const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
     for (const std::string& name : spec.metrics) {
-      graph.fetches().emplace_back(
-          "metric/" + name, build_metric(b, name, predictions, labels, spec.loss->from_logits()));
+      Value sum = build_metric(b, name, predictions, labels, spec.loss->from_logits());
+      if (positions > 1) {
+        const Value count = b.scalar(DType::float32, static_cast<double>(positions));
+        sum = b.add("RealDiv", {sum, count});
+      }
+      graph.fetches().emplace_back("metric/" + name, sum);
     }
   }
   step.record = std::move(forward.record);

@@ -23,7 +23,7 @@ namespace halfstep::nn {
 struct DataShape {
   Shape sample;  ///< of one sample as stored, [28, 28, 1]
   DType sample_dtype = DType::uint8;
-  Shape label;  ///< of one label; rank 0 for class numbers
+  Shape label;  ///< of one label; rank 0 for a class number, [positions] for one at each of them
   DType label_dtype = DType::int32;
   std::string stored = {};  ///< form and layout of samples in the files, for messages
 };
@@ -97,9 +97,10 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// promote_weight_gradients() and append_updates().
 /// Input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar). Fetches: loss
 /// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one `metric/<name>`
-/// sum over the batch (float32 scalar) per metric, predictions (int64 [batch]); train adds ok
-/// (bool), learning_rate and, if configured, loss_scale (before the step) and global_norm.
-/// Errors: UserError(config) when shapes do not fit.
+/// sum over the batch (float32 scalar) per metric, predictions (int64 [batch], or
+/// [batch * positions] for a class at each position); train adds ok (bool), learning_rate and, if
+/// configured, loss_scale (before the step) and global_norm. Errors: UserError(config) when shapes
+/// do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         std::int64_t batch,

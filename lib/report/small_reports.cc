@@ -46,6 +46,7 @@ void PredictedImage::fields(Fields& f) {
   f("probability", probability, {.doc = "of that class", .left_out = true});
   f("probabilities", probabilities, {.doc = "by class", .left_out = true});
   f("values", values, {.doc = "of a regression", .left_out = true});
+  f("classes", labels, {.doc = "most probable, at each position", .left_out = true});
 }
 
 void PredictReport::fields(Fields& f) {

@@ -35,6 +35,7 @@ struct PredictedImage {
   MaybeNull<std::string> name;
   MaybeNull<double> probability;
   std::optional<Column> probabilities, values;
+  std::optional<std::vector<std::int64_t>> labels;
   void fields(Fields& f);
 };
 struct PredictReport {

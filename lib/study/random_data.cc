@@ -64,8 +64,12 @@ data::Dataset describe_data(const config::RunSpec& spec) {
     dataset.train.labels =
         outputs == 1 ? Tensor(DType::float32, {0}) : Tensor(DType::float32, {0, outputs});
   } else {
-    dataset.classes = events ? 2 : outputs;
+    const bool classes = step.loss->label_kind() == nn::LabelKind::classes;
+    dataset.classes = events ? 2 : classes ? step.output.shape.back() : outputs;
     dataset.train.labels = Tensor(DType::int32, {0});
+    if (classes && dataset.classes != outputs) {
+      dataset.train.labels = Tensor(DType::int32, {0, outputs / dataset.classes});
+    }
   }
   return dataset;
 }

@@ -9,17 +9,19 @@ namespace {
 /// Evaluation draws no random numbers, so the ordinal is arbitrary.
 constexpr std::int64_t k_no_ordinal = 0;
 
+/// Classes up to which predictions are counted by class: the counts are quadratic in memory.
+constexpr std::int64_t k_most_confused = 1000;
+
 /// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
   const std::size_t row_bytes = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
   return static_cast<const std::byte*>(tensor.data) + static_cast<std::size_t>(first) * row_bytes;
 }
 
+/// Counts predictions whose labels begin at `label`.
 void count(Confusion& confusion,
-           const TensorView& labels,
-           std::int64_t first,
+           const std::int32_t* label,
            std::span<const std::int64_t> predictions) {
-  const auto* label = labels.as<std::int32_t>() + first;
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const std::int64_t row = label[i];
     if (row < confusion.classes && predictions[i] < confusion.classes) {
@@ -35,7 +37,9 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   Evaluation result;
   const std::int64_t samples = rows.samples();
   const std::int64_t batch = std::min(session.evaluation_batch(), samples);
-  const bool classes = rows.labels.dtype == DType::int32 && session.dataset().classes > 1;
+  const std::int64_t positions = rows.labels.shape.elements(1, rows.labels.shape.rank());
+  const bool classes = rows.labels.dtype == DType::int32 && session.dataset().classes > 1 &&
+                       session.dataset().classes <= k_most_confused;
   if (classes) {
     const std::int64_t n = session.dataset().classes;
     result.confusion = {n, std::vector<std::int64_t>(static_cast<std::size_t>(n * n), 0)};
@@ -55,11 +59,15 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
       sums[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
     }
     if (!plan.graph().has_fetch("predictions")) continue;
-    result.predictions.resize(static_cast<std::size_t>(first + size));
+    // Of labels that are no class numbers, one prediction for each sample.
+    const std::int64_t each = plan.fetch("predictions").shape[0] / size;
+    result.predictions.resize(static_cast<std::size_t>((first + size) * each));
     const std::span<std::int64_t> predictions =
-        std::span(result.predictions).subspan(static_cast<std::size_t>(first));
+        std::span(result.predictions).subspan(static_cast<std::size_t>(first * each));
     plan.read("predictions", predictions.data());
-    if (classes) count(result.confusion, rows.labels, first, predictions);
+    if (classes) {
+      count(result.confusion, rows.labels.as<std::int32_t>() + first * positions, predictions);
+    }
   }
   result.metrics["loss"] = loss / static_cast<double>(samples);
   for (const auto& [metric, sum] : sums)

@@ -113,7 +113,7 @@ struct Confusion {
 struct Evaluation {
   Metrics metrics;
   Confusion confusion;
-  std::vector<std::int64_t> predictions;  ///< class per sample, in file order
+  std::vector<std::int64_t> predictions;  ///< class per label, in file order
   double seconds = 0;
 };
 

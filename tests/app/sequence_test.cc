@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/small_run.h"
+#include "data/tensor_files.h"
 #include "support/paths.h"
 
 namespace halfstep::test {
@@ -72,7 +73,81 @@ double learned_loss(const TemporaryDirectory& directory,
   return report_of(directory, name).at("history").at("loss").back().get<double>();
 }
 
+/// Samples of five numbers below 12; the label of a position is the number before it.
+void write_echoes(const std::string& path, std::int64_t samples) {
+  Tensor x(DType::int32, {samples, 5});
+  Tensor y(DType::int64, {samples, 5});
+  std::uint32_t state = 1;
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    x.as<std::int32_t>()[i] = static_cast<std::int32_t>((state >> 16) % 12);
+    y.as<std::int64_t>()[i] = i % 5 == 0 ? 0 : x.as<std::int32_t>()[i - 1];
+  }
+  const data::NamedTensor arrays[] = {
+      {"x_train", x.view()}, {"y_train", y.view()}, {"x_test", x.view()}, {"y_test", y.view()}};
+  data::write_npz(path, arrays);
+}
+
+constexpr std::string_view k_echo = R"(version: 1
+seed: 1
+data: {format: npz, path: echo.npz}
+model:
+  input: [5]
+  layers:
+    - {type: embedding, input_dim: 12, output_dim: 16, embeddings_initializer: {type: random_uniform, minval: -1, maxval: 1}}
+    - {type: conv1d, filters: 32, kernel_size: 3, padding: same, activation: relu}
+    - {type: dense, units: 12}
+    - {type: softmax, dtype: float32}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 2e-2}
+metrics: [accuracy, top_2_accuracy]
+training: {epochs: 12, batch_size: 32}
+)";
+
 }  // namespace
+
+TEST_CASE("labels: a model of a class at each position learns, is evaluated and predicts") {
+  const TemporaryDirectory directory;
+  write_echoes(directory.file("echo.npz"), 300);
+  write_text(directory.path() / "run.yaml", std::string(k_echo));
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    const Finished trained = train(directory, policy, {"--policy", policy});
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    CHECK(report_of(directory, policy).at("test").at("accuracy").get<double>() > 0.9);
+  }
+  const Finished rewritten = train(directory, "rewritten", {"--rewrite", "auto"});
+  CHECK(rewritten.exit_code == 0);
+  const Json evaluated = Json::parse(
+      halfstep({"eval", "float32", "--json", "--predictions", "classes.npz"}, directory.path())
+          .out);
+  const Tensor predictions = data::NpzReader(directory.file("classes.npz")).read("predictions");
+  const Tensor labels = data::NpzReader(directory.file("classes.npz")).read("labels");
+  REQUIRE(predictions.elements() == 1500);
+  CHECK(labels.shape() == Shape{300, 5});
+  std::int64_t right = 0;
+  for (std::int64_t i = 0; i < 1500; ++i) {
+    right += predictions.as<std::int64_t>()[i] == labels.as<std::int32_t>()[i] ? 1 : 0;
+  }
+  CHECK(evaluated.at("metrics").at("accuracy").get<double>() ==
+        doctest::Approx(static_cast<double>(right) / 1500));
+
+  const Json predicted =
+      Json::parse(halfstep({"predict", "float32", "--json", "echo.npz"}, directory.path()).out);
+  const Json& first = predicted.at("predictions")[0];
+  REQUIRE(first.at("classes").size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(first.at("classes")[i] == predictions.as<std::int64_t>()[i]);
+  }
+  const Finished measured = halfstep(
+      {"bench", "run.yaml", "--synthetic", "--steps", "3", "--warmup", "1"}, directory.path());
+  CAPTURE(measured.err);
+  CHECK(measured.exit_code == 0);
+  const Finished pooled = train(directory, "pooled", {"--set", "model.layers[1].padding=valid"});
+  CHECK(pooled.exit_code == 2);
+  CHECK(holds(pooled.err, "class numbers of shape [5] need one score per class at each position"));
+}
 
 TEST_CASE("embedding: a model of words learns under each policy, and is measured and explained") {
   const TemporaryDirectory directory;

@@ -139,6 +139,10 @@ CASES = [
     ("adam, amsgrad", {"optimizer": {"type": "adam", "beta_2": 0.5, "amsgrad": True}}),
     ("adamw, amsgrad", {"optimizer": {"type": "adamw", "learning_rate": 0.1, "weight_decay": 0.5,
                                       "beta_2": 0.5, "amsgrad": True}}),
+    ("sparse, scores at positions", {"positions": 2, "metrics": ["accuracy", "top_2_accuracy"]}),
+    ("sparse, probabilities at positions", {"positions": 2, "activation": "softmax",
+                                            "loss": {"type": "sparse_categorical_crossentropy"},
+                                            "metrics": ["accuracy"]}),
 ]
 
 
@@ -176,8 +180,8 @@ def numbers(array):
     return [float(f"{x:.12g}") for x in np.asarray(array, "float64").ravel()]
 
 
-def labels_of(rng, kind):
-    shape = (STEPS, BATCH)
+def labels_of(rng, kind, positions):
+    shape = (STEPS, BATCH) + positions
     if kind == "one_hot":
         return np.eye(CLASSES)[rng.integers(0, CLASSES, shape)]
     if kind == "values":
@@ -191,10 +195,11 @@ def run(index, name, config):
     kind = config.get("labels", "classes")
     loss_config = config.get("loss", SCORES)
     optimizer_config = config.get("optimizer", {"type": "sgd", "learning_rate": 0.1})
-    x = rng.integers(-64, 65, (STEPS, BATCH, INPUTS)) / 64.0
-    labels = labels_of(rng, kind)
+    positions = (config["positions"],) if "positions" in config else ()
+    x = rng.integers(-64, 65, (STEPS, BATCH) + positions + (INPUTS,)) / 64.0
+    labels = labels_of(rng, kind, positions)
     layer = keras.layers.Dense(units, activation=config.get("activation"))
-    layer.build((None, INPUTS))
+    layer.build((None,) + positions + (INPUTS,))
     layer.kernel.assign(rng.integers(-64, 65, (INPUTS, units)) / 64.0)
     layer.bias.assign(rng.integers(-64, 65, (units,)) / 64.0)
     kernel, bias = numbers(layer.kernel), numbers(layer.bias)
@@ -227,6 +232,7 @@ def run(index, name, config):
         "loss": loss_config,
         "optimizer": optimizer_config,
         "metrics": metrics,
+        **({"positions": list(positions)} if positions else {}),
         "steps": STEPS,
         "x": numbers(x),
         "integers": kind in ("classes", "bits"),

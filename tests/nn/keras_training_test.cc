@@ -22,9 +22,16 @@ namespace {
 
 using nlohmann::json;
 
+/// [inputs], behind the positions of a sample where the case has them.
+Shape sample_of(const json& c, std::int64_t inputs) {
+  if (!c.contains("positions")) return {inputs};
+  return {c["positions"][0].get<std::int64_t>(), inputs};
+}
+
 config::RunSpec spec_of(const json& c, std::int64_t inputs, std::int64_t batch) {
+  const Shape sample = sample_of(c, inputs);
   const json config{{"data", {{"name", "mnist"}}},
-                    {"model", {{"input", {inputs}}, {"layers", {c["layer"]}}}},
+                    {"model", {{"input", sample.dims()}, {"layers", {c["layer"]}}}},
                     {"loss", c["loss"]},
                     {"optimizer", c["optimizer"]},
                     {"metrics", c["metrics"]},
@@ -65,7 +72,8 @@ class Lesson {
     plan_.bind(state_, arena_);
     // A result passes through fewer sums and roundings than this, of numbers no larger than these.
     constexpr std::int64_t k_roundings = 16;
-    const std::int64_t terms = steps_ * (batch * inputs + k_roundings);
+    const std::int64_t samples = batch * sample_of(c, inputs).elements();
+    const std::int64_t terms = steps_ * (samples + k_roundings);
     double largest = 1;
     for (const char* group : {"kernel", "bias", "final_kernel", "final_bias", "losses"}) {
       for (const json& x : c[group]) largest = std::max(largest, std::abs(x.get<double>()));
@@ -96,7 +104,9 @@ class Lesson {
     const StepSpec step_spec = read_step_spec(spec_of(c, inputs, batch), diagnostics);
     diagnostics.throw_if_any();
     const bool integers = c["integers"].get<bool>();
-    DataShape data{{inputs}, DType::float32, {}, integers ? DType::int32 : DType::float32};
+    const Shape sample = sample_of(c, inputs);
+    DataShape data{sample, DType::float32, {}, integers ? DType::int32 : DType::float32};
+    if (sample.rank() > 1) data.label = {sample[0]};
     if (!integers) data.label = {c["layer"]["units"].get<std::int64_t>()};
     return build_step(step_spec, data, batch, Purpose::train);
   }

@@ -37,6 +37,12 @@ TEST_CASE("labels: each kind of loss takes those that its outputs can be compare
       {LabelKind::targets, {2, 5}, {10}, DType::float32, ""},
       {LabelKind::classes, {7, 7, 10}, {}, DType::int32, "the model's output is [7, 7, 10]"},
       {LabelKind::targets, {7, 7, 10}, {}, DType::int32, "the model's output is [7, 7, 10]"},
+      {LabelKind::classes, {7, 10}, {7}, DType::int32, ""},
+      {LabelKind::classes, {1, 10}, {}, DType::int32, ""},
+      {LabelKind::classes, {7, 10}, {}, DType::int32, "the model's output is [7, 10]"},
+      {LabelKind::classes, {7, 10}, {6}, DType::int32, "class numbers of shape [6]"},
+      {LabelKind::classes, {10}, {10}, DType::int32, "(categorical_crossentropy takes one-hot"},
+      {LabelKind::targets, {7, 10}, {7}, DType::int32, "at each position"},
       {LabelKind::classes, {10}, {}, DType::float32, "store them as integers"},
       {LabelKind::classes, {10}, {10}, DType::float32, "(categorical_crossentropy takes one-hot"},
       {LabelKind::targets, {10}, {}, DType::float32, "float targets of shape []"},
@@ -55,6 +61,7 @@ TEST_CASE("labels: each kind of loss takes those that its outputs can be compare
 TEST_CASE("labels: an output of k scores knows k classes, an event two, a value any number") {
   CHECK(label_limit(LabelKind::classes, {10}) == 10);
   CHECK(label_limit(LabelKind::classes, {1}) == 1);
+  CHECK(label_limit(LabelKind::classes, {7, 10}) == 10);
   CHECK(label_limit(LabelKind::targets, {10}) == 10);
   CHECK(label_limit(LabelKind::targets, {1}) == std::nullopt);
   CHECK(label_limit(LabelKind::events, {3}) == 3);

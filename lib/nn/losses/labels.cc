@@ -13,6 +13,17 @@ void check_labels_fit(LabelKind kind,
     throw UserError(ErrorKind::config, where, std::move(message), std::move(hint));
   };
   const bool numbers = !is_floating(label_dtype);
+  if (numbers && label.rank() > 0) {
+    const bool scores = kind == LabelKind::classes && output.rank() > 1;
+    if (scores && label.elements() * output.back() == output.elements()) return;
+    fail(fmt::format("class numbers of shape {} need one score per class at each position; the "
+                     "model's output is {}",
+                     to_string(label),
+                     to_string(output)),
+         label.elements() == output.elements() ? "categorical_crossentropy takes one-hot targets"
+                                               : "");
+  }
+  if (numbers && kind == LabelKind::classes && output.elements() == output.back()) return;
   if (numbers || kind == LabelKind::classes) {
     if (output.rank() != 1) {
       fail(fmt::format("class numbers need one score per class; the model's output is {}",
@@ -34,7 +45,8 @@ void check_labels_fit(LabelKind kind,
 }
 
 std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output) {
-  if (output.elements() > 1 || kind == LabelKind::classes) return output.elements();
+  if (kind == LabelKind::classes) return output.back();
+  if (output.elements() > 1) return output.elements();
   if (kind == LabelKind::events) return 2;
   return std::nullopt;
 }

@@ -21,7 +21,8 @@ namespace halfstep::nn {
 /// The arguments of a loss.
 struct LossContext {
   graph::Builder& b;
-  graph::Value predictions;  ///< float32 [batch, classes]
+  graph::Value
+      predictions;  ///< float32 [batch, classes], or of each position [batch * positions, classes]
   /// The scores before a final softmax or sigmoid, float32, when the model ends in one: training
   /// differentiates the cross-entropy of the scores, as in Keras, because log(softmax(x))
   /// underflows where the fused form does not.
@@ -98,14 +99,15 @@ std::span<const LossDef* const> loss_table();
 /// The loss of a config. Unknown names and fields go to `diagnostics`; then nullptr.
 std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics);
 
-/// Shapes: `output` and `label` of one sample, without the batch; a class number has rank 0.
+/// Shapes: `output` and `label` of one sample, without the batch; a class number has rank 0, and a
+/// class at each position the shape of the output without its last axis.
 /// Errors: UserError(config) at `where`, the position of the loss, when the loss cannot compare
 /// them.
 void check_labels_fit(
     LabelKind kind, const Shape& output, const Shape& label, DType label_dtype, const Where& where);
 
 /// The number of valid class numbers, from 0 on, for an output of this shape; nothing where every
-/// number is valid.
+/// number is valid. A loss of classes has them on the last axis.
 std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output);
 
 /// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has

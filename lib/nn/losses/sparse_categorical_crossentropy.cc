@@ -29,6 +29,8 @@ struct SparseCategoricalCrossentropy {
 extern const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategoricalCrossentropy>(
     "sparse_categorical_crossentropy",
     "For one class out of several, with class numbers as labels: -log p[label]. Probabilities are "
-    "kept in [1e-7, 1 - 1e-7].");
+    "kept in [1e-7, 1 - 1e-7]. An output [positions, classes] takes labels [positions], such as "
+    "the "
+    "next tokens of a text; the loss is the mean over samples and positions.");
 
 }  // namespace halfstep::nn
