@@ -93,7 +93,9 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.labels_are_class_numbers =
       nn::make_loss(loaded.spec.loss, checked)->label_kind() == nn::LabelKind::classes;
   options.validation_split = spec.validation_split;
+  options.text = spec.text;
   options.encoding = loaded.table;
+  options.vocabulary = loaded.text;
   const config::ModelSpec& model = loaded.spec.model;
   options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
   // options.seed stays 0: the content of a generated set does not depend on the seed of the run.

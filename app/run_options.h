@@ -63,6 +63,7 @@ struct LoadedConfig {
   std::vector<std::string> texts;            ///< of all files, as given
   std::string data_source;                   ///< where a run found its data; "" when not known
   std::optional<data::TableEncoding> table;  ///< that a run was trained with
+  std::optional<data::TextVocabulary> text;  ///< likewise
 };
 
 /// Reads the files, the environment's settings and the flags, in this order of precedence, and

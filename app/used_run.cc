@@ -21,9 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys that change the function that given weights compute.
-constexpr std::array<std::string_view, 7> k_model_keys{"model",
+constexpr std::array<std::string_view, 8> k_model_keys{"model",
                                                        "loss",
                                                        "data.scale",
+                                                       "data.text.tokens",
                                                        "data.layout",
                                                        "data.image_size",
                                                        "data.channels",
@@ -128,6 +129,7 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
     }
     used.config.data_source = used.data->source;
     used.config.table = used.data->table;
+    used.config.text = used.data->text;
     used.data->index_limit = study::describe_data(used.config.spec).index_limit;
   }
   return used;

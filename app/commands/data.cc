@@ -37,6 +37,7 @@ struct Info {
   std::string format;
   std::string layout;
   std::string target;
+  std::string tokens;
   bool json = false;
 };
 
@@ -59,12 +60,40 @@ void print_columns(const std::vector<data::ColumnEncoding>& columns) {
   }
 }
 
+/// Windows long enough to be read, of characters unless asked for others.
+config::TextSpec text_spec(const std::string& tokens) {
+  config::TextSpec spec{.length = 64, .tokens = config::TextTokens::character};
+  for (const auto& each : config::k_text_tokens) {
+    if (each.name == tokens) spec.tokens = each.value;
+  }
+  return spec;
+}
+
+/// The vocabulary, and how the text begins.
+void print_text(const data::Dataset& set) {
+  constexpr std::size_t k_most_bytes = 200;
+  const data::TextVocabulary& vocabulary = *set.text;
+  print_line("vocabulary of {} {}s{}",
+             vocabulary.size(),
+             config::name_of(vocabulary.tokens, config::k_text_tokens),
+             vocabulary.names.empty()
+                 ? ""
+                 : shortened(fmt::format(": {}", fmt::join(vocabulary.names, " ")), k_most_bytes));
+  const std::int64_t length = set.sample_shape[0];
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(3, set.train.samples()); ++i) {
+    const float* window = set.train.images.as<float>() + i * length;
+    const std::vector<std::int64_t> ids(window, window + length);
+    print_line("window {}: {}", i, shortened(data::text_of(ids, vocabulary), k_most_bytes));
+  }
+}
+
 /// The data of a config, or of a name or path.
 data::Dataset described(const Info& flags) {
   if (flags.name.ends_with(".yaml") || flags.name.ends_with(".yml")) {
     for (const auto& [flag, value] : {std::pair("--format", &flags.format),
                                       std::pair("--layout", &flags.layout),
-                                      std::pair("--target", &flags.target)}) {
+                                      std::pair("--target", &flags.target),
+                                      std::pair("--tokens", &flags.tokens)}) {
       if (value->empty()) continue;
       throw UserError(
           ErrorKind::config, {flag, 0, 0, ""}, "is for a path; a config says it itself");
@@ -81,6 +110,7 @@ data::Dataset described(const Info& flags) {
   if (!flags.target.empty()) {
     options.table = {.target = flags.target, .on_missing = config::OnMissing::fill};
   }
+  if (flags.format == "text") options.text = text_spec(flags.tokens);
   options.search_paths = data_search_paths("");
   return data::load_dataset(options);
 }
@@ -114,7 +144,9 @@ int info(const Info& flags) {
              set.name,
              set.train.samples(),
              set.test.samples(),
-             set.table ? "rows" : "images",
+             set.table  ? "rows"
+             : set.text ? "windows"
+                        : "images",
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
              set.classes == 0 ? "labels are numbers" : fmt::format("{} classes", set.classes));
@@ -125,6 +157,7 @@ int info(const Info& flags) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
   if (set.table) print_columns(set.table->columns);
+  if (set.text) print_text(set);
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
   constexpr std::size_t k_most_files = 12;
@@ -184,6 +217,9 @@ std::function<int()> declare_data(CLI::App& command) {
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}));
   info_command->add_option("--target", info_flags->target, "column of a csv with the labels");
+  info_command
+      ->add_option("--tokens", info_flags->tokens, "of a text: byte, character (default) or word")
+      ->check(CLI::IsMember({"byte", "character", "word"}));
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();

@@ -44,6 +44,12 @@ struct TableColumns {
   data::TableEncoding encoding;
 };
 
+/// The tokens of a text as a run was trained on them.
+struct TextWindows {
+  config::TextSpec spec;
+  data::TextVocabulary vocabulary;
+};
+
 /// Preprocessing of stored values to the values that the model was trained on.
 struct Preparation {
   data::LayoutHints layout;     ///< `wanted` is the shape of a sample
@@ -51,14 +57,18 @@ struct Preparation {
   std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
   bool trained_on_bytes = true;
   std::optional<TableColumns> table;  ///< that was trained on
+  std::optional<TextWindows> text;    ///< likewise
 };
 
 /// The arrays of a PNG, JPEG, PGM, PPM, IDX, NPY or NPZ file (its array x, x_test or images, or the
-/// only one), or the rows of a CSV file.
+/// only one), the rows of a CSV file, or the windows of a text.
 Tensor read_samples(const std::string& path, const Preparation& preparation) {
   if (data::is_image(path)) return data::read_image(path, preparation.pictures);
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
   if (!path.ends_with(".npz")) {
+    if (const auto& text = preparation.text) {
+      return data::read_windows(path, text->spec, text->vocabulary);
+    }
     if (!preparation.table) return data::read_idx(path);
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
   }
@@ -101,7 +111,8 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
   throw UserError(
       ErrorKind::config,
       {"INPUT", 0, 0, ""},
-      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV) or a folder of pictures");
+      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a folder of "
+      "pictures");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.
@@ -243,15 +254,20 @@ Line describe_class(const std::vector<double>& p, const std::vector<std::string>
 /// The most probable class at each of the positions that follow each other in `row`.
 Line describe_positions(std::span<const float> row,
                         std::size_t classes,
-                        const std::vector<std::string>& names) {
-  Line line{"classes"};
+                        const data::Dataset& trained_on) {
+  Line line{trained_on.text ? "next" : "classes"};
+  const std::vector<std::string>& names = trained_on.class_names;
   line.image.labels.emplace();
   for (; !row.empty(); row = row.subspan(classes)) {
     const auto scores = row.first(classes);
     const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
     const auto at = static_cast<std::size_t>(best);
     line.image.labels->push_back(best);
+    if (trained_on.text) continue;
     line.text += at < names.size() ? " " + printable(names[at]) : fmt::format(" {}", best);
+  }
+  if (trained_on.text) {
+    line.text += "  " + printable(data::text_of(*line.image.labels, *trained_on.text));
   }
   return line;
 }
@@ -282,6 +298,7 @@ int predict(const PredictFlags& state) {
   if (spec.data.table && trained_on.table) {
     preparation.table = {*spec.data.table, *trained_on.table};
   }
+  if (spec.data.text && trained_on.text) preparation.text = {*spec.data.text, *trained_on.text};
   preparation.trained_on_bytes = trained_on.train.images.dtype() == DType::uint8;
   const Asked asked = read_inputs(state, preparation, trained_on);
 
@@ -304,7 +321,7 @@ int predict(const PredictFlags& state) {
   for (std::size_t i = 0; i < asked.files.size(); ++i) {
     const std::span<const float> row(outputs.as<float>() + i * width, width);
     Line line = spec.regression() ? describe_values(row)
-                : positions       ? describe_positions(row, classes, trained_on.class_names)
+                : positions       ? describe_positions(row, classes, trained_on)
                             : describe_class(probabilities(row, loss), trained_on.class_names);
     if (!state.run.json) {
       print_line("{:>6}  {}{}", i, line.text, several ? "  " + asked.files[i] : "");
@@ -329,7 +346,7 @@ std::function<int()> declare_predict(CLI::App& command) {
   command.add_option(
       "INPUT",
       state->inputs,
-      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ or CSV files, or folders of pictures");
+      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or folders of pictures");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   return [state] { return predict(*state); };
 }

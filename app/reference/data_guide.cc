@@ -333,6 +333,6 @@ was.)";
 
 }  // namespace
 
-std::string data_guide() { return k_data_guide + table_guide() + k_data_rules; }
+std::string data_guide() { return k_data_guide + table_guide() + text_guide() + k_data_rules; }
 
 }  // namespace halfstep::app

@@ -49,6 +49,10 @@ Entry format_entry(const data::SetDef& def) {
     example = fmt::format("format: {}, train_samples: 10000", def.name);
   } else if (def.load == data::load_csv_set) {
     example = fmt::format("format: {}, path: my_data.csv, table: {{target: y}}", def.name);
+  } else if (def.load == data::load_text_set) {
+    example = fmt::format(
+        "format: {}, path: my_text.txt, text: {{length: 64, tokens: character}}, test_split: 0.1",
+        def.name);
   } else if (def.name == "npz") {
     example = fmt::format("format: {}, path: my_data.npz", def.name);
   }

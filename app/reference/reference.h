@@ -91,8 +91,9 @@ std::vector<config::FieldDoc> fields_of(const std::function<void(config::Fields&
 /// The guide to using your own data, in Markdown.
 std::string data_guide();
 
-/// Its part on tables.
+/// Its parts on tables and texts.
 std::string table_guide();
+std::string text_guide();
 
 Topic data_topic();
 Topic config_topic();

@@ -54,6 +54,36 @@ void TableSpec::fields(Fields& f) {
                   "deviation of the column in the training rows."});
 }
 
+void TextSpec::fields(Fields& f) {
+  constexpr double k_longest = 1 << 20;
+  f.field("length",
+          length,
+          {.doc = "Tokens of a window, which is one sample; its labels are the tokens that follow "
+                  "each of them. [tokens]",
+           .required = true,
+           .min = 1,
+           .max = k_longest});
+  f.choice("tokens",
+           tokens,
+           k_text_tokens,
+           {.doc = "byte: 256 of them, whatever the file holds; character: those of UTF-8; word: "
+                   "letters and digits that follow each other, and each other character that is "
+                   "no blank."});
+  f.field("vocabulary_size",
+          vocabulary_size,
+          {.doc = "Most characters or words that are told apart, the most frequent ones of the "
+                  "training part and <unknown>, which stands for all others. null: all of the "
+                  "training part. [tokens]",
+           .min = 2,
+           .max = 1 << 24});
+  f.field("stride",
+          stride,
+          {.doc = "Tokens from the start of a window to that of the next; null: length, so that "
+                  "windows do not overlap. [tokens]",
+           .min = 1,
+           .max = k_longest});
+}
+
 std::optional<std::string> DataSpec::located_path() const {
   if (!path) return std::nullopt;
   return (std::filesystem::path(base) / *path).lexically_normal().string();
@@ -68,9 +98,9 @@ void DataSpec::fields(Fields& f) {
   f.field(
       "path",
       path,
-      {.doc = "The .npz or .csv file, or the folder that holds train.csv and test.csv, the IDX or "
-              "CIFAR files or one sub-folder of pictures per class; a relative path starts at this "
-              "config file."});
+      {.doc = "The .npz, .csv or text file, or the folder that holds train.csv and test.csv, .txt "
+              "files, the IDX or CIFAR files or one sub-folder of pictures per class; a relative "
+              "path starts at this config file."});
   f.field("sha256",
           sha256,
           {.doc = "SHA-256 that the file must have, 64 hexadecimal digits; of several files, of "
@@ -84,6 +114,7 @@ void DataSpec::fields(Fields& f) {
               "(channels, height, width), which is transposed on load. null: inferred from the "
               "model's input, an error where both fit."});
   f.section("table", table, {.doc = "How a csv becomes samples and labels."});
+  f.section("text", text, {.doc = "How a text becomes samples and labels."});
   f.field("class_names",
           class_names,
           {.doc = "Names of the classes, by label, for data that has none of its own: evaluations, "
@@ -106,13 +137,14 @@ void DataSpec::fields(Fields& f) {
            {.doc = "What happens to pictures of another size. none: an error that names the file; "
                    "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
                    "pixel of the smaller picture."});
-  f.field("test_split",
-          test_split,
-          {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "
-                  "without a test set of its own; of a csv with values to predict, of all rows. "
-                  "[fraction of the samples]",
-           .min = 0,
-           .below = 1});
+  f.field(
+      "test_split",
+      test_split,
+      {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "
+              "without a test set of its own; of a csv with values to predict, of all rows; of a "
+              "text, its end. [fraction of the samples]",
+       .min = 0,
+       .below = 1});
   f.field(
       "split_seed",
       split_seed,

@@ -11,13 +11,14 @@
 
 namespace halfstep::config {
 
-enum class DataFormat { csv, npz, idx, image_folder, cifar10, cifar100, synthetic_digits };
+enum class DataFormat { csv, npz, idx, image_folder, text, cifar10, cifar100, synthetic_digits };
 
 inline constexpr std::array k_data_formats{
     Named{DataFormat::csv, "csv"},
     Named{DataFormat::npz, "npz"},
     Named{DataFormat::idx, "idx"},
     Named{DataFormat::image_folder, "image_folder"},
+    Named{DataFormat::text, "text"},
     Named{DataFormat::cifar10, "cifar10"},
     Named{DataFormat::cifar100, "cifar100"},
     Named{DataFormat::synthetic_digits, "synthetic_digits"},
@@ -50,6 +51,25 @@ struct TableSpec {
   void fields(Fields& f);
 };
 
+/// The pieces of a text that the model sees.
+enum class TextTokens { byte, character, word };
+
+inline constexpr std::array k_text_tokens{
+    Named{TextTokens::byte, "byte"},
+    Named{TextTokens::character, "character"},
+    Named{TextTokens::word, "word"},
+};
+
+/// How a text becomes windows of tokens, each labelled with the token that follows it.
+struct TextSpec {
+  std::int64_t length = 0;  ///< tokens of a window
+  TextTokens tokens = TextTokens::byte;
+  std::optional<std::int64_t> vocabulary_size{};  ///< absent: all tokens of the training part
+  std::optional<std::int64_t> stride{};           ///< tokens between windows; absent: `length`
+
+  void fields(Fields& f);
+};
+
 /// Either `name` (a known data set) or `format` with `path` is given, never both.
 struct DataSpec {
   std::optional<std::string> name;
@@ -59,6 +79,7 @@ struct DataSpec {
   std::optional<std::string> sha256;
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
   std::optional<TableSpec> table;    ///< given for csv, and for it alone
+  std::optional<TextSpec> text;      ///< given for text, and for it alone
   /// By label, for data that has no names of its own; empty: numbers.
   std::vector<std::string> class_names;
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input

@@ -116,6 +116,7 @@ class Checks {
     }
     folder_of_pictures();
     table();
+    text();
     class_names();
     const bool synthetic = drawn || data.name == "synthetic_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
@@ -143,11 +144,12 @@ class Checks {
                            Key{"data.resize", data.resize != usual.resize}}) {
       if (key.set && !pictures) error(key.path, "is for the format image_folder only");
     }
-    for (const Key& key : {Key{"data.test_split", data.test_split != usual.test_split},
-                           Key{"data.split_seed", data.split_seed != usual.split_seed}}) {
-      if (key.set && !pictures && data.format != DataFormat::csv) {
-        error(key.path, "is for the formats csv and image_folder only");
-      }
+    const bool drawn = pictures || data.format == DataFormat::csv;
+    if (data.test_split != usual.test_split && !drawn && data.format != DataFormat::text) {
+      error("data.test_split", "is for the formats csv, image_folder and text only");
+    }
+    if (data.split_seed != usual.split_seed && !drawn) {
+      error("data.split_seed", "is for the formats csv and image_folder only");
     }
     if (!data.image_size.empty() && data.image_size.size() != 2) {
       error("data.image_size",
@@ -181,6 +183,22 @@ class Checks {
     }
   }
 
+  void text() {
+    const std::optional<TextSpec>& text = spec_.data.text;
+    if (spec_.data.format != DataFormat::text) {
+      if (text) error("data.text", "is for the format text only");
+      return;
+    }
+    if (!text) {
+      error("data", "the format text needs data.text.length, the tokens of a window");
+      return;
+    }
+    if (text->vocabulary_size && text->tokens == TextTokens::byte) {
+      error("data.text.vocabulary_size", "is for characters and words; there are 256 bytes");
+    }
+    if (spec_.data.scale) error("data.scale", "does not go with a text, whose tokens are indices");
+  }
+
   void class_names() {
     const std::vector<std::string>& names = spec_.data.class_names;
     if (names.empty()) return;
@@ -191,6 +209,8 @@ class Checks {
       error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
     } else if (format == DataFormat::csv) {
       error("data.class_names", "the classes of a csv are the values of its target");
+    } else if (format == DataFormat::text) {
+      error("data.class_names", "the classes of a text are its tokens");
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string path = fmt::format("data.class_names[{}]", i);

@@ -13,6 +13,7 @@
 #include "data/deflate.h"
 #include "data/file.h"
 #include "data/file_kind.h"
+#include "data/text_tokens.h"
 
 namespace halfstep::data {
 namespace {
@@ -26,17 +27,10 @@ UserError row_error(const std::string& path, int line, std::string message, std:
 /// The content without a byte order mark.
 std::string read_text(const std::string& path) {
   const std::vector<std::byte> bytes = decompressed(read_file(path), path);
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xFF\xFE"sv) || text.starts_with("\xFE\xFF"sv)) {
-    throw UserError(ErrorKind::data,
-                    in_file(path),
-                    "is a text in UTF-16",
-                    "'iconv -f UTF-16 -t UTF-8' makes it one in UTF-8");
-  }
+  std::string text = without_mark(bytes, path);
   const FileKind kind = file_kind(std::span(bytes).first(std::min(bytes.size(), k_kind_bytes)));
   if (!kind.name.starts_with("text")) throw wrong_kind(path, "a CSV file", bytes);
-  if (text.starts_with("\xEF\xBB\xBF"sv)) text.remove_prefix(3);
-  return std::string(text);
+  return text;
 }
 
 /// The first line with its end, which is \n, \r\n or \r.

@@ -13,6 +13,7 @@
 #include "data/image.h"
 #include "data/layout.h"
 #include "data/table_encoding.h"
+#include "data/text_tokens.h"
 
 namespace halfstep::data {
 
@@ -51,6 +52,7 @@ struct Dataset {
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
+  std::optional<TextVocabulary> text;    ///< of a text
   std::int64_t index_limit = 0;  ///< of generated samples that are indices; 0: they are none
   double scale = 1;              ///< factor applied to pixel values for training
   std::string origin;            ///< who made a named set; "" when not known
@@ -64,8 +66,8 @@ struct Dataset {
 struct DataOptions {
   std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
                        ///< synthetic_digits
-  std::string format;  ///< csv, idx, npz, image_folder, cifar10, cifar100, synth
-  std::string path;    ///< a file for npz and csv; the folder of the files for the others
+  std::string format;  ///< csv, idx, npz, image_folder, text, cifar10, cifar100, synth
+  std::string path;    ///< a file for npz, csv and text; the folder of the files for the others
   /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
@@ -74,16 +76,19 @@ struct DataOptions {
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
   ImageForm pictures;            ///< of an image_folder; see list_image_folder
-  double test_split = 0;         ///< fraction of each class of an image_folder or csv
+  double test_split = 0;         ///< fraction of each class of an image_folder or csv, or of a text
   std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
   std::optional<config::TableSpec> table;  ///< of a csv
   std::optional<bool> labels_are_values;   ///< of a csv, no classes; absent: inferred
   /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
   bool labels_are_class_numbers = false;
-  double validation_split = 0;  ///< part of the training rows that `table` is not fitted to
-  std::optional<TableEncoding> encoding;  ///< of a run, used instead of a fitted one
-  std::optional<double> scale;            ///< default: 1/255 for uint8 images, 1 for floats
-  std::uint64_t seed = 0;                 ///< of generated data
+  std::optional<config::TextSpec> text;  ///< of a text
+  /// Part of the training samples that neither encoding nor vocabulary is fitted to.
+  double validation_split = 0;
+  std::optional<TableEncoding> encoding;     ///< of a run, used instead of a fitted one
+  std::optional<TextVocabulary> vocabulary;  ///< likewise
+  std::optional<double> scale;               ///< default: 1/255 for uint8 images, 1 for floats
+  std::uint64_t seed = 0;                    ///< of generated data
   /// Keep only the first samples; for generated sets, the number to generate.
   std::optional<std::int64_t> train_samples;
   std::optional<std::int64_t> test_samples;

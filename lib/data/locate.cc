@@ -8,6 +8,7 @@
 #include "data/file_kind.h"
 #include "data/image_folder.h"
 #include "data/load_dataset.h"
+#include "data/text_tokens.h"
 
 namespace halfstep::data {
 namespace {
@@ -156,6 +157,9 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
                                   is_file(options.path) ? "a file" : "not there"));
     }
     return {def, options.path, image_folder_files(options)};
+  }
+  if (def.load == load_text_set && is_folder(options.path)) {
+    return {def, options.path, text_files(options.path)};
   }
   if (def.files.empty()) return {def, options.path, {options.path}};
   if (def.load == load_csv_set && is_file(options.path)) {

@@ -233,6 +233,12 @@ constexpr std::array k_formats{
            .class_names = k_digits,
            .doc = "No files: digits drawn by halfstep, the same in every run, as many as "
                   "data.train_samples and data.test_samples say."},
+    SetDef{.name = format_name(DataFormat::text),
+           .load = load_text_set,
+           .doc =
+               "A text, or a folder with texts whose names end in .txt, plain or compressed with "
+               "gzip. `data.text` says how it becomes windows of bytes, characters or words; the "
+               "labels are the tokens that follow."},
 };
 
 const SetDef* find(std::span<const SetDef> rows, std::string_view name) {

@@ -61,6 +61,10 @@ Dataset load_image_folder(const SetDef&, const DataOptions&, std::span<const std
 /// in an order drawn from options.split_seed; those of a test split in file order. Errors: as
 /// CsvFile, and those of the encoding; UserError(config) without options.table.
 Dataset load_csv_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
+/// Shapes: images float32 [N, length] of ids, labels int32 [N, length] of the ids that follow them.
+/// Errors: as read_text; UserError(data) for a text shorter than a window; UserError(config)
+/// without options.text, and for a split without a window.
+Dataset load_text_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_cifar10_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std::string> files);

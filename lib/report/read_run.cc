@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "config/load.h"
@@ -23,6 +24,18 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
     if (dims[i] < 1) throw std::invalid_argument("an extent below 1");
   }
   return Tensor(*known, Shape(dims));
+}
+
+/// The names of the classes are the tokens, except for bytes, which have no names.
+data::TextVocabulary text_vocabulary(const std::string& tokens, const data::Dataset& dataset) {
+  const auto kind = std::find_if(config::k_text_tokens.begin(),
+                                 config::k_text_tokens.end(),
+                                 [&](const auto& each) { return each.name == tokens; });
+  if (kind == config::k_text_tokens.end()) throw std::invalid_argument("unknown tokens");
+  data::TextVocabulary vocabulary{kind->value, dataset.class_names};
+  if (vocabulary.size() != dataset.classes)
+    throw std::invalid_argument("other tokens than classes");
+  return vocabulary;
 }
 
 }  // namespace
@@ -62,6 +75,9 @@ Json run_data(const data::Dataset& dataset) {
           {"classes", dataset.classes},
           {"class_names", std::move(names)},
           {"table_columns", std::move(columns)},
+          {"text_tokens",
+           dataset.text ? Json(config::name_of(dataset.text->tokens, config::k_text_tokens))
+                        : Json(nullptr)},
           {"train_samples", dataset.train.samples()},
           {"test_samples", dataset.test.samples()}};
 }
@@ -93,6 +109,9 @@ data::Dataset read_run_data(const std::string& path) {
       if (dataset.table->features() != dataset.sample_shape.elements()) {
         throw std::invalid_argument("the columns have another number of features than a sample");
       }
+    }
+    if (json.contains("text_tokens") && !json["text_tokens"].is_null()) {
+      dataset.text = text_vocabulary(json["text_tokens"], dataset);
     }
     return dataset;
   } catch (const std::exception& error) {

@@ -42,6 +42,9 @@ TEST_CASE("data page: its worked example runs, and learns") {
   write_text(directory.path() / "write_flats.py", block(table, "python"));
   write_text(directory.path() / "shapes.yaml", block(page, "yaml"));
   write_text(directory.path() / "flats.yaml", block(table, "yaml"));
+  const std::string text = page.substr(page.find("## A text"));
+  write_text(directory.path() / "write_tale.py", block(text, "python"));
+  write_text(directory.path() / "tale.yaml", block(text, "yaml"));
   std::size_t commands = 0;
   std::string evaluated;
   for (std::size_t at = page.find("\n$ "); at != std::string::npos;
@@ -55,7 +58,7 @@ TEST_CASE("data page: its worked example runs, and learns") {
     if (line.starts_with("halfstep eval")) evaluated = end.out;
     ++commands;
   }
-  CHECK(commands >= 6);
+  CHECK(commands >= 10);
   REQUIRE(holds(evaluated, "accuracy"));
   const double accuracy = std::stod(evaluated.substr(evaluated.find("accuracy") + 8));
   CHECK(accuracy > 0.9);

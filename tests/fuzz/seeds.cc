@@ -127,6 +127,12 @@ std::vector<std::string> csv_seeds() {
           "\xEF\xBB\xBFname\ty\n\"two\nlines\"\t1\n\"a \"\"b\"\"\"\t2\n"};
 }
 
+std::vector<std::string> text_seeds() {
+  return {"The cat sat on the mat. The dog's bone was 12 cm long!\n\nThe cat purred; it slept.\n",
+          "\xEF\xBB\xBF"
+          "Caf\xC3\xA9 au lait \xE2\x82\xAC 3,50\r\n\t\xF0\x9F\x90\x88 noir \xE2\x82\xAC 2\r\n"};
+}
+
 std::vector<std::string> idx_seeds() {
   std::vector<std::string> seeds;
   for (const DType dtype : {DType::uint8, DType::int32, DType::float32}) {

@@ -15,6 +15,7 @@ std::vector<std::string> idx_seeds();
 std::vector<std::string> idx_gz_seeds();
 std::vector<std::string> jpeg_seeds();
 std::vector<std::string> npy_seeds();
+std::vector<std::string> text_seeds();
 std::vector<std::string> npz_seeds();
 std::vector<std::string> png_seeds();
 std::vector<std::string> png_content_seeds();

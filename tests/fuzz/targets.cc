@@ -109,6 +109,21 @@ int test_csv(const std::uint8_t* bytes, std::size_t size) {
   });
 }
 
+int test_text(const std::uint8_t* bytes, std::size_t size) {
+  return attempt([&] {
+    const MemoryFile file(bytes_of(bytes, size));
+    for (const auto& tokens : config::k_text_tokens) {
+      data::DataOptions options;
+      options.format = "text";
+      options.path = file.path();
+      options.text = {.length = 2, .tokens = tokens.value, .vocabulary_size = 9, .stride = 1};
+      options.test_split = 0.25;
+      const data::Dataset set = data::load_dataset(options);
+      expect(set.classes == set.text->size(), "other classes than tokens");
+    }
+  });
+}
+
 int test_idx(const std::uint8_t* bytes, std::size_t size) {
   return attempt([&] { data::read_idx(MemoryFile(bytes_of(bytes, size)).path()); });
 }
@@ -232,6 +247,17 @@ constexpr std::array k_csv{","sv,
                            "\xEF\xBB\xBF"sv,
                            "\xC3\xA9"sv,
                            "\xff"sv};
+constexpr std::array k_text{" "sv,
+                            "\n"sv,
+                            "'"sv,
+                            "don't"sv,
+                            "the"sv,
+                            "\xEF\xBB\xBF"sv,
+                            "\xC3\xA9"sv,
+                            "\xE2\x82\xAC"sv,
+                            "\xF0\x9F\x90\x88"sv,
+                            "\xED\xA0\x80"sv,
+                            "\xff"sv};
 constexpr std::array k_idx{
     "\0\0\x08\x03"sv, "\x7f\xff\xff\xff"sv, "\xff\xff\xff\xff"sv, "\0\0\0\0"sv, "\x1f\x8b\x08"sv};
 /// Markers: of the start, frames of each coding, tables, restarts, a scan, the end, applications.
@@ -314,6 +340,7 @@ constexpr std::array k_targets{
     Target{"safetensors", test_safetensors, safetensors_seeds, k_json},
     Target{"safetensors_header", test_safetensors_header, safetensors_header_seeds, k_json},
     Target{"state", test_state, state_seeds, k_json},
+    Target{"text", test_text, text_seeds, k_text},
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_CASE("labels: each kind of loss takes those that its outputs can be compare
       {LabelKind::classes, {7, 10}, {}, DType::int32, "the model's output is [7, 10]"},
       {LabelKind::classes, {7, 10}, {6}, DType::int32, "class numbers of shape [6]"},
       {LabelKind::classes, {10}, {10}, DType::int32, "(categorical_crossentropy takes one-hot"},
-      {LabelKind::targets, {7, 10}, {7}, DType::int32, "at each position"},
+      {LabelKind::targets, {7, 10}, {7}, DType::int32, "takes a class at each position"},
       {LabelKind::classes, {10}, {}, DType::float32, "store them as integers"},
       {LabelKind::classes, {10}, {10}, DType::float32, "(categorical_crossentropy takes one-hot"},
       {LabelKind::targets, {10}, {}, DType::float32, "float targets of shape []"},

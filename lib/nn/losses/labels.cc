@@ -14,8 +14,12 @@ void check_labels_fit(LabelKind kind,
   };
   const bool numbers = !is_floating(label_dtype);
   if (numbers && label.rank() > 0) {
-    const bool scores = kind == LabelKind::classes && output.rank() > 1;
-    if (scores && label.elements() * output.back() == output.elements()) return;
+    if (kind != LabelKind::classes) {
+      fail(fmt::format("compares a sample with one class; the labels are class numbers of shape {}",
+                       to_string(label)),
+           "sparse_categorical_crossentropy takes a class at each position");
+    }
+    if (output.rank() > 1 && label.elements() * output.back() == output.elements()) return;
     fail(fmt::format("class numbers of shape {} need one score per class at each position; the "
                      "model's output is {}",
                      to_string(label),
