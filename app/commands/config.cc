@@ -24,8 +24,11 @@ namespace {
 nn::DataShape fitting_data(const nn::StepSpec& step_spec) {
   nn::DataShape data;
   data.sample = step_spec.model.inputs.at(0).shape;
-  if (step_spec.loss->label_kind() != nn::LabelKind::classes) {
-    data.label = step_spec.output.shape;
+  const Shape& output = step_spec.output.shape;
+  if (step_spec.loss->label_kind() == nn::LabelKind::classes) {
+    data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position
+  } else {
+    data.label = output;
     data.label_dtype = DType::float32;
   }
   return data;

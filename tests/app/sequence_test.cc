@@ -140,6 +140,8 @@ TEST_CASE("labels: a model of a class at each position learns, is evaluated and 
   for (std::size_t i = 0; i < 5; ++i) {
     CHECK(first.at("classes")[i] == predictions.as<std::int64_t>()[i]);
   }
+  CHECK(halfstep({"config", "check", "run.yaml"}, directory.path()).exit_code == 0);
+  CHECK(halfstep({"explain", "run.yaml"}, directory.path()).exit_code == 0);
   const Finished measured = halfstep(
       {"bench", "run.yaml", "--synthetic", "--steps", "3", "--warmup", "1"}, directory.path());
   CAPTURE(measured.err);
