@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "app/small_run.h"
+#include "support/paths.h"
 
 namespace halfstep::test {
 namespace {
@@ -95,6 +96,37 @@ TEST_CASE("text: a language model learns, is resumed, evaluated by its vocabular
       {"bench", "run.yaml", "--synthetic", "--steps", "3", "--warmup", "1"}, directory.path());
   CAPTURE(measured.err);
   CHECK(measured.exit_code == 0);
+}
+
+TEST_CASE("text: the shipped language model learns under each policy and the rewrite") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "rhyme.txt", rhymes(200));
+  const std::string config = (source_dir() / "configs/char_lm.yaml").string();
+  const std::vector<std::vector<std::string>> ways{{"--policy", "float32"},
+                                                   {"--policy", "mixed_bfloat16"},
+                                                   {"--policy", "mixed_float16"},
+                                                   {"--rewrite", "auto"}};
+  for (const std::vector<std::string>& way : ways) {
+    std::vector<std::string> words{"train",
+                                   config,
+                                   "--run-dir",
+                                   way[1],
+                                   "--epochs",
+                                   "5",
+                                   "--batch-size",
+                                   "8",
+                                   "--set",
+                                   "data.path=" + directory.file("rhyme.txt"),
+                                   "--set",
+                                   "optimizer.learning_rate=3e-3"};
+    words.insert(words.end(), way.begin(), way.end());
+    CAPTURE(way[1]);
+    const Finished trained = halfstep(words, directory.path());
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    // Of guesses it would be -log(1/64) = 4.2.
+    CHECK(report_of(directory, way[1]).at("history").at("loss").back().get<double>() < 0.7);
+  }
 }
 
 TEST_CASE("text: ids beyond 2048 reach the embedding unrounded under each policy") {
