@@ -26,7 +26,7 @@ constexpr std::array k_requeues{Named{SlurmRequeue::exit, "exit"},
 }  // namespace
 
 bool smaller_is_better(std::string_view metric) {
-  return metric.ends_with("loss") || metric.ends_with("error");
+  return metric.ends_with("loss") || metric.ends_with("error") || metric.ends_with("perplexity");
 }
 
 std::optional<Target> parse_target(std::string_view text) {
@@ -129,7 +129,8 @@ void TrainingSpec::fields(Fields& f) {
   f.field("target",
           target,
           {.doc = "A metric and its value, METRIC=VALUE, such as val_accuracy=0.97; metrics whose "
-                  "names end in loss or error must fall to it, others rise to it, and >= or <= "
+                  "names end in loss, error or perplexity must fall to it, others rise to it, and "
+                  ">= or <= "
                   "says so. A run that does not reach it ends with exit code 5."});
   f.field("stop_at_target",
           stop_at_target,

@@ -2,8 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "core/error.h"
@@ -15,7 +17,39 @@ namespace {
 using graph::Builder;
 using graph::Value;
 
+constexpr char k_separator = '/';  // between a metric and its counter
 constexpr std::string_view k_top_accuracy = "top_5_accuracy";
+
+constexpr std::string_view k_root_mean_squared_error = "root_mean_squared_error";
+constexpr std::string_view k_perplexity = "perplexity";
+
+constexpr std::array<std::string_view, 1> k_of_root{"squared_error"};
+constexpr std::array<std::string_view, 1> k_of_perplexity{"crossentropy"};
+constexpr std::string_view k_false_negatives = "false_negatives",
+                           k_false_positives = "false_positives",
+                           k_true_positives = "true_positives";
+constexpr std::array k_of_precision{k_false_positives, k_true_positives};
+constexpr std::array k_of_recall{k_false_negatives, k_true_positives};
+constexpr std::array k_of_f1{k_false_negatives, k_false_positives, k_true_positives};
+
+double root_of_mean(std::span<const double> sums, double samples) {
+  return std::sqrt(sums[0] / samples);
+}
+
+double exp_of_mean(std::span<const double> sums, double samples) {
+  return std::exp(sums[0] / samples);
+}
+
+/// The share of true positives, the last sum, among all; 0 where there are none.
+double true_share(std::span<const double> sums, double) {
+  const double all = sums[0] + sums[1];
+  return all > 0 ? sums[1] / all : 0;
+}
+
+double f1(std::span<const double> sums, double) {
+  const double all = 2 * sums[2] + sums[0] + sums[1];
+  return all > 0 ? 2 * sums[2] / all : 0;
+}
 
 constexpr std::array k_metrics{
     MetricDef{"accuracy",
@@ -24,12 +58,43 @@ constexpr std::array k_metrics{
               "output, share of the samples whose output is above one half (above 0 for scores) "
               "where the label is 1, and not where it is 0.",
               "fraction"},
+    MetricDef{
+        "f1_score",
+        "2 TP / (2 TP + FP + FN) over all outputs, with TP true positives, FP false positives "
+        "and FN false negatives. An output is positive above one half (above 0 for scores), "
+        "a label where it is 1. 0 where there are none of the three.",
+        "fraction",
+        k_of_f1,
+        f1},
     MetricDef{"mean_absolute_error",
               "|y - t| averaged over the outputs of a sample and over the samples.",
               "unit of the targets"},
     MetricDef{"mean_squared_error",
               "(y - t)^2 averaged over the outputs of a sample and over the samples.",
               "unit of the targets, squared"},
+    MetricDef{k_perplexity,
+              "exp of the mean cross-entropy over the samples, or over the positions with a class "
+              "at each of them. Penalties of weights are left out.",
+              "classes",
+              k_of_perplexity,
+              exp_of_mean},
+    MetricDef{"precision",
+              "Share of the positive outputs, those above one half (above 0 for scores), whose "
+              "label is 1. 0 where no output is positive, as in Keras.",
+              "fraction",
+              k_of_precision,
+              true_share},
+    MetricDef{"recall",
+              "Share of the labels 1 whose output is positive, above one half (above 0 for "
+              "scores). 0 where no label is 1, as in Keras.",
+              "fraction",
+              k_of_recall,
+              true_share},
+    MetricDef{k_root_mean_squared_error,
+              "Square root of the mean of (y - t)^2 over the outputs of all samples.",
+              "unit of the targets",
+              k_of_root,
+              root_of_mean},
     MetricDef{k_top_accuracy,
               "Share of the samples whose class is among those of the 5 largest outputs; any "
               "whole number may stand for 5.",
@@ -49,8 +114,29 @@ std::optional<std::int64_t> top_k(std::string_view name) {
   return k;
 }
 
+/// Whether the metric counts outputs on the wrong or right side of a threshold.
+bool counts_positives(std::string_view name) {
+  const MetricDef* def = find_metric(name);
+  return def != nullptr && !def->counters.empty() && def->counters.back() == k_true_positives;
+}
+
 /// Why the metric means nothing there, or "".
-std::string misfit(std::string_view name, const Loss& loss, const Shape& output) {
+std::string misfit(std::string_view name,
+                   const config::RunSpec& spec,
+                   const Loss& loss,
+                   const Shape& output) {
+  if (name == k_perplexity) {
+    return spec.loss.type.ends_with("categorical_crossentropy")
+               ? ""
+               : "is the exp of a categorical cross-entropy, which this loss is not";
+  }
+  if (counts_positives(name)) {
+    const bool scores = loss.from_logits() && loss.label_kind() == LabelKind::events;
+    return scores || loss.takes_probabilities()
+               ? ""
+               : "counts the outputs above one half, but the outputs of this loss are no "
+                 "probabilities";
+  }
   const bool classes = loss.label_kind() == LabelKind::classes;
   const std::int64_t outputs = classes ? output.back() : output.elements();
   const std::optional<std::int64_t> k = top_k(name);
@@ -73,6 +159,12 @@ Value class_labels(Builder& b, Value labels) {
   return b.cast(b.add("ArgMax", {labels, b.scalar(DType::int32, 1)}), DType::int32);
 }
 
+/// 1 for the outputs above one half (above 0 for scores), else 0.
+Value positives(Builder& b, Value predictions, bool from_logits) {
+  const Value threshold = b.scalar(DType::float32, from_logits ? 0.0 : 0.5);
+  return b.cast(b.add("Greater", {predictions, threshold}), DType::float32);
+}
+
 Value hits(Builder& b, Value predictions, Value labels, bool from_logits) {
   const Shape& shape = b.shape(predictions);
   if (shape.rank() == 2 && shape[1] > 1) {
@@ -80,9 +172,22 @@ Value hits(Builder& b, Value predictions, Value labels, bool from_logits) {
         b.cast(b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}), DType::int32);
     return b.add("Equal", {winner, class_labels(b, labels)});
   }
-  const Value threshold = b.scalar(DType::float32, from_logits ? 0.0 : 0.5);
-  const Value positive = b.cast(b.add("Greater", {predictions, threshold}), DType::float32);
-  return b.add("Equal", {positive, dense_targets(b, labels, shape)});
+  return b.add("Equal", {positives(b, predictions, from_logits), dense_targets(b, labels, shape)});
+}
+
+std::vector<Value> count_positives(const MetricContext& c,
+                                   std::span<const std::string_view> counters) {
+  Builder& b = c.b;
+  const Value positive = positives(b, c.predictions, c.from_logits);
+  const Value target = dense_targets(b, c.labels, b.shape(c.predictions));
+  const auto opposite = [&](Value of) { return b.add("Sub", {b.scalar(DType::float32, 1), of}); };
+  std::vector<Value> sums;
+  for (const std::string_view counter : counters) {
+    const Value output = counter == k_false_negatives ? opposite(positive) : positive;
+    const Value label = counter == k_false_positives ? opposite(target) : target;
+    sums.push_back(graph::ops::reduce(b, "Sum", b.add("Mul", {output, label})));
+  }
+  return sums;
 }
 
 }  // namespace
@@ -97,11 +202,54 @@ const MetricDef* find_metric(std::string_view name) {
   return nullptr;
 }
 
-Value build_metric(
-    Builder& b, std::string_view name, Value predictions, Value labels, bool from_logits) {
+std::string_view metric_of(std::string_view counter) {
+  return counter.substr(0, counter.find(k_separator));
+}
+
+std::vector<std::string> counter_names(std::string_view metric) {
+  const MetricDef* def = find_metric(metric);
+  if (def == nullptr || def->counters.empty()) return {std::string(metric)};
+  std::vector<std::string> names;
+  for (const std::string_view counter : def->counters) {
+    names.push_back(fmt::format("{}{}{}", metric, k_separator, counter));
+  }
+  return names;
+}
+
+std::vector<std::string> counter_names(std::span<const std::string> metrics) {
+  std::vector<std::string> names;
+  for (const std::string& metric : metrics) {
+    for (std::string& name : counter_names(metric)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+double metric_value(std::span<const std::string_view> counters,
+                    std::span<const double> sums,
+                    double samples) {
+  const std::string_view name = metric_of(counters[0]);
+  if (counters.size() == 1 && counters[0] == name) return sums[0] / samples;
+  const MetricDef* def = find_metric(name);
+  const auto own = [&](std::string_view counter) {
+    return counter.substr(std::min(counter.size(), name.size() + 1));
+  };
+  if (def == nullptr || !std::ranges::equal(def->counters, counters, {}, {}, own)) {
+    throw UserError(ErrorKind::data,
+                    {"", 0, 0, ""},
+                    fmt::format("{} are not the counters of a metric", fmt::join(counters, ", ")),
+                    "");
+  }
+  return def->value(sums, samples);
+}
+
+std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
+  Builder& b = c.b;
+  const Value predictions = c.predictions, labels = c.labels;
+  if (name == k_perplexity) return {graph::ops::reduce(b, "Sum", c.losses)};
+  if (counts_positives(name)) return count_positives(c, find_metric(name)->counters);
   Value each;
   if (name == "accuracy") {
-    each = b.cast(hits(b, predictions, labels, from_logits), DType::float32);
+    each = b.cast(hits(b, predictions, labels, c.from_logits), DType::float32);
   } else if (const auto k = top_k(name)) {
     const Value in_top = b.add(
         "InTopKV2",
@@ -109,12 +257,12 @@ Value build_metric(
     each = b.cast(in_top, DType::float32);
   } else {
     const Value targets = dense_targets(b, labels, b.shape(predictions));
-    const Value errors = name == "mean_squared_error"
-                             ? b.add("SquaredDifference", {predictions, targets})
-                             : b.add("Abs", {b.add("Sub", {predictions, targets})});
+    const Value errors = name == "mean_absolute_error"
+                             ? b.add("Abs", {b.add("Sub", {predictions, targets})})
+                             : b.add("SquaredDifference", {predictions, targets});
     each = graph::ops::reduce(b, "Mean", errors, std::vector<std::int64_t>{-1});
   }
-  return graph::ops::reduce(b, "Sum", each);
+  return {graph::ops::reduce(b, "Sum", each)};
 }
 
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
@@ -135,10 +283,10 @@ void check_metrics_fit(const config::RunSpec& spec,
                        Diagnostics& diagnostics) {
   std::vector<std::string_view> fitting;
   for (const MetricDef& def : k_metrics) {
-    if (misfit(def.name, loss, output).empty()) fitting.push_back(def.name);
+    if (misfit(def.name, spec, loss, output).empty()) fitting.push_back(def.name);
   }
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
-    const std::string why = misfit(spec.metrics[i], loss, output);
+    const std::string why = misfit(spec.metrics[i], spec, loss, output);
     if (why.empty()) continue;
     diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
                       fmt::format("{} {}", spec.metrics[i], why),

@@ -1,9 +1,10 @@
 #pragma once
-// Metrics: the graph sums them over a batch, the host divides by the number of samples.
+// Metrics: the graph sums counters over a batch, the host adds the batches and computes the value.
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/run_spec.h"
 #include "graph/builder.h"
@@ -16,6 +17,11 @@ struct MetricDef {
   std::string_view name;  ///< the entry top_5_accuracy serves every top_<k>_accuracy
   std::string_view doc;
   std::string_view unit;
+  /// The counters whose sums over the data the value depends on, alphabetical; none: a mean over
+  /// the samples, whose one counter has the metric's name.
+  std::span<const std::string_view> counters = {};
+  /// The value for the sums of these counters, over `samples` samples.
+  double (*value)(std::span<const double> sums, double samples) = nullptr;
 };
 
 /// All metrics, alphabetical.
@@ -24,13 +30,34 @@ std::span<const MetricDef> metric_table();
 /// The entry of a metric, with any positive integer for the 5 of top_5_accuracy, or nullptr.
 const MetricDef* find_metric(std::string_view name);
 
-/// The metric's sum over the batch, a float32 scalar. Accuracy compares the argmax of the outputs
-/// with the label, or a single output with the threshold 0.5 (0 for scores).
-graph::Value build_metric(graph::Builder& b,
-                          std::string_view name,
-                          graph::Value predictions,
-                          graph::Value labels,
-                          bool from_logits);
+/// The names of the metric's counters: its own for a mean, else `<metric>/<counter>`, alphabetical.
+std::vector<std::string> counter_names(std::string_view metric);
+/// Those of all metrics, one after another.
+std::vector<std::string> counter_names(std::span<const std::string> metrics);
+
+/// The metric that a counter belongs to.
+std::string_view metric_of(std::string_view counter);
+
+/// The value of a metric from the sums of its counters over `samples` samples. One sum under the
+/// metric's own name is that of a mean. Errors: UserError(data) when `counters`, the names of the
+/// sums, are not those of the metric.
+double metric_value(std::span<const std::string_view> counters,
+                    std::span<const double> sums,
+                    double samples);
+
+/// The values that metrics are computed from.
+struct MetricContext {
+  graph::Builder& b;
+  graph::Value predictions;  ///< float32 [rows, outputs, ...]
+  graph::Value labels;       ///< as LossContext::labels
+  graph::Value losses;       ///< float32 [rows], without penalties of weights
+  bool from_logits = false;
+};
+
+/// The sums of the metric's counters over a batch, float32 scalars in the order of
+/// counter_names(). Accuracy compares the argmax of the outputs with the label, or a single output
+/// with the threshold 0.5 (0 for scores), with which precision, recall and f1_score compare each.
+std::vector<graph::Value> build_metric(const MetricContext& c, std::string_view name);
 
 /// Checks the names of `spec.metrics`.
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics);

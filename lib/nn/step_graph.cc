@@ -129,12 +129,17 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   {
     const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
     for (const std::string& name : spec.metrics) {
-      Value sum = build_metric(b, name, predictions, labels, spec.loss->from_logits());
-      if (positions > 1) {
-        const Value count = b.scalar(DType::float32, static_cast<double>(positions));
-        sum = b.add("RealDiv", {sum, count});
+      const std::vector<std::string> counters = counter_names(name);
+      const std::vector<Value> sums =
+          build_metric({b, predictions, labels, per_sample, spec.loss->from_logits()}, name);
+      for (std::size_t i = 0; i < counters.size(); ++i) {
+        Value sum = sums[i];
+        if (positions > 1) {
+          const Value count = b.scalar(DType::float32, static_cast<double>(positions));
+          sum = b.add("RealDiv", {sum, count});
+        }
+        graph.fetches().emplace_back("metric/" + counters[i], sum);
       }
-      graph.fetches().emplace_back("metric/" + name, sum);
     }
   }
   step.record = std::move(forward.record);

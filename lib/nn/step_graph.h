@@ -96,11 +96,11 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// The whole step: build_loss() and, for training, differentiate_loss(),
 /// promote_weight_gradients() and append_updates().
 /// Input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar). Fetches: loss
-/// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one `metric/<name>`
-/// sum over the batch (float32 scalar) per metric, predictions (int64 [batch], or
-/// [batch * positions] for a class at each position); train adds ok (bool), learning_rate and, if
-/// configured, loss_scale (before the step) and global_norm. Errors: UserError(config) when shapes
-/// do not fit.
+/// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
+/// `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric, predictions
+/// (int64 [batch], or [batch * positions] for a class at each position); train adds ok (bool),
+/// learning_rate and, if configured, loss_scale (before the step) and global_norm. Errors:
+/// UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         std::int64_t batch,

@@ -38,7 +38,7 @@ void describe_metrics(Fields& f,
   f(name,
     metrics,
     {.doc = doc,
-     .each = "a metric, mean over the samples",
+     .each = "a metric over the samples",
      .key = "loss",
      .key_doc = "mean over the samples"});
 }

@@ -17,7 +17,7 @@ namespace halfstep::report {
 
 /// A column of numbers; nothing where a value is unknown or was not finite.
 using Column = std::vector<std::optional<double>>;
-/// Means over a set of samples by name: "loss" and each metric.
+/// Values over a set of samples by name: "loss" and each metric.
 using MetricsBlock = std::map<std::string, std::optional<double>>;
 
 /// The first two members of every report.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backend/cost_model.h"
+#include "nn/metric.h"
 
 namespace halfstep::report {
 namespace {
@@ -129,7 +130,7 @@ void StepColumns::fields(Fields& f) {
      .most = train::StepHistory::k_most_points});
   f("loss", loss, "mean over the interval's batches with a finite loss");
   f.rest(metrics,
-         {.doc = "a metric, mean over the interval's samples; null where an earlier version of the "
+         {.doc = "a metric over the interval's samples; null where an earlier version of the "
                  "program drew them"});
   f("learning_rate", learning_rate, "of the last batch");
   f("loss_scale", loss_scale, "after the last batch; null without scaling");
@@ -148,11 +149,20 @@ StepColumns step_columns(const train::StepHistory& history) {
     columns.loss_scale.push_back(point.loss_scale);
     columns.skipped_steps.push_back(point.skipped);
   }
-  for (const train::MetricSums& metric : history.metrics) {
-    Column& means = columns.metrics.emplace_back(metric.name, Column()).second;
+  for (std::size_t first = 0, end = 0; first < history.metrics.size(); first = end) {
+    const std::string_view metric = nn::metric_of(history.metrics[first].name);
+    std::vector<std::string_view> counters;
+    for (; end < history.metrics.size(); ++end) {
+      if (nn::metric_of(history.metrics[end].name) != metric) break;
+      counters.push_back(history.metrics[end].name);
+    }
+    Column& values = columns.metrics.emplace_back(metric, Column()).second;
+    std::vector<double> sums(counters.size());
     for (std::size_t i = 0; i < history.samples.size(); ++i) {
+      for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = history.metrics[first + k].sums[i];
       const auto samples = static_cast<double>(history.samples[i]);
-      means.push_back(samples > 0 ? std::optional(metric.sums[i] / samples) : std::nullopt);
+      values.push_back(samples > 0 ? std::optional(nn::metric_value(counters, sums, samples))
+                                   : std::nullopt);
     }
   }
   return columns;

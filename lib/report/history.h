@@ -50,7 +50,8 @@ struct StepColumns {
 };
 StepColumns step_columns(const train::StepHistory& history);
 /// The history that step_columns() was made from, except for the numbers of finite losses and of
-/// samples in an interval: each has its means as those of one.
+/// samples in an interval: each has its means as those of one. Metrics that are no means have no
+/// counters any more, so that coarsened() takes the mean of their values.
 train::StepHistory read_step_history(const StepColumns& columns);
 
 using train::StepTime;

@@ -30,7 +30,7 @@ void EvalReport::fields(Fields& f) {
   f("metrics",
     metrics,
     {.doc = "over all samples",
-     .each = "a metric, mean over the samples",
+     .each = "a metric over the samples",
      .key = "loss",
      .key_doc = "mean over the samples"});
   f("classes", classes, "results per class; null without classes");

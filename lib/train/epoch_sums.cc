@@ -1,7 +1,10 @@
 #include "train/epoch_sums.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "nn/metric.h"
 #include "train/step_outcome.h"
 
 namespace halfstep::train {
@@ -20,21 +23,46 @@ void EpochSums::add(const StepOutcome& step, std::span<const std::string> names)
   seconds += step.time.total;
 }
 
+void set_metric_values(const std::map<std::string, double>& counters,
+                       std::int64_t samples,
+                       Metrics& values) {
+  // The counters of a metric follow one another, since they begin with its name. Memory on the
+  // stack, because a step allocates nothing.
+  constexpr std::size_t k_most = 4;
+  std::array<std::string_view, k_most> names;
+  std::array<double, k_most> sums{};
+  for (auto it = counters.begin(); it != counters.end();) {
+    const std::string_view metric = nn::metric_of(it->first);
+    std::size_t count = 0;
+    for (; it != counters.end() && count < k_most && nn::metric_of(it->first) == metric; ++it) {
+      names[count] = it->first;
+      sums[count++] = it->second;
+    }
+    const double value = nn::metric_value(
+        std::span(names).first(count), std::span(sums).first(count), static_cast<double>(samples));
+    const auto known =
+        std::ranges::find_if(values, [&](const auto& entry) { return entry.first == metric; });
+    if (known != values.end()) {
+      known->second = value;
+    } else {
+      values.emplace(metric, value);
+    }
+  }
+}
+
 void EpochSums::running_means(Metrics& means) const {
   if (loss_samples == 0) {
     means.clear();
     return;
   }
   means["loss"] = loss / static_cast<double>(loss_samples);
-  for (const auto& [name, sum] : metrics) means[name] = sum / static_cast<double>(samples);
+  set_metric_values(metrics, samples, means);
 }
 
 EpochRecord EpochSums::record() const {
   EpochRecord record;
   record.train["loss"] = loss_samples > 0 ? loss / static_cast<double>(loss_samples) : std::nan("");
-  for (const auto& [name, sum] : metrics) {
-    record.train[name] = sum / static_cast<double>(samples);
-  }
+  set_metric_values(metrics, samples, record.train);
   record.skipped_steps = skipped;
   record.steps = steps;
   record.train_seconds = seconds;
@@ -45,7 +73,7 @@ EpochRecord EpochSums::record() const {
 void EpochSums::fields(Fields& f) {
   f("loss", loss, "times samples, finite steps only");
   f("loss_samples", loss_samples, "samples of those steps");
-  f("metrics", metrics, "times samples");
+  f("metrics", metrics, "by counter, summed over the samples");
   f("samples", samples, "in the epoch");
   f("steps", steps, "in the epoch");
   f("skipped", skipped, "steps whose update was left out");

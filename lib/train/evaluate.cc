@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "nn/metric.h"
+#include "train/epoch_sums.h"
 #include "train/session.h"
 
 namespace halfstep::train {
@@ -46,6 +48,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   }
 
   double loss = 0;
+  const std::vector<std::string> counters = nn::counter_names(session.step_spec().metrics);
   std::map<std::string, double> sums;
   for (std::int64_t first = 0; first < samples; first += batch) {
     const std::int64_t size = std::min(batch, samples - first);
@@ -55,8 +58,8 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     plan.write("ordinal", &k_no_ordinal);
     plan.run();
     loss += static_cast<double>(plan.read<float>("loss")) * static_cast<double>(size);
-    for (const std::string& metric : session.step_spec().metrics) {
-      sums[metric] += static_cast<double>(plan.read<float>("metric/" + metric));
+    for (const std::string& counter : counters) {
+      sums[counter] += static_cast<double>(plan.read<float>("metric/" + counter));
     }
     if (!plan.graph().has_fetch("predictions")) continue;
     // Of labels that are no class numbers, one prediction for each sample.
@@ -70,8 +73,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     }
   }
   result.metrics["loss"] = loss / static_cast<double>(samples);
-  for (const auto& [metric, sum] : sums)
-    result.metrics[metric] = sum / static_cast<double>(samples);
+  set_metric_values(sums, samples, result.metrics);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -43,7 +43,7 @@ struct Counters {
   bool operator==(const Counters&) const = default;
 };
 
-/// Means over a set of samples: "loss" and each metric.
+/// Values over a set of samples: "loss" and each metric.
 using Metrics = std::map<std::string, double>;
 
 /// The record of one epoch.

@@ -7,6 +7,7 @@
 
 #include "config/warning_codes.h"
 #include "core/system.h"
+#include "nn/metric.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
 #include "train/step_time.h"
@@ -143,7 +144,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   if (history.points.empty()) {
     history.interval = step_history_interval(length.steps, length.steps_per_epoch);
   }
-  history.begin(session.step_spec().metrics);
+  history.begin(nn::counter_names(session.step_spec().metrics));
   if (options.directory) begin_segment(session, options, run);
   return run;
 }

@@ -92,7 +92,7 @@ void StepPoint::fields(Fields& f) {
 }
 
 void MetricSums::fields(Fields& f) {
-  f("name", name, "of the metric");
+  f("name", name, "of the metric's counter");
   f("sums", sums, "over the samples of each point");
 }
 

@@ -31,7 +31,8 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
-/// A metric of each point, summed over the samples of its batches.
+/// A counter of a metric, or the metric itself where it is a mean, of each point, summed over the
+/// samples of its batches.
 struct MetricSums {
   std::string name;
   std::vector<double> sums;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "nn/metric.h"
 #include "precision/loss_scale.h"
 
 namespace halfstep::train {
@@ -27,8 +28,8 @@ OutcomeViews::OutcomeViews(const plan::Plan& plan,
                            const nn::StepSpec& step_spec)
     : checks_(plan.graph().has_fetch("ok")), scales_(state.contains(precision::k_scale_variable)) {
   views_ = {plan.fetch("loss"), plan.fetch("learning_rate")};
-  for (const std::string& metric : step_spec.metrics) {
-    views_.push_back(plan.fetch("metric/" + metric));
+  for (const std::string& counter : nn::counter_names(step_spec.metrics)) {
+    views_.push_back(plan.fetch("metric/" + counter));
   }
   if (checks_) views_.push_back(plan.fetch("ok"));
   if (scales_) views_.push_back(state.view(precision::k_scale_variable));

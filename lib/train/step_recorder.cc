@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/metric.h"
+
 namespace halfstep::train {
 namespace {
 
@@ -25,7 +27,7 @@ StepRecorder::StepRecorder(const Session& session,
                            const RunLength& length,
                            std::int64_t first,
                            TrainObserver& observer)
-    : observer_(observer), metrics_(session.step_spec().metrics) {
+    : observer_(observer), counters_(nn::counter_names(session.step_spec().metrics)) {
   samples_.reserve(
       static_cast<std::size_t>(std::clamp<std::int64_t>(length.steps - first, 0, k_most_samples)));
   info_.epochs = session.spec().training.epochs;
@@ -80,7 +82,7 @@ void StepRecorder::record_batch(const StepOutcome& step, Progress& progress) {
     ++progress.counters.ordinal;
     progress.counters.samples_seen += step.time.samples;
     progress.step_history.add(point_of(step), step.time.samples, step.metrics);
-    progress.sums.add(step, metrics_);
+    progress.sums.add(step, counters_);
     progress.train_seconds += step.time.total;
   }
   info_.loss = step.loss;

@@ -32,7 +32,7 @@ class StepRecorder {
   void record_scale(const StepOutcome& step, Progress& progress);
 
   TrainObserver& observer_;
-  const std::vector<std::string>& metrics_;
+  const std::vector<std::string> counters_;  ///< of the metrics
   std::vector<StepSample> samples_;
   double first_step_seconds_ = 0;
   NumericsSummary numerics_;

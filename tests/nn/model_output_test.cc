@@ -148,7 +148,7 @@ TEST_CASE("metrics: those that mean nothing for the loss and its output are refu
            Case{"1",
                 "mean_squared_error",
                 "[accuracy]",
-                "(mean_absolute_error, mean_squared_error fit)"},
+                "(mean_absolute_error, mean_squared_error, root_mean_squared_error fit)"},
            Case{"1", "mean_squared_error", "[loss_of_nothing]", "unknown metric"},
            Case{"1", "mean_squared_error", "[mean_absolute_error, top_1_accuracy]", "metrics[1]"},
            Case{"10", "mean_squared_error", "[accuracy, top_9_accuracy]", ""},
@@ -157,8 +157,15 @@ TEST_CASE("metrics: those that mean nothing for the loss and its output are refu
            Case{"10",
                 "{type: sparse_categorical_crossentropy, from_logits: true}",
                 "[accuracy, mean_absolute_error]",
-                "scores without bounds (accuracy, top_5_accuracy fit)"},
-           Case{"1", "binary_crossentropy", "[accuracy]", ""},
+                "scores without bounds (accuracy, perplexity, top_5_accuracy fit)"},
+           Case{"1", "binary_crossentropy", "[accuracy, precision, recall, f1_score]", ""},
+           Case{"1", "{type: binary_crossentropy, from_logits: true}", "[recall]", ""},
+           Case{"1", "binary_crossentropy", "[perplexity]", "exp of a categorical"},
+           Case{"10",
+                "{type: categorical_crossentropy, from_logits: true}",
+                "[precision]",
+                "are no probabilities"},
+           Case{"10", k_sparse, "[perplexity]", ""},
        }) {
     CAPTURE(c.loss);
     CAPTURE(c.metrics);
@@ -190,7 +197,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
              "mean_absolute_error, mean_squared_error, "
              "sparse_categorical_crossentropy"},
         Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
-        Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, mean_absolute_error"},
+        Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, f1_score, mean_absolute_error"},
         Case{"[{type: dense, units: 10, kernel_initializer: xavier}]",
              k_sparse,
              "",

@@ -64,6 +64,18 @@ TEST_CASE("history: a column per metric and one value per epoch in each") {
   CHECK(wrong<History>(empty).empty());
 }
 
+TEST_CASE("step history: a metric of several counters is computed for each interval") {
+  train::StepHistory history{1, {}};
+  history.begin(std::vector<std::string>{"recall/false_negatives", "recall/true_positives"});
+  history.add({1, 1.0, 1, 0, 0.1, {}}, 8, std::vector{1.0, 3.0});
+  history.add({2, 1.0, 1, 0, 0.1, {}}, 8, std::vector{0.0, 0.0});
+  const StepColumns columns = step_columns(history);
+  REQUIRE(columns.metric("recall") != nullptr);
+  CHECK(*columns.metric("recall") == Column{0.75, 0.0});
+  CHECK(*step_columns(history.coarsened(1)).metric("recall") == Column{0.75});
+  CHECK(to_json(step_columns(read_step_history(columns))) == to_json(columns));
+}
+
 TEST_CASE("step history: means of metrics, null where no sample is known, and back") {
   train::StepHistory history{1, {}};
   history.points = {{1, 2.0, 1, 0, 0.1, {}}};

@@ -57,4 +57,21 @@ TEST_CASE("epoch sums: a loss that is not finite counts for the metrics and not 
   CHECK(sums.record().skipped_steps == 1);
 }
 
+TEST_CASE("epoch sums: a metric of several counters is computed from their sums over the epoch") {
+  const std::array<std::string, 3> counters{
+      "accuracy", "recall/false_negatives", "recall/true_positives"};
+  EpochSums sums;
+  StepOutcome step = step_of(1, 4, 4);
+  step.metrics = {4, 0, 1};
+  sums.add(step, counters);
+  Metrics values;
+  sums.running_means(values);
+  CHECK(values.at("recall") == 1.0);
+  step.metrics = {0, 3, 0};
+  sums.add(step, counters);
+  sums.running_means(values);
+  CHECK(values == Metrics{{"accuracy", 0.5}, {"loss", 1.0}, {"recall", 0.25}});
+  CHECK(sums.record().train == values);
+}
+
 }  // namespace halfstep::train
