@@ -35,6 +35,7 @@ enum class ErrorKind {
   target = 5,       ///< a target or gate was not met
   unavailable = 6,  ///< the device or precision is not available here
   memory = 7,       ///< out of memory, or of threads
+  ranks = 8,        ///< another rank of the run has ended or does not answer
 };
 
 /// One error message with its location. `hint` is an optional suggestion ("did you mean 'units'?").

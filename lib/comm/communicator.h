@@ -1,0 +1,89 @@
+#pragma once
+// The ranks of a run: processes that train together, each with its share of every batch. A
+// communicator adds numbers over all ranks and exchanges short texts. A run of one process has
+// none.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace halfstep::comm {
+
+/// Ranks that have ended or do not answer. After it the communicator is unusable; the
+/// variables are those of the last step that all ranks applied.
+class RankLost : public UserError {
+ public:
+  RankLost(std::vector<int> ranks, const std::string& message, const std::string& hint);
+
+  /// The ranks that are known to be lost; empty where nothing tells them from those that wait.
+  const std::vector<int>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<int> ranks_;
+};
+
+/// The sum over all ranks of a buffer of fixed size, as often as needed. All ranks start the same
+/// sums in the same order.
+class Sum {
+ public:
+  virtual ~Sum() = default;
+
+  /// Begins the sum of `numbers`, padded_count() of them, in place. Returns at once: the buffer
+  /// belongs to the communicator until Communicator::wait() returns. Element i of the result is the
+  /// sum in the order of the ranks, accumulated in float32 (float64 of float64) and rounded once:
+  /// it has the same bits on all ranks, whatever library transports it.
+  virtual void start(std::byte* numbers) = 0;
+};
+
+/// The elements of a buffer for the sum of `count` numbers: `count` rounded up to a multiple of the
+/// number of ranks, each of which adds one part.
+std::int64_t padded_count(std::int64_t count, int ranks);
+
+/// The arithmetic of a Sum: to[i] = the sum over r of parts[r * count + i], of float64, float32,
+/// bfloat16 or float16. `to` may be the first of the parts.
+void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtype, std::byte* to);
+
+/// The transport, for reports and `doctor`.
+struct Transport {
+  std::string library;  ///< "Open MPI v4.1.4"
+  std::string threads;  ///< thread level: "serialized" lets sums progress beside the computation
+};
+
+/// The traffic of this rank so far.
+struct Traffic {
+  double waited_seconds = 0;     ///< of the calling threads in wait() and gather()
+  std::uint64_t sent_bytes = 0;  ///< of numbers, to other ranks
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Transport& transport() const = 0;
+  virtual Traffic traffic() const = 0;
+  /// The wait after which another rank counts as lost; 60 s at first.
+  virtual void set_timeout(double seconds) = 0;
+  /// A sum of `count` numbers of float64, float32, bfloat16 or float16. Allocates its buffers.
+  virtual std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) = 0;
+  /// Blocks until the sum that was started in this buffer has been written. Errors: RankLost.
+  virtual void wait(const std::byte* numbers) = 0;
+  /// The texts of all ranks, by rank; all ranks call it at the same point, with no sum started and
+  /// not waited for. Blocking. Errors: RankLost.
+  virtual std::vector<std::string> gather(std::string_view text) = 0;
+  /// Ends the exchange; all ranks call it, and nothing after it. A process that ends without it
+  /// leaves the others to find that it is lost.
+  virtual void close() = 0;
+};
+
+/// The sums of a few float64 numbers over all ranks, in place. Blocking. Errors: RankLost.
+void add_over_ranks(Communicator& ranks, std::vector<double>& numbers);
+
+}  // namespace halfstep::comm

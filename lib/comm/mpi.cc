@@ -1,0 +1,443 @@
+#include "comm/mpi.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "comm/mpi_library.h"
+#include "core/system.h"
+
+namespace halfstep::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// Polls of a waiting thread before it offers its processor to others, as ranks may be more than
+/// processors.
+constexpr std::chrono::microseconds k_spin{200};
+/// Between two looks at the processes of other ranks.
+constexpr Seconds k_look{0.1};
+/// Wait after which a rank tells the others that it is there.
+constexpr Seconds k_tell{1.0};
+/// Between two polls on behalf of sums that nobody waits for yet.
+constexpr std::chrono::microseconds k_background{100};
+
+/// Another rank, or this one.
+struct Peer {
+  std::string host;
+  pid_t process = 0;
+  bool visible = false;       ///< whether this process can see whether that one lives
+  std::int64_t started = -1;  ///< operations that it said it has started
+  std::int64_t message = -1;  ///< where the next such number arrives
+  Mpi::Request arrival;
+};
+
+class Exchange;
+
+/// Each rank sends every other one its part of the numbers, adds the parts it receives, and sends
+/// the total to all: 2 (N - 1) / N of the bytes each way, which is the least possible.
+class ExchangedSum final : public Sum {
+ public:
+  ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype);
+  ~ExchangedSum() override;
+  void start(std::byte* numbers) override;
+
+ private:
+  friend class Exchange;
+  enum class State { idle, scattering, added, gathering };
+
+  Exchange& exchange_;
+  DType dtype_;
+  std::int64_t part_count_;
+  int part_bytes_;
+  std::vector<std::byte> received_;
+  std::byte* numbers_ = nullptr;
+  State state_ = State::idle;
+  Mpi::Request request_;
+};
+
+class Exchange final : public Communicator {
+ public:
+  explicit Exchange(std::unique_ptr<Mpi> mpi) : mpi_(std::move(mpi)) {
+    mpi_->start();
+    transport_ = {mpi_->version(), mpi_->serialized() ? "serialized" : "funneled"};
+    meet();
+    if (mpi_->serialized()) {
+      progress_thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+    }
+  }
+
+  ~Exchange() override {
+    progress_thread_.request_stop();
+    under_way_changed_.notify_all();
+  }
+
+  int rank() const override { return mpi_->rank(); }
+  int size() const override { return mpi_->size(); }
+  const Transport& transport() const override { return transport_; }
+  Traffic traffic() const override { return traffic_; }
+  void set_timeout(double seconds) override { timeout_ = Seconds(seconds); }
+
+  std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) override {
+    return std::make_unique<ExchangedSum>(*this, count, dtype);
+  }
+
+  std::vector<std::string> gather(std::string_view text) override {
+    const auto ranks = static_cast<std::size_t>(size());
+    const auto self = static_cast<std::size_t>(rank());
+    std::vector<int> lengths(ranks), offsets(ranks);
+    lengths[self] = static_cast<int>(text.size());
+    complete([&] {
+      return mpi_->allgather(
+          Mpi::Channel::text, reinterpret_cast<std::byte*>(lengths.data()), sizeof(int));
+    });
+    int all = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      offsets[r] = all;
+      all += lengths[r];
+    }
+    std::string joined(static_cast<std::size_t>(all), '\0');
+    std::copy(text.begin(), text.end(), joined.begin() + offsets[self]);
+    complete([&] {
+      return mpi_->allgatherv(Mpi::Channel::text,
+                              reinterpret_cast<std::byte*>(joined.data()),
+                              lengths.data(),
+                              offsets.data());
+    });
+    std::vector<std::string> texts;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      texts.push_back(joined.substr(static_cast<std::size_t>(offsets[r]),
+                                    static_cast<std::size_t>(lengths[r])));
+    }
+    return texts;
+  }
+
+  void close() override {
+    progress_thread_.request_stop();
+    under_way_changed_.notify_all();
+    if (progress_thread_.joinable()) progress_thread_.join();
+    mpi_->finish();
+  }
+
+  void start(ExchangedSum& sum) {
+    {
+      const std::lock_guard lock(mutex_);
+      sum.request_ = mpi_->alltoall(
+          Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
+      sum.state_ = ExchangedSum::State::scattering;
+      under_way_.push_back(&sum);
+      ++started_;
+      traffic_.sent_bytes +=
+          2 * static_cast<std::uint64_t>(size() - 1) * static_cast<std::uint64_t>(sum.part_bytes_);
+    }
+    under_way_changed_.notify_one();
+  }
+
+  /// A sum that was not waited for, because a rank is lost.
+  void forget(const ExchangedSum& sum) {
+    const std::lock_guard lock(mutex_);
+    std::erase(under_way_, &sum);
+  }
+
+  void wait(const std::byte* numbers) override {
+    wait_until([&] {
+      progress();
+      return std::none_of(under_way_.begin(), under_way_.end(), [&](const ExchangedSum* sum) {
+        return sum->numbers_ == numbers;
+      });
+    });
+  }
+
+ private:
+  /// Exchanges hosts and processes, and listens to all ranks.
+  void meet() {
+    const std::vector<std::string> texts = gather(fmt::format("{} {}", ::getpid(), host_name()));
+    peers_.resize(texts.size());
+    for (std::size_t r = 0; r < texts.size(); ++r) {
+      Peer& peer = peers_[r];
+      const std::size_t space = texts[r].find(' ');
+      peer.process = static_cast<pid_t>(std::stol(texts[r].substr(0, space)));
+      peer.host = texts[r].substr(space + 1);
+      if (static_cast<int>(r) == rank()) continue;
+      // In a container of its own a process of this host may be out of sight.
+      peer.visible = peer.host == host_name() && ::kill(peer.process, 0) == 0;
+      listen(static_cast<int>(r));
+    }
+  }
+
+  void listen(int r) {
+    Peer& peer = peers_[static_cast<std::size_t>(r)];
+    peer.arrival =
+        mpi_->receive(reinterpret_cast<std::byte*>(&peer.message), sizeof peer.message, r);
+  }
+
+  /// Runs an operation of this thread alone to its end.
+  template <class Begin>
+  void complete(Begin begin) {
+    std::optional<Mpi::Request> request;
+    {
+      const std::lock_guard lock(mutex_);
+      request = begin();
+      ++started_;
+    }
+    wait_until([&] { return mpi_->test(*request); });
+  }
+
+  /// Lets the sums progress. The second half of a sum begins after that of all earlier ones, so
+  /// that all ranks begin them in the same order.
+  void progress() {
+    bool earlier_gather = true;
+    for (ExchangedSum* sum : under_way_) {
+      if (sum->state_ == ExchangedSum::State::scattering && mpi_->test(sum->request_)) {
+        add_parts(sum->received_.data(),
+                  size(),
+                  sum->part_count_,
+                  sum->dtype_,
+                  sum->numbers_ + static_cast<std::ptrdiff_t>(rank()) * sum->part_bytes_);
+        sum->state_ = ExchangedSum::State::added;
+      }
+      if (sum->state_ == ExchangedSum::State::added && earlier_gather) {
+        sum->request_ = mpi_->allgather(Mpi::Channel::gather, sum->numbers_, sum->part_bytes_);
+        sum->state_ = ExchangedSum::State::gathering;
+      } else if (sum->state_ == ExchangedSum::State::gathering && mpi_->test(sum->request_)) {
+        sum->state_ = ExchangedSum::State::idle;
+      }
+      earlier_gather = sum->state_ != ExchangedSum::State::scattering &&
+                       sum->state_ != ExchangedSum::State::added;
+    }
+    std::erase_if(under_way_,
+                  [](const ExchangedSum* sum) { return sum->state_ == ExchangedSum::State::idle; });
+  }
+
+  /// Calls `done` until it returns true. Errors: RankLost.
+  template <class Done>
+  void wait_until(Done done) {
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point look = begin + std::chrono::duration_cast<Clock::duration>(k_look);
+    bool told = false;
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (failure_) std::rethrow_exception(failure_);
+        try {
+          if (done()) {
+            traffic_.waited_seconds += Seconds(Clock::now() - begin).count();
+            return;
+          }
+        } catch (const UserError& error) {
+          failure_ = std::make_exception_ptr(lost(ended(), error.what()));
+          std::rethrow_exception(failure_);
+        }
+      }
+      const Clock::time_point now = Clock::now();
+      if (now - begin > k_spin) ::sched_yield();
+      if (now < look) continue;
+      look = now + std::chrono::duration_cast<Clock::duration>(k_look);
+      if (std::vector<int> gone = ended(); !gone.empty()) {
+        lose(gone, fmt::format("{} ended while this rank trained", names(gone)));
+      }
+      if (!told && now - begin > k_tell) {
+        told = true;
+        tell();
+      }
+      if (now - begin > timeout_) {
+        const std::vector<int> missing = silent();
+        lose(missing,
+             missing.empty()
+                 ? fmt::format("no answer from other ranks for {:.0f} s, and all of them wait: "
+                               "the network between them may be down",
+                               timeout_.count())
+                 : fmt::format("no answer from {} for {:.0f} s", names(missing), timeout_.count()));
+      }
+    }
+  }
+
+  static RankLost lost(const std::vector<int>& ranks, const std::string& message) {
+    return {ranks, message, "--resume auto goes on from the newest checkpoint"};
+  }
+
+  /// No sum progresses from now on: its buffers may go.
+  [[noreturn]] void lose(const std::vector<int>& ranks, const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::make_exception_ptr(lost(ranks, message));
+    std::rethrow_exception(failure_);
+  }
+
+  /// "rank 2 (node7, process 4711)"
+  std::string names(const std::vector<int>& ranks) const {
+    std::vector<std::string> each;
+    for (const int r : ranks) {
+      const Peer& peer = peers_[static_cast<std::size_t>(r)];
+      each.push_back(fmt::format("rank {} ({}, process {})", r, peer.host, peer.process));
+    }
+    return fmt::format("{}", fmt::join(each, ", "));
+  }
+
+  /// The ranks of this host whose processes have ended.
+  std::vector<int> ended() const {
+    std::vector<int> ranks;
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      const Peer& peer = peers_[r];
+      if (peer.visible && ::kill(peer.process, 0) != 0 && errno == ESRCH) {
+        ranks.push_back(static_cast<int>(r));
+      }
+    }
+    return ranks;
+  }
+
+  /// Tells all ranks how many operations this one has started.
+  void tell() {
+    const std::lock_guard lock(mutex_);
+    told_ = started_;
+    for (int r = 0; r < size(); ++r) {
+      // The requests are not waited for: whoever does not answer may not receive either.
+      if (r != rank()) mpi_->send(reinterpret_cast<const std::byte*>(&told_), sizeof told_, r);
+    }
+  }
+
+  /// The ranks that have not said that they started all that this one has.
+  std::vector<int> silent() {
+    const std::lock_guard lock(mutex_);
+    std::vector<int> ranks;
+    for (int r = 0; r < std::ssize(peers_); ++r) {
+      if (r == rank()) continue;
+      Peer& peer = peers_[static_cast<std::size_t>(r)];
+      while (mpi_->test(peer.arrival)) {
+        peer.started = std::max(peer.started, peer.message);
+        listen(r);
+      }
+      if (peer.started < started_) ranks.push_back(r);
+    }
+    return ranks;
+  }
+
+  /// Lets sums progress that nobody waits for.
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      {
+        std::unique_lock lock(mutex_);
+        under_way_changed_.wait(lock, stop, [this] { return !under_way_.empty() || failure_; });
+        if (failure_) return;
+        try {
+          progress();
+        } catch (const UserError& error) {
+          failure_ = std::make_exception_ptr(lost(ended(), error.what()));
+          return;
+        }
+      }
+      std::this_thread::sleep_for(k_background);
+    }
+  }
+
+  std::unique_ptr<Mpi> mpi_;
+  Seconds timeout_{60};
+  Transport transport_;
+  Traffic traffic_;
+  std::vector<Peer> peers_;
+  std::mutex mutex_;  ///< of all below, and of the calls of mpi_
+  std::condition_variable_any under_way_changed_;
+  std::vector<ExchangedSum*> under_way_;  ///< in the order of their start
+  std::int64_t started_ = 0;              ///< operations of this rank
+  std::int64_t told_ = 0;
+  std::exception_ptr failure_;  ///< a RankLost, after which MPI is not called any more
+  std::jthread progress_thread_;
+};
+
+ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype)
+    : exchange_(exchange),
+      dtype_(dtype),
+      part_count_(padded_count(count, exchange.size()) / exchange.size()) {
+  const std::int64_t bytes = part_count_ * static_cast<std::int64_t>(size_bytes(dtype));
+  require(bytes <= std::numeric_limits<int>::max(), "a sum of parts of {} bytes", bytes);
+  part_bytes_ = static_cast<int>(bytes);
+  received_.resize(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(exchange.size()));
+}
+
+ExchangedSum::~ExchangedSum() { exchange_.forget(*this); }
+
+void ExchangedSum::start(std::byte* numbers) {
+  numbers_ = numbers;
+  exchange_.start(*this);
+}
+
+/// Open MPI since version 3, the common name of MPICH's interface, and Debian's MPICH.
+constexpr std::array<const char*, 4> k_usual_names{
+    "libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so"};
+
+struct Found {
+  std::string file;
+  std::optional<LoadedLibrary> library;
+  std::string problem;
+};
+
+Found find_library(const std::string& given) {
+  std::vector<std::string> files{given};
+  if (given.empty()) files.assign(k_usual_names.begin(), k_usual_names.end());
+  Found found;
+  for (const std::string& file : files) {
+    LoadedLibrary library(file);
+    if (!library) {
+      if (found.problem.empty()) found.problem = library.error();
+      continue;
+    }
+    const char* missing = missing_function(library);
+    if (missing == nullptr) return {file, std::move(library), ""};
+    found.problem = fmt::format("{} has no {}", file, missing);
+  }
+  return found;
+}
+
+}  // namespace
+
+MpiLibrary find_mpi(const std::string& library) {
+  const Found found = find_library(library);
+  if (!found.library) return {"", "", "", found.problem};
+  return {
+      found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
+}
+
+std::shared_ptr<Communicator> start_mpi(const MpiOptions& options) {
+  const Found found = find_library(options.library);
+  if (!found.library) {
+    throw UserError(ErrorKind::unavailable,
+                    {},
+                    fmt::format("{} started this process as one of several ranks, and no MPI "
+                                "library can be loaded: {}",
+                                options.launcher,
+                                found.problem),
+                    "install the MPI library that the launcher belongs to (openmpi-bin), or name "
+                    "its file with HALFSTEP_MPI");
+  }
+  auto ranks = std::make_shared<Exchange>(open_mpi_library(*found.library));
+  if (options.ranks > 0 && ranks->size() != options.ranks) {
+    throw UserError(ErrorKind::unavailable,
+                    {found.file, 0, 0, ""},
+                    fmt::format("{} started {} ranks, and {} sees {}",
+                                options.launcher,
+                                options.ranks,
+                                ranks->transport().library,
+                                ranks->size()),
+                    options.launcher == "srun"
+                        ? "srun --mpi=list names the ways that this Slurm knows (--mpi=pmix for "
+                          "Open MPI)"
+                        : "name the library that the launcher belongs to with HALFSTEP_MPI");
+  }
+  return ranks;
+}
+
+}  // namespace halfstep::comm

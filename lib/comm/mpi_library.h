@@ -1,0 +1,76 @@
+#pragma once
+// An MPI library that is loaded at run time, behind types that do not depend on it.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace halfstep::comm {
+
+/// A shared library; false where the loader finds none.
+class LoadedLibrary {
+ public:
+  /// MPI libraries load plugins that refer to their symbols, so these are made global.
+  explicit LoadedLibrary(const std::string& file);
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  const std::string& error() const { return error_; }
+  /// nullptr without a symbol of this name.
+  void* find(const char* symbol) const;
+
+ private:
+  void* handle_ = nullptr;  ///< never closed: MPI's threads and exit handlers stay in it
+  std::string error_;
+};
+
+class Mpi {
+ public:
+  /// Collectives of one channel are started in the same order on all ranks; those of several
+  /// channels in any order.
+  enum class Channel { scatter, gather, text, presence };
+  static constexpr int k_channels = 4;
+
+  /// An operation under way; holds MPI's own handle.
+  struct Request {
+    std::intptr_t handle = 0;
+  };
+
+  virtual ~Mpi() = default;
+
+  /// MPI_Init_thread and the channels; once in a process. Errors: UserError (unavailable).
+  virtual void start() = 0;
+  /// MPI_Finalize; waits for all ranks.
+  virtual void finish() = 0;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Whether several threads may call it, one at a time.
+  virtual bool serialized() const = 0;
+  virtual std::string version() const = 0;
+
+  // All of them return at once. Errors: UserError (ranks) where MPI reports one.
+
+  /// Part r of `from` to rank r; part r of `to` from rank r; parts of `bytes` bytes.
+  virtual Request alltoall(Channel channel, const std::byte* from, std::byte* to, int bytes) = 0;
+  /// Part rank() of `all`, of `bytes` bytes, to every rank, in place.
+  virtual Request allgather(Channel channel, std::byte* all, int bytes) = 0;
+  /// The same with parts of different sizes.
+  virtual Request allgatherv(Channel channel,
+                             std::byte* all,
+                             const int* bytes,
+                             const int* offsets) = 0;
+  virtual Request send(const std::byte* from, int bytes, int to) = 0;
+  virtual Request receive(std::byte* to, int bytes, int from) = 0;
+  /// Whether the operation has completed; lets all operations progress.
+  virtual bool test(Request& request) = 0;
+};
+
+/// The name of the library's binary interface.
+const char* interface_name(const LoadedLibrary& library);
+/// The name of a function that the library lacks, or nullptr.
+const char* missing_function(const LoadedLibrary& library);
+/// Errors: InternalError where a function is missing.
+std::unique_ptr<Mpi> open_mpi_library(const LoadedLibrary& library);
+
+}  // namespace halfstep::comm

@@ -1,0 +1,34 @@
+#pragma once
+// The share of a rank in a batch.
+
+#include <algorithm>
+#include <cstdint>
+
+namespace halfstep {
+
+/// The samples of a batch that one process computes: all of them, or those of its rank. Rank r of n
+/// has [batch * r / n, batch * (r + 1) / n).
+struct BatchShare {
+  std::int64_t batch = 0;    ///< samples over all ranks
+  std::int64_t first = 0;    ///< the first of this rank's, counted within the batch
+  std::int64_t rows = 0;     ///< samples that this rank computes: at least one
+  std::int64_t counted = 0;  ///< `rows`, or 0 where the batch has too few samples for this rank,
+                             ///< which then repeats a sample without weight
+  int ranks = 1;             ///< whose results are added
+
+  /// Of a process that has no ranks beside it.
+  // NOLINTNEXTLINE(google-explicit-constructor): a batch size is the usual share
+  BatchShare(std::int64_t samples) : batch(samples), rows(samples), counted(samples) {}
+  BatchShare(std::int64_t samples, int rank, int of)
+      : batch(samples),
+        first(samples * rank / of),
+        rows(samples * (rank + 1) / of - first),
+        counted(rows),
+        ranks(of) {
+    if (rows > 0) return;
+    rows = 1;
+    first = std::min(first, samples - 1);
+  }
+};
+
+}  // namespace halfstep
