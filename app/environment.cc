@@ -63,6 +63,7 @@ std::vector<config::Warning> unknown_variables() {
                                                 "HALFSTEP_DEVICE",
                                                 "HALFSTEP_LOG_LEVEL",
                                                 "HALFSTEP_MAX_ISA",
+                                                "HALFSTEP_MPI",
                                                 "HALFSTEP_RUN_DIR",
                                                 "HALFSTEP_THREADS"};
   std::vector<config::Warning> warnings;

@@ -55,10 +55,11 @@ std::optional<std::int64_t> slurm_threads() {
   return threads;
 }
 
-/// The thread count of the config; default: the processors this process may use, or those of its
-/// Slurm task if fewer.
-int thread_count_of(const config::RunSpec& spec) {
-  const std::int64_t processors = available_processors();
+/// The thread count of the config; default: the processors this process may use, divided by the
+/// ranks that may use the same ones, or those of its Slurm task if fewer.
+int thread_count_of(const config::RunSpec& spec, const Ranks* ranks) {
+  const std::int64_t sharing = ranks != nullptr ? ranks->sharing() : 1;
+  const std::int64_t processors = std::max<std::int64_t>(1, available_processors() / sharing);
   const std::int64_t threads = spec.device.threads
                                    ? std::max<std::int64_t>(1, *spec.device.threads)
                                    : std::min(processors, slurm_threads().value_or(processors));
@@ -74,10 +75,13 @@ int thread_count_of(const config::RunSpec& spec) {
   return static_cast<int>(threads);
 }
 
-backend::Backend open_cpu(const config::RunSpec& spec, const std::string& run_dir) {
-  const int threads = thread_count_of(spec);
+backend::Backend open_cpu(const config::RunSpec& spec,
+                          const std::string& run_dir,
+                          const Ranks* ranks) {
+  const int threads = thread_count_of(spec, ranks);
   set_thread_count(threads);
   backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  if (ranks != nullptr) cpu.capabilities.ranks = ranks->communicator();
   std::shared_ptr<const backend::CostModel>& costs = cpu.capabilities.costs;
   if (!run_dir.empty())
     costs = read_cost_model(fmt::format("{}/{}", run_dir, report::k_cost_model_file));
@@ -141,11 +145,22 @@ std::string cost_model_path(const backend::Capabilities& capabilities) {
   return fmt::format("{}/cpu-costs-{}-{}.txt", folder, name(capabilities.isa), key);
 }
 
-backend::Backend open_device(const config::RunSpec& spec, const std::string& run_dir) {
-  if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec, run_dir);
+backend::Backend open_device(const config::RunSpec& spec,
+                             const std::string& run_dir,
+                             const Ranks* ranks) {
+  if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec, run_dir, ranks);
+  if (ranks != nullptr && !ranks->alone()) {
+    if (spec.device.kind == config::DeviceKind::cuda) {
+      throw UserError(ErrorKind::unavailable,
+                      spec.where("device"),
+                      fmt::format("{} ranks train on CPUs alone", ranks->communicator()->size()),
+                      "one process trains on a GPU");
+    }
+    return open_cpu(spec, run_dir, ranks);
+  }
   auto opened = open_cuda(spec);
   if (auto* device = std::get_if<backend::Backend>(&opened)) {
-    set_thread_count(thread_count_of(spec));
+    set_thread_count(thread_count_of(spec, ranks));
     return std::move(*device);
   }
   const cuda::Absence& absence = std::get<cuda::Absence>(opened);
@@ -161,7 +176,7 @@ backend::Backend open_device(const config::RunSpec& spec, const std::string& run
                     "cuda cannot be used here: " + absence.reason,
                     absence.remedy);
   }
-  backend::Backend cpu = open_cpu(spec, run_dir);
+  backend::Backend cpu = open_cpu(spec, run_dir, ranks);
   cpu.note = absence.reason;
   return cpu;
 }

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/plugin_library.h"
 #include "config/run_spec.h"
+#include "ranks.h"
 
 namespace halfstep::app {
 
@@ -28,7 +29,10 @@ std::optional<backend::cuda::Absence> obvious_absence(const backend::cuda::Plugi
 /// by the one of `halfstep tune`, else by the shipped one. Errors: UserError(unavailable) with
 /// reason and remedy, unless precision.fallback is warn, where the CPU replaces an unavailable GPU;
 /// UserError(data) for a damaged cost model.
-backend::Backend open_device(const config::RunSpec& spec, const std::string& run_dir = {});
+/// `ranks`: of the run, which train on CPUs and share the processors of their host; nullptr: none.
+backend::Backend open_device(const config::RunSpec& spec,
+                             const std::string& run_dir = {},
+                             const Ranks* ranks = nullptr);
 
 /// Prints one line on why the device is not a GPU, if `auto` was requested.
 void say_device(const backend::Backend& device);

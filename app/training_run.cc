@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <span>
+#include <thread>
 
 #include "backend/cost_model.h"
 #include "core/files.h"
@@ -15,6 +18,8 @@
 #include "core/system.h"
 #include "environment.h"
 #include "open_device.h"
+#include "ranks.h"
+#include "report/parallel_block.h"
 #include "report/run_files.h"
 #include "report/run_index.h"
 #include "terminal.h"
@@ -134,7 +139,8 @@ void say_ending(const report::TrainReport& report,
                 const std::string& remedy) {
   if (report.message.empty()) return;
   const bool failed = report.exit_code == static_cast<int>(ErrorKind::numerics) ||
-                      report.exit_code == static_cast<int>(ErrorKind::target);
+                      report.exit_code == static_cast<int>(ErrorKind::target) ||
+                      report.exit_code == static_cast<int>(ErrorKind::ranks);
   log(failed ? LogLevel::error : LogLevel::info, prefix + report.message + remedy);
 }
 
@@ -187,7 +193,7 @@ void ask_for_requeue(const config::SlurmSpec& spec, const std::optional<report::
   }
 }
 
-int dry_run(train::Session& session, bool json) {
+int dry_run(train::Session& session, bool json, bool speaks) {
   train::TrainObserver silent;
   train::TrainOptions once;
   once.evaluate_test = false;
@@ -197,6 +203,7 @@ int dry_run(train::Session& session, bool json) {
   const int exit_code = trainer.result().status == train::Status::diverged
                             ? static_cast<int>(ErrorKind::numerics)
                             : 0;
+  if (!speaks) return exit_code;
   if (json) {
     fmt::print("{}", report::dump(to_json(report::DryRunReport{exit_code, memory})));
     return exit_code;
@@ -212,38 +219,127 @@ int dry_run(train::Session& session, bool json) {
   return exit_code;
 }
 
-}  // namespace
+/// The start of a run: the same on all ranks, except that rank 0 alone has the directory.
+struct StartedRun {
+  LoadedConfig loaded;
+  Resume resume;
+  std::optional<report::RunDirectory> directory;
+  std::vector<std::string> changed;  ///< settings unlike those of the resumed run
+};
 
-int run_training(const RunOptions& options, const TrainFlags& flags) {
-  apply_logging(options);
-  const LoadedConfig loaded = load_config(options);
-  const config::RunSpec& spec = loaded.spec;
-
-  Resume resume = find_resume(options, flags.resume, spec.name);
-  std::optional<report::RunDirectory> claimed;
+/// Reads the config and claims the run directory.
+void claim(const RunOptions& options,
+           const TrainFlags& flags,
+           const Ranks& ranks,
+           StartedRun& start) {
+  const config::RunSpec& spec = start.loaded.spec;
+  Resume& resume = start.resume;
+  if (!ranks.speaks()) return;
+  resume = find_resume(options, flags.resume, spec.name);
   if (!flags.dry_run) {
-    claimed.emplace(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
-    if (claimed->occupied() && !resume.asked) {
+    const report::RunDirectory& claimed =
+        start.directory.emplace(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
+    if (claimed.occupied() && !resume.asked) {
       throw UserError(ErrorKind::config,
                       {"--run-dir", 0, 0, ""},
-                      fmt::format("{} holds a run already", claimed->path()),
+                      fmt::format("{} holds a run already", claimed.path()),
                       "--resume auto goes on with it");
     }
     // Another process may have written to the directory before it was locked.
     if (!resume.run_dir.empty()) resume = find_resume(options, flags.resume, spec.name);
     if (resume.asked && resume.checkpoint.empty()) {
-      log_info("{}: no checkpoint yet, so training starts at its beginning", claimed->path());
+      log_info("{}: no checkpoint yet, so training starts at its beginning", claimed.path());
     }
   }
-  const std::vector<std::string> changed = check_settings(resume, spec, flags.resume.allowed);
+  start.changed = check_settings(resume, spec, flags.resume.allowed);
+}
 
-  const backend::Backend device = open_device(spec, resume.origin());
-  const data::Dataset dataset = load_data(loaded);
-  train::Session session(spec, dataset, device);
-  print_warnings(session.warnings());
-  say_device(device);
-  if (flags.dry_run) return dry_run(session, options.json);
-  report::RunDirectory& directory = *claimed;
+/// Errors: UserError(config) where ranks would not train the same model with the same kernels.
+void compare_ranks(const Ranks& ranks, const train::Session& session) {
+  const report::BuildInfo build = report::build_info();
+  ranks.require_same("config", config::config_hash(session.spec()));
+  ranks.require_same(
+      "build of halfstep",
+      fmt::format("{} {}{}", build.version, build.git_commit, build.git_dirty ? "+" : ""));
+  ranks.require_same("instruction set",
+                     std::string(backend::name(session.backend().capabilities.isa)));
+  ranks.require_same("data", session.training_data_hash());
+}
+
+/// Time for the rank that saves the last state: a launcher ends all ranks once one has failed.
+constexpr std::chrono::seconds k_farewell{2};
+
+/// A rank that neither prints nor writes files.
+int train_silently(train::Session& session, train::TrainOptions options, const Ranks& ranks) {
+  train::TrainObserver silent;
+  std::optional<train::Trainer> trainer;
+  ranks.together([&] { trainer.emplace(session, options, silent); });
+  if (!ranks.from_first("").empty()) {
+    ranks.close();
+    return 0;
+  }
+  while (trainer->advance(trainer->steps_to_epoch_end())) {
+  }
+  const train::TrainResult result = trainer->finish();
+  if (result.status == train::Status::rank_lost) {
+    log(LogLevel::error, result.message);
+    std::this_thread::sleep_for(k_farewell);
+  } else {
+    ranks.communicator()->gather(report::rank_text(session, host_name(), result));
+    ranks.close();
+  }
+  const bool missed = session.spec().training.target && result.time_to_accuracy &&
+                      !result.time_to_accuracy->reached;
+  return report::exit_code(result.status, missed);
+}
+
+int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks& ranks) {
+  StartedRun start;
+  ranks.together([&] { start.loaded = load_config(options); });
+  ranks.together([&] { claim(options, flags, ranks, start); });
+  const LoadedConfig& loaded = start.loaded;
+  const config::RunSpec& spec = loaded.spec;
+  Resume& resume = start.resume;
+  resume.checkpoint = ranks.from_first(resume.checkpoint);
+  if (!ranks.alone()) ranks.communicator()->set_timeout(spec.parallel.timeout);
+
+  backend::Backend device;
+  data::Dataset dataset;
+  std::optional<train::Session> created;
+  ranks.together([&] {
+    device = open_device(spec, resume.origin(), &ranks);
+    dataset = load_data(loaded);
+    created.emplace(spec, dataset, device);
+  });
+  train::Session& session = *created;
+  compare_ranks(ranks, session);
+  if (ranks.speaks()) print_warnings(session.warnings());
+  if (ranks.speaks()) say_device(device);
+  if (!ranks.alone()) {
+    log_info("{} ranks by {}: {}",
+             ranks.hosts().size(),
+             ranks.communicator()->transport().library,
+             ranks.summary());
+  }
+  if (flags.dry_run) {
+    const int exit_code = dry_run(session, options.json, ranks.speaks());
+    ranks.close();
+    return exit_code;
+  }
+
+  train::TrainOptions train_options;
+  train_options.resume = resume.checkpoint;
+  train_options.init_from = flags.init_from;
+  train_options.requests = train::take_request;
+  const train::InterruptGuard signals(signal_of(spec.slurm.signal));
+  if (!ranks.speaks()) {
+    const std::string place = ranks.from_first("");
+    train_options.directory = [place] { return place; };
+    train_options.saves = false;
+    return train_silently(session, std::move(train_options), ranks);
+  }
+  report::RunDirectory& directory = *start.directory;
+  ranks.from_first(std::filesystem::absolute(directory.path()).string());
 
   report::RunInfo run;
   run.started_at = utc_now();
@@ -253,20 +349,21 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   run.configs = loaded.texts;
   run.slurm = slurm_job();
   run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
+  run.rank_count = ranks.alone() ? 1 : ranks.communicator()->size();
   run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
   ProgressDisplay display(progress_options(options), spec.training.epochs);
   RunObserver observer(display, directory);
-  train::TrainOptions train_options;
   train_options.directory = [&] { return directory.path(); };
-  train_options.resume = resume.checkpoint;
-  train_options.changed = changed;
-  train_options.init_from = flags.init_from;
-  train_options.requests = train::take_request;
+  train_options.changed = start.changed;
   train_options.numerics = true;
-  const train::InterruptGuard signals(signal_of(spec.slurm.signal));
-  train::Trainer trainer(session, train_options, observer);
-  if (trainer.done() && is_final(directory)) {
+  std::optional<train::Trainer> made;
+  ranks.together([&] { made.emplace(session, train_options, observer); });
+  train::Trainer& trainer = *made;
+  const bool ended = trainer.done() && is_final(directory);
+  ranks.from_first(ended ? "ended" : "");
+  if (ended) {
+    ranks.close();
     return print_again(directory, spec, options.json);
   }
   print_warnings(trainer.warnings());
@@ -290,6 +387,11 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   }
   const train::TrainResult result = trainer.finish();
   clear_progress();
+  if (!ranks.alone() && result.status != train::Status::rank_lost) {
+    run.ranks = report::parallel_block(
+        session, ranks.communicator()->gather(report::rank_text(session, host_name(), result)));
+    ranks.close();
+  }
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
   // The warnings known before training were printed before its first step.
@@ -302,6 +404,18 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
     print_summary(report, directory.file(report::k_report_file));
   }
   return static_cast<int>(report.exit_code.value_or(0));
+}
+
+}  // namespace
+
+int run_training(const RunOptions& options, const TrainFlags& flags) {
+  apply_logging(options);
+  const Ranks ranks;
+  try {
+    return train_among(options, flags, ranks);
+  } catch (const EndedByAll& end) {
+    return end.exit_code;
+  }
 }
 
 }  // namespace halfstep::app

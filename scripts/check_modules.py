@@ -37,7 +37,7 @@ SEALED = {"graph": "graph/ops/"}
 LIBRARIES = {
     "yaml-cpp/": ["lib/config/"],
     "CLI/": ["app/"],
-    "nlohmann/": ["lib/core/field_ref", "lib/core/json_", "lib/report/", "lib/study/", "lib/train/checkpoint", "lib/train/progress",
+    "nlohmann/": ["lib/core/field_ref", "lib/core/json_", "lib/report/", "lib/study/", "lib/train/checkpoint", "lib/train/progress", "lib/train/ranks",
                   "lib/data/", "lib/config/schema", "lib/precision/graph_report.cc"],
     "dnnl": ["lib/backend/cpu/onednn/"],
     "oneapi/": ["lib/backend/cpu/onednn/"],

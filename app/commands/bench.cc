@@ -96,7 +96,10 @@ std::function<int()> declare_bench(CLI::App& command) {
   command.add_flag("--profile", state->profile, "a second pass with the time of every op");
   command.add_flag(
       "--synthetic", state->synthetic, "random samples of the model's shapes, no data set");
-  return [state] { return bench(*state); };
+  return [state] {
+    require_alone("bench");
+    return bench(*state);
+  };
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ void choose_policies(const CompareFlags& state,
 }
 
 int compare_policies(const CompareFlags& state) {
+  require_alone("compare");
   study::CompareOptions options;
   options.seeds = state.seeds;
   Diagnostics diagnostics;

@@ -13,6 +13,7 @@
 #include "graph/ops/ops.h"
 #include "open_device.h"
 #include "plan/plan.h"
+#include "ranks.h"
 #include "report/context.h"
 #include "report/machine_reports.h"
 #include "report/matrix_unit.h"
@@ -184,6 +185,13 @@ int doctor(bool json) {
     if (const auto* device = std::get_if<backend::Backend>(&opened)) try_dtypes(*device, found);
   }
 
+  const comm::MpiLibrary mpi = comm::find_mpi(mpi_library());
+  if (mpi.problem.empty()) {
+    found.say("mpi   {} ({})\n", mpi.file, mpi.version);
+  } else {
+    found.say("mpi   none: {}; openmpi-bin has one, for runs of several ranks\n", mpi.problem);
+  }
+
   const std::uint64_t memory = available_memory_bytes();
   const backend::OneDnnThreads onednn = backend::onednn_threads();
   found.say("libs  oneDNN {} on {}{} ({})\nmemory {:.1f} GiB available\n",
@@ -198,7 +206,8 @@ int doctor(bool json) {
         memory,
         found.probes,
         {backend::onednn_version(), onednn.runtime, onednn.count, onednn.reason},
-        cuda_block(gpus)};
+        cuda_block(gpus),
+        {mpi.file, mpi.interface, mpi.version, mpi.problem}};
     fmt::print("{}", report::dump(to_json(report)));
   } else {
     fmt::print("{}", found.page);

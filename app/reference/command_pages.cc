@@ -150,7 +150,7 @@ Topic exit_codes_topic() {
               .title = "Exit codes",
               .doc = "the status that the program ends with",
               .text = "The exit status of every command; reports hold it as `exit_code`."};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> k_codes{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> k_codes{{
       {"0", "Done."},
       {"1", "An error in halfstep."},
       {"2",
@@ -161,6 +161,9 @@ Topic exit_codes_topic() {
       {"5", "A target was not reached, or a condition of `--fail-if` is true."},
       {"6", "The device or precision asked for is not available here."},
       {"7", "Out of memory, or of threads."},
+      {"8",
+       "Of a run of several ranks: another rank ended or did not answer. A checkpoint of the last "
+       "step that all ranks did is written, and the job can be requeued."},
       {"75",
        "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
        "the job can be requeued."},

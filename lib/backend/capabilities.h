@@ -10,6 +10,13 @@
 namespace halfstep::backend {
 
 class CostModel;
+}  // namespace halfstep::backend
+
+namespace halfstep::comm {
+class Communicator;
+}
+
+namespace halfstep::backend {
 
 /// Instruction sets; each includes the ones before it.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
@@ -24,6 +31,8 @@ struct Capabilities {
   bool deterministic = true;
   /// Predicted times of kernels; null: the model shipped for `isa`.
   std::shared_ptr<const CostModel> costs = nullptr;
+  /// The ranks of the run; null: it has one process.
+  std::shared_ptr<comm::Communicator> ranks = nullptr;
 };
 
 /// The names of all instruction sets included in `capabilities`, weakest first, without baseline.

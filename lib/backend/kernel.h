@@ -64,7 +64,8 @@ struct Args {
   std::byte* workspace = nullptr;
 };
 
-/// A prepared kernel. run() neither allocates nor throws.
+/// A prepared kernel. run() neither allocates nor throws, except that a wait for other ranks throws
+/// comm::RankLost.
 class Launch {
  public:
   virtual ~Launch() = default;

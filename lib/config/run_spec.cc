@@ -156,6 +156,10 @@ void RunSpec::fields(Fields& f) {
   f.section("device",
             device,
             {.doc = "Where the run computes.", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
+  f.section("parallel",
+            parallel,
+            {.doc = "How the ranks of a run, which mpirun or srun start, train together. A run of "
+                    "one process ignores it."});
   f.section("slurm", slurm, {.doc = "Handling of a job that Slurm ends."});
 }
 

@@ -48,6 +48,7 @@ struct RunSpec {
   TrainingSpec training;
   ReportSpec report;
   DeviceSpec device;
+  ParallelSpec parallel;
   SlurmSpec slurm;
 
   Node source;                    ///< the merged config as written; no field

@@ -23,6 +23,11 @@ constexpr std::array k_signals{Named{SlurmSignal::usr1, "SIGUSR1"},
 constexpr std::array k_requeues{Named{SlurmRequeue::exit, "exit"},
                                 Named{SlurmRequeue::self, "self"}};
 
+constexpr std::array k_all_reduce_dtypes{Named{DType::float32, "float32"},
+                                         Named{DType::bfloat16, "bfloat16"},
+                                         Named{DType::float16, "float16"}};
+constexpr std::array k_batches_of{Named{BatchOf::run, "run"}, Named{BatchOf::rank, "rank"}};
+
 }  // namespace
 
 bool smaller_is_better(std::string_view metric) {
@@ -193,6 +198,30 @@ void DeviceSpec::fields(Fields& f) {
           tuning_folder,
           {.doc = "Folder in which `autotune: measure` keeps its times; null: halfstep in "
                   "XDG_CACHE_HOME or ~/.cache."});
+}
+
+void ParallelSpec::fields(Fields& f) {
+  f.choice("all_reduce_dtype",
+           all_reduce_dtype,
+           k_all_reduce_dtypes,
+           {.doc = "Dtype in which gradients travel between ranks; sums are accumulated in float32 "
+                   "and rounded once. 16 bits halve the bytes. float16 gradients travel scaled by "
+                   "the loss scale, so that a sum that overflows is a skipped step."});
+  f.field("bucket_mib",
+          bucket_mib,
+          {.doc = "Gradients are summed in buckets of at least this size, the last layers' first, "
+                  "while those of the layers before are computed. [MiB]",
+           .above = 0});
+  f.field("timeout",
+          timeout,
+          {.doc = "A rank that waits longer for another one ends with exit code 8 and names it. "
+                  "[s]",
+           .min = 1});
+  f.choice("batch_of",
+           batch_of,
+           k_batches_of,
+           {.doc = "run: the ranks share the batch_size samples of a step; rank: each has "
+                   "batch_size samples."});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -1,5 +1,5 @@
 #pragma once
-// The sections `training`, `report`, `device` and `slurm`.
+// The sections `training`, `report`, `device`, `parallel` and `slurm`.
 
 #include <array>
 #include <cstdint>
@@ -104,6 +104,18 @@ struct DeviceSpec {
   Autotune autotune = Autotune::heuristic;
   bool recorded = true;                      ///< launch each step as one captured graph
   std::optional<std::string> tuning_folder;  ///< absent: halfstep's in the user's cache
+
+  void fields(Fields& f);
+};
+
+/// The samples that training.batch_size counts.
+enum class BatchOf { run, rank };
+
+struct ParallelSpec {
+  DType all_reduce_dtype = DType::float32;
+  double bucket_mib = 4;
+  double timeout = 60;
+  BatchOf batch_of = BatchOf::run;
 
   void fields(Fields& f);
 };

@@ -76,8 +76,9 @@ void BatchOrder::batch_at(std::int64_t ordinal, Batch& batch) {
   batch.epoch = ordinal / steps_;
   batch.index = ordinal % steps_;
   prepare_epoch(batch.epoch);
-  const auto first = order_.begin() + batch.index * options_.batch_size;
-  batch.samples.assign(first, first + batch_samples(ordinal));
+  const BatchShare rank = share(ordinal);
+  const auto first = order_.begin() + batch.index * options_.batch_size + rank.first;
+  batch.samples.assign(first, first + rank.rows);
 }
 
 std::string BatchOrderHash::up_to(std::int64_t batches) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch_share.h"
 #include "core/hash.h"
 #include "core/tensor.h"
 #include "data/dataset.h"
@@ -25,7 +26,8 @@ struct Batch {
 struct BatchOptions {
   std::int64_t batch_size = 32;
   std::uint64_t seed = 0;
-  bool shuffle = true;  ///< a new permutation each epoch; otherwise file order
+  bool shuffle = true;      ///< a new permutation each epoch; otherwise file order
+  int rank = 0, ranks = 1;  ///< batches hold the samples of one rank; see BatchShare
 };
 
 /// The order in which samples are visited.
@@ -39,8 +41,12 @@ class BatchOrder {
   const BatchOptions& options() const { return options_; }
   /// ceil(samples / batch size)
   std::int64_t steps_per_epoch() const { return steps_; }
-  /// Samples of the batch, without making it.
+  /// Samples of the batch over all ranks, without making it.
   std::int64_t batch_samples(std::int64_t ordinal) const;
+  /// The samples of the batch that this rank has.
+  BatchShare share(std::int64_t ordinal) const {
+    return {batch_samples(ordinal), options_.rank, options_.ranks};
+  }
 
   /// Any ordinal >= 0, in any order; cheap within one epoch.
   Batch batch_at(std::int64_t ordinal);

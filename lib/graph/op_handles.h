@@ -21,6 +21,7 @@ inline constexpr OpHandle k_add_n{"AddN"};
 inline constexpr OpHandle k_add_v2{"AddV2"};
 inline constexpr OpHandle k_all{"All"};
 inline constexpr OpHandle k_all_finite{"AllFinite"};
+inline constexpr OpHandle k_all_reduce_start{"AllReduceStart"};
 inline constexpr OpHandle k_batch_matmul_v2{"BatchMatMulV2"};
 inline constexpr OpHandle k_batch_norm_relu_grad{"BatchNormReluGrad"};
 inline constexpr OpHandle k_bias_add{"BiasAdd"};

@@ -46,7 +46,8 @@ Forward build_forward(graph::Builder& b,
                       std::vector<Value> inputs,
                       Value ordinal,
                       std::uint64_t seed,
-                      bool training) {
+                      bool training,
+                      std::int64_t first_sample) {
   require(inputs.size() == model.inputs.size(),
           "the model takes {} inputs, got {}",
           model.inputs.size(),
@@ -75,7 +76,8 @@ Forward build_forward(graph::Builder& b,
                          .trainable = node.trainable,
                          .ordinal = ordinal,
                          .seed = seed,
-                         .record = forward.record};
+                         .record = forward.record,
+                         .first_sample = first_sample};
     const Value y = node.layer->build(context, x);
     if (count(b.shape(y).dims()) > k_max_elements) {
       context.fail(fmt::format("its output would have shape {}: too large", to_string(b.shape(y))));

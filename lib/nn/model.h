@@ -51,13 +51,15 @@ struct Forward {
 };
 
 /// Emits the forward pass on `inputs` ([batch, ...sample shape]); casts floating inputs of each
-/// layer to its compute dtype. Variables are named `<layer>/<weight>`.
+/// layer to its compute dtype. Variables are named `<layer>/<weight>`. `first_sample`: see
+/// LayerContext.
 /// Errors: UserError(config) at the layer whose shapes do not fit.
 Forward build_forward(graph::Builder& b,
                       const Model& model,
                       std::vector<graph::Value> inputs,
                       graph::Value ordinal,
                       std::uint64_t seed,
-                      bool training);
+                      bool training,
+                      std::int64_t first_sample = 0);
 
 }  // namespace halfstep::nn

@@ -76,7 +76,8 @@ Value flatten_positions(Builder& b, Value scores) {
 
 }  // namespace
 
-void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose) {
+void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
+  const std::int64_t batch = step.share.rows;
   Builder& b = step.b;
   Graph& graph = step.graph;
   const StepSpec& spec = step.spec;
@@ -86,7 +87,8 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   Forward forward;
   {
     const ScopeGuard scope(b, origin(Phase::forward, ""), "");
-    forward = build_forward(b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train);
+    forward = build_forward(
+        b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train, step.share.first);
   }
   const Value output = forward.outputs.at(0);
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
@@ -124,6 +126,7 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   const Value per_sample = spec.loss->build(context);
   step.loss = graph::ops::reduce(b, "Mean", per_sample);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
+  step.loss = weighted_by_share(b, step.loss, step.share);
   graph.fetches().emplace_back("loss", step.loss);
 
   {
@@ -138,6 +141,7 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
           const Value count = b.scalar(DType::float32, static_cast<double>(positions));
           sum = b.add("RealDiv", {sum, count});
         }
+        if (step.share.counted == 0) sum = weighted_by_share(b, sum, step.share);
         graph.fetches().emplace_back("metric/" + counters[i], sum);
       }
     }
@@ -145,12 +149,22 @@ void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purp
   step.record = std::move(forward.record);
 }
 
-Graph build_step(const StepSpec& spec, const DataShape& data, std::int64_t batch, Purpose purpose) {
-  StepDraft step(spec);
-  build_loss(step, data, batch, purpose);
+Value weighted_by_share(Builder& b, Value mean, const BatchShare& share) {
+  if (share.counted == share.batch) return mean;
+  const double weight = static_cast<double>(share.counted) / static_cast<double>(share.batch);
+  return b.add("Mul", {mean, b.scalar(b.dtype(mean), weight)});
+}
+
+Graph build_step(const StepSpec& spec,
+                 const DataShape& data,
+                 const BatchShare& batch,
+                 Purpose purpose) {
+  StepDraft step(spec, batch);
+  build_loss(step, data, purpose);
   if (purpose == Purpose::train) {
     differentiate_loss(step);
     promote_weight_gradients(step);
+    all_reduce(step);
     append_updates(step);
   }
   return std::move(step.graph);

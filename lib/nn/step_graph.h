@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/run_spec.h"
+#include "core/batch_share.h"
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
@@ -40,6 +41,7 @@ struct StepSpec {
   precision::LossScaling loss_scaling;
   config::OnNonfinite on_nonfinite = config::OnNonfinite::stop;
   config::GradDtype grad_dtype = config::GradDtype::compute;
+  config::ParallelSpec parallel;
   std::vector<std::string> metrics;
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
@@ -56,9 +58,11 @@ enum class Purpose { train, evaluate, predict };
 /// A training step under construction, and the values that its parts pass on. It
 /// does not move: the builder refers to the graph.
 struct StepDraft {
-  explicit StepDraft(const StepSpec& of) : spec(of), b(graph, graph::op_table()) {}
+  StepDraft(const StepSpec& of, const BatchShare& of_batch)
+      : spec(of), share(of_batch), b(graph, graph::op_table()) {}
 
   const StepSpec& spec;
+  BatchShare share;  ///< the samples that the step computes
   graph::Graph graph;
   graph::Builder b;
   graph::Value loss;
@@ -71,9 +75,10 @@ struct StepDraft {
   std::vector<graph::Value> gradients;
 };
 
-/// Input, forward pass and, unless the step only predicts, loss and metrics.
-/// Errors: UserError(config) when shapes do not fit.
-void build_loss(StepDraft& step, const DataShape& data, std::int64_t batch, Purpose purpose);
+/// Input, forward pass and, unless the step only predicts, loss and metrics. The loss of a share of
+/// a batch is its part of the batch's mean, so that the losses and gradients of all ranks add up to
+/// those of the batch. Errors: UserError(config) when shapes do not fit.
+void build_loss(StepDraft& step, const DataShape& data, Purpose purpose);
 
 // The parts of a training step after the loss, in the order in which they are appended. Each is a
 // pass of plan/pipeline.h.
@@ -86,6 +91,14 @@ void differentiate_loss(StepDraft& step);
 /// before they become float32 by ones that are computed in float32.
 void promote_weight_gradients(StepDraft& step);
 
+/// The part that the mean over a share has in the mean over its batch.
+graph::Value weighted_by_share(graph::Builder& b, graph::Value mean, const BatchShare& share);
+
+/// Where the run has several ranks: replaces the gradients, still scaled, by their sums over the
+/// ranks, in parallel.all_reduce_dtype, and so the loss, the metrics and the values that moving
+/// statistics are set to, in float32. The finite check then says the same on all ranks.
+void all_reduce(StepDraft& step);
+
 /// Appends unscaling and the finite check, clipping, optimizer updates, moving statistics, counters
 /// and the next loss scale, in this order.
 void append_updates(StepDraft& step);
@@ -94,8 +107,9 @@ void append_updates(StepDraft& step);
 inline constexpr std::string_view k_iterations_variable = "optimizer/iterations";
 
 /// The whole step: build_loss() and, for training, differentiate_loss(),
-/// promote_weight_gradients() and append_updates().
-/// Input slots: images [batch, ...], labels [batch, ...], ordinal (int64 scalar). Fetches: loss
+/// promote_weight_gradients(), all_reduce() and append_updates(), of `batch` samples or a rank's
+/// share of them.
+/// Input slots: images [rows, ...], labels [rows, ...], ordinal (int64 scalar). Fetches: loss
 /// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
 /// `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric, predictions
 /// (int64 [batch], or [batch * positions] for a class at each position); train adds ok (bool),
@@ -103,7 +117,7 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
-                        std::int64_t batch,
+                        const BatchShare& batch,
                         Purpose purpose);
 
 /// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph/ops/ops.h"
@@ -84,6 +86,54 @@ void clip(Builder& b,
   }
 }
 
+/// Values that are added over the ranks together, in one message.
+class AllReduceBucket {
+ public:
+  AllReduceBucket(Builder& b, DType dtype, int ranks) : b_(b), dtype_(dtype), ranks_(ranks) {}
+
+  bool empty() const { return values_.empty(); }
+  std::int64_t bytes() const { return elements_ * static_cast<std::int64_t>(size_bytes(dtype_)); }
+  /// `value` must stay valid until finish(), which sets it to the sum.
+  void add(Value& value) {
+    values_.push_back(&value);
+    elements_ += b_.shape(value).elements();
+  }
+  /// Appends the start of the sum.
+  void start() {
+    std::vector<Value> inputs;
+    for (const Value* value : values_) inputs.push_back(*value);
+    sum_ = b_.add("AllReduceStart",
+                  std::move(inputs),
+                  {{"T", dtype_}, {"ranks", static_cast<std::int64_t>(ranks_)}},
+                  "start");
+  }
+  /// Appends the wait for the sum, and sets the values to their sums.
+  void finish() {
+    std::vector<std::int64_t> counts;
+    std::vector<DType> dtypes;
+    for (const Value* value : values_) {
+      counts.push_back(b_.shape(*value).elements());
+      dtypes.push_back(b_.dtype(*value));
+    }
+    const int wait = b_.add_node("AllReduceWait",
+                                 {sum_},
+                                 {{"Tresults", std::move(dtypes)}, {"counts", std::move(counts)}},
+                                 "wait");
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const Shape shape = b_.shape(*values_[i]);
+      *values_[i] = graph::ops::reshape(b_, {wait, static_cast<int>(i)}, shape);
+    }
+  }
+
+ private:
+  Builder& b_;
+  DType dtype_;
+  int ranks_;
+  std::vector<Value*> values_;
+  std::int64_t elements_ = 0;
+  Value sum_;
+};
+
 }  // namespace
 
 void differentiate_loss(StepDraft& step) {
@@ -119,6 +169,47 @@ void promote_weight_gradients(StepDraft& step) {
   if (step.spec.grad_dtype != config::GradDtype::float32) return;
   const ScopeGuard scope(step.b, in_float32(Phase::loss, "losses are computed in float32"), "loss");
   for (Value& g : step.gradients) g = passes::promote_weight_gradient(step.b, g);
+}
+
+void all_reduce(StepDraft& step) {
+  if (step.share.ranks == 1) return;
+  Builder& b = step.b;
+  const config::ParallelSpec& parallel = step.spec.parallel;
+  const std::string of_ranks = fmt::format("summed over {} ranks", step.share.ranks);
+  const auto most_bytes = static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20));
+  std::vector<AllReduceBucket> buckets;
+  const auto bucket = [&](DType dtype) -> AllReduceBucket& {
+    return buckets.emplace_back(b, dtype, step.share.ranks);
+  };
+  {
+    const ScopeGuard scope(
+        b,
+        in_float32(Phase::backward,
+                   fmt::format("{}: gradients {}", name(parallel.all_reduce_dtype), of_ranks)),
+        "all_reduce");
+    // In the order in which the backward pass computes them.
+    std::vector<Value*> ready;
+    for (Value& g : step.gradients) ready.push_back(&g);
+    std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
+    for (Value* g : ready) {
+      if (buckets.empty() || buckets.back().bytes() >= most_bytes) {
+        bucket(parallel.all_reduce_dtype);
+      }
+      buckets.back().add(*g);
+    }
+    AllReduceBucket& scalars = bucket(DType::float32);
+    for (auto& [fetch, value] : b.graph().fetches()) {
+      if (fetch == "loss" || fetch.starts_with("metric/")) scalars.add(value);
+    }
+    for (Assignment& assignment : step.record.assignments) {
+      if (!is_floating(b.dtype(assignment.value))) continue;
+      assignment.value = weighted_by_share(b, assignment.value, step.share);
+      scalars.add(assignment.value);
+    }
+    for (AllReduceBucket& each : buckets) each.start();
+  }
+  const ScopeGuard scope(b, in_float32(Phase::unscale, of_ranks), "all_reduce");
+  for (AllReduceBucket& each : buckets) each.finish();
 }
 
 void append_updates(StepDraft& step) {

@@ -185,6 +185,7 @@ class ElementwiseFusion {
       step.alpha = node.attrs.get_or<double>("alpha", 0);
       step.seed = node.attrs.get_or<std::int64_t>("seed", 0);
       step.stream = node.attrs.get_or<std::int64_t>("stream", 0);
+      step.first = node.attrs.get_or<std::int64_t>("first", 0);
       const std::vector<int>& users = rewriter_.users({member, 0});
       if (std::any_of(users.begin(), users.end(), [&](int user) {
             return !std::binary_search(group.begin(), group.end(), user);

@@ -102,6 +102,10 @@ graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& ta
 /// while it multiplies: no packed copy goes through memory. Bit-identical.
 graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& target);
 
+/// Moves each AllReduceStart directly behind the last of the ops that compute its values, and not
+/// before another one that precedes it. Bit-identical.
+graph::Graph start_sums_early(const graph::Graph& graph, const Target& target);
+
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
 /// within one part of the step (forward with loss and metrics, backward, unscaling, update), where
 /// a kernel accepts each of them. Intermediate values that only they use are not stored.

@@ -1,3 +1,5 @@
+// Passes that move nodes: no value changes.
+
 #include "graph/ops/elementwise.h"
 #include "passes/rewriter.h"
 
@@ -20,6 +22,24 @@ graph::Graph hoist_casts(const graph::Graph& graph, const Target& /*target*/) {
     return {{.op = "Cast", .inputs = {x}, .attrs = {{"DstT", rewriter.type(cast).dtype}}},
             std::move(now)};
   });
+  return rewriter.finish();
+}
+
+graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*/) {
+  Rewriter rewriter(graph);
+  int previous = -1;
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (!node.is(graph::ops::k_all_reduce_start)) continue;
+    // All ranks must start their sums in one order, and those with shares of different sizes may
+    // run different kernels.
+    int last = previous < 0 ? node.inputs.front().node : previous;
+    for (const graph::Value& input : node.inputs) {
+      if (rewriter.before(last, input.node)) last = input.node;
+    }
+    rewriter.move(id, rewriter.position(last));
+    previous = id;
+  }
   return rewriter.finish();
 }
 

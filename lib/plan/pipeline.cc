@@ -49,6 +49,11 @@ constexpr std::array k_passes{
          .reason = "computes gradients of weights in float32 where precision.grad_dtype says so; "
                    "before their first readers are appended",
          .exact = false},
+    Pass{.name = "all_reduce",
+         .run = nn::all_reduce,
+         .reason = "adds gradients, loss and metrics over the ranks of the run, in buckets; before "
+                   "the finite check, so that all ranks skip a step or none does",
+         .required = "each rank would train a model of its own"},
     Pass{.name = "append_updates",
          .run = nn::append_updates,
          .reason = "appends unscaling, the finite check, clipping, the optimizer's updates and the "
@@ -133,6 +138,11 @@ constexpr std::array k_passes{
          .run = passes::fuse_elementwise,
          .reason = "makes chains of elementwise ops that are left one pass over memory",
          .hides_values = true},
+    Pass{.name = "start_sums_early",
+         .run = passes::start_sums_early,
+         .reason =
+             "starts the sum of a bucket of gradients as soon as they are computed, so that it "
+             "travels beside the backward pass; after the passes that place nodes"},
 };
 
 bool same(const Node& a, const Node& b) {
@@ -187,12 +197,12 @@ void check_skippable(const std::set<std::string, std::less<>>& names, const Wher
 
 Prepared build_step(const nn::StepSpec& step_spec,
                     const nn::DataShape& data,
-                    std::int64_t batch,
+                    const BatchShare& batch,
                     nn::Purpose purpose,
                     const config::RunSpec& spec,
                     const PassOptions& options) {
-  nn::StepDraft step(step_spec);
-  nn::build_loss(step, data, batch, purpose);
+  nn::StepDraft step(step_spec, batch);
+  nn::build_loss(step, data, purpose);
   Prepared prepared;
   for (const Pass& pass : k_passes) {
     const bool skipped = options.skip.contains(pass.name);

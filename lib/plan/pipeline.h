@@ -73,7 +73,7 @@ void check_skippable(const std::set<std::string, std::less<>>& names, const Wher
 /// edits that cannot be applied.
 Prepared build_step(const nn::StepSpec& step_spec,
                     const nn::DataShape& data,
-                    std::int64_t batch,
+                    const BatchShare& batch,
                     nn::Purpose purpose,
                     const config::RunSpec& spec,
                     const PassOptions& options = {});

@@ -89,7 +89,7 @@ void Versions::fields(Fields& f) {
   f.text_or_null("cuda", cuda, "null without a CUDA backend");
   f.text_or_null("cudnn", cudnn, "null without a CUDA backend");
   f.text_or_null("nccl", nccl, "null: halfstep does not use NCCL");
-  f.text_or_null("mpi", mpi, "null: halfstep does not use MPI");
+  f.text_or_null("mpi", mpi, "of the ranks' library; null of a run of one process");
 }
 
 void Context::fields(Fields& f) {

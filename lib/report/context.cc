@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "backend/cost_model.h"
+#include "comm/communicator.h"
 #include "config/printer.h"
 #include "core/hash.h"
 #include "core/parallel.h"
@@ -96,6 +97,9 @@ Context context(const backend::Backend& backend) {
   block.gpu = gpus(backend);
   block.versions = {
       std::string(backend::onednn_version()), backend.facts.runtime, backend.facts.cudnn, "", ""};
+  if (backend.capabilities.ranks) {
+    block.versions.mpi = backend.capabilities.ranks->transport().library;
+  }
   tidy(field_ref(block));
   return block;
 }

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "config/run_spec.h"
+#include "report/parallel_block.h"
 #include "report/study_blocks.h"
 
 namespace halfstep::report {
@@ -32,6 +33,8 @@ struct RunInfo {
   std::vector<std::string> command;    ///< argv
   std::vector<std::string> configs;    ///< the texts of the config files, as given
   std::optional<SlurmJob> slurm;       ///< nothing outside of a job
+  std::optional<ParallelBlock> ranks;  ///< nothing before all have sent their part, or alone
+  std::int64_t rank_count = 1;
 };
 
 /// The state of the checkout when the program was compiled.

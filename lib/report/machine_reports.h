@@ -33,6 +33,11 @@ struct CudaBlock {
   std::vector<CudaDevice> devices;
   void fields(Fields& f);
 };
+struct MpiBlock {
+  std::string file, interface, version, absence;
+  void fields(Fields& f);
+};
+
 struct DoctorReport {
   static constexpr std::string_view k_kind = "doctor", k_doc = "what this machine can do";
   Context context;
@@ -40,6 +45,7 @@ struct DoctorReport {
   std::vector<DtypeProbe> probes;
   OneDnnBlock onednn;
   CudaBlock cuda;
+  MpiBlock mpi;
   void fields(Fields& f);
 };
 

@@ -29,7 +29,8 @@ constexpr std::array k_endings{
     Ending{"stopped_early", RunState::completed, {0, 5}, {k_no_code, k_no_code, k_no_code}},
     Ending{"interrupted", RunState::interrupted, {130, 130}, {130, k_no_code, k_no_code}},
     Ending{"preempted", RunState::interrupted, {75, 75}, {143, k_no_code, k_no_code}},
-    Ending{"diverged", RunState::failed, {4, 4}, {4, 0, 5}}};
+    Ending{"diverged", RunState::failed, {4, 4}, {4, 0, 5}},
+    Ending{"rank_lost", RunState::interrupted, {8, 8}, {k_no_code, k_no_code, k_no_code}}};
 
 constexpr bool ends_studies(const Ending& ending) { return ending.study[0] != k_no_code; }
 

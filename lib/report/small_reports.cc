@@ -238,6 +238,13 @@ void CudaBlock::fields(Fields& f) {
   f("devices", devices, {.doc = "in the driver's order", .each = "a GPU"});
 }
 
+void MpiBlock::fields(Fields& f) {
+  f.text_or_null("file", file, "the library that ranks would use; null without one");
+  f.text_or_null("interface", interface, "its binary interface: Open MPI or MPICH");
+  f.text_or_null("version", version, "of the library");
+  f.text_or_null("absence", absence, "why there is none");
+}
+
 void DoctorReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("context", context, "where and by what the report was made");
@@ -245,6 +252,7 @@ void DoctorReport::fields(Fields& f) {
   f("probes", probes, {.doc = "by device and dtype", .each = "a matrix product in one dtype"});
   f("onednn", onednn, "the library behind float32 products and most convolutions");
   f("cuda", cuda, "the CUDA backend");
+  f("mpi", mpi, "the library for runs of several ranks");
 }
 
 void ReferenceArgument::fields(Fields& f) {

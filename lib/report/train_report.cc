@@ -54,6 +54,7 @@ RunBlock run_block(const TrainResult& result, const RunInfo& run) {
   block.ended_at = utc_now();
   block.resumed_from = result.resumed_from;
   block.restart_count = run.restart_count;
+  block.rank_count = run.rank_count;
   block.segments = result.segments;
   if (run.slurm) block.slurm = run.slurm->fields;
   block.train_seconds = result.train_seconds;
@@ -82,7 +83,7 @@ void RunBlock::fields(Fields& f) {
     {.doc = "parts of the run, from resume to resume",
      .each = "what one process did of the run",
      .may_lack = true});
-  f.constant("rank_count", 1, "processes that trained together: a run is one process");
+  f("rank_count", rank_count, {.doc = "processes that trained together", .min = 1});
   f("slurm",
     slurm,
     {.doc = "the Slurm job; null outside of one",
@@ -146,6 +147,9 @@ void TrainReport::fields(Fields& f) {
   f("time_to_accuracy", time_to_accuracy, "when the target was reached; null without a target");
   f("step_time", step_time, "times of steady steps");
   f("throughput", throughput, "rates at the median step time");
+  f("parallel",
+    parallel,
+    {.doc = "the ranks of the run, at its end; absent of a run of one process", .left_out = true});
   f("memory", memory, "memory, in bytes");
   f("loss_scale", loss_scale, "loss scaling");
   f("numerics", numerics, "what rounding to 16 bits loses; null when not sampled");
@@ -214,6 +218,7 @@ TrainReport train_report(train::Session& session,
   report.step_time = time;
   report.throughput = throughput_block(
       time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)), session.backend());
+  report.parallel = run.ranks;
   report.memory = result.memory;
   report.loss_scale = loss_scale_block(session.step_spec().loss_scaling, result);
   report.numerics = numerics_block(spec.report.numerics, result.numerics);

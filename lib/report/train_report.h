@@ -16,7 +16,7 @@ struct RunBlock {
   std::string id, directory;
   std::vector<std::string> command;
   std::string started_at, ended_at, resumed_from;
-  std::int64_t restart_count = 0;
+  std::int64_t restart_count = 0, rank_count = 1;
   std::vector<train::Segment> segments;
   std::optional<SlurmFields> slurm;
   double train_seconds = 0, wall_seconds = 0;
@@ -63,6 +63,7 @@ struct TrainReport {
   std::optional<train::TimeToAccuracy> time_to_accuracy;
   StepTime step_time;
   Throughput throughput;
+  std::optional<ParallelBlock> parallel;  ///< nothing of a run of one process
   train::MemoryUse memory;
   LossScale loss_scale;
   std::optional<Numerics> numerics;

@@ -1,12 +1,28 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/communicator.h"
 #include "nn/metric.h"
 #include "train/epoch_sums.h"
 #include "train/session.h"
 
 namespace halfstep::train {
 namespace {
+
+/// Adds results of the batches that each rank evaluated; all ranks have the sums then.
+void add_results(comm::Communicator& ranks,
+                 double& loss,
+                 std::map<std::string, double>& sums,
+                 Confusion& confusion) {
+  std::vector<double> numbers{loss};
+  for (const auto& [name, sum] : sums) numbers.push_back(sum);
+  for (const std::int64_t count : confusion.counts) numbers.push_back(static_cast<double>(count));
+  comm::add_over_ranks(ranks, numbers);
+  auto next = numbers.begin();
+  loss = *next++;
+  for (auto& [name, sum] : sums) sum = *next++;
+  for (std::int64_t& count : confusion.counts) count = static_cast<std::int64_t>(*next++);
+}
 
 /// Evaluation draws no random numbers, so the ordinal is arbitrary.
 constexpr std::int64_t k_no_ordinal = 0;
@@ -50,7 +66,10 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   double loss = 0;
   const std::vector<std::string> counters = nn::counter_names(session.step_spec().metrics);
   std::map<std::string, double> sums;
+  for (const std::string& counter : counters) sums[counter] = 0;
+  comm::Communicator* ranks = session.ranks();
   for (std::int64_t first = 0; first < samples; first += batch) {
+    if (ranks != nullptr && first / batch % ranks->size() != ranks->rank()) continue;
     const std::int64_t size = std::min(batch, samples - first);
     plan::Plan& plan = session.plan(nn::Purpose::evaluate, size);
     plan.write("images", rows_from(rows.images, first));
@@ -72,6 +91,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
       count(result.confusion, rows.labels.as<std::int32_t>() + first * positions, predictions);
     }
   }
+  if (ranks != nullptr) add_results(*ranks, loss, sums, result.confusion);
   result.metrics["loss"] = loss / static_cast<double>(samples);
   set_metric_values(sums, samples, result.metrics);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,15 +10,21 @@
 namespace halfstep::train {
 namespace {
 
-constexpr std::array<std::string_view, 6> k_statuses{
-    "completed", "target_reached", "stopped_early", "interrupted", "preempted", "diverged"};
+constexpr std::array<std::string_view, 7> k_statuses{"completed",
+                                                     "target_reached",
+                                                     "stopped_early",
+                                                     "interrupted",
+                                                     "preempted",
+                                                     "diverged",
+                                                     "rank_lost"};
 
 }  // namespace
 
 std::span<const std::string_view> names_of(Status) { return k_statuses; }
 
 std::string Segment::machine() const {
-  return fmt::format("{} ({}, {} threads)", device, isa, threads);
+  const std::string of_ranks = ranks > 1 ? fmt::format(", {} ranks", ranks) : "";
+  return fmt::format("{} ({}, {} threads{})", device, isa, threads, of_ranks);
 }
 
 void Segment::fields(Fields& f) {
@@ -28,6 +34,7 @@ void Segment::fields(Fields& f) {
   f("device", device, "backend that computed");
   f("isa", isa, "strongest instruction set of the CPU's kernels");
   f("threads", threads, {.doc = "in use", .min = 1});
+  f("ranks", ranks, {.doc = "processes that trained together", .min = 1, .may_lack = true});
   f("policy", policy, "precision as asked for: a policy, or rewrite");
   f("config_sha256", config_hash, {.doc = "of the resolved config", .old_name = "config_hash"});
   f("data_xxh3_128",

@@ -22,6 +22,7 @@ struct Segment {
   std::string device;  ///< backend: cpu, cuda
   std::string isa;     ///< strongest instruction set of the CPU's kernels
   std::int64_t threads = 0;
+  std::int64_t ranks = 1;            ///< processes that trained together
   std::string policy;                ///< precision policy of the config
   std::string config_hash;           ///< of the resolved config
   std::string data_hash;             ///< of the training samples and their labels
@@ -70,12 +71,22 @@ struct StepSample {
   double backward = 0;
   double finite_check = 0;  ///< unscaling and the check
   double optimizer = 0;     ///< clipping and updates
+  double waited = 0;        ///< of these, waiting for other ranks
+  double sent_bytes = 0;    ///< to other ranks
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
   bool repeats = false;  ///< `total` is the mean over steps timed together, as in the sample before
 };
 
-enum class Status { completed, target_reached, stopped_early, interrupted, preempted, diverged };
+enum class Status {
+  completed,
+  target_reached,
+  stopped_early,
+  interrupted,
+  preempted,
+  diverged,
+  rank_lost  ///< another rank of the run ended or did not answer
+};
 std::span<const std::string_view> names_of(Status);
 
 struct TimeToAccuracy {

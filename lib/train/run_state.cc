@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "comm/communicator.h"
 #include "config/warning_codes.h"
 #include "core/system.h"
 #include "nn/metric.h"
@@ -78,6 +79,7 @@ Segment segment_of(const Session& session, const TrainOptions& options, const Pr
   segment.device = backend.name;
   segment.isa = backend::name(backend.capabilities.isa);
   segment.threads = backend.capabilities.threads;
+  if (session.ranks() != nullptr) segment.ranks = session.ranks()->size();
   segment.policy =
       spec.precision.rewrite == config::Rewrite::automatic ? "rewrite" : spec.precision.policy;
   segment.config_hash = config::config_hash(spec);

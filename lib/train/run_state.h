@@ -20,7 +20,8 @@ struct TrainOptions {
   std::function<std::string()> directory;
   std::string resume;     ///< a checkpoint to resume from; "" starts fresh
   std::string init_from;  ///< weights to start from; "" for the initializers
-  /// Polled between steps; may be empty.
+  bool saves = true;      ///< of several ranks one writes the checkpoints
+  /// Polled between steps; may be empty. Of several ranks the strongest request counts for all.
   std::function<Request()> requests;
   bool evaluate_test = true;    ///< once, at the end, when the data has a test split
   bool numerics = false;        ///< sample as the config's report.numerics says

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator.h"
 #include "config/warning_codes.h"
 #include "core/hash.h"
 #include "core/system.h"
@@ -121,6 +122,9 @@ Session::Session(const config::RunSpec& spec,
       data_shape_(describe(dataset)),
       arena_(backend.memory),
       trace_arena_(backend.memory) {
+  if (ranks() != nullptr && spec_.parallel.batch_of == config::BatchOf::rank) {
+    spec_.training.batch_size *= ranks()->size();
+  }
   std::vector<config::Warning> replaced;
   replace_unsupported(spec_, backend_, replaced);
   if (backend_.device && !spec_.precision.target) spec_.precision.target = DType::float16;
@@ -130,7 +134,7 @@ Session::Session(const config::RunSpec& spec,
   split_data();
 
   const std::int64_t batch = main_batch();
-  prepared_ = prepare(purpose, batch);
+  prepared_ = prepare(purpose, share(purpose, batch));
   refuse_unrunnable(prepared_.graph, backend_);
   if (purpose != nn::Purpose::predict) check_labels();
   check_indices();
@@ -205,13 +209,15 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
 
 plan::Plan* Session::trace_plan(std::int64_t batch) {
   plan::Plan& run = plan(nn::Purpose::train, batch);
-  if (!run.hides_values()) return &run;
+  if (!run.hides_values() && ranks() == nullptr) return &run;
   std::unique_ptr<plan::Plan>& entry = trace_plans_[batch];
   if (!entry) {
     plan::Lowering plain = lowering();
     plain.hides_values = false;
+    BatchShare alone = share(nn::Purpose::train, batch);
+    alone.ranks = 1;
     entry = std::make_unique<plan::Plan>(
-        plan::compile(graph_for(nn::Purpose::train, batch), backend_, plain));
+        plan::compile(prepare(nn::Purpose::train, alone).graph, backend_, plain));
   }
   if (entry->arena_bytes() > trace_arena_.bytes()) {
     if (entry->arena_bytes() > backend_.memory->left()) return nullptr;
@@ -222,13 +228,18 @@ plan::Plan* Session::trace_plan(std::int64_t batch) {
   return entry.get();
 }
 
-Prepared Session::prepare(nn::Purpose purpose, std::int64_t batch) const {
+BatchShare Session::share(nn::Purpose purpose, std::int64_t batch) const {
+  if (purpose != nn::Purpose::train || ranks() == nullptr) return batch;
+  return {batch, ranks()->rank(), ranks()->size()};
+}
+
+Prepared Session::prepare(nn::Purpose purpose, const BatchShare& batch) const {
   return plan::build_step(step_spec_, data_shape_, batch, purpose, spec_, {skipped_passes_});
 }
 
 graph::Graph Session::graph_for(nn::Purpose purpose, std::int64_t batch) const {
   if (purpose == purpose_ && batch == main_batch()) return prepared_.graph;
-  return prepare(purpose, batch).graph;
+  return prepare(purpose, share(purpose, batch)).graph;
 }
 
 plan::Lowering Session::lowering() const {

@@ -49,10 +49,15 @@ class Session {
   const data::SplitView& validation_rows() const { return validation_rows_; }
   const data::SplitView& test_rows() const { return test_rows_; }
 
-  /// The plan for a purpose and batch size; compiled at the first call.
+  /// The ranks of the run; nullptr: it has one process.
+  comm::Communicator* ranks() const { return backend_.capabilities.ranks.get(); }
+
+  /// The plan for a purpose and batch size, of training that of all ranks together, for this rank's
+  /// share of the batch; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
   /// A plan of the step whose inputs are in the training plan of this batch size, compiled so that
-  /// trace() sees every value of the graph. nullptr when memory does not suffice.
+  /// trace() sees every value of the graph; of several ranks it traces this one, without sums over
+  /// them. nullptr when memory does not suffice.
   plan::Plan* trace_plan(std::int64_t batch);
   /// How the session's graphs are lowered.
   plan::Lowering lowering() const;
@@ -69,7 +74,9 @@ class Session {
 
  private:
   std::int64_t main_batch() const;
-  Prepared prepare(nn::Purpose purpose, std::int64_t batch) const;
+  Prepared prepare(nn::Purpose purpose, const BatchShare& batch) const;
+  /// This rank's share of a batch: of a training step; other purposes have no ranks.
+  BatchShare share(nn::Purpose purpose, std::int64_t batch) const;
   graph::Graph graph_for(nn::Purpose purpose, std::int64_t batch) const;
   void split_data();
   /// Errors: UserError(data) for a class number outside of the model's output.
@@ -98,7 +105,8 @@ class Session {
 };
 
 /// Loss, metrics, predictions and confusion matrix over all samples, in order, without dropout or
-/// augmentation. Sums are accumulated in double.
+/// augmentation. Sums are accumulated in double. The ranks of a run share the batches, and each has
+/// the results but the predictions, which are those of its own batches.
 Evaluation evaluate(Session& session, const data::SplitView& rows);
 
 /// The model's float32 outputs for every image, [samples, ...]; no labels are used.

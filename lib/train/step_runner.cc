@@ -3,16 +3,28 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/communicator.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "train/device_batches.h"
 #include "train/numerics.h"
+#include "train/ranks.h"
 #include "train/step_time.h"
 
 namespace halfstep::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// The batches of this rank.
+data::BatchOptions rank_batches(const Session& session) {
+  data::BatchOptions options = batch_options(session.spec());
+  if (const comm::Communicator* ranks = session.ranks()) {
+    options.rank = ranks->rank();
+    options.ranks = ranks->size();
+  }
+  return options;
+}
 
 std::unique_ptr<BatchSource> batches_on_host(const Session& session, const BatchRange& range) {
   const backend::Backend& backend = session.backend();
@@ -24,7 +36,7 @@ std::unique_ptr<BatchSource> batches_on_host(const Session& session, const Batch
   prefetch.ahead = static_cast<int>(session.spec().data.prefetch.value_or(spare ? 2 : 0));
   prefetch.image_dtype = session.train_rows().images.dtype;
   return host_batches(session.train_rows(),
-                      batch_options(session.spec()),
+                      rank_batches(session),
                       prefetch,
                       !backend.device && prefetch.ahead == 0);
 }
@@ -109,9 +121,15 @@ void StepRunner::run_one(std::int64_t ordinal) {
   outcome.loss_scale_before = loss_scale(session_.state());
   const bool sampled = is_sampled(ordinal);
   if (sampled) sample_numerics(outcome);
+  const comm::Traffic before = session_.ranks() ? session_.ranks()->traffic() : comm::Traffic{};
   plan::PhaseSeconds phases{};
   plan.run(phases);
   set_phases(outcome.time, phases);
+  if (session_.ranks()) {
+    const comm::Traffic after = session_.ranks()->traffic();
+    outcome.time.waited = after.waited_seconds - before.waited_seconds;
+    outcome.time.sent_bytes = static_cast<double>(after.sent_bytes - before.sent_bytes);
+  }
   // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
   views(plan).read(*session_.backend().memory, outcome);
   outcome.time.total = seconds_since(begin);
@@ -190,6 +208,9 @@ void StepRunner::trace(StepOutcome& outcome) {
   --options_.traces;
   if (plan::Plan* traced = session_.trace_plan(order_.batch_samples(outcome.ordinal))) {
     outcome.first_nonfinite = attribute(*traced, session_.state(), outcome.loss_scale_before);
+  }
+  if (comm::Communicator* ranks = session_.ranks()) {
+    outcome.first_nonfinite = first_of_ranks(outcome.first_nonfinite, *ranks);
   }
 }
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "config/warning_codes.h"
+#include "core/directory_lock.h"
+#include "core/log.h"
 #include "data/loader.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
+#include "train/ranks.h"
 #include "train/session.h"
 
 namespace halfstep::train {
@@ -24,6 +27,32 @@ StepRunnerOptions runner_options(const RunLength& length,
           options.numerics,
           k_most_traces - std::ssize(progress.skips),
           options.seconds_ahead};
+}
+
+TrainOptions for_ranks(TrainOptions options, const Session& session) {
+  if (comm::Communicator* ranks = session.ranks()) {
+    options.requests = agreed_requests(std::move(options.requests), *ranks);
+  }
+  return options;
+}
+
+/// Saves the last state that all ranks had, where the rank that saves is lost, from the lowest of
+/// the others. The lost rank holds the lock of the directory as long as it lives.
+void save_for_lost(const comm::RankLost& lost,
+                   const TrainOptions& options,
+                   const Session& session,
+                   const RunState& run) {
+  int lowest = 0;
+  while (std::find(lost.ranks().begin(), lost.ranks().end(), lowest) != lost.ranks().end()) {
+    ++lowest;
+  }
+  if (!options.directory || session.ranks()->rank() != lowest) return;
+  try {
+    const DirectoryLock lock(options.directory());
+    save_checkpoint(options.directory(), session.state(), run.progress, run.best.weights());
+  } catch (const UserError& error) {
+    log_warning("no checkpoint of the last step: {}", error.problems().front().message);
+  }
 }
 
 /// Whether a run of this status trained as long as its rules asked for.
@@ -77,15 +106,25 @@ std::optional<config::Warning> idle_end(const Progress& progress,
 
 Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer)
     : session_(session),
-      options_(std::move(options)),
+      options_(for_ranks(std::move(options), session)),
       observer_(observer),
       length_(run_length(session)),
       run_(begin_run(session, options_, length_)),
       runner_(session, runner_options(length_, run_.progress, options_)),
       recorder_(session, length_, run_.progress.counters.ordinal, observer),
-      checkpoints_(options_.directory, session.spec().training.keep, observer) {}
+      checkpoints_(
+          options_.saves ? options_.directory : nullptr, session.spec().training.keep, observer) {}
 
 bool Trainer::advance(std::int64_t steps) {
+  try {
+    return advance_together(steps);
+  } catch (const comm::RankLost& lost) {
+    end_without(lost);
+    return false;
+  }
+}
+
+bool Trainer::advance_together(std::int64_t steps) {
   const Counters& counters = run_.progress.counters;
   const CheckpointSchedule schedule(session_.spec().training.checkpoint_every, length_);
   while (steps > 0 && !done() && steps_left() > 0) {
@@ -174,6 +213,23 @@ void Trainer::end(Status status, std::string message) {
   if (last_step) progress.finished = Status::completed;
   checkpoint();
   progress.finished = status;
+}
+
+void Trainer::end_without(const comm::RankLost& lost) {
+  Progress& progress = run_.progress;
+  progress.message = lost.problems().front().message;
+  // A step changes variables after its last sum over the ranks, so that the state is that of the
+  // step before, and so are the counters. The validation of an epoch is repeated from a checkpoint
+  // before its end, since its record is not made.
+  const bool epoch_unrecorded =
+      progress.counters.ordinal % length_.steps_per_epoch == 0 && progress.sums.steps > 0;
+  progress.wall_seconds = run_.clock.seconds();
+  if (options_.saves && !epoch_unrecorded) {
+    checkpoint();
+  } else if (!epoch_unrecorded) {
+    save_for_lost(lost, options_, session_, run_);
+  }
+  progress.finished = Status::rank_lost;
 }
 
 void Trainer::restore_best(Status status) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "train/checkpoint_schedule.h"
 #include "train/observer.h"
 #include "train/progress.h"
@@ -23,7 +24,8 @@ class Trainer {
   Trainer(Session& session, TrainOptions options, TrainObserver& observer);
 
   /// Runs at most `steps` more batches; false once training has ended. A diverged run keeps a
-  /// checkpoint of the last good state.
+  /// checkpoint of the last good state. When another rank is lost, training ends with the state
+  /// after the last step that all ranks did, which one of the ranks that are left saves.
   bool advance(std::int64_t steps);
 
   bool done() const { return run_.done(); }
@@ -50,6 +52,8 @@ class Trainer {
   void restore_best(Status status);
   void checkpoint();
   void handle_request(Request request);
+  bool advance_together(std::int64_t steps);
+  void end_without(const comm::RankLost& lost);
 
   Session& session_;
   TrainOptions options_;

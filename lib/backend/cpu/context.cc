@@ -11,7 +11,8 @@
 namespace halfstep::backend {
 
 std::span<const Kernel> cpu::all_kernels() {
-  static const std::vector<Kernel> k_all = concatenate<Kernel>({packed_kernels(),
+  static const std::vector<Kernel> k_all = concatenate<Kernel>({collective_kernels(),
+                                                                packed_kernels(),
                                                                 recurrent_kernels(),
                                                                 onednn_kernels(),
                                                                 vector_kernels(),

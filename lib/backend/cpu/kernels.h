@@ -20,6 +20,8 @@ std::span<const Kernel> onednn_kernels();
 std::span<const Kernel> packed_kernels();
 /// Recurrent layers over panels of samples.
 std::span<const Kernel> recurrent_kernels();
+/// Sums over the ranks of a run.
+std::span<const Kernel> collective_kernels();
 /// For each op oneDNN first, then vector, then reference.
 std::span<const Kernel> all_kernels();
 

@@ -48,6 +48,12 @@ Accepts constant(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+/// Random ops whose samples are the first of the batch.
+Accepts first_rank(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get<std::int64_t>("first") != 0) return Accepts::no("no draws of other ranks");
+  return any(node, capabilities);
+}
+
 Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
   if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is no constant");
   return any(node, capabilities);
@@ -167,9 +173,9 @@ std::vector<Kernel> all() {
 
       {"InTopKV2", "cuda/in_top_k", any},
       {"L2Loss", "cuda/l2_loss", any},
-      {"RandomUniformFromOrdinal", "cuda/uniform", any},
-      {"RandomFlip", "cuda/random_flip", any},
-      {"RandomTranslation", "cuda/random_translation", any},
+      {"RandomUniformFromOrdinal", "cuda/uniform", first_rank},
+      {"RandomFlip", "cuda/random_flip", first_rank},
+      {"RandomTranslation", "cuda/random_translation", first_rank},
 
       {"AllFinite", "cuda/all_finite", any},
       {"UpdateLossScale", "cuda/loss_scale", any},

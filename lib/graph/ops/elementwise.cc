@@ -84,6 +84,8 @@ class Reader {
         step.seed = number<std::int64_t>(equal + 1);
       } else if (key == "stream") {
         step.stream = number<std::int64_t>(equal + 1);
+      } else if (key == "first") {
+        step.first = number<std::int64_t>(equal + 1);
       } else {
         wrong();
       }
@@ -179,6 +181,7 @@ std::string to_string(const ElementwiseBody& body, std::size_t inputs) {
     if (step.alpha != 0) text += fmt::format(" alpha={}", step.alpha);
     if (step.seed != 0) text += fmt::format(" seed={}", step.seed);
     if (step.stream != 0) text += fmt::format(" stream={}", step.stream);
+    if (step.first != 0) text += fmt::format(" first={}", step.first);
     text += fmt::format(" : {}", name(step.dtype));
   }
   text += " ->";

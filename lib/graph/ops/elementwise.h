@@ -21,8 +21,9 @@ struct ElementwiseStep {
   std::vector<int> operands;
   DType dtype = DType::float32;  ///< of the result, which is rounded to it
   double alpha = 0;              ///< the attribute of leaky ops
-  std::int64_t seed = 0;         ///< of random numbers, as is `stream`
+  std::int64_t seed = 0;         ///< of random numbers, as are `stream` and `first`
   std::int64_t stream = 0;
+  std::int64_t first = 0;
 
   bool operator==(const ElementwiseStep&) const = default;
 };

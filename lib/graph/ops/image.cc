@@ -1,5 +1,5 @@
 // Random augmentation of training images [N,H,W,C], one draw per sample from (seed, stream,
-// ordinal, index in the batch).
+// ordinal, first + index); `first` is the number of samples of the batch that lower ranks have.
 //   RandomFlip:        mirrors left-right and upside-down, each with probability one half
 //   RandomTranslation: moves down by a uniform share of the height in [height_low, height_high) and
 //                      right by one of the width in [width_low, width_high)
@@ -61,14 +61,14 @@ std::vector<OpDef> image_ops() {
       define("RandomFlip",
              "images: T, ordinal: int64 -> output: T",
              "T: {uint8, half, bfloat16, float, double}, mode: string = 'horizontal_and_vertical', "
-             "seed: int = 0, stream: int = 0",
+             "seed: int = 0, stream: int = 0, first: int = 0",
              {.infer = infer_flip, .gradient = gradient_flip}),
       define("RandomTranslation",
              "images: T, ordinal: int64 -> output: T",
              "T: {uint8, half, bfloat16, float, double}, height_low: float, height_high: float, "
              "width_low: float, width_high: float, fill_mode: string = 'reflect', "
              "fill_value: float = 0.0, interpolation: string = 'bilinear', "
-             "seed: int = 0, stream: int = 0",
+             "seed: int = 0, stream: int = 0, first: int = 0",
              {.infer = infer_translation}),
   };
 }

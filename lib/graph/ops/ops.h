@@ -19,6 +19,7 @@ std::vector<OpDef> activation_ops();
 std::vector<OpDef> ahead_ops();
 std::vector<OpDef> array_ops();
 std::vector<OpDef> binary_ops();
+std::vector<OpDef> collective_ops();
 std::vector<OpDef> conv_ops();
 std::vector<OpDef> elementwise_ops();
 std::vector<OpDef> imported_ops();

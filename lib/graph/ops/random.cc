@@ -1,6 +1,8 @@
 // Random tensors as a function of (seed, stream, ordinal): a batch gets the same numbers on every
 // backend and with any number of threads.
-//   y[i] = to_uniform(word i % 4 of random_words(seed, mix(stream, ordinal), i / 4))
+//   y[i] = to_uniform(word j % 4 of random_words(seed, mix(stream, ordinal), j / 4)), j = first + i
+// `first` is the number of elements that the samples of lower ranks have, so that a sample gets the
+// same numbers on every rank.
 
 #include "graph/ops/ops.h"
 
@@ -22,7 +24,7 @@ std::vector<OpDef> random_ops() {
   return {
       define("RandomUniformFromOrdinal",
              "ordinal: int64 -> y: float",
-             "shape: shape, seed: int = 0, stream: int = 0",
+             "shape: shape, seed: int = 0, stream: int = 0, first: int = 0",
              {.infer = infer_random, .gradient = gradient_random, .elementwise = 1}),
   };
 }

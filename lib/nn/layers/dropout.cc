@@ -27,7 +27,8 @@ struct Dropout : RandomElements {
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    return drop(c, x[0], mask_shape(c, c.b.shape(x[0])));
+    const bool shared = !noise_shape.empty() && noise_shape[0] == 1;
+    return drop(c, x[0], mask_shape(c, c.b.shape(x[0])), shared);
   }
 
  private:

@@ -56,6 +56,7 @@ class LayerContext {
   graph::Value ordinal;  ///< int64 scalar that numbers the batches; keys random ops
   std::uint64_t seed;    ///< of the run
   ModelRecord& record;
+  std::int64_t first_sample = 0;  ///< of the batch, which the samples of lower ranks precede
 
   /// A weight in the policy's variable dtype, read and cast to its compute dtype. The regularizer
   /// sees the uncast value.

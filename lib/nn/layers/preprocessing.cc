@@ -66,6 +66,7 @@ struct RandomImage {
     const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
     attrs.set("seed", static_cast<std::int64_t>(key));
     attrs.set("stream", c.stream());
+    attrs.set("first", c.first_sample);
     return c.b.add(op, {x, c.ordinal}, std::move(attrs));
   }
 };

@@ -26,23 +26,30 @@ struct RandomElements {
         "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
   }
 
-  /// True with probability 1 - rate.
-  graph::Value mask(LayerContext& c, const Shape& shape) const {
+  /// True with probability 1 - rate. A mask has a draw for each sample, along its first axis, or
+  /// one that all samples of the batch share.
+  graph::Value mask(LayerContext& c, const Shape& shape, bool shared = false) const {
     const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
-    const graph::Value uniform = c.b.add(
-        "RandomUniformFromOrdinal",
-        {c.ordinal},
-        {{"shape", shape}, {"seed", static_cast<std::int64_t>(key)}, {"stream", c.stream(which)}});
+    const std::int64_t first = shared ? 0 : c.first_sample * shape.elements(1, shape.rank());
+    const graph::Value uniform = c.b.add("RandomUniformFromOrdinal",
+                                         {c.ordinal},
+                                         {{"shape", shape},
+                                          {"seed", static_cast<std::int64_t>(key)},
+                                          {"stream", c.stream(which)},
+                                          {"first", first}});
     return c.b.add("GreaterEqual", {uniform, c.b.scalar(DType::float32, rate)});
   }
 
   /// Zeroes elements and scales the others by 1 / (1 - rate).
-  graph::Value drop(LayerContext& c, graph::Value x, const Shape& mask_shape) const {
+  graph::Value drop(LayerContext& c,
+                    graph::Value x,
+                    const Shape& mask_shape,
+                    bool shared = false) const {
     graph::Builder& b = c.b;
     if (!c.training || rate == 0) return x;
     if (rate == 1) return b.add("ZerosLike", {x});
     const DType dtype = b.dtype(x);
-    const graph::Value keep = mask(c, mask_shape);
+    const graph::Value keep = mask(c, mask_shape, shared);
     const graph::Value scaled = b.add("Mul", {x, b.scalar(dtype, 1 / (1 - rate))});
     return b.add("Mul", {scaled, b.cast(keep, dtype)});
   }

@@ -24,7 +24,9 @@ Value apart(graph::Builder& b,
             const Shape& shape) {
   if (step.op == graph::ops::k_random_uniform_from_ordinal) {
     return b.add(
-        step.op, std::move(x), {{"shape", shape}, {"seed", step.seed}, {"stream", step.stream}});
+        step.op,
+        std::move(x),
+        {{"shape", shape}, {"seed", step.seed}, {"stream", step.stream}, {"first", step.first}});
   }
   if (step.op == graph::ops::k_cast) return b.add("Cast", std::move(x), {{"DstT", step.dtype}});
   // Broadcasts operands of different shapes explicitly where the op itself does not broadcast.

@@ -1,7 +1,8 @@
-// Random flips and translations. Sample n of the batch uses the random words at (seed, mix(stream,
-// ordinal), n): word 0 for rows (vertical), word 1 for columns (horizontal). A translated pixel (r,
-// c) reads the input at (r - down, c - right). Interpolation in float (double for float64); each
-// neighbour outside of the image is mapped by fill_mode:
+// Random flips and translations. Sample n uses the random words at (seed, mix(stream, ordinal),
+// first + n), where ranks below this one have `first` samples of the batch: word 0 for rows
+// (vertical), word 1 for columns (horizontal). A translated pixel (r, c) reads the input at (r -
+// down, c - right). Interpolation in float (double for float64); each neighbour outside of the
+// image is mapped by fill_mode:
 //   constant  k k | a b c d | k k      nearest  a a | a b c d | d d
 //   reflect   b a | a b c d | d c      wrap     c d | a b c d | a b
 
@@ -27,15 +28,18 @@ std::int64_t grain(const Shape& x) {
 struct Draw {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
+  std::int64_t first = 0;
 
   explicit Draw(const graph::Attrs& attrs)
       : seed(static_cast<std::uint64_t>(attrs.get<std::int64_t>("seed"))),
-        stream(static_cast<std::uint64_t>(attrs.get<std::int64_t>("stream"))) {}
+        stream(static_cast<std::uint64_t>(attrs.get<std::int64_t>("stream"))),
+        first(attrs.get<std::int64_t>("first")) {}
 
   /// Two uniforms in [0, 1) for sample n.
   std::array<float, 2> uniforms(std::int64_t ordinal, std::int64_t n) const {
-    const auto words = random_words(
-        seed, mix(stream, static_cast<std::uint64_t>(ordinal)), static_cast<std::uint64_t>(n));
+    const auto words = random_words(seed,
+                                    mix(stream, static_cast<std::uint64_t>(ordinal)),
+                                    static_cast<std::uint64_t>(first + n));
     return {to_uniform(words[0]), to_uniform(words[1])};
   }
 };

@@ -1,7 +1,7 @@
 // Random tensors from (seed, stream, ordinal): element i is a function of i alone, so the bits do
 // not depend on the number of threads.
 
-#include <algorithm>
+#include <array>
 
 #include "backend/cpu/reference/reference.h"
 #include "core/parallel.h"
@@ -13,17 +13,21 @@ namespace {
 Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
   const auto seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed"));
   const auto stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"));
-  return launch([seed, stream](const Args& a) {
+  const std::int64_t first = node.attrs().get<std::int64_t>("first");
+  return launch([seed, stream, first](const Args& a) {
     const std::uint64_t key = mix(stream, static_cast<std::uint64_t>(*a.in[0].as<std::int64_t>()));
     float* y = a.out[0].as<float>();
     const std::int64_t n = a.out[0].elements();
-    parallel_for((n + 3) / 4, 4096, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t four = begin; four < end; ++four) {
-        const auto words = random_words(seed, key, static_cast<std::uint64_t>(four));
-        const std::int64_t count = std::min<std::int64_t>(4, n - four * 4);
-        for (std::int64_t i = 0; i < count; ++i) {
-          y[four * 4 + i] = to_uniform(words[static_cast<std::size_t>(i)]);
+    parallel_for(n, 16384, [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t four = -1;
+      std::array<std::uint32_t, 4> words{};
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t j = first + i;
+        if (j / 4 != four) {
+          four = j / 4;
+          words = random_words(seed, key, static_cast<std::uint64_t>(four));
         }
+        y[i] = to_uniform(words[static_cast<std::size_t>(j % 4)]);
       }
     });
   });

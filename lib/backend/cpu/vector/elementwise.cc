@@ -76,6 +76,7 @@ struct Instruction {
   float alpha = 0;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
+  std::int64_t first = 0;
   std::array<std::size_t, k_max_operands> operands{};
   std::size_t count = 0;
   std::size_t buffer = 0;
@@ -157,6 +158,7 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);
+    to.first = step.first;
     to.count = step.operands.size();
     for (std::size_t j = 0; j < to.count; ++j) {
       to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
@@ -210,11 +212,8 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
       if (step.random) {
         const auto ordinal =
             static_cast<std::uint64_t>(*args.in[step.operands[0]].as<std::int64_t>());
-        loops->uniforms(y,
-                        step.seed,
-                        mix(step.stream, ordinal),
-                        static_cast<std::uint64_t>(begin / 4),
-                        (length + 3) / 4);
+        uniform_elements(
+            *loops, y, step.seed, mix(step.stream, ordinal), step.first + begin, length);
       } else if (step.loop != nullptr) {
         step.loop(y, x, length, step.alpha);
       } else if (x[0] != y) {

@@ -162,6 +162,14 @@ struct Loops {
 /// The best table that `isa` can run.
 const Loops& loops(Isa isa);
 
+/// Elements [first, first + n) of the random tensor of (seed, stream) to y.
+void uniform_elements(const Loops& loops,
+                      float* y,
+                      std::uint64_t seed,
+                      std::uint64_t stream,
+                      std::int64_t first,
+                      std::int64_t n);
+
 const Loops& baseline_loops();
 const Loops& avx2_loops();
 const Loops& avx512_loops();

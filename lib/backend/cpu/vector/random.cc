@@ -9,24 +9,45 @@
 #include "core/philox.h"
 
 namespace halfstep::backend::cpu::vector {
+
+void uniform_elements(const Loops& loops,
+                      float* y,
+                      std::uint64_t seed,
+                      std::uint64_t stream,
+                      std::int64_t first,
+                      std::int64_t n) {
+  // Numbers come in fours, of which the first and the last may be needed in part.
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    float four[4];
+    loops.uniforms(four, seed, stream, static_cast<std::uint64_t>(begin / 4), 1);
+    std::copy(four + begin % 4, four + begin % 4 + (end - begin), y + (begin - first));
+  };
+  const std::int64_t end = first + n;
+  const std::int64_t whole = std::min((first + 3) / 4 * 4, end);
+  const std::int64_t whole_end = std::max(end / 4 * 4, whole);
+  if (first < whole) part(first, whole);
+  loops.uniforms(y + (whole - first),
+                 seed,
+                 stream,
+                 static_cast<std::uint64_t>(whole / 4),
+                 (whole_end - whole) / 4);
+  if (whole_end < end) part(whole_end, end);
+}
+
 namespace {
 
 Prepared prepare_uniform(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const auto seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed"));
   const auto stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"));
-  return launch([&l, seed, stream, n = node.output().shape.elements()](const Args& args) {
+  const std::int64_t first = node.attrs().get<std::int64_t>("first");
+  return launch([&l, seed, stream, first, n = node.output().shape.elements()](const Args& args) {
     const auto ordinal = static_cast<std::uint64_t>(*args.in[0].as<std::int64_t>());
     const std::uint64_t key = mix(stream, ordinal);
     float* y = args.out[0].as<float>();
-    parallel_for(n / 4, 4096, [&](std::int64_t begin, std::int64_t end) {
-      l.uniforms(y + 4 * begin, seed, key, static_cast<std::uint64_t>(begin), end - begin);
+    parallel_for(n, 16384, [&](std::int64_t begin, std::int64_t end) {
+      uniform_elements(l, y + begin, seed, key, first + begin, end - begin);
     });
-    if (n % 4 != 0) {
-      float last[4];
-      l.uniforms(last, seed, key, static_cast<std::uint64_t>(n / 4), 1);
-      std::copy_n(last, n % 4, y + n / 4 * 4);
-    }
   });
 }
 

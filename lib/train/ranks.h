@@ -1,0 +1,26 @@
+#pragma once
+// Exchanges between the ranks of a run beside those of its steps: requests to leave or to save, and
+// the origin of values that are not finite. Ranks take part in the same order, each on the thread
+// that trains.
+
+#include <functional>
+#include <optional>
+
+#include "comm/communicator.h"
+#include "train/interrupt.h"
+#include "train/scale_events.h"
+
+namespace halfstep::train {
+
+/// The requests of all ranks as one, from those of this rank (which may be empty). All ranks call
+/// it after the same steps. They exchange requests about ten times a second, at a step that they
+/// have agreed on before, and then all get the strongest; such a call blocks until all ranks have
+/// made it. `ranks` must outlive the result. Errors of the result: comm::RankLost.
+std::function<Request()> agreed_requests(std::function<Request()> own, comm::Communicator& ranks);
+
+/// The origin that the lowest rank with one found, on all ranks; nothing where none found one. All
+/// ranks call it, each with its own. Blocking. Errors: comm::RankLost.
+std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
+                                             comm::Communicator& ranks);
+
+}  // namespace halfstep::train

@@ -1,0 +1,201 @@
+// Ranks that train together: each a thread with a session of its own.
+
+#include "train/ranks.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "train/fixture.h"
+#include "train/thread_ranks.h"
+
+namespace halfstep::train {
+namespace {
+
+/// Without batch normalization, whose statistics are those of a rank's own samples.
+constexpr std::string_view k_random = R"(
+    - {type: random_flip}
+    - {type: random_translation, height_factor: 0.1, width_factor: 0.1}
+    - {type: flatten}
+    - {name: hidden, type: dense, units: 12, activation: relu, kernel_regularizer: l2}
+    - {type: dropout, rate: 0.3}
+    - {name: logits, type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+
+/// The results of each rank.
+std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
+                                     int ranks,
+                                     const data::Dataset& dataset = digits()) {
+  Hub hub(ranks);
+  std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    Run run(spec, {}, dataset, backend);
+    results[static_cast<std::size_t>(communicator->rank())] = run.finish();
+  });
+  return results;
+}
+
+double last_loss(const TrainResult& result) { return result.history.back().train.at("loss"); }
+
+}  // namespace
+
+TEST_CASE("ranks: two and three ranks train as one process, to the order of summation") {
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    TinyRun tiny;
+    tiny.layers = k_random;
+    tiny.data = k_unsplit_digits;
+    tiny.precision = "{policy: " + policy + "}";
+    // The last batch of an epoch has one sample: of three ranks two have none of their own.
+    tiny.training = "{epochs: 2, batch_size: 53}";
+    tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
+    Run alone(tiny.spec());
+    const TrainResult one = alone.finish();
+    // Sums of 53 samples in float32, and 16-bit roundings of their consumers.
+    const double tolerance = policy == "float32" ? 1e-5 : 2e-2;
+    for (const int ranks : {2, 3}) {
+      CAPTURE(ranks);
+      const std::vector<TrainResult> each = train_ranks(tiny.spec(), ranks);
+      for (const TrainResult& result : each) {
+        CHECK(result.status == Status::completed);
+        CHECK(result.counters.applied == one.counters.applied);
+        CHECK(result.final_hash == each.front().final_hash);
+        CHECK(result.state_hash == each.front().state_hash);
+        CHECK(result.batch_order_hash == one.batch_order_hash);
+        REQUIRE(result.history.size() == one.history.size());
+        for (std::size_t epoch = 0; epoch < one.history.size(); ++epoch) {
+          const double loss = one.history[epoch].train.at("loss");
+          CHECK(std::abs(result.history[epoch].train.at("loss") - loss) < tolerance * loss);
+        }
+        CHECK(std::abs(result.test->metrics.at("loss") - one.test->metrics.at("loss")) <
+              tolerance * one.test->metrics.at("loss"));
+        CHECK(result.test->confusion.counts.size() == one.test->confusion.counts.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks: a repetition has the same bits") {
+  TinyRun tiny;
+  const std::string first = train_ranks(tiny.spec(), 2).front().state_hash;
+  CHECK(train_ranks(tiny.spec(), 2).front().state_hash == first);
+}
+
+TEST_CASE("ranks: moving statistics are the same on all ranks") {
+  const std::vector<TrainResult> each = train_ranks(TinyRun().spec(), 3);
+  for (const TrainResult& result : each) CHECK(result.state_hash == each.front().state_hash);
+}
+
+TEST_CASE("ranks: gradients that travel in 16 bits train nearly as well") {
+  for (const std::string dtype : {"bfloat16", "float16"}) {
+    CAPTURE(dtype);
+    TinyRun tiny;
+    config::RunSpec spec = tiny.spec();
+    const double usual = last_loss(train_ranks(spec, 2).front());
+    spec.parallel.all_reduce_dtype = *dtype_named(dtype);
+    const std::vector<TrainResult> each = train_ranks(spec, 2);
+    CHECK(each[0].state_hash == each[1].state_hash);
+    CHECK(std::abs(last_loss(each[0]) - usual) < 0.02 * usual);
+    CHECK(last_loss(each[0]) != usual);
+  }
+}
+
+TEST_CASE("ranks: small buckets change no bit") {
+  TinyRun tiny;
+  config::RunSpec spec = tiny.spec();
+  const std::string usual = train_ranks(spec, 2).front().state_hash;
+  spec.parallel.bucket_mib = 1e-4;
+  CHECK(train_ranks(spec, 2).front().state_hash == usual);
+}
+
+TEST_CASE("ranks: a sample that is not finite skips the step on all ranks, which all name it") {
+  TinyRun tiny;
+  tiny.layers =
+      std::string("\n") + std::string(k_random.substr(k_random.find("    - {type: flatten}")));
+  tiny.data = "{name: synthetic_digits, shuffle: false}";
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1024}}";
+  const data::Dataset dataset = digits_with_nan();
+  const std::vector<TrainResult> each = train_ranks(tiny.spec(), 2, dataset);
+  for (const TrainResult& result : each) {
+    CHECK(result.counters.skipped == 2);
+    CHECK(result.final_scale == each.front().final_scale);
+    CHECK(result.state_hash == each.front().state_hash);
+    REQUIRE(result.skips.size() == 2);
+    REQUIRE(result.skips[0].first_nonfinite);
+    CHECK(result.skips[0].first_nonfinite == each.front().skips[0].first_nonfinite);
+  }
+}
+
+TEST_CASE("ranks: with batch_of: rank each rank has batch_size samples") {
+  TinyRun tiny;
+  tiny.data = k_unsplit_digits;
+  tiny.layers = k_random;
+  config::RunSpec whole = tiny.spec(), each = tiny.spec();
+  whole.training.batch_size = 48;
+  each.training.batch_size = 24;
+  each.parallel.batch_of = config::BatchOf::rank;
+  CHECK(train_ranks(each, 2).front().state_hash == train_ranks(whole, 2).front().state_hash);
+}
+
+TEST_CASE("ranks: a request of one rank is followed by all after the same step") {
+  TinyRun tiny;
+  tiny.training = "{epochs: 500, batch_size: 24}";
+  Hub hub(2);
+  std::vector<TrainResult> results(2);
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    TrainOptions options;
+    int polls = 0;
+    const bool asks = communicator->rank() == 1;
+    options.requests = [&polls, asks] {
+      return asks && ++polls > 20 ? Request::preempt : Request::none;
+    };
+    Run run(tiny.spec(), options, digits(), backend);
+    results[static_cast<std::size_t>(communicator->rank())] = run.finish();
+  });
+  CHECK(results[0].status == Status::preempted);
+  CHECK(results[1].status == Status::preempted);
+  CHECK(results[0].counters.ordinal == results[1].counters.ordinal);
+  CHECK(results[0].state_hash == results[1].state_hash);
+}
+
+TEST_CASE("ranks: when one is lost, the lowest of the others saves the last step of all") {
+  const test::TemporaryDirectory directory;
+  TinyRun tiny;
+  tiny.training = "{epochs: 500, batch_size: 24}";
+  Hub hub(3);
+  std::vector<TrainResult> results(3);
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    TrainOptions options;
+    options.directory = [&] { return directory.path().string(); };
+    options.saves = communicator->rank() == 0;
+    Run run(tiny.spec(), options, digits(), backend);
+    if (communicator->rank() == 0) {
+      run.trainer().advance(17);
+      hub.lose(0);
+      return;
+    }
+    while (run.trainer().advance(1000)) {
+    }
+    results[static_cast<std::size_t>(communicator->rank())] = run.trainer().result();
+  });
+  for (const int rank : {1, 2}) {
+    const TrainResult& result = results[static_cast<std::size_t>(rank)];
+    CHECK(result.status == Status::rank_lost);
+    CHECK(result.counters.ordinal == 17);
+    CHECK(result.message == "a rank is lost");
+  }
+  Run resumed(tiny.spec(), in_directory(directory.path().string()));
+  CHECK(resumed.trainer().result().counters.ordinal == 17);
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,120 @@
+#include "train/thread_ranks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+namespace halfstep::train {
+namespace {
+
+class ThreadCommunicator final : public comm::Communicator {
+ public:
+  ThreadCommunicator(Hub& hub, int rank) : hub_(hub), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return hub_.ranks(); }
+  const comm::Transport& transport() const override { return transport_; }
+  comm::Traffic traffic() const override { return {}; }
+  void set_timeout(double) override {}
+  void close() override {}
+
+  std::unique_ptr<comm::Sum> sum(std::int64_t count, DType dtype) override {
+    return std::make_unique<ThreadSum>(*this, comm::padded_count(count, size()), dtype);
+  }
+
+  void wait(const std::byte* numbers) override {
+    const auto found = std::find_if(
+        started_.begin(), started_.end(), [&](const Started& s) { return s.numbers == numbers; });
+    if (found == started_.end()) return;
+    const Started sum = *found;
+    started_.erase(found);
+    std::string joined;
+    for (const std::string& part : hub_.take(sum.number)) joined += part;
+    comm::add_parts(reinterpret_cast<const std::byte*>(joined.data()),
+                    size(),
+                    sum.count,
+                    sum.dtype,
+                    sum.numbers);
+  }
+
+  std::vector<std::string> gather(std::string_view text) override {
+    const std::int64_t number = next_++;
+    hub_.give(number, rank_, std::string(text));
+    return hub_.take(number);
+  }
+
+ private:
+  struct Started {
+    std::byte* numbers;
+    std::int64_t number, count;
+    DType dtype;
+  };
+
+  class ThreadSum final : public comm::Sum {
+   public:
+    ThreadSum(ThreadCommunicator& of, std::int64_t count, DType dtype)
+        : of_(of), count_(count), dtype_(dtype) {}
+    void start(std::byte* numbers) override {
+      const std::int64_t number = of_.next_++;
+      const std::size_t bytes = static_cast<std::size_t>(count_) * size_bytes(dtype_);
+      of_.hub_.give(number, of_.rank_, std::string(reinterpret_cast<const char*>(numbers), bytes));
+      of_.started_.push_back({numbers, number, count_, dtype_});
+    }
+
+   private:
+    ThreadCommunicator& of_;
+    std::int64_t count_;
+    DType dtype_;
+  };
+
+  Hub& hub_;
+  int rank_;
+  comm::Transport transport_{"threads", "serialized"};
+  std::int64_t next_ = 0;
+  std::vector<Started> started_;
+};
+
+}  // namespace
+
+void Hub::give(std::int64_t number, int rank, std::string part) {
+  const std::lock_guard lock(mutex_);
+  parts_[number][rank] = std::move(part);
+  changed_.notify_all();
+}
+
+std::vector<std::string> Hub::take(std::int64_t number) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return std::ssize(parts_[number]) == ranks_ || !lost_.empty(); });
+  if (std::ssize(parts_[number]) < ranks_) throw comm::RankLost(lost_, "a rank is lost", "");
+  std::vector<std::string> all;
+  for (const auto& [rank, part] : parts_[number]) all.push_back(part);
+  return all;
+}
+
+void Hub::lose(int rank) {
+  const std::lock_guard lock(mutex_);
+  lost_.push_back(rank);
+  changed_.notify_all();
+}
+
+void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(hub.ranks()));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < hub.ranks(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(std::make_shared<ThreadCommunicator>(hub, rank));
+      } catch (...) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+        hub.lose(rank);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace halfstep::train

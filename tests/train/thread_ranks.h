@@ -1,0 +1,39 @@
+#pragma once
+// The ranks of a run as threads of this process.
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace halfstep::train {
+
+/// Carries the sums and texts of all ranks.
+class Hub {
+ public:
+  explicit Hub(int ranks) : ranks_(ranks) {}
+
+  int ranks() const { return ranks_; }
+  void give(std::int64_t number, int rank, std::string part);
+  /// The parts of all ranks; blocks until they have given theirs. Errors: comm::RankLost.
+  std::vector<std::string> take(std::int64_t number);
+  /// Every wait fails from now on.
+  void lose(int rank);
+
+ private:
+  const int ranks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::int64_t, std::map<int, std::string>> parts_;
+  std::vector<int> lost_;
+};
+
+/// Calls `body` once for each rank, on a thread of its own, with its communicator, and returns when
+/// all have returned. Rethrows the error of the lowest rank that has one.
+void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body);
+
+}  // namespace halfstep::train
