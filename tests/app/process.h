@@ -31,6 +31,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void send(int signal) const;
+  int id() const { return pid_; }
   bool running();
   Finished wait();
 

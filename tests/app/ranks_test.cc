@@ -1,0 +1,249 @@
+// Runs of several ranks: processes that Open MPI's mpirun starts on this machine.
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <random>
+#include <string_view>
+#include <thread>
+
+#include "app/small_run.h"
+
+namespace halfstep::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether there is an mpirun; says so where there is none.
+bool can_run_ranks() {
+  const TemporaryDirectory directory;
+  const Finished found = Process({"sh", "-c", "command -v mpirun"}, directory.path()).wait();
+  if (found.exit_code != 0) MESSAGE("skipped: there is no mpirun (Debian's openmpi-bin)");
+  return found.exit_code == 0;
+}
+
+/// mpirun that may run as root, with more ranks than processors.
+std::vector<std::string> mpirun() {
+  return {"env",
+          "OMPI_ALLOW_RUN_AS_ROOT=1",
+          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "OMPI_MCA_rmaps_base_oversubscribe=1",
+          "OMPI_MCA_btl_vader_single_copy_mechanism=none",
+          "mpirun"};
+}
+
+std::vector<std::string> mpirun_words(int ranks,
+                                      const std::string& run_dir,
+                                      const std::vector<std::string>& more) {
+  std::vector<std::string> words = mpirun();
+  words.insert(words.end(), {"-np", std::to_string(ranks)});
+  // More ranks than processors on a busy machine may wait for each other for long.
+  std::vector<std::string> arguments{"--set", "parallel.timeout=600"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  for (std::string& word : halfstep_words(train_arguments(run_dir, arguments))) {
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+Finished train_ranks(const TemporaryDirectory& directory,
+                     int ranks,
+                     const std::string& run_dir,
+                     const std::vector<std::string>& more = {}) {
+  return Process(mpirun_words(ranks, run_dir, more), directory.path()).wait();
+}
+
+/// The processes of the ranks, by rank: mpirun starts them in this order.
+std::vector<pid_t> rank_processes(const Process& process) {
+  std::vector<pid_t> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    const std::size_t end = stat.rfind(')');
+    if (end == std::string::npos) continue;
+    // pid (name) state parent ...
+    const bool is_rank = stat.find("(halfstep)") != std::string::npos;
+    if (is_rank && std::stol(stat.substr(end + 4)) == process.id()) {
+      found.push_back(static_cast<pid_t>(std::stol(name)));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// A long run that was left has a checkpoint from which it ends as if it had not been.
+void check_resumes(const TemporaryDirectory& directory, int ranks, const std::string& run_dir) {
+  const Finished rest = train_ranks(directory, ranks, run_dir, {"--resume", "auto"});
+  CAPTURE(rest.err);
+  REQUIRE(rest.exit_code == 0);
+  if (!fs::exists(directory.path() / "whole")) {
+    REQUIRE(train_ranks(directory, ranks, "whole").exit_code == 0);
+  }
+  CHECK(final_hash(directory, run_dir) == final_hash(directory, "whole"));
+}
+
+}  // namespace
+
+TEST_CASE("ranks: two ranks of mpirun train as one process does, and say so once") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished one = train(directory, "one");
+  const Finished two = train_ranks(directory, 2, "two");
+  CAPTURE(two.err);
+  REQUIRE(one.exit_code == 0);
+  REQUIRE(two.exit_code == 0);
+  CHECK(lines(two.out).size() == lines(one.out).size());
+  CHECK(holds(two.err, "2 ranks by Open MPI"));
+  const Json alone = report_of(directory, "one"), together = report_of(directory, "two");
+  CHECK(together.at("run").at("rank_count") == 2);
+  CHECK(alone.at("run").at("rank_count") == 1);
+  CHECK_FALSE(alone.contains("parallel"));
+  const Json& parallel = together.at("parallel");
+  REQUIRE(parallel.at("each").size() == 2);
+  for (const Json& rank : parallel.at("each")) {
+    CHECK(rank.at("step_seconds") >= rank.at("waited_seconds"));
+    CHECK(rank.at("sent_bytes") > 4 * (784 * 16 + 16 * 10));
+  }
+  const auto losses = [](const Json& report) { return report.at("history").at("val_loss"); };
+  for (std::size_t epoch = 0; epoch < losses(alone).size(); ++epoch) {
+    const double loss = losses(alone).at(epoch);
+    CHECK(std::abs(losses(together).at(epoch).get<double>() - loss) < 1e-4 * loss);
+  }
+  CHECK(together.at("reproducibility").at("batch_order_hash") ==
+        alone.at("reproducibility").at("batch_order_hash"));
+}
+
+TEST_CASE("ranks: a killed rank ends the run with 8 and its name, and the run can go on") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  std::mt19937 random(20261125);
+  const char* wanted = std::getenv("HALFSTEP_KILLS");
+  const int kills = wanted == nullptr ? 3 : std::max(3, std::atoi(wanted) / 50);
+  for (int i = 0; i < kills; ++i) {
+    const std::string run_dir = "killed" + std::to_string(i);
+    Process process(mpirun_words(3, run_dir, {}), directory.path());
+    REQUIRE(wait_for_steps(process, directory, run_dir));
+    const std::vector<pid_t> ranks = rank_processes(process);
+    REQUIRE(ranks.size() == 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
+    // mpirun reports the signal of the killed process, not the code of the others.
+    const int killed = static_cast<int>(random() % 2) + 1;
+    ::kill(ranks[static_cast<std::size_t>(killed)], SIGKILL);
+    const Finished left = process.wait();
+    CAPTURE(left.err);
+    CHECK(left.seconds < 30);
+    const Json report = report_of(directory, run_dir);
+    CHECK(report.at("status") == "rank_lost");
+    CHECK(report.at("exit_code") == 8);
+    CHECK(holds(report.at("message").get<std::string>(), "rank " + std::to_string(killed) + " ("));
+    check_resumes(directory, 3, run_dir);
+  }
+}
+
+TEST_CASE("ranks: one that stops answering is named after parallel.timeout") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  Process process(mpirun_words(2, "run", {"--set", "parallel.timeout=2"}), directory.path());
+  REQUIRE(wait_for_steps(process, directory, "run"));
+  const std::vector<pid_t> ranks = rank_processes(process);
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks[1], SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  ::kill(ranks[1], SIGCONT);
+  const Finished left = process.wait();
+  CAPTURE(left.err);
+  CHECK(left.exit_code == 8);
+  const std::string message = report_of(directory, "run").at("message");
+  CAPTURE(message);
+  CHECK(holds(message, "no answer from rank 1 ("));
+  CHECK(holds(message, "for 2 s"));
+}
+
+TEST_CASE("ranks: SIGTERM to one of them ends all after the same step with 75") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  Process process(mpirun_words(2, "run", {}), directory.path());
+  REQUIRE(wait_for_steps(process, directory, "run"));
+  const std::vector<pid_t> ranks = rank_processes(process);
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks[1], SIGTERM);
+  const Finished left = process.wait();
+  CAPTURE(left.err);
+  CHECK(left.exit_code == 75);
+  CHECK(report_of(directory, "run").at("status") == "preempted");
+  check_resumes(directory, 2, "run");
+}
+
+TEST_CASE("ranks: a checkpoint of two resumes on one and on three") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory);
+  REQUIRE(train_ranks(directory, 2, "two", {"--max-steps", "5"}).exit_code == 0);
+  fs::copy(directory.path() / "two", directory.path() / "three", fs::copy_options::recursive);
+  const std::vector<std::string> rest{"--resume", "auto"};
+  const Finished one = train(directory, "two", rest);
+  const Finished three = train_ranks(directory, 3, "three", rest);
+  CAPTURE(one.err);
+  CAPTURE(three.err);
+  CHECK(one.exit_code == 0);
+  CHECK(three.exit_code == 0);
+  const double loss = report_of(directory, "two").at("test").at("loss");
+  CHECK(std::abs(report_of(directory, "three").at("test").at("loss").get<double>() - loss) <
+        1e-4 * loss);
+}
+
+TEST_CASE("ranks: errors of the config are told once, those of one rank with its number") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished wrong = train_ranks(directory, 2, "run", {"--set", "training.epoch=2"});
+  CHECK(wrong.exit_code == 2);
+  const std::size_t first = wrong.err.find("unknown key 'epoch'");
+  REQUIRE(first != std::string::npos);
+  CHECK(wrong.err.find("unknown key 'epoch'", first + 1) == std::string::npos);
+
+  const auto two_programs = [&](const std::vector<std::string>& of_second) {
+    std::vector<std::string> words = mpirun_words(1, "run", {});
+    words.push_back(":");
+    words.insert(words.end(), {"-np", "1"});
+    for (std::string& word : halfstep_words(train_arguments("run", of_second))) {
+      words.push_back(std::move(word));
+    }
+    return Process(words, directory.path()).wait();
+  };
+  const Finished unlike = two_programs({"--seed", "8"});
+  CHECK(unlike.exit_code == 2);
+  CHECK(holds(unlike.err, "has another config than rank 0"));
+  const Finished missing = two_programs({"-c", "missing.yaml"});
+  CHECK(missing.exit_code != 0);
+  CHECK(holds(missing.err, "rank 1 ("));
+  CHECK(holds(missing.err, "missing.yaml"));
+}
+
+TEST_CASE("ranks: other commands than train are one process, and say so") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory);
+  std::vector<std::string> words = mpirun();
+  words.insert(words.end(), {"-np", "2"});
+  for (std::string& word : halfstep_words({"bench", "run.yaml"})) words.push_back(std::move(word));
+  const Finished bench = Process(words, directory.path()).wait();
+  CHECK(bench.exit_code == 2);
+  CHECK(holds(bench.err, "bench is one process"));
+}
+
+}  // namespace halfstep::test
