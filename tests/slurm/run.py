@@ -180,6 +180,25 @@ def a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been(work):
     assert ended["reproducibility"] == whole["reproducibility"]
 
 
+def an_array_of_runs_becomes_one_comparison(work):
+    script = SOURCE / "configs" / "slurm" / "compare_array.sh"
+    short = work / "short.yaml"
+    short.write_text(CONFIG.replace("epochs: 60, batch_size: 8", "epochs: 1, batch_size: 64"))
+    job = output(["sbatch", "--parsable", "--cpus-per-task=1", str(script), "short.yaml"], cwd=work)
+    runs = work / "runs" / f"array-{job}"
+    wait_until("all tasks end", 300, lambda: len(list(runs.glob("*/report.json"))) == 9 and all(
+        report(run)["status"] == "completed" for run in runs.iterdir()))
+    # A task that is repeated changes nothing.
+    before = (runs / "float32-1" / "report.json").read_bytes()
+    output(["halfstep", "train", "short.yaml", "--policy", "float32", "--seed", "1", "--resume",
+            "auto", "--run-dir", str(runs / "float32-1")], cwd=work)
+    assert (runs / "float32-1" / "report.json").read_bytes() == before
+    comparison = json.loads(output(
+        ["halfstep", "compare", *sorted(str(run) for run in runs.iterdir()), "--json"], cwd=work))
+    assert comparison["kind"] == "compare", comparison["kind"]
+    assert len(comparison["runs"]) == 9, len(comparison["runs"])
+
+
 def main():
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing or os.getuid() != 0:
@@ -197,7 +216,8 @@ def main():
         (work / "run.yaml").write_text(CONFIG)
         with LocalSlurm(folder):
             for case in [srun_trains_as_mpirun_does, ranks_without_a_protocol_are_refused,
-                         a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been]:
+                         a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been,
+                         an_array_of_runs_becomes_one_comparison]:
                 begin = time.monotonic()
                 try:
                     case(work)
