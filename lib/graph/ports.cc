@@ -1,5 +1,7 @@
 #include "graph/ports.h"
 
+#include <algorithm>
+
 namespace halfstep::graph {
 namespace {
 
@@ -52,6 +54,12 @@ std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs) {
   const auto index = static_cast<std::size_t>(port.index);
   if (list == nullptr || index >= list->size()) return std::nullopt;
   return (*list)[index];
+}
+
+bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given) {
+  const auto optional = std::count_if(
+      op.inputs.begin(), op.inputs.end(), [](const Port& port) { return port.optional; });
+  return given <= wanted && given + static_cast<std::size_t>(optional) >= wanted;
 }
 
 }  // namespace halfstep::graph

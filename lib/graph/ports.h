@@ -20,7 +20,7 @@ struct PortType {
 };
 
 /// One entry per port. As in TensorFlow a missing count attribute means one port, a missing list
-/// attribute none. An optional last input is counted.
+/// attribute none. Optional inputs are counted.
 std::vector<PortType> input_port_types(const OpDef& op, const Attrs& attrs);
 std::vector<PortType> output_port_types(const OpDef& op, const Attrs& attrs);
 
@@ -28,9 +28,6 @@ std::vector<PortType> output_port_types(const OpDef& op, const Attrs& attrs);
 std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs);
 
 /// Whether a node may have `given` data inputs where its op declares `wanted` ports.
-inline bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given) {
-  const bool optional = !op.inputs.empty() && op.inputs.back().optional;
-  return given == wanted || (optional && given + 1 == wanted);
-}
+bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given);
 
 }  // namespace halfstep::graph

@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 #include "graph/op_handles.h"
+#include "graph/ports.h"
 
 namespace halfstep::graph {
 namespace {
@@ -34,8 +35,7 @@ void verify_node(const Graph& graph, int id, std::string_view after) {
   if (node.def == nullptr) return;
   const auto wanted = input_dtypes(*node.def, node.attrs);
   require(wanted.has_value(), "after {}: {} lacks a type attribute", after, node.name);
-  require(node.inputs.size() == wanted->size() ||
-              (node.inputs.size() + 1 == wanted->size() && node.def->inputs.back().optional),
+  require(fits_inputs(*node.def, wanted->size(), node.inputs.size()),
           "after {}: {} has {} inputs, wanted {}",
           after,
           node.name,

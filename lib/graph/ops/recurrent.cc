@@ -5,7 +5,9 @@
 //   simple_rnn  h = g(p + r)
 // h is rounded to T after each step, c is kept in U. With a mask the operand of the recurrent
 // matmul is h times the mask: dropout with one draw for all steps and gates (Gal and Ghahramani
-// 2016). Results that only the gradient reads are empty unless is_training:
+// 2016). Where `taken` is false for a step of a sample, h and c are kept, h is the output and
+// the gates are 0.
+// Results that only the gradient reads are empty unless is_training:
 //   gates    lstm: s(i), s(f), g(c'), s(o);  gru: s(z), s(a), h', r_h
 //   carries  c of each step
 //   states   the operand of the recurrent matmul at each step
@@ -76,6 +78,7 @@ std::vector<Shape> infer_rnn(const InferContext& c) {
   expect(c, 3, state);
   expect(c, 4, of_lstm(g, state));
   if (c.inputs() > 5) expect(c, 5, state);
+  if (c.inputs() > 6) expect(c, 6, {g.batch, g.steps});
   const bool gated = g.training && g.saved > 0;
   return {sequence,
           of_lstm(g, state),
@@ -96,6 +99,7 @@ std::vector<Shape> infer_rnn_grad(const InferContext& c) {
   expect(c, 6, g.saved > 0 ? Shape{g.batch, g.steps, g.saved * g.units} : Shape{0});
   expect(c, 7, of_lstm(g, sequence));
   if (c.inputs() > 8) expect(c, 8, state);
+  if (c.inputs() > 9) expect(c, 9, {g.batch, g.steps});
   return {projections, g.mode == RnnMode::gru ? projections : Shape{0}, state, of_lstm(g, state)};
 }
 
@@ -116,8 +120,7 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
                             c.output(0),
                             c.output(2),
                             c.output(3)};
-  const bool masked = c.node.inputs.size() > 5;
-  if (masked) inputs.push_back(c.input(5));
+  for (std::size_t i = 5; i < c.node.inputs.size(); ++i) inputs.push_back(c.input(i));
   Attrs attrs;
   for (const char* name : {"rnn_mode", "activation", "recurrent_activation", "go_backwards"}) {
     attrs.set(name, *c.node.attrs.find(name));
@@ -166,14 +169,14 @@ RnnGeometry rnn_grad_geometry(const Attrs& attrs, const Shape& output) {
 std::vector<OpDef> recurrent_ops() {
   return {
       define("RNN",
-             "projections: T, recurrent_kernel: T, bias: T, initial_h: T, initial_c: U, mask?: T "
-             "-> output: T, last_c: U, gates: T, carries: U, states: T",
+             "projections: T, recurrent_kernel: T, bias: T, initial_h: T, initial_c: U, mask?: T, "
+             "taken?: bool -> output: T, last_c: U, gates: T, carries: U, states: T",
              fmt::format("{}{}", k_types, k_attrs),
              {.infer = infer_rnn, .gradient = gradient_rnn}),
       define("RNNGrad",
              "dy: T, dlast_c: U, recurrent_kernel: T, initial_h: T, initial_c: U, output: T, "
-             "gates: T, carries: U, mask?: T -> dprojections: T, drecurrent: T, dinitial_h: T, "
-             "dinitial_c: U",
+             "gates: T, carries: U, mask?: T, taken?: bool -> dprojections: T, drecurrent: T, "
+             "dinitial_h: T, dinitial_c: U",
              fmt::format("{}{}", k_types, k_attrs),
              {.infer = infer_rnn_grad}),
   };

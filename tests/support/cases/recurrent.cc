@@ -11,6 +11,7 @@ struct Layer {
   bool masked = false;
   std::string_view activation = "Tanh";
   std::string_view recurrent_activation = "Sigmoid";
+  bool skips = false;  ///< some steps are left out
 };
 
 constexpr Layer k_layers[] = {
@@ -30,6 +31,10 @@ constexpr Layer k_layers[] = {
     {"gru, sigmoid", "gru", 3, 2, 4, false, false, "Sigmoid", "Tanh"},
     {"simple, relu", "simple_rnn", 3, 2, 4, false, false, "Relu"},
     {"simple, no rows", "simple_rnn", 0, 2, 4},
+    {"lstm, skips", "lstm", 3, 4, 5, false, true, "Tanh", "Sigmoid", true},
+    {"gru, skips", "gru", 3, 5, 4, true, true, "Tanh", "Sigmoid", true},
+    {"simple, skips", "simple_rnn", 3, 4, 5, false, true, "Tanh", "Sigmoid", true},
+    {"lstm, panels, skips", "lstm", 37, 3, 33, true, true, "Tanh", "Sigmoid", true},
     // More than a panel of 32 samples, and units on both sides of a block of 32.
     {"lstm, panels", "lstm", 37, 3, 33},
     {"gru, panels", "gru", 70, 2, 40},
@@ -76,6 +81,7 @@ std::vector<OpCase> recurrent_cases() {
         c.no_gradient = {5};
         c.inputs.push_back(whole(state, 0, 3));
       }
+      if (l.skips) c.inputs.push_back(flags({l.batch, l.steps}));
       if (lstm) c.differentiated = {0, 1};
       if (exact) c.dtypes = DTypeSet{DType::float64};
       cases.push_back(std::move(c));
@@ -99,6 +105,7 @@ std::vector<OpCase> recurrent_cases() {
              .rounds_inside = true,
              .check_gradient = false};
     if (l.masked) c.inputs.push_back(whole(state, 0, 3));
+    if (l.skips) c.inputs.push_back(flags({l.batch, l.steps}));
     cases.push_back(std::move(c));
   }
   return cases;

@@ -22,7 +22,8 @@ class Backward {
                 g_.units,
                 true),
         panels_(g_, capabilities.threads),
-        masked_(node.inputs() > 8) {
+        masked_(node.inputs() > 8),
+        all_taken_(node.inputs() <= 9) {
     constexpr I64 k_float = sizeof(float);
     packed::WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
@@ -62,7 +63,8 @@ class Backward {
     const RowMath& m = f.math_;
     I64 n = g.units;
     I64 of_part = f.part_ + part * f.part_bytes_;
-    /// The gradient of h that passed the matmul, and, of a gru, the part that did not.
+    /// The gradient of h that passed the matmul, and the part that did not: of a gru, and of a step
+    /// that is left out.
     float* dh = at<float>(args, of_part + f.dh_);
     float* direct = at<float>(args, of_part + f.direct_);
     /// Rows of a sample: gradients of the gates' sums, gates, dy, previous state, scratch.
@@ -113,6 +115,10 @@ class Backward {
       float* total = dh_of(r);
       RowMath::apply(m.add, total, total, direct + r * n, n);
       RowMath::apply(m.add, total, total, m.source.read(args.in[0].data, row * n, n, dy), n);
+      if (!f.all_taken_) {
+        if (!args.in[9].as<bool>()[row]) return keep(r, row, total);
+        std::fill_n(direct + r * n, n, 0.0F);
+      }
       const float* gates = g.saved > 0 ? m.source.read(args.in[6].data, row * 4 * n, 4 * n, saved)
                                        : m.source.read(args.in[5].data, row * n, n, saved);
       if (g.mode == RnnMode::lstm) {
@@ -126,6 +132,15 @@ class Backward {
       if (g.mode != RnnMode::gru) return;
       // The candidate's sum is reached through the reset gate.
       RowMath::apply(m.mul, dz + 2 * n, dz + 2 * n, gates + n, n);
+      m.store(args.out[1].data, row * g.columns(), g.columns(), dz);
+    }
+
+    /// A step that is left out: its gates have no gradient, that of h goes on to the step before.
+    void keep(I64 r, I64 row, const float* total) const {
+      std::copy_n(total, n, direct + r * n);
+      std::fill_n(dz, g.columns(), 0.0F);
+      m.store(args.out[0].data, row * g.columns(), g.columns(), dz);
+      if (g.mode != RnnMode::gru) return;
       m.store(args.out[1].data, row * g.columns(), g.columns(), dz);
     }
 
@@ -171,6 +186,7 @@ class Backward {
   PanelMatMul matmul_;
   Panels panels_;
   bool masked_;
+  bool all_taken_;  ///< no step is left out
   // Offsets: in the workspace, and in a part of it.
   I64 kernel_, part_;
   I64 scratch_, dh_, direct_, rows_, part_bytes_;

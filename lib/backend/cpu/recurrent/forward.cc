@@ -21,7 +21,8 @@ class Forward {
                 g_.columns(),
                 false),
         panels_(g_, capabilities.threads),
-        masked_(node.inputs() > 5) {
+        masked_(node.inputs() > 5),
+        all_taken_(node.inputs() <= 6) {
     packed::WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
     bias_ = shared.reserve(g_.columns() * k_float);
@@ -121,6 +122,7 @@ class Forward {
     /// The gates and the new state of one sample.
     void advance(I64 r, I64 step) {
       const I64 row = row_at(r, step);
+      if (!f.all_taken_ && !args.in[6].as<bool>()[row]) return keep(r, step);
       float* of_row = z + r * f.matmul_.stride();
       RowMath::apply(m.add, of_row, of_row, bias, g.columns());
       const float* in = m.source.read(args.in[0].data, row * g.columns(), g.columns(), x);
@@ -134,6 +136,19 @@ class Forward {
         m.cell.apply(h, h, n);
       }
       m.store(args.out[0].data, row * n, n, h);
+    }
+
+    /// The state of one sample over a step that is left out.
+    void keep(I64 r, I64 step) const {
+      const I64 row = row_at(r, step);
+      const auto [from, stride] = previous(step);
+      const I64 size = m.source.size;
+      std::copy_n(from + r * stride * size, n * size, args.out[0].as<std::byte>() + row * n * size);
+      if (!g.training) return;
+      const I64 saved = g.saved * n * size;
+      std::fill_n(args.out[2].as<std::byte>() + row * saved, saved, std::byte{0});
+      if (g.mode != RnnMode::lstm) return;
+      std::copy_n(args.out[1].as<float>() + (first + r) * n, n, args.out[3].as<float>() + row * n);
     }
 
     void lstm(float* gates, const float* in, I64 sample, I64 row) const {
@@ -175,6 +190,7 @@ class Forward {
   PanelMatMul matmul_;
   Panels panels_;
   bool masked_;
+  bool all_taken_;  ///< no step is left out
   // Offsets: in the workspace, and in a part of it.
   I64 kernel_, bias_, part_;
   I64 scratch_, z_, rows_, states_, part_bytes_;

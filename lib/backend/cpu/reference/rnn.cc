@@ -1,6 +1,7 @@
 // RNN and RNNGrad (graph/ops/recurrent.cc) sample by sample, all arithmetic in double, one rounding
 // on store. h is rounded to T after each step, c to U. Bit-identical for every number of threads.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -47,7 +48,11 @@ struct Rnn {
   RnnGeometry g;
   Activation cell, gate;
   bool masked = false;
+  std::size_t taken = 0;  ///< number of the input with the steps that are taken; 0: all are
 
+  bool takes(const Args& a, std::int64_t row) const {
+    return taken == 0 || a.in[taken].as<bool>()[row];
+  }
   /// Doubles of scratch of a sample: `count` rows of units and of columns.
   std::int64_t scratch_size(std::int64_t count) const { return count * (g.units + g.columns()); }
   std::size_t workspace_bytes(std::int64_t count) const {
@@ -86,18 +91,20 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
         r[j] += s * load_sum(kernel[k * g.columns() + j]);
       }
     }
+    const bool takes = p.takes(a, row);
     const auto z = [&](std::int64_t gate, std::int64_t j) {
       return load_sum(x[gate * n + j]) + r[gate * n + j];
     };
     const auto save = [&](std::int64_t gate, std::int64_t j, double y) {
-      if (g.training) put(gates, gate * n + j, y);
+      if (g.training) put(gates, gate * n + j, takes ? y : 0);
     };
     for (std::int64_t j = 0; j < n; ++j) {
       double y = 0;
       if (lstm) {
         const double in = p.gate.f(z(0, j)), forget = p.gate.f(z(1, j)), out = p.gate.f(z(3, j));
         const double candidate = p.cell.f(z(2, j));
-        const double c = put(last_c, j, forget * load_sum(last_c[j]) + in * candidate);
+        const double before = load_sum(last_c[j]);
+        const double c = put(last_c, j, takes ? forget * before + in * candidate : before);
         y = out * p.cell.f(c);
         save(0, j, in);
         save(1, j, forget);
@@ -115,7 +122,7 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
       } else {
         y = p.cell.f(z(0, j));
       }
-      h[j] = put(a.out[0].as<T>(), row * n + j, y);
+      h[j] = put(a.out[0].as<T>(), row * n + j, takes ? y : h[j]);
     }
   }
 }
@@ -136,7 +143,12 @@ void gate_gradients(const Rnn& p,
   const std::int64_t row = sample * g.steps + g.position(step);
   const std::int64_t before = sample * g.steps + g.position(step - 1);
   const T* gates = a.in[6].as<T>() + row * g.saved * n;
-  for (std::int64_t j = 0; j < n; ++j) {
+  const bool takes = p.takes(a, row);
+  if (!takes) {
+    std::fill_n(dx, g.columns(), 0.0);
+    std::fill_n(dr, g.columns(), 0.0);
+  }
+  for (std::int64_t j = 0; takes && j < n; ++j) {
     const auto gate = [&](std::int64_t i) -> double { return load_sum(gates[i * n + j]); };
     if (g.mode == RnnMode::lstm) {
       const double c = load_sum(a.in[7].as<U>()[row * n + j]);
@@ -203,8 +215,13 @@ void backward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch)
   }
 }
 
-Rnn rnn_of(const NodeView& node, const RnnGeometry& g, bool masked) {
-  return {g, activation(node, "activation"), activation(node, "recurrent_activation"), masked};
+/// `mask`: number of the optional input of that name, which `taken` follows.
+Rnn rnn_of(const NodeView& node, const RnnGeometry& g, std::size_t mask) {
+  return {g,
+          activation(node, "activation"),
+          activation(node, "recurrent_activation"),
+          node.inputs() > mask,
+          node.inputs() > mask + 1 ? mask + 1 : 0};
 }
 
 /// f(Type<T>, Type<U>) for the node's dtypes of values and carries.
@@ -217,8 +234,7 @@ Prepared dispatch_carried(const NodeView& node, F&& f) {
 }
 
 Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
-  const Rnn p =
-      rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), node.inputs() > 5);
+  const Rnn p = rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), 5);
   return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
     return launch(
         [p](const Args& a) {
@@ -231,8 +247,7 @@ Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
-  const Rnn p = rnn_of(
-      node, graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape), node.inputs() > 8);
+  const Rnn p = rnn_of(node, graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape), 8);
   return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
     return launch(
         [p](const Args& a) {
