@@ -212,7 +212,8 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
   config::RunSpec spec = spec_of(layers, k_sparse);
   for (const auto& [optimizer, said] :
        {std::pair("{type: lamb}",
-                  "one of adadelta, adagrad, adam, adamax, adamw, ftrl, lion, nadam, rmsprop, sgd"),
+                  "one of adadelta, adagrad, adam, adamax, adamw, ftrl, lion, muon, nadam, "
+                  "rmsprop, sgd"),
         std::pair("{type: sgd, learning_rate: {type: cosine}}",
                   "one of constant, cosine_decay, exponential_decay")}) {
     CAPTURE(said);

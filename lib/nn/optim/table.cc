@@ -13,6 +13,7 @@ extern const OptimizerDef k_adamax;
 extern const OptimizerDef k_adamw;
 extern const OptimizerDef k_ftrl;
 extern const OptimizerDef k_lion;
+extern const OptimizerDef k_muon;
 extern const OptimizerDef k_nadam;
 extern const OptimizerDef k_rmsprop;
 extern const OptimizerDef k_sgd;
@@ -26,6 +27,7 @@ constexpr std::array k_optimizers{&k_adadelta,
                                   &k_adamw,
                                   &k_ftrl,
                                   &k_lion,
+                                  &k_muon,
                                   &k_nadam,
                                   &k_rmsprop,
                                   &k_sgd};
