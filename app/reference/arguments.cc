@@ -14,6 +14,7 @@ std::string kind_text(const config::FieldDoc& field) {
   if (field.kind == "optimizer") return "optimizer: its name, or a map with its type";
   if (field.kind == "metric") return "metric or list of metrics";
   if (field.kind == "learning_rate") return "number or schedule";
+  if (field.kind == "layer" || field.kind == "backward_layer") return "layer: a map with its type";
   if (field.kind == "layers") return "list of layers";
   if (field.kind == "nodes") return "map from names to layers";
   if (field.kind == "blocks") return "map from names to blocks";

@@ -75,12 +75,23 @@ struct NamedExtents {
   bool operator==(const NamedExtents&) const = default;
 };
 
+/// An entry of a map from names to numbers: of `class_weight: {0: 1.0, 1: 5.0}`.
+struct NamedNumber {
+  std::string name;
+  double number = 0;
+  Where where{};  ///< of the name
+
+  bool operator==(const NamedNumber& other) const {
+    return name == other.name && number == other.number;
+  }
+};
+
 /// One or two extents: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
 
 /// A number may be written as a fraction, `1/255`, a single string as a list of one. Optional
-/// fields: `null` or absence means no value. NamedExtents: a map, whose order is kept. A Node: any
-/// YAML value, stored unread for the module that owns it.
+/// fields: `null` or absence means no value. NamedExtents and NamedNumber: a map, whose order is
+/// kept. A Node: any YAML value, stored unread for the module that owns it.
 using FieldRef = std::variant<bool*,
                               std::int64_t*,
                               double*,
@@ -91,6 +102,7 @@ using FieldRef = std::variant<bool*,
                               std::vector<double>*,
                               std::vector<std::string>*,
                               std::vector<NamedExtents>*,
+                              std::vector<NamedNumber>*,
                               std::optional<bool>*,
                               std::optional<std::int64_t>*,
                               std::optional<double>*,

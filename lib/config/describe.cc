@@ -42,6 +42,7 @@ std::string written(const Pair& value) {
 }
 
 std::string written(const std::vector<NamedExtents>&) { return "{}"; }
+std::string written(const std::vector<NamedNumber>&) { return "{}"; }
 
 template <class T>
 std::string written(const std::optional<T>& value) {
@@ -60,6 +61,7 @@ std::string_view type_of(const std::vector<std::string>*) { return "word or list
 std::string_view type_of(const std::vector<NamedExtents>*) {
   return "map from names to lists of integers";
 }
+std::string_view type_of(const std::vector<NamedNumber>*) { return "map from names to numbers"; }
 template <class T>
 std::string_view type_of(const std::optional<T>*) {
   return type_of(static_cast<const T*>(nullptr));

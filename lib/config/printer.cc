@@ -48,6 +48,14 @@ Node value_node(const std::vector<NamedExtents>& value) {
   return node;
 }
 
+Node value_node(const std::vector<NamedNumber>& value) {
+  Node node = node_of(Node::Kind::map);
+  for (const NamedNumber& named : value) {
+    node.entries.push_back({named.name, {}, value_node(named.number)});
+  }
+  return node;
+}
+
 template <class T>
 Node value_node(const std::optional<T>& value) {
   return value ? value_node(*value) : Node();

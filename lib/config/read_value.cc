@@ -196,6 +196,22 @@ bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, 
   return good;
 }
 
+bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out) {
+  if (node.kind != Node::Kind::map && node.kind != Node::Kind::null) {
+    out.error(node.where,
+              fmt::format("must be a map from names to numbers, got {}", describe(node)));
+    return false;
+  }
+  std::vector<NamedNumber> read;
+  bool good = true;
+  for (const Node::Entry& entry : node.entries) {
+    read.push_back({entry.key, 0, entry.where});
+    good = read_value(entry.value, read.back().number, a, out) && good;
+  }
+  if (good) v = std::move(read);
+  return good;
+}
+
 std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out) {
   const std::span<const std::string_view> words = field.names;
   if (node.kind == Node::Kind::scalar) {

@@ -158,6 +158,10 @@ Json schema_of(const std::vector<std::string>& value, const About& about) {
   const Json one{{"type", "string"}};
   return with_default({{"oneOf", {one, array_schema<std::string>(about)}}}, value);
 }
+Json schema_of(const std::vector<NamedNumber>&, const About& about) {
+  return {{"type", {"object", "null"}},
+          {"additionalProperties", plain_schema(static_cast<const double*>(nullptr), about)}};
+}
 Json schema_of(const std::vector<NamedExtents>&, const About& about) {
   return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}};
 }

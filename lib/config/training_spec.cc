@@ -110,6 +110,13 @@ void TrainingSpec::fields(Fields& f) {
           validation_batch_size,
           {.doc = "Samples in one batch of validation and test; null: batch_size. [samples]",
            .min = 1});
+  f.field(
+      "class_weight",
+      class_weight,
+      {.doc = "Factor of the loss of each sample in training, by its class number, as {0: 1, 3: "
+              "2.5}; classes that are not named have 1. The sum of the losses is divided by the "
+              "number of samples all the same. Metrics, validation and test have no weights.",
+       .min = 0});
   f.section("checkpoint_every",
             checkpoint_every,
             {.doc = "When a checkpoint is written, whichever comes first; nothing given: after "

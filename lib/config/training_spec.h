@@ -58,6 +58,7 @@ struct TrainingSpec {
   std::optional<std::int64_t> max_steps;
   std::int64_t batch_size = 32;
   std::optional<std::int64_t> validation_batch_size;  ///< absent: batch_size
+  std::vector<NamedNumber> class_weight;              ///< by class number; others weigh 1
   CheckpointEvery checkpoint_every;
   std::int64_t keep = 3;  ///< checkpoints
   bool deterministic = true;

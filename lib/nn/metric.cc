@@ -154,11 +154,6 @@ std::string misfit(std::string_view name,
              : "";
 }
 
-Value class_labels(Builder& b, Value labels) {
-  if (!is_floating(b.dtype(labels))) return labels;
-  return b.cast(b.add("ArgMax", {labels, b.scalar(DType::int32, 1)}), DType::int32);
-}
-
 /// 1 for the outputs above one half (above 0 for scores), else 0.
 Value positives(Builder& b, Value predictions, bool from_logits) {
   const Value threshold = b.scalar(DType::float32, from_logits ? 0.0 : 0.5);
@@ -170,7 +165,7 @@ Value hits(Builder& b, Value predictions, Value labels, bool from_logits) {
   if (shape.rank() == 2 && shape[1] > 1) {
     const Value winner =
         b.cast(b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}), DType::int32);
-    return b.add("Equal", {winner, class_labels(b, labels)});
+    return b.add("Equal", {winner, class_labels(b, labels, shape)});
   }
   return b.add("Equal", {positives(b, predictions, from_logits), dense_targets(b, labels, shape)});
 }
@@ -185,7 +180,12 @@ std::vector<Value> count_positives(const MetricContext& c,
   for (const std::string_view counter : counters) {
     const Value output = counter == k_false_negatives ? opposite(positive) : positive;
     const Value label = counter == k_false_positives ? opposite(target) : target;
-    sums.push_back(graph::ops::reduce(b, "Sum", b.add("Mul", {output, label})));
+    Value counted = b.add("Mul", {output, label});
+    if (c.weights.valid()) {
+      const std::vector<std::int64_t> outputs{-1};
+      counted = b.add("Mul", {graph::ops::reduce(b, "Sum", counted, outputs), c.weights});
+    }
+    sums.push_back(graph::ops::reduce(b, "Sum", counted));
   }
   return sums;
 }
@@ -251,9 +251,10 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
   if (name == "accuracy") {
     each = b.cast(hits(b, predictions, labels, c.from_logits), DType::float32);
   } else if (const auto k = top_k(name)) {
-    const Value in_top = b.add(
-        "InTopKV2",
-        {predictions, class_labels(b, labels), b.scalar(DType::int32, static_cast<double>(*k))});
+    const Value in_top = b.add("InTopKV2",
+                               {predictions,
+                                class_labels(b, labels, b.shape(predictions)),
+                                b.scalar(DType::int32, static_cast<double>(*k))});
     each = b.cast(in_top, DType::float32);
   } else {
     const Value targets = dense_targets(b, labels, b.shape(predictions));
@@ -261,6 +262,9 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
                              ? b.add("Abs", {b.add("Sub", {predictions, targets})})
                              : b.add("SquaredDifference", {predictions, targets});
     each = graph::ops::reduce(b, "Mean", errors, std::vector<std::int64_t>{-1});
+  }
+  if (c.weights.valid()) {
+    each = b.add("Mul", {graph::ops::reshape(b, each, b.shape(c.weights)), c.weights});
   }
   return {graph::ops::reduce(b, "Sum", each)};
 }

@@ -50,8 +50,9 @@ struct MetricContext {
   graph::Builder& b;
   graph::Value predictions;  ///< float32 [rows, outputs, ...]
   graph::Value labels;       ///< as LossContext::labels
-  graph::Value losses;       ///< float32 [rows], without penalties of weights
+  graph::Value losses;       ///< float32 [rows], times the weights, without penalties
   bool from_logits = false;
+  graph::Value weights = {};  ///< float32 like losses; not valid where all rows count alike
 };
 
 /// The sums of the metric's counters over a batch, float32 scalars in the order of

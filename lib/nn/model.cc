@@ -53,7 +53,7 @@ Forward build_forward(graph::Builder& b,
           model.inputs.size(),
           inputs.size());
   Forward forward;
-  std::vector<Value> values;
+  std::vector<Value> values, masks;
   for (const ModelNode& node : model.nodes) {
     const DType compute = node.precision.policy.compute;
     const graph::ScopeGuard scope(
@@ -63,10 +63,11 @@ Forward build_forward(graph::Builder& b,
          .reason = node.precision.reason,
          .where = node.where},
         b.prefix().empty() ? node.name : fmt::format("{}/{}", b.prefix(), node.name));
-    std::vector<Value> x;
+    std::vector<Value> x, of_x;
     for (const int from : node.from) {
       x.push_back(from < 0 ? inputs[static_cast<std::size_t>(-1 - from)]
                            : values[static_cast<std::size_t>(from)]);
+      of_x.push_back(from < 0 ? Value{} : masks[static_cast<std::size_t>(from)]);
     }
     if (!node.layer->index_limit()) x = autocast(b, x, compute);
     LayerContext context{.b = b,
@@ -77,8 +78,9 @@ Forward build_forward(graph::Builder& b,
                          .ordinal = ordinal,
                          .seed = seed,
                          .record = forward.record,
-                         .first_sample = first_sample};
-    const Value y = node.layer->build(context, x);
+                         .first_sample = first_sample,
+                         .masks = of_x};
+    const Value y = build_layer(context, *node.layer, node.masks, x);
     if (count(b.shape(y).dims()) > k_max_elements) {
       context.fail(fmt::format("its output would have shape {}: too large", to_string(b.shape(y))));
     }
@@ -89,9 +91,13 @@ Forward build_forward(graph::Builder& b,
             halfstep::name(compute));
     if (node.activity_regularizer) regularize_output(context, *node.activity_regularizer, y);
     values.push_back(y);
+    masks.push_back(context.mask);
   }
   for (const int output : model.outputs) {
     forward.outputs.push_back(values[static_cast<std::size_t>(output)]);
+  }
+  if (!model.outputs.empty()) {
+    forward.mask = masks[static_cast<std::size_t>(model.outputs.front())];
   }
   forward.nodes = std::move(values);
   return forward;

@@ -16,6 +16,7 @@ struct ModelNode {
   std::string type;
   Where where;
   std::unique_ptr<Layer> layer;
+  MaskUse masks = MaskUse::refused;
   precision::Resolved precision;
   bool trainable = true;
   std::optional<RegularizerSpec> activity_regularizer;
@@ -47,6 +48,7 @@ std::optional<std::int64_t> index_limit(const Model& model);
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
   std::vector<graph::Value> nodes;    ///< the output of each of the model's nodes
+  graph::Value mask;                  ///< of the first output, where it has one
   ModelRecord record;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/reader.h"
+#include "config/scalar.h"
 #include "core/error.h"
 #include "nn/layer_policies.h"
 #include "nn/layers/table.h"
@@ -197,6 +198,11 @@ class ModelReader {
     Written w;
     w.node = &node;
     w.where = w.name_where = node.where;
+    if (node.kind != config::Node::Kind::map) {
+      diagnostics_.error(
+          node.where,
+          fmt::format("must be a map with the type of a layer, got {}", config::describe(node)));
+    }
     config::Reader reader(node, diagnostics_);
     w.common.fields(reader);
     w.name = key.empty() ? w.common.name.value_or("") : std::string(key);
@@ -207,13 +213,8 @@ class ModelReader {
                          "leave out 'name'");
     }
     if ((w.common.name || !key.empty()) && !is_name(w.name)) refuse_name(w.name, w.name_where);
-    w.def = find_layer(w.common.type);
-    if (w.def == nullptr && !w.common.type.empty()) {
-      std::vector<std::string> known;
-      for (const LayerDef* def : layer_table()) known.emplace_back(def->type);
-      diagnostics_.error(place(w, "type"),
-                         fmt::format("unknown layer type '{}'", w.common.type),
-                         choices(w.common.type, known, "halfstep help layers"));
+    if (!w.common.type.empty()) {
+      w.def = find_layer(w.common.type, place(w, "type"), diagnostics_);
     }
     written_.push_back(std::move(w));
   }
@@ -375,7 +376,10 @@ class ModelReader {
     for (std::size_t i = 0; i < written_.size(); ++i) {
       const Written& w = written_[i];
       ModelNode& node = nodes[i];
-      if (w.def != nullptr) node.layer = w.def->make(*w.node, diagnostics_);
+      if (w.def != nullptr) {
+        node.layer = w.def->make(*w.node, diagnostics_);
+        node.masks = w.def->masks;
+      }
       node.name = w.name;
       node.type = w.common.type;
       node.where = w.where;

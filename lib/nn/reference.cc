@@ -125,6 +125,8 @@ std::string_view labels_doc(const LossDef& def) {
 namespace {
 
 bool is_initializer(std::string_view kind) { return kind.ends_with("_initializer"); }
+/// The fields of layers around another layer.
+bool is_inner_layer(std::string_view kind) { return kind == "layer" || kind == "backward_layer"; }
 
 template <class Table>
 std::vector<std::string> types_of(const Table& table) {
@@ -141,7 +143,7 @@ void visit(const Table& table, std::string_view type, config::Fields& f) {
 }
 
 std::vector<std::string> names_of(std::string_view kind) {
-  if (kind == "layers" || kind == "nodes") return types_of(layer_table());
+  if (kind == "layers" || kind == "nodes" || is_inner_layer(kind)) return types_of(layer_table());
   if (kind == "loss") return types_of(loss_table());
   if (kind == "optimizer") return types_of(optimizer_table());
   std::vector<std::string> names;
@@ -171,6 +173,7 @@ void visit_fields(std::string_view kind, std::string_view type, config::Fields& 
     common.settings(f);
     visit(layer_table(), type, f);
   }
+  if (is_inner_layer(kind)) visit(layer_table(), type, f);
   if (kind == "loss") visit(loss_table(), type, f);
   if (kind == "optimizer") {
     OptimizerSpec spec;
@@ -186,6 +189,7 @@ void visit_fields(std::string_view kind, std::string_view type, config::Fields& 
 }
 
 std::string family_of(std::string_view kind) {
+  if (is_inner_layer(kind)) return "layer";
   return std::string(is_initializer(kind) ? "initializer" : kind);
 }
 

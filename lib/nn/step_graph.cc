@@ -74,6 +74,36 @@ Value flatten_positions(Builder& b, Value scores) {
   return graph::ops::reshape(b, scores, {shape.elements() / shape.back(), shape.back()});
 }
 
+/// A factor for each loss, float32 in its shape, by which the mean over all losses becomes that
+/// over the positions that the mask keeps, as in Keras; 0 where it keeps none.
+Value mask_weights(Builder& b, const StepSpec& spec, Value mask, Value losses) {
+  const Shape shape = b.shape(losses);
+  if (b.shape(mask).elements() != shape.elements()) {
+    throw UserError(ErrorKind::config,
+                    spec.loss_where,
+                    fmt::format("the model's output has a mask of {} steps, but {} losses a sample",
+                                b.shape(mask)[1],
+                                shape.elements() / shape[0]),
+                    "a layer without return_sequences, or global_average_pooling1d, ends a mask");
+  }
+  const Value kept = b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
+  const Value number =
+      b.add("Maximum", {graph::ops::reduce(b, "Sum", kept), b.scalar(DType::float32, 1)});
+  const Value all = b.scalar(DType::float32, static_cast<double>(shape.elements()));
+  return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
+}
+
+/// The weight of the class of each row of predictions, float32 [rows].
+Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape& predictions) {
+  const Value classes = class_labels(b, labels, predictions);
+  const auto count = static_cast<std::int64_t>(spec.class_weights.size());
+  const Value table =
+      b.add("Const",
+            {},
+            {{"dtype", DType::float32}, {"shape", Shape{count}}, {"value", spec.class_weights}});
+  return b.add("GatherV2", {table, classes, b.scalar(DType::int32, 0)}, {}, "class_weights");
+}
+
 }  // namespace
 
 void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
@@ -123,8 +153,17 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
                             classes ? flatten_positions(b, softmax_logits) : softmax_logits,
                             scores_behind(b, output, "Sigmoid"),
                             labels};
-  const Value per_sample = spec.loss->build(context);
-  step.loss = graph::ops::reduce(b, "Mean", per_sample);
+  Value per_sample = spec.loss->build(context);
+  Value weights;
+  if (forward.mask.valid()) {
+    weights = mask_weights(b, spec, forward.mask, per_sample);
+    per_sample = b.add("Mul", {per_sample, weights});
+  }
+  Value trained = per_sample;
+  if (purpose == Purpose::train && !spec.class_weights.empty()) {
+    trained = b.add("Mul", {per_sample, class_weights(b, spec, labels, b.shape(predictions))});
+  }
+  step.loss = graph::ops::reduce(b, "Mean", trained);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
   step.loss = weighted_by_share(b, step.loss, step.share);
   graph.fetches().emplace_back("loss", step.loss);
@@ -133,8 +172,8 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
     const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
     for (const std::string& name : spec.metrics) {
       const std::vector<std::string> counters = counter_names(name);
-      const std::vector<Value> sums =
-          build_metric({b, predictions, labels, per_sample, spec.loss->from_logits()}, name);
+      const std::vector<Value> sums = build_metric(
+          {b, predictions, labels, per_sample, spec.loss->from_logits(), weights}, name);
       for (std::size_t i = 0; i < counters.size(); ++i) {
         Value sum = sums[i];
         if (positions > 1) {

@@ -36,6 +36,7 @@ struct StepSpec {
   Where input_where;  ///< of the model's input
   std::unique_ptr<Loss> loss;
   Where loss_where;
+  std::vector<double> class_weights;  ///< by class, of the loss in training; empty: all alike
   ConfiguredOptimizer optimizer;
   graph::Attrs learning_rate;  ///< of the LearningRate op
   precision::LossScaling loss_scaling;

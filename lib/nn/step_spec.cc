@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 
 #include "config/printer.h"
 #include "config/warning_codes.h"
@@ -70,6 +71,36 @@ void warn_of_idle_scale(const config::RunSpec& spec,
   warn(warnings, config::k_idle_loss_scale, spec.where("precision.loss_scale"), std::move(message));
 }
 
+/// The weights of all classes. Classes that the model does not have go to `diagnostics`.
+std::vector<double> read_class_weights(const config::RunSpec& spec,
+                                       const Loss& loss,
+                                       const Shape& output,
+                                       Diagnostics& diagnostics) {
+  if (spec.training.class_weight.empty()) return {};
+  const bool values = !loss.from_logits() && !loss.takes_probabilities();
+  const std::optional<std::int64_t> classes = label_limit(loss.label_kind(), output);
+  if (values || !classes) {
+    diagnostics.error(spec.where("training.class_weight"),
+                      "gives weights of classes, but the targets of this loss are real values");
+    return {};
+  }
+  std::vector<double> weights(static_cast<std::size_t>(*classes), 1.0);
+  for (const config::NamedNumber& given : spec.training.class_weight) {
+    std::int64_t number = -1;
+    const char* end = given.name.data() + given.name.size();
+    const auto parsed = std::from_chars(given.name.data(), end, number);
+    if (parsed.ec != std::errc() || parsed.ptr != end || number < 0 || number >= *classes) {
+      diagnostics.error(
+          given.where,
+          fmt::format(
+              "'{}' is not a class of this model, which has 0 to {}", given.name, *classes - 1));
+    } else {
+      weights[static_cast<std::size_t>(number)] = given.number;
+    }
+  }
+  return weights;
+}
+
 /// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
 void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
@@ -79,6 +110,7 @@ void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& di
     return;
   }
   check_metrics_fit(spec, *step.loss, step.output.shape, diagnostics);
+  step.class_weights = read_class_weights(spec, *step.loss, step.output.shape, diagnostics);
   const Model& model = step.model;
   const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0)));
   for (config::Warning& warning :

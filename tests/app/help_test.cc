@@ -355,7 +355,7 @@ TEST_CASE("help: an unknown name ends with 2 and names the nearest") {
   const TemporaryDirectory directory;
   for (const Row& row : {Row{"training.batch_sise", "did you mean 'training.batch_size'?"},
                          Row{"conv2", "did you mean 'conv2d'?"},
-                         Row{"layer", "did you mean 'layers'?"},
+                         Row{"layesr", "did you mean 'layers'?"},
                          Row{"precision.los_scale", "did you mean 'precision.loss_scale'?"},
                          Row{"trian", "did you mean 'train'?"},
                          Row{"xyzzy.plugh.quux", "'halfstep help' lists the topics"}}) {

@@ -5,7 +5,9 @@ Keras 3 trains for six steps, for each loss, optimizer and schedule.
 Run once, with Keras on TensorFlow:
 
     python3 -m venv venv && venv/bin/pip install tensorflow
-    venv/bin/python generate_keras_training.py
+    venv/bin/python generate_keras_training.py [CASES]
+
+CASES: the first so many cases of the file are kept as they are; new ones follow them.
 
 Everything is computed in float64, as the reference that float32 is measured against. Samples
 and first weights are multiples of 1/64, exact in float32.
@@ -14,6 +16,7 @@ and first weights are multiples of 1/64, exact in float32.
 import json
 import os
 import pathlib
+import sys
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -46,6 +49,7 @@ OPTIMIZERS = {
     "adamax": keras.optimizers.Adamax,
     "ftrl": keras.optimizers.Ftrl,
     "lion": keras.optimizers.Lion,
+    "muon": keras.optimizers.Muon,
     "nadam": keras.optimizers.Nadam,
 }
 SCHEDULES = {
@@ -143,6 +147,22 @@ CASES = [
     ("sparse, probabilities at positions", {"positions": 2, "activation": "softmax",
                                             "loss": {"type": "sparse_categorical_crossentropy"},
                                             "metrics": ["accuracy"]}),
+    ("sparse, scores at masked positions", {"positions": 4, "masked": True}),
+    ("mean_squared_error at masked positions", {"positions": 4, "masked": True, "labels": "values",
+                                                "loss": {"type": "mean_squared_error"}}),
+    ("class weights", {"class_weight": {"0": 0.25, "2": 3}, "metrics": ["accuracy"]}),
+    ("class weights, one-hot", {"class_weight": {"0": 2, "1": 0, "2": 0.5}, "labels": "one_hot",
+                                "loss": {"type": "categorical_crossentropy", "from_logits": True}}),
+    ("class weights, bits", {"class_weight": {"1": 4}, "units": 1, "labels": "bits",
+                             "loss": {"type": "binary_crossentropy", "from_logits": True}}),
+    ("muon", {"optimizer": {"type": "muon", "learning_rate": 0.1}}),
+    ("muon, fields", {"optimizer": {
+        "type": "muon", "learning_rate": 0.1, "momentum": 0.5, "nesterov": False, "ns_steps": 3,
+        "weight_decay": 0.5, "adam_beta_1": 0.5, "adam_beta_2": 0.75, "adam_weight_decay": 0.25,
+        "epsilon": 0.01, "muon_a": 3, "muon_b": -4, "muon_c": 1.75, "adam_lr_ratio": 0.5,
+        "rms_rate": 0.5}}),
+    ("muon, wide kernel, no rms_rate", {"units": 6, "optimizer": {
+        "type": "muon", "learning_rate": 0.1, "rms_rate": None}}),
 ]
 
 
@@ -189,6 +209,15 @@ def labels_of(rng, kind, positions):
     return rng.integers(0, 2 if kind == "bits" else CLASSES, shape)
 
 
+def weights_of(config, labels):
+    """The sample weights that fit(class_weight=...) makes."""
+    if "class_weight" not in config:
+        return None
+    weights = {int(k): v for k, v in config["class_weight"].items()}
+    classes = labels if labels.ndim == 1 else labels.argmax(-1)
+    return np.array([weights.get(int(c), 1) for c in classes], "float64")
+
+
 def run(index, name, config):
     rng = np.random.default_rng(index)
     units = config.get("units", CLASSES)
@@ -197,6 +226,8 @@ def run(index, name, config):
     optimizer_config = config.get("optimizer", {"type": "sgd", "learning_rate": 0.1})
     positions = (config["positions"],) if "positions" in config else ()
     x = rng.integers(-64, 65, (STEPS, BATCH) + positions + (INPUTS,)) / 64.0
+    if config.get("masked"):
+        x[rng.random(x.shape[:-1]) < 0.4] = 0
     labels = labels_of(rng, kind, positions)
     layer = keras.layers.Dense(units, activation=config.get("activation"))
     layer.build((None,) + positions + (INPUTS,))
@@ -216,8 +247,8 @@ def run(index, name, config):
         rates.append(float(optimizer.learning_rate))
         target = labels[step][:, None] if units == 1 else labels[step]
         with tf.GradientTape() as tape:
-            y = layer(x[step])
-            loss = loss_of(target, y)
+            y = layer(keras.layers.Masking()(x[step]) if config.get("masked") else x[step])
+            loss = loss_of(target, y, sample_weight=weights_of(config, labels[step]))
         for m in metrics:
             metric = metric_of(m, kind == "classes", kind == "bits")
             metric.update_state(target, tf.cast(y, "float32"))  # TensorFlow counts in float32
@@ -233,6 +264,7 @@ def run(index, name, config):
         "optimizer": optimizer_config,
         "metrics": metrics,
         **({"positions": list(positions)} if positions else {}),
+        **{k: config[k] for k in ("masked", "class_weight") if k in config},
         "steps": STEPS,
         "x": numbers(x),
         "integers": kind in ("classes", "bits"),
@@ -248,8 +280,10 @@ def run(index, name, config):
 
 
 def main():
-    cases = [run(index, name, config) for index, (name, config) in enumerate(CASES)]
     path = pathlib.Path(__file__).parent / "data" / "keras_training.json"
+    keep = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    cases = json.loads(path.read_text())["cases"][:keep]
+    cases += [run(i, name, config) for i, (name, config) in enumerate(CASES[keep:], keep)]
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
     path.write_text(f'{{"keras":"{keras.__version__}","inputs":{INPUTS},"batch":{BATCH},'
                     f'"cases":[\n{lines}\n]}}\n')

@@ -4,7 +4,9 @@
 Run once, with Keras on JAX:
 
     python3 -m venv venv && venv/bin/pip install keras 'jax[cpu]'
-    venv/bin/python generate_keras_values.py
+    venv/bin/python generate_keras_values.py [CASES]
+
+CASES: the first so many cases of the file are kept as they are; new ones follow them.
 
 A case without `policy` is computed in float64, as the reference that float32 is measured
 against; a case with one holds the results of Keras itself under that policy. The loss that is
@@ -15,6 +17,7 @@ an offset, exact in every dtype and away from the kinks of the activations.
 import json
 import os
 import pathlib
+import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
 import jax
@@ -34,7 +37,9 @@ CLASSES = {
     "batch_normalization": keras.layers.BatchNormalization,
     "concatenate": keras.layers.Concatenate,
     "conv1d": keras.layers.Conv1D,
+    "conv1d_transpose": keras.layers.Conv1DTranspose,
     "conv2d": keras.layers.Conv2D,
+    "conv2d_transpose": keras.layers.Conv2DTranspose,
     "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
@@ -71,6 +76,8 @@ CLASSES = {
     "spatial_dropout2d": keras.layers.SpatialDropout2D,
     "subtract": keras.layers.Subtract,
     "up_sampling2d": keras.layers.UpSampling2D,
+    "bidirectional": keras.layers.Bidirectional,
+    "time_distributed": keras.layers.TimeDistributed,
     "zero_padding1d": keras.layers.ZeroPadding1D,
     "zero_padding2d": keras.layers.ZeroPadding2D,
 }
@@ -486,7 +493,115 @@ CASES += [
     ),
 ]
 
+LSTM = {"type": "lstm", "units": 3}
+GRU = {"type": "gru", "units": 2, "return_sequences": True}
+CASES += [
+    ("bidirectional", {"type": "bidirectional", "layer": LSTM}, [STEPS]),
+    ("bidirectional, sequences, sum", {"type": "bidirectional", "layer": GRU, "merge_mode": "sum"}, [STEPS]),
+    ("bidirectional, mul", {"type": "bidirectional", "layer": {**LSTM, "type": "simple_rnn"}, "merge_mode": "mul"}, [STEPS]),
+    ("bidirectional, sequences, ave", {"type": "bidirectional", "layer": {**LSTM, "return_sequences": True, "kernel_regularizer": "l2"}, "merge_mode": "ave"}, [STEPS]),
+    (
+        "bidirectional, backward layer",
+        {"type": "bidirectional", "layer": GRU, "backward_layer": {**GRU, "activation": "sigmoid", "go_backwards": True}},
+        [STEPS],
+    ),
+    ("bidirectional, initial states", {"type": "bidirectional", "layer": LSTM}, [STEPS] + [[3, 3]] * 4),
+    ("time_distributed dense", {"type": "time_distributed", "layer": {"type": "dense", "units": 3, "activation": "tanh"}}, [STEPS]),
+    ("time_distributed conv2d", {"type": "time_distributed", "layer": {"type": "conv2d", "filters": 2, "kernel_size": 2}}, [[2, 3, 3, 4, 2]]),
+    ("time_distributed lstm", {"type": "time_distributed", "layer": LSTM}, [[2, 2, 3, 4]]),
+    (
+        "time_distributed bidirectional",
+        {"type": "time_distributed", "layer": {"type": "bidirectional", "layer": {"type": "gru", "units": 2}}},
+        [[2, 2, 3, 4]],
+    ),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (f"bidirectional, {policy}", {"type": "bidirectional", "layer": LSTM}, [[2, 3, 4]], {"policy": policy}),
+        (f"time_distributed, {policy}", {"type": "time_distributed", "layer": {"type": "dense", "units": 3}}, [[2, 3, 4]], {"policy": policy}),
+    ]
+# Behind a layer `masking`: the steps of a sample that are 0. A pooling layer behind the layer leaves
+# out the output at these steps, which backends of Keras define differently.
+SKIPPED = [[3, 4], [0, 1], [0, 2, 3]]
+MASKED = {"skipped": SKIPPED}
+POOLED = {**MASKED, "then": {"type": "global_average_pooling1d"}}
+for recurrent in ["lstm", "gru", "simple_rnn"]:
+    layer = {"type": recurrent, "units": 3}
+    CASES += [
+        (f"{recurrent}, masked", layer, [STEPS], MASKED),
+        (f"{recurrent}, masked sequences", {**layer, "return_sequences": True}, [STEPS], MASKED),
+        (f"{recurrent}, masked backwards", {**layer, "go_backwards": True}, [STEPS], MASKED),
+    ]
+CASES += [
+    ("lstm, masked, mixed_bfloat16", LSTM, [STEPS], {**MASKED, "policy": "mixed_bfloat16"}),
+    ("gru, masked, mixed_float16", {"type": "gru", "units": 3}, [STEPS], {**MASKED, "policy": "mixed_float16"}),
+    ("bidirectional, masked", {"type": "bidirectional", "layer": LSTM}, [STEPS], MASKED),
+    ("bidirectional, masked sequences", {"type": "bidirectional", "layer": GRU}, [STEPS], MASKED),
+    ("global_average_pooling1d, masked", {"type": "global_average_pooling1d"}, [STEPS], MASKED),
+    ("global_average_pooling1d, masked, keepdims", {"type": "global_average_pooling1d", "keepdims": True}, [STEPS], MASKED),
+    ("dense, masked, pooled", {"type": "dense", "units": 3, "activation": "tanh"}, [STEPS], POOLED),
+    ("time_distributed, masked, pooled", {"type": "time_distributed", "layer": {"type": "dense", "units": 3}}, [STEPS], POOLED),
+    ("layer_normalization, masked, pooled", {"type": "layer_normalization"}, [STEPS], POOLED),
+    ("multi_head_attention, masked, pooled", {**ATTENTION, "dropout": 0.5}, [[3, 5, 6]], {**POOLED, "training": False}),
+    (
+        "multi_head_attention, causal, masked, pooled",
+        {**ATTENTION, "dropout": 0.5, "use_causal_mask": True},
+        [[3, 5, 6]],
+        {**POOLED, "training": False, "skipped": [[3, 4], [4], []]},
+    ),
+    ("attention, masked, pooled", {"type": "attention"}, [[3, 5, 4]], POOLED),
+    (
+        "embedding, mask_zero, pooled",
+        {"type": "embedding", "input_dim": 5, "output_dim": 3, "mask_zero": True},
+        [[3, 6]],
+        {"indices": 5, "then": {"type": "global_average_pooling1d"}},
+    ),
+]
+
+CASES += [
+    ("conv2d_transpose", {"type": "conv2d_transpose", "filters": 3, "kernel_size": 3}, [[2, 3, 4, 2]]),
+    (
+        "conv2d_transpose, same, strides",
+        {
+            "type": "conv2d_transpose",
+            "filters": 2,
+            "kernel_size": [3, 4],
+            "strides": [2, 3],
+            "padding": "same",
+            "activation": "tanh",
+            "kernel_regularizer": "l2",
+        },
+        [[1, 3, 4, 3]],
+    ),
+    (
+        "conv2d_transpose, strides above the kernel",
+        {"type": "conv2d_transpose", "filters": 2, "kernel_size": 2, "strides": 3, "use_bias": False},
+        [[1, 3, 2, 2]],
+    ),
+    (
+        "conv2d_transpose, dilation",
+        {"type": "conv2d_transpose", "filters": 2, "kernel_size": 2, "dilation_rate": 2},
+        [[1, 3, 4, 2]],
+    ),
+    (
+        "conv1d_transpose, same, strides",
+        {"type": "conv1d_transpose", "filters": 3, "kernel_size": 3, "strides": 2, "padding": "same"},
+        [[2, 4, 2]],
+    ),
+    ("conv1d_transpose", {"type": "conv1d_transpose", "filters": 2, "kernel_size": 4}, [[2, 3, 2]]),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (
+            f"conv2d_transpose, {policy}",
+            {"type": "conv2d_transpose", "filters": 2, "kernel_size": 3, "strides": 2},
+            [[1, 3, 3, 2]],
+            {"policy": policy},
+        ),
+    ]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
+INNER = ("layer", "backward_layer")
 # Keras's own functions on JAX compute tanh and sigmoid of float64 in float32.
 IN_FLOAT64 = {
     "linear": lambda x: x,
@@ -494,6 +609,13 @@ IN_FLOAT64 = {
     "sigmoid": jax.nn.sigmoid,
     "tanh": jax.numpy.tanh,
 }
+
+
+def compute_in_float64(layer):
+    cell = layer.cell
+    cell.activation = IN_FLOAT64[cell.activation.__name__]
+    if hasattr(cell, "recurrent_activation"):
+        cell.recurrent_activation = IN_FLOAT64[cell.recurrent_activation.__name__]
 
 
 def regularizer(value):
@@ -507,7 +629,7 @@ def call(layer, config, slots):
         return layer(*(slots if len(slots) > 1 else slots * 2), **masked)
     if config["type"] == "attention":
         return layer(slots if len(slots) > 1 else slots * 2, **masked)
-    if config["type"] in RECURRENT and len(slots) > 1:
+    if config["type"] in RECURRENT | {"bidirectional"} and len(slots) > 1:
         return layer(slots[0], initial_state=slots[1:])
     return layer(slots if len(slots) > 1 else slots[0])
 
@@ -517,18 +639,23 @@ def name_of(variable):
     return variable.path.split("/", 1)[1]
 
 
-def make_layer(config, dtype):
-    kwargs = {k: v for k, v in config.items() if k not in ("type", "use_causal_mask")}
+def make_layer(config, dtype, inner=False):
+    kwargs = {"name": config["type"]} if inner else {}
+    kwargs |=  {k: v for k, v in config.items() if k not in ("type", "use_causal_mask")}
     for key in list(kwargs):
-        if key.endswith("_regularizer"):
+        if key in INNER:
+            kwargs[key] = make_layer(kwargs[key], dtype, inner=True)
+        elif key.endswith("_regularizer"):
             kwargs[key] = regularizer(kwargs[key])
         elif isinstance(kwargs[key], list):
             kwargs[key] = tuple(tuple(v) if isinstance(v, list) else v for v in kwargs[key])
-    if config["type"] in RECURRENT and dtype == "float64":
-        for key, default in [("activation", "tanh"), ("recurrent_activation", "sigmoid")]:
-            if key == "activation" or config["type"] != "simple_rnn":
-                kwargs[key] = IN_FLOAT64[kwargs.get(key, default)]
-    return CLASSES[config["type"]](dtype=dtype, **kwargs)
+    layer = CLASSES[config["type"]](dtype=dtype, **kwargs)
+    if dtype == "float64" and not inner:
+        for one in [layer, getattr(layer, "layer", None)]:
+            for each in [one, getattr(one, "forward_layer", None), getattr(one, "backward_layer", None)]:
+                if hasattr(each, "cell"):
+                    compute_in_float64(each)
+    return layer
 
 
 class Numbers:
@@ -553,15 +680,21 @@ def tensor(array):
     return {"shape": list(np.shape(array)), "values": plain(array)}
 
 
-def run(index, name, config, shapes, training=True, policy=None, scale=1, indices=None):
+def run(index, name, config, shapes, training=True, policy=None, scale=1, indices=None, skipped=None, then=None):
     numbers = Numbers(index)
     layer = make_layer(config, policy or "float64")
     inputs_dtype = "float32" if policy else "float64"
     draw = numbers if indices is None else lambda shape, _: numbers.rng.integers(0, indices, shape)
     inputs = [np.asarray(draw(shape, scale), dtype=inputs_dtype) for shape in shapes]
+    for sample, steps in enumerate(skipped or []):
+        inputs[0][sample, steps] = 0
     several = len(inputs) > 1
     slots = [keras.Input(batch_shape=x.shape, dtype=inputs_dtype) for x in inputs]
-    model = keras.Model(slots, call(layer, config, slots))
+    seen = [keras.layers.Masking(dtype=layer.dtype_policy)(slots[0]), *slots[1:]] if skipped else slots
+    output = call(layer, config, seen)
+    if then:
+        output = make_layer(then, policy or "float64")(output)
+    model = keras.Model(slots, output)
     for weight in layer.weights:
         value = numbers(weight.shape) / 2
         weight.assign(np.abs(value) + 0.25 if "variance" in weight.name else value)
@@ -589,6 +722,8 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
     case = {
         "name": name,
         "layer": config,
+        **({"masking": True} if skipped else {}),
+        **({"then": then} if then else {}),
         "training": training,
         "policy": policy,
         "inputs": [tensor(x) for x in inputs],
@@ -607,10 +742,11 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
 
 
 def main():
-    cases = []
-    for index, (name, config, shapes, *differs) in enumerate(CASES):
-        cases.append(run(index, name, config, shapes, **(differs[0] if differs else {})))
     path = pathlib.Path(__file__).parent / "data" / "keras_layers.json"
+    keep = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    cases = json.loads(path.read_text())["cases"][:keep]
+    for index, (name, config, shapes, *differs) in enumerate(CASES[keep:], keep):
+        cases.append(run(index, name, config, shapes, **(differs[0] if differs else {})))
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
     path.write_text(f'{{"keras":"{keras.__version__}","cases":[\n{lines}\n]}}\n')
     print(f"{len(cases)} cases, {path.stat().st_size} bytes")

@@ -54,7 +54,8 @@ class Allowance {
     if (c["policy"].is_string()) {
       stored_ = c["policy"] == "mixed_float16" ? DType::float16 : DType::bfloat16;
     }
-    const std::string type = c["layer"]["type"];
+    const json& layer = c["layer"];
+    const std::string type = (layer.contains("layer") ? layer["layer"] : layer)["type"];
     if (type == "gru" || type == "lstm" || type == "simple_rnn") {
       half_steps_ *= static_cast<double>(shape_of(c["inputs"][0])[1]);
     }
@@ -99,7 +100,8 @@ std::string misses(const Tensor& got, const json& want, double allowed) {
   return {};
 }
 
-/// The case's layer between inputs a, b, ...
+/// The case's layer behind inputs a, b, ..., the first of which may have a mask, and the layer
+/// behind.
 std::string model_text_of(const json& c) {
   std::string inputs, from;
   char name = 'a';
@@ -110,11 +112,22 @@ std::string model_text_of(const json& c) {
     from += fmt::format("{}{}", name == 'a' ? "" : ", ", name);
     ++name;
   }
-  json layer = c["layer"];
-  layer["from"] = json::array();
-  std::string text = layer.dump();
-  text.replace(text.find("\"from\":[]"), 9, fmt::format("\"from\": [{}]", from));
-  return fmt::format("{{inputs: {{{}}}, nodes: {{it: {}}}, outputs: it}}", inputs, text);
+  std::string nodes;
+  if (c.contains("masking")) {
+    nodes = "mask: {type: masking, from: a}, ";
+    from.replace(0, 1, "mask");
+  }
+  const auto layer = [](const json& fields, std::string_view sources) {
+    std::string text = fields.dump();
+    text.insert(1, fmt::format("\"from\": [{}], ", sources));
+    return text;
+  };
+  nodes += fmt::format("it: {}", layer(c["layer"], from));
+  if (c.contains("then")) nodes += fmt::format(", then: {}", layer(c["then"], "it"));
+  return fmt::format("{{inputs: {{{}}}, nodes: {{{}}}, outputs: {}}}",
+                     inputs,
+                     nodes,
+                     c.contains("then") ? "then" : "it");
 }
 
 std::string key_of(std::string_view variable) {

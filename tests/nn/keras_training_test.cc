@@ -30,12 +30,16 @@ Shape sample_of(const json& c, std::int64_t inputs) {
 
 config::RunSpec spec_of(const json& c, std::int64_t inputs, std::int64_t batch) {
   const Shape sample = sample_of(c, inputs);
+  json layers = json::array({c["layer"]});
+  if (c.contains("masked")) layers.insert(layers.begin(), json{{"type", "masking"}});
+  json training{{"batch_size", batch}};
+  if (c.contains("class_weight")) training["class_weight"] = c["class_weight"];
   const json config{{"data", {{"name", "mnist"}}},
-                    {"model", {{"input", sample.dims()}, {"layers", {c["layer"]}}}},
+                    {"model", {{"input", sample.dims()}, {"layers", layers}}},
                     {"loss", c["loss"]},
                     {"optimizer", c["optimizer"]},
                     {"metrics", c["metrics"]},
-                    {"training", {{"batch_size", batch}}}};
+                    {"training", training}};
   Diagnostics diagnostics;
   config::RunSpec spec =
       config::parse_run_spec(config::load_text(config.dump(), "c.yaml", diagnostics), diagnostics);
@@ -107,7 +111,10 @@ class Lesson {
     const Shape sample = sample_of(c, inputs);
     DataShape data{sample, DType::float32, {}, integers ? DType::int32 : DType::float32};
     if (sample.rank() > 1) data.label = {sample[0]};
-    if (!integers) data.label = {c["layer"]["units"].get<std::int64_t>()};
+    if (!integers) {
+      const std::int64_t units = c["layer"]["units"].get<std::int64_t>();
+      data.label = sample.rank() > 1 ? Shape{sample[0], units} : Shape{units};
+    }
     return build_step(step_spec, data, batch, Purpose::train);
   }
 

@@ -92,11 +92,21 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 65)",
+        "lists all 70)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
         "trainable, activity_regularizer, from, axis)"}},
+      {"layers that are no maps",
+       R"(
+  input: [4]
+  layers:
+    - [type, relu]
+    - relu
+    - {type: relu}
+)",
+       {"8:7: must be a map with the type of a layer, got a list",
+        "9:7: must be a map with the type of a layer, got 'relu'"}},
       {"duplicate and bad names",
        R"(
   input: [4]

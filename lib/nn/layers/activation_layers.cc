@@ -11,6 +11,7 @@ namespace {
 using graph::Value;
 
 struct ActivationLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::string activation = "linear";
 
   void fields(config::Fields& f) {
@@ -34,6 +35,7 @@ struct Word {
 /// A layer without fields, named like its entry in the table of activations.
 template <Word activation>
 struct Plain {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   void fields(config::Fields&) {}
   Value build(LayerContext& c, std::span<const Value> x) const {
     return activate(c.b, std::string(activation.text), x[0]);
@@ -41,6 +43,7 @@ struct Plain {
 };
 
 struct ReluLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::optional<double> max_value;
   double negative_slope = 0;
   double threshold = 0;
@@ -56,6 +59,7 @@ struct ReluLayer {
 };
 
 struct LeakyReluLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   double negative_slope = 0.3;
 
   void fields(config::Fields& f) {
@@ -69,6 +73,7 @@ struct LeakyReluLayer {
 /// Shapes: alpha has those of a sample, with 1 along the shared axes.
 /// Source: He et al. 2015.
 struct PreluLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   InitializerSpec alpha_initializer{"zeros"};
   std::optional<RegularizerSpec> alpha_regularizer;
   std::vector<std::int64_t> shared_axes;
@@ -102,6 +107,7 @@ struct PreluLayer {
 };
 
 struct EluLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   double alpha = 1;
 
   void fields(config::Fields& f) {
@@ -111,6 +117,7 @@ struct EluLayer {
 };
 
 struct GeluLayer {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   bool approximate = false;
 
   void fields(config::Fields& f) {
@@ -124,6 +131,7 @@ struct GeluLayer {
 };
 
 struct SoftmaxOver {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::string_view op;
   std::int64_t axis = -1;
 
@@ -137,6 +145,9 @@ struct SoftmaxOver {
     const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
     if (axis < -rank || axis >= rank || axis == 0 || axis == -rank) {
       c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
+    }
+    if (c.mask.valid() && axis != -1 && axis != rank - 1) {
+      c.fail("takes no mask along the axis of steps");
     }
     return softmax(c.b, op, x[0], axis);
   }

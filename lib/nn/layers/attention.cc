@@ -23,9 +23,10 @@ Value transposed(graph::Builder& b, Value x, std::vector<std::int64_t> order) {
   return b.add("Transpose", {x, b.ints(std::move(order))});
 }
 
-/// softmax(scores) along the last axis, in float32; with a causal mask a step sees none after it.
-/// Shapes: scores [..., query steps, value steps].
-Value attention_weights(LayerContext& c, Value scores, bool causal) {
+/// softmax(scores) along the last axis, in float32; with a causal mask a step sees none after it,
+/// and of the values those alone that `keys` keeps, where it is valid.
+/// Shapes: scores [batch, ..., query steps, value steps], keys [batch, value steps].
+Value attention_weights(LayerContext& c, Value scores, bool causal, Value keys) {
   graph::Builder& b = c.b;
   const DType dtype = b.dtype(scores);
   const Shape shape = b.shape(scores);
@@ -42,20 +43,39 @@ Value attention_weights(LayerContext& c, Value scores, bool causal) {
         b.add("GreaterEqual", {steps(of_query, {of_query, 1}), steps(of_value, {1, of_value})});
     x = b.add("SelectV2", {seen, x, b.scalar(b.dtype(x), k_masked)});
   }
-  return b.cast(b.add("Softmax", {x}), dtype);
+  if (!keys.valid()) return b.cast(b.add("Softmax", {x}), dtype);
+  std::vector<std::int64_t> extents(shape.rank(), 1);
+  extents.front() = shape[0];
+  extents.back() = of_value;
+  const Value kept = graph::ops::reshape(b, keys, Shape(extents));
+  const Value masked = b.add("SelectV2", {kept, x, b.scalar(b.dtype(x), k_masked)});
+  // Without a key that is kept the weights are 0 instead of equal.
+  const Value weights =
+      b.add("SelectV2", {kept, b.add("Softmax", {masked}), b.scalar(b.dtype(x), 0)});
+  return b.cast(weights, dtype);
 }
 
 /// The inputs of an attention layer: query, value and, where it is another one, key.
 struct AttentionInputs {
   Value query, value, key;
+  Value mask;  ///< of value and key; not valid where neither has one
 
-  AttentionInputs(const LayerContext& c, std::span<const Value> x)
-      : query(x[0]), value(x.size() > 1 ? x[1] : x[0]), key(x.size() > 2 ? x[2] : value) {
-    for (const Value each : {query, value, key}) sequence_shape(c, each);
-    const Shape of_value = c.b.shape(value), of_key = c.b.shape(key);
-    if (of_value[1] != of_key[1]) {
-      c.fail(fmt::format("value has {} steps and key {}", of_value[1], of_key[1]));
+  /// The output has the mask of the query.
+  AttentionInputs(LayerContext& c, std::span<const Value> x)
+      : query(x[0]),
+        value(x.size() > 1 ? x[1] : x[0]),
+        key(x.size() > 2 ? x[2] : value),
+        mask(c.mask_of(x.size() > 1 ? 1 : 0)) {
+    const Value of_key = c.mask_of(2);
+    if (mask.valid() && of_key.valid()) {
+      mask = c.b.add("LogicalAnd", {mask, of_key});
+    } else if (of_key.valid()) {
+      mask = of_key;
     }
+    c.mask = c.mask_of(0);
+    for (const Value each : {query, value, key}) sequence_shape(c, each);
+    const std::int64_t values = c.b.shape(value)[1], keys = c.b.shape(key)[1];
+    if (values != keys) c.fail(fmt::format("value has {} steps and key {}", values, keys));
   }
 };
 
@@ -75,6 +95,7 @@ void causal_field(config::Fields& f, bool& use_causal_mask) {
 
 /// Source: Luong, Pham and Manning 2015 (dot scores).
 struct Attention : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::used;
   bool use_scale = false;
   bool use_causal_mask = false;
 
@@ -99,14 +120,17 @@ struct Attention : RandomElements {
     if (use_scale) {
       scores = b.add("Mul", {scores, c.weight("scale", Shape{}, InitializerSpec("ones"))});
     }
-    const Value weights = attention_weights(c, scores, use_causal_mask);
-    return batch_product(b, drop(c, weights, b.shape(weights)), in.value, false);
+    const Value weights = attention_weights(c, scores, use_causal_mask, in.mask);
+    const Value y = batch_product(b, drop(c, weights, b.shape(weights)), in.value, false);
+    if (!c.mask.valid()) return y;
+    return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
   }
 };
 
 /// Source: Vaswani et al. 2017.
 /// Shapes: kernels [channels, num_heads, width], that of the output [num_heads, value_dim, out].
 struct MultiHeadAttention : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::used;
   std::int64_t num_heads = 0;
   std::int64_t key_dim = 0;
   std::optional<std::int64_t> value_dim;
@@ -159,7 +183,7 @@ struct MultiHeadAttention : RandomElements {
     const double factor = 1 / std::sqrt(static_cast<double>(key_dim));
     const Value scaled = b.add("Mul", {query, b.scalar(b.dtype(query), factor)});
     const Value weights =
-        attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask);
+        attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask, in.mask);
     const Value seen = batch_product(b, drop(c, weights, b.shape(weights)), value, false);
 
     const Shape in_shape = b.shape(in.query);
@@ -203,7 +227,9 @@ struct MultiHeadAttention : RandomElements {
 
 constexpr std::string_view k_float32_softmax =
     "Masked scores and their softmax are float32 under every policy, where Keras computes them in "
-    "the compute dtype; matmuls accumulate in float32.";
+    "the compute dtype; matmuls accumulate in float32. Steps of the value that a mask leaves out "
+    "have "
+    "the weight 0; the steps of the output that the query's mask leaves out are left out behind.";
 
 }  // namespace
 

@@ -132,6 +132,7 @@ extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
     "y = gamma (x - mean) / sqrt(variance + epsilon) + beta per channel, with the statistics of "
     "the batch in training and their moving averages otherwise (Ioffe and Szegedy 2015).",
     {.example_input = "[4, 4, 3]",
+     .mixes_samples = true,
      .shapes = "x [batch, ..., channels], y as x",
      .numerics = "Sums and statistics are float32 under every policy; x and y have the compute "
                  "dtype. A skipped step leaves the moving averages alone, and `trainable: false` "

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "graph/ops/ops.h"
@@ -103,12 +104,18 @@ struct Convolution {
     }
   }
 
+  graph::Attrs window_attrs() const {
+    return {{"strides", over_image(strides)},
+            {"padding", to_tensorflow(padding)},
+            {"dilations", over_image(dilation_rate)}};
+  }
+
   Value convolve(LayerContext& c, std::string_view op, Value x, Value filter) const {
-    Value y = c.b.add(op,
-                      {x, filter},
-                      {{"strides", over_image(strides)},
-                       {"padding", to_tensorflow(padding)},
-                       {"dilations", over_image(dilation_rate)}});
+    return finish(c, c.b.add(op, {x, filter}, window_attrs()));
+  }
+
+  /// Bias and activation.
+  Value finish(LayerContext& c, Value y) const {
     if (use_bias) {
       const Shape channels{c.b.shape(y).back()};
       y = c.b.add("BiasAdd", {y, c.weight("bias", channels, bias_initializer, bias_regularizer)});
@@ -304,6 +311,78 @@ struct SeparableConv2D : Convolution {
   }
 };
 
+/// The gradient of a convolution with respect to its input, as a forward pass: each input pixel
+/// adds its multiple of the filter to the output. Over sequences where T is a number, else over
+/// images. Shapes: kernel [h, w, filters, channels], over sequences [length, filters, channels].
+template <class T>
+struct ConvTranspose : Convolution {
+  static constexpr bool k_image = std::is_same_v<T, config::Pair>;
+  std::int64_t filters = 0;
+  InitializerSpec kernel_initializer{"glorot_uniform"};
+  std::optional<RegularizerSpec> kernel_regularizer;
+
+  ConvTranspose() {
+    if (!k_image) kernel_size = {1, 0};
+  }
+
+  void fields(config::Fields& f) {
+    filters_field(f, filters);
+    const auto choose_padding = [&] {
+      f.choice("padding",
+               padding,
+               k_paddings,
+               {.doc = fmt::format("valid: all that the filters reach, {0}' = ({0} - 1) stride + "
+                                   "max(reach, stride) with reach = (kernel_size - 1) "
+                                   "dilation_rate + 1; same: {0}' = {0} stride.",
+                                   k_image ? "height" : "steps")});
+    };
+    if constexpr (k_image) {
+      window_fields(f, kernel_size, strides, dilation_rate, choose_padding);
+    } else {
+      window_fields(f, kernel_size[1], strides[1], dilation_rate[1], choose_padding);
+    }
+    output_fields(f);
+    initializer_field(
+        f, "kernel_initializer", kernel_initializer, "Initial values of the filters.");
+    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the filters.");
+  }
+
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    check_common(diagnostics, where);
+    nn::check(kernel_initializer, diagnostics);
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    if (k_image) image_shape(c, x[0]);
+    const Value images = k_image ? x[0] : sequence_as_image(c, x[0]);
+    const Shape in = b.shape(images);
+    const Shape filter{kernel_size[0], kernel_size[1], filters, in[3]};
+    const Value kernel = c.weight("kernel",
+                                  k_image ? filter : Shape(filter.dims().subspan(1)),
+                                  kernel_initializer,
+                                  kernel_regularizer);
+    const std::vector<std::int64_t> out{in[0], reach(in, 0), reach(in, 1), filters};
+    if (count(out) > k_max_elements) {
+      c.fail(fmt::format("its output would have {:.2g} elements: too many", count(out)));
+    }
+    const Value sums = b.add("Conv2DBackpropInput",
+                             {b.ints(out), graph::ops::reshape(b, kernel, filter), images},
+                             window_attrs());
+    const Value y = finish(c, sums);
+    return k_image ? y : image_as_sequence(c, y);
+  }
+
+ private:
+  /// Extent of the output along the height, 0, or the width, 1.
+  std::int64_t reach(const Shape& in, std::size_t axis) const {
+    const std::int64_t pixels = in[axis + 1], stride = strides[axis];
+    if (padding == Padding::same) return pixels * stride;
+    return (pixels - 1) * stride +
+           std::max((kernel_size[axis] - 1) * dilation_rate[axis] + 1, stride);
+  }
+};
+
 constexpr std::string_view k_sums =
     "Sums of products are accumulated in float32 under every policy.";
 
@@ -324,6 +403,25 @@ extern const LayerDef k_conv2d = layer_def<Conv2D>(
      .example_input = "[6, 6, 2]",
      .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
                "[kernel height, kernel width, channels / groups, filters]",
+     .numerics = k_sums});
+extern const LayerDef k_conv1d_transpose = layer_def<ConvTranspose<std::int64_t>>(
+    "conv1d_transpose",
+    "Transposed convolution of sequences: each step adds its multiple of the filters to the "
+    "output, "
+    "to which bias and activation are applied.",
+    {.example = "{filters: 4, kernel_size: 3, strides: 2}",
+     .example_input = "[6, 2]",
+     .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
+               "filters, channels]",
+     .numerics = k_sums});
+extern const LayerDef k_conv2d_transpose = layer_def<ConvTranspose<config::Pair>>(
+    "conv2d_transpose",
+    "Transposed convolution: each pixel adds its multiple of the filters to the output, to which "
+    "bias and activation are applied. It enlarges images by its strides.",
+    {.example = "{filters: 4, kernel_size: 3, strides: 2, padding: same}",
+     .example_input = "[6, 6, 2]",
+     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
+               "[kernel height, kernel width, filters, channels]",
      .numerics = k_sums});
 extern const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
     "depthwise_conv2d",

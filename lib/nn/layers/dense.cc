@@ -9,6 +9,7 @@ using graph::Value;
 
 /// y = activation(x W + b).  Shapes: x [batch, ..., in], W [in, units], y [batch, ..., units].
 struct Dense {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::int64_t units = 0;
   std::optional<std::string> activation;
   bool use_bias = true;

@@ -14,6 +14,7 @@ constexpr std::string_view k_rate = "Probability with which an element is zeroed
 
 /// Source: Srivastava et al. 2014.
 struct Dropout : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::vector<std::int64_t> noise_shape;
 
   void fields(config::Fields& f) {
@@ -51,6 +52,7 @@ struct Dropout : RandomElements {
 
 /// Source: Tompson et al. 2015.
 struct SpatialDropout : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   bool image;
 
   explicit SpatialDropout(bool of_images) : image(of_images) {}
@@ -76,6 +78,7 @@ struct SpatialDropout2D : SpatialDropout {
 /// a (x or alpha') + b with the a and b that keep mean 0 and variance 1.
 /// Source: Klambauer et al. 2017; alpha' = -scale alpha of their SELU.
 struct AlphaDropout : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   void fields(config::Fields& f) {
     rate_field(f, "Probability with which an element is set to selu's limit. [fraction]");
     seed_field(f);

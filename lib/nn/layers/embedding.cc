@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
@@ -12,8 +12,10 @@ using graph::Value;
 /// Keras does; the gradient is summed over equal indices in float32 or more.
 /// Shapes: x [batch, ...] of indices in any dtype, y [batch, ..., output_dim].
 struct Embedding {
+  static constexpr MaskUse k_masks = MaskUse::used;
   std::int64_t input_dim = 0;
   std::int64_t output_dim = 0;
+  bool mask_zero = false;
   InitializerSpec embeddings_initializer{"random_uniform"};
   std::optional<RegularizerSpec> embeddings_regularizer;
 
@@ -30,6 +32,10 @@ struct Embedding {
     initializer_field(
         f, "embeddings_initializer", embeddings_initializer, "Initial values of the table.");
     regularizer_field(f, "embeddings_regularizer", embeddings_regularizer, "Penalty on the table.");
+    f.field("mask_zero",
+            mask_zero,
+            {.doc = "Whether index 0 is padding: the layers behind and the loss leave out its "
+                    "steps. The words then have the indices from 1 on."});
   }
   void check(Diagnostics& diagnostics, const Where&) const {
     nn::check(embeddings_initializer, diagnostics);
@@ -38,15 +44,42 @@ struct Embedding {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
+    if (c.mask_of(0).valid()) c.fail("takes no mask");
     const Value indices = b.cast(b.add("StopGradient", {x[0]}), DType::int32);
+    if (mask_zero) {
+      if (b.shape(indices).rank() != 2) {
+        c.fail(fmt::format("mask_zero needs sequences of indices [steps], got samples [{}]",
+                           fmt::join(b.shape(indices).dims().subspan(1), ", ")));
+      }
+      c.mask = b.add("NotEqual", {indices, b.scalar(DType::int32, 0)}, {}, "mask");
+    }
     const Value table = c.stored_weight(
         "embeddings", {input_dim, output_dim}, embeddings_initializer, embeddings_regularizer);
     return b.cast(b.add("GatherV2", {table, indices, b.scalar(DType::int32, 0)}), c.compute());
   }
 };
 
+/// y = x, with a mask.
+struct Masking {
+  static constexpr MaskUse k_masks = MaskUse::used;
+  double mask_value = 0;
+
+  void fields(config::Fields& f) {
+    f.field("mask_value", mask_value, {.doc = "Value of all elements of a step that is padding."});
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const DType dtype = b.dtype(x[0]);
+    const std::size_t rank = sequence_shape(c, x[0]).rank();
+    const Value differs = b.add("NotEqual", {x[0], b.scalar(dtype, mask_value)});
+    c.mask = b.add("Any", {differs, b.ints({-1})}, {}, "mask");
+    return b.add("SelectV2", {c.spread(c.mask, rank), x[0], b.scalar(dtype, 0)});
+  }
+};
+
 /// A row for each step, the same in each sample. Source: Keras Hub, PositionEmbedding.
 struct PositionEmbedding {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::int64_t sequence_length = 0;
   InitializerSpec initializer{"glorot_uniform"};
 
@@ -91,6 +124,12 @@ extern const LayerDef k_embedding = layer_def<Embedding>(
          "when they come from the data; elsewhere such an index gives zeros. The rows are "
          "taken from the stored weight and cast to the compute dtype; their gradient is "
          "summed in float32 at least, in the order of the samples."});
+extern const LayerDef k_masking = layer_def<Masking>(
+    "masking",
+    "y = x, with a mask that leaves out the steps whose elements all are mask_value. The layers "
+    "behind and the loss leave out these steps; a layer that knows no masks is an error.",
+    {.example_input = "[6, 3]",
+     .shapes = "x [batch, steps, channels], y as x, with zeros at the steps that are left out"});
 extern const LayerDef k_position_embedding = layer_def<PositionEmbedding>(
     "position_embedding",
     "A trained vector for each step of a sequence, which `add` adds to its input.",

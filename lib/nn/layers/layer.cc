@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "core/philox.h"
+#include "graph/ops/ops.h"
 
 namespace halfstep::nn {
 namespace {
@@ -25,7 +28,7 @@ Value read_weight(LayerContext& c,
                                      .role = graph::Role::weight,
                                      .trainable = c.trainable,
                                      .initializer = resolve(initializer, shape),
-                                     .layer = std::string(c.name)});
+                                     .layer = c.b.origin().layer});
   const Value read = c.b.read(handle);
   if (c.trainable) c.record.weights.push_back({full, handle, read});
   // As in Keras, a frozen weight is not regularized.
@@ -81,12 +84,29 @@ Value LayerContext::statistic(std::string_view statistic_name,
                      .role = graph::Role::statistic,
                      .trainable = false,
                      .initializer = resolve(initializer, shape),
-                     .layer = std::string(name)});
+                     .layer = b.origin().layer});
 }
 
 std::int64_t LayerContext::stream(int which) const {
   const std::uint64_t key = name_key(name.data(), name.size());
   return static_cast<std::int64_t>(mix(key, static_cast<std::uint64_t>(which)));
+}
+
+Value LayerContext::spread(Value of, std::size_t rank) const {
+  Shape shape = b.shape(of);
+  std::vector<std::int64_t> extents(shape.begin(), shape.end());
+  extents.resize(std::max(rank, extents.size()), 1);
+  return graph::ops::reshape(b, of, Shape(extents));
+}
+
+Value build_layer(LayerContext& c, const Layer& layer, MaskUse use, std::span<const Value> x) {
+  const bool masked =
+      std::any_of(c.masks.begin(), c.masks.end(), [](const Value& mask) { return mask.valid(); });
+  if (masked && use == MaskUse::refused) {
+    c.fail("takes no mask: the steps that the mask of its input leaves out would count");
+  }
+  if (use == MaskUse::passed) c.mask = c.mask_of(0);
+  return layer.build(c, x);
 }
 
 void LayerContext::fail(std::string message) const {

@@ -45,6 +45,14 @@ inline constexpr double k_max_elements = 0x1p48;
 /// The number of elements of a tensor with these extents; in double, since it may exceed 64 bits.
 double count(std::span<const std::int64_t> extents);
 
+/// The use that a layer makes of the masks of its inputs. A mask is a bool for each step of each
+/// sample, [batch, steps], false where the step is padding.
+enum class MaskUse {
+  refused,  ///< an input with a mask is an error: the padding would count
+  passed,   ///< each step is computed by itself; the output has the mask of the first input
+  used,     ///< the layer reads LayerContext::masks and sets LayerContext::mask
+};
+
 /// The services that a layer uses while it emits nodes.
 class LayerContext {
  public:
@@ -57,6 +65,8 @@ class LayerContext {
   std::uint64_t seed;    ///< of the run
   ModelRecord& record;
   std::int64_t first_sample = 0;  ///< of the batch, which the samples of lower ranks precede
+  std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
+  graph::Value mask = {};                    ///< of the output
 
   /// A weight in the policy's variable dtype, read and cast to its compute dtype. The regularizer
   /// sees the uncast value.
@@ -85,6 +95,12 @@ class LayerContext {
   void add_loss(graph::Value loss) { record.losses.push_back(loss); }
   /// A random stream of this layer; `which` distinguishes several.
   std::int64_t stream(int which = 0) const;
+  /// The mask of an input, not valid where there is none.
+  graph::Value mask_of(std::size_t input) const {
+    return input < masks.size() ? masks[input] : graph::Value{};
+  }
+  /// The mask [batch, steps] with axes of 1 behind it, up to `rank` axes.
+  graph::Value spread(graph::Value of, std::size_t rank) const;
   /// The dtype the layer computes in.
   DType compute() const { return policy.compute; }
   /// Errors: always, UserError(config) at the layer.
@@ -107,6 +123,12 @@ class Explain {
   std::string before_;
 };
 
+/// The properties of a recurrent layer that a layer around it depends on.
+struct Recurrence {
+  bool return_sequences = false;
+  bool go_backwards = false;
+};
+
 /// A configured layer.
 class Layer {
  public:
@@ -115,6 +137,15 @@ class Layer {
   /// For a layer whose input has indices: they must be below this, and are not cast to the compute
   /// dtype.
   virtual std::optional<std::int64_t> index_limit() const { return std::nullopt; }
+  /// For a recurrent layer.
+  virtual std::optional<Recurrence> recurrence() const { return std::nullopt; }
 };
+
+/// Builds a layer on inputs of the dtype that it takes, and sets the mask of its output. Errors:
+/// UserError(config) where a mask would be lost.
+graph::Value build_layer(LayerContext& c,
+                         const Layer& layer,
+                         MaskUse use,
+                         std::span<const graph::Value> x);
 
 }  // namespace halfstep::nn

@@ -134,6 +134,7 @@ struct ChosenExtents {
 /// Over some axes of each sample. Dtypes: computed in float32 whatever the policy, the result cast
 /// to the compute dtype. Source: Ba, Kiros and Hinton 2016.
 struct LayerNormalization {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   SampleAxes axis;
   double epsilon = 1e-3;
   ScaleAndOffset parameters;
@@ -160,6 +161,7 @@ struct LayerNormalization {
 /// Over the elements of each group of channels of each sample, the last axis. Dtypes: as
 /// LayerNormalization. Source: Wu and He 2018.
 struct GroupNormalization {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   std::int64_t groups = 32;
   double epsilon = 1e-3;
   ScaleAndOffset parameters;
@@ -194,6 +196,7 @@ struct GroupNormalization {
 
 /// Dtypes: as LayerNormalization. Source: Zhang and Sennrich 2019.
 struct RmsNormalization {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   SampleAxes axis;
   double epsilon = 1e-6;
 

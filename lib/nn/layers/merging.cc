@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -7,12 +9,36 @@ namespace {
 
 using graph::Value;
 
+/// The masks of all inputs, or none where none has one.
+std::span<const Value> all_masks(const LayerContext& c) {
+  const auto given =
+      std::count_if(c.masks.begin(), c.masks.end(), [](const Value& mask) { return mask.valid(); });
+  if (given == 0) return {};
+  if (static_cast<std::size_t>(given) < c.masks.size()) {
+    c.fail(
+        fmt::format("{} of its {} inputs have a mask, which would be lost", given, c.masks.size()));
+  }
+  return c.masks;
+}
+
+/// One mask of several by a logical op.
+Value join_masks(LayerContext& c, std::string_view op, std::span<const Value> masks) {
+  Value joined = masks[0];
+  for (const Value& mask : masks.subspan(1)) {
+    if (mask != joined) joined = c.b.add(op, {joined, mask});
+  }
+  return joined;
+}
+
 /// Combines its inputs pairwise, left to right; extents of one are broadcast.
 struct Elementwise {
+  static constexpr MaskUse k_masks = MaskUse::used;
   std::string_view op;
 
   void fields(config::Fields&) {}
   Value build(LayerContext& c, std::span<const Value> x) const {
+    const std::span<const Value> masks = all_masks(c);
+    if (!masks.empty()) c.mask = join_masks(c, "LogicalOr", masks);
     Value y = x[0];
     for (const Value& next : x.subspan(1)) y = c.b.add(op, {y, next});
     return y;
@@ -44,6 +70,7 @@ struct Average : Add {
 };
 
 struct Concatenate {
+  static constexpr MaskUse k_masks = MaskUse::used;
   std::int64_t axis = -1;
 
   void fields(config::Fields& f) {
@@ -58,9 +85,14 @@ struct Concatenate {
     if (at < 1 || at >= rank) {
       c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
     }
-    std::vector<Value> inputs(x.begin(), x.end());
-    inputs.push_back(c.b.scalar(DType::int32, static_cast<double>(at)));
-    return c.b.add("ConcatV2", std::move(inputs));
+    const auto along = [&](std::span<const Value> values) {
+      std::vector<Value> inputs(values.begin(), values.end());
+      inputs.push_back(c.b.scalar(DType::int32, static_cast<double>(at)));
+      return c.b.add("ConcatV2", std::move(inputs));
+    };
+    const std::span<const Value> masks = all_masks(c);
+    if (!masks.empty()) c.mask = at == 1 ? along(masks) : join_masks(c, "LogicalAnd", masks);
+    return along(x);
   }
 };
 

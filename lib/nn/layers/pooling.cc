@@ -122,8 +122,23 @@ struct GlobalPooling {
   }
 };
 
+/// With a mask the sum over the steps that count, over their number.
 struct GlobalAveragePooling1D : GlobalPooling {
+  static constexpr MaskUse k_masks = MaskUse::used;
+
   GlobalAveragePooling1D() : GlobalPooling{"Mean", false} {}
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    if (!c.mask_of(0).valid()) return GlobalPooling::build(c, x);
+    graph::Builder& b = c.b;
+    const DType dtype = b.dtype(x[0]);
+    const Value mask = c.spread(c.mask_of(0), sequence_shape(c, x[0]).rank());
+    const Value kept = b.add("SelectV2", {mask, x[0], b.scalar(dtype, 0)});
+    const std::vector<std::int64_t> steps{1};
+    const Value sum = graph::ops::reduce(b, "Sum", kept, steps, keepdims);
+    const Value number = graph::ops::reduce(b, "Sum", b.cast(mask, dtype), steps, keepdims);
+    return b.add("RealDiv", {sum, b.add("Maximum", {number, b.scalar(dtype, 1)})});
+  }
 };
 struct GlobalAveragePooling2D : GlobalPooling {
   GlobalAveragePooling2D() : GlobalPooling{"Mean", true} {}
@@ -157,7 +172,8 @@ extern const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
     {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
 extern const LayerDef k_global_average_pooling1d =
     layer_def<GlobalAveragePooling1D>("global_average_pooling1d",
-                                      "Average of each channel over the whole sequence.",
+                                      "Average of each channel over the whole sequence, or over "
+                                      "the steps that a mask keeps; 0 where it keeps none.",
                                       {.example_input = "[6, 3]", .shapes = k_global_of_steps});
 extern const LayerDef k_global_average_pooling2d =
     layer_def<GlobalAveragePooling2D>("global_average_pooling2d",

@@ -14,6 +14,7 @@ using graph::Value;
 
 /// y = x * scale + offset.
 struct Rescaling {
+  static constexpr MaskUse k_masks = MaskUse::passed;
   double scale = 1;
   double offset = 0;
 

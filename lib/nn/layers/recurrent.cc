@@ -51,6 +51,7 @@ constexpr Cell k_simple_rnn_cell{.mode = "simple_rnn", .gated = false};
 /// Source: graph/ops/recurrent.cc names the papers; Gal and Ghahramani 2016 for the dropouts.
 template <const Cell& cell>
 struct Recurrent {
+  static constexpr MaskUse k_masks = MaskUse::used;
   std::int64_t units = 0;
   Activation activation = Activation::tanh;
   Activation recurrent_activation = Activation::sigmoid;
@@ -117,11 +118,15 @@ struct Recurrent {
     nn::check(bias_initializer, diagnostics);
   }
 
+  Recurrence recurrence() const { return {return_sequences, go_backwards}; }
+
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
     const Value states = all_states(c, x);
     const Shape shape = b.shape(states);
     if (return_sequences) {
+      c.mask = c.mask_of(0);
+      if (go_backwards && c.mask.valid()) c.mask = b.add("ReverseV2", {c.mask, b.ints({1})});
       return go_backwards ? b.add("ReverseV2", {states, b.ints({1})}) : states;
     }
     const std::int64_t last = go_backwards ? 0 : shape[1] - 1;
@@ -182,11 +187,14 @@ struct Recurrent {
                               initial_state(c, x, 1, state, c.compute()),
                               cell.carry ? initial_state(c, x, 2, state, DType::float32)
                                          : b.fill(DType::float32, Shape{0}, 0)};
-    if (c.training && recurrent_dropout.rate > 0) {
+    const bool drops = c.training && recurrent_dropout.rate > 0;
+    if (drops || c.mask_of(0).valid()) {
       RandomElements drop = recurrent_dropout;
       drop.seed = dropout.seed;
-      inputs.push_back(drop.drop(c, b.fill(c.compute(), state, 1), state));
+      const Value ones = b.fill(c.compute(), state, 1);
+      inputs.push_back(drops ? drop.drop(c, ones, state) : ones);
     }
+    if (c.mask_of(0).valid()) inputs.push_back(c.mask_of(0));
     return b.add("RNN",
                  std::move(inputs),
                  {{"rnn_mode", std::string(cell.mode)},
@@ -223,7 +231,9 @@ struct Recurrent {
 constexpr std::string_view k_numerics =
     "Matmuls, gates and the carry of an lstm are computed in float32 under the 16-bit policies, "
     "and the state is rounded to the compute dtype after each step; Keras rounds every "
-    "intermediate result. A recurrent_dropout has one mask for all gates.";
+    "intermediate result. A recurrent_dropout has one mask for all gates. Steps that a mask leaves "
+    "out "
+    "keep the state.";
 
 }  // namespace
 

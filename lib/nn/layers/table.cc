@@ -1,5 +1,7 @@
 #include "nn/layers/table.h"
 
+#include <fmt/core.h>
+
 namespace halfstep::nn {
 
 extern const LayerDef k_activation;
@@ -10,9 +12,12 @@ extern const LayerDef k_average;
 extern const LayerDef k_average_pooling1d;
 extern const LayerDef k_average_pooling2d;
 extern const LayerDef k_batch_normalization;
+extern const LayerDef k_bidirectional;
 extern const LayerDef k_concatenate;
 extern const LayerDef k_conv1d;
+extern const LayerDef k_conv1d_transpose;
 extern const LayerDef k_conv2d;
+extern const LayerDef k_conv2d_transpose;
 extern const LayerDef k_cropping2d;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
@@ -34,6 +39,7 @@ extern const LayerDef k_leaky_relu;
 extern const LayerDef k_linear;
 extern const LayerDef k_log_softmax;
 extern const LayerDef k_lstm;
+extern const LayerDef k_masking;
 extern const LayerDef k_max_pooling1d;
 extern const LayerDef k_max_pooling2d;
 extern const LayerDef k_maximum;
@@ -64,6 +70,7 @@ extern const LayerDef k_spatial_dropout1d;
 extern const LayerDef k_spatial_dropout2d;
 extern const LayerDef k_subtract;
 extern const LayerDef k_tanh;
+extern const LayerDef k_time_distributed;
 extern const LayerDef k_up_sampling2d;
 extern const LayerDef k_zero_padding1d;
 extern const LayerDef k_zero_padding2d;
@@ -79,9 +86,12 @@ constexpr std::array k_layers{
     &k_average_pooling1d,
     &k_average_pooling2d,
     &k_batch_normalization,
+    &k_bidirectional,
     &k_concatenate,
     &k_conv1d,
+    &k_conv1d_transpose,
     &k_conv2d,
+    &k_conv2d_transpose,
     &k_cropping2d,
     &k_dense,
     &k_depthwise_conv2d,
@@ -103,6 +113,7 @@ constexpr std::array k_layers{
     &k_linear,
     &k_log_softmax,
     &k_lstm,
+    &k_masking,
     &k_max_pooling1d,
     &k_max_pooling2d,
     &k_maximum,
@@ -133,6 +144,7 @@ constexpr std::array k_layers{
     &k_spatial_dropout2d,
     &k_subtract,
     &k_tanh,
+    &k_time_distributed,
     &k_up_sampling2d,
     &k_zero_padding1d,
     &k_zero_padding2d,
@@ -146,6 +158,17 @@ const LayerDef* find_layer(std::string_view type) {
   for (const LayerDef* def : k_layers) {
     if (def->type == type) return def;
   }
+  return nullptr;
+}
+
+const LayerDef* find_layer(std::string_view type, const Where& where, Diagnostics& diagnostics) {
+  const LayerDef* found = find_layer(type);
+  if (found != nullptr) return found;
+  std::vector<std::string> known;
+  for (const LayerDef* def : k_layers) known.emplace_back(def->type);
+  diagnostics.error(where,
+                    fmt::format("unknown layer type '{}'", type),
+                    choices(type, known, "halfstep help layers"));
   return nullptr;
 }
 

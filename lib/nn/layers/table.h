@@ -15,7 +15,8 @@
 //       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"});
 //
 // which is declared and listed in table.cc alone. A struct may also have `void check(Diagnostics&
-// diagnostics, const Where& where) const` for conditions that span fields.
+// diagnostics, const Where& where) const` for conditions that span fields, and `static constexpr
+// MaskUse k_masks`, without which an input with a mask is an error.
 
 #include <array>
 #include <limits>
@@ -58,6 +59,8 @@ struct LayerTraits {
   /// Fields of a small example layer, and the extents of a sample for it; both as in a config.
   std::string_view example = "{}";
   std::string_view example_input = "[4]";
+  /// Whether a sample's output in training depends on the other samples of the batch.
+  bool mixes_samples = false;
   /// For the reference: axes of input and output, and the compute dtype where it is not the
   /// policy's.
   std::string_view shapes = "x [batch, ...], y as x";
@@ -69,6 +72,7 @@ struct LayerDef {
   std::string_view type;
   std::string_view doc;
   LayerTraits traits;
+  MaskUse masks = MaskUse::refused;
   /// Visits the fields of a fresh layer, for schema and documentation.
   void (*fields)(config::Fields& f) = nullptr;
   /// Reads a layer's map; the keys of LayerCommon are skipped.
@@ -87,11 +91,16 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
       if constexpr (requires { layer_.index_limit(); }) return layer_.index_limit();
       return std::nullopt;
     }
+    std::optional<Recurrence> recurrence() const override {
+      if constexpr (requires { layer_.recurrence(); }) return layer_.recurrence();
+      return std::nullopt;
+    }
 
    private:
     L layer_;
   };
-  LayerDef def{type, doc, traits, nullptr, nullptr};
+  LayerDef def{.type = type, .doc = doc, .traits = traits};
+  if constexpr (requires { L::k_masks; }) def.masks = L::k_masks;
   def.fields = [](config::Fields& f) {
     L layer;
     layer.fields(f);
@@ -110,5 +119,7 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
 /// All layers, alphabetical.
 std::span<const LayerDef* const> layer_table();
 const LayerDef* find_layer(std::string_view type);
+/// The same; an unknown type is reported at `where`.
+const LayerDef* find_layer(std::string_view type, const Where& where, Diagnostics& diagnostics);
 
 }  // namespace halfstep::nn

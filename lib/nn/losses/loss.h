@@ -114,6 +114,10 @@ std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output);
 /// more than one column. The shapes must fit (check_labels_fit).
 graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like);
 
+/// The class of each row of labels, int32 [rows]: class numbers as they are, of rows of targets the
+/// largest one, of single ones 1 from one half on.
+graph::Value class_labels(graph::Builder& b, graph::Value labels, const Shape& like);
+
 /// Label smoothing: t (1 - s) + s / classes.
 graph::Value smooth_targets(graph::Builder& b,
                             graph::Value targets,

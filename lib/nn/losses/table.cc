@@ -65,6 +65,18 @@ graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& 
   return graph::ops::reshape(b, b.cast(labels, DType::float32), like);
 }
 
+graph::Value class_labels(graph::Builder& b, graph::Value labels, const Shape& like) {
+  const std::int64_t outputs = like.back(), rows = like.elements() / outputs;
+  if (!is_floating(b.dtype(labels))) return graph::ops::reshape(b, labels, {rows});
+  if (outputs == 1) {
+    const graph::Value half = b.scalar(b.dtype(labels), 0.5);
+    const graph::Value above = b.add("GreaterEqual", {labels, half});
+    return graph::ops::reshape(b, b.cast(above, DType::int32), {rows});
+  }
+  const graph::Value targets = graph::ops::reshape(b, labels, {rows, outputs});
+  return b.cast(b.add("ArgMax", {targets, b.scalar(DType::int32, 1)}), DType::int32);
+}
+
 graph::Value smooth_targets(graph::Builder& b,
                             graph::Value targets,
                             double smoothing,

@@ -1,0 +1,278 @@
+// Layers around another layer, which is written as a map with its type in the field `layer`.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/ops/ops.h"
+#include "nn/layers/image.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Value;
+
+/// A layer inside another one, which gives it name, policy and trainability.
+struct Inner {
+  const LayerDef* def = nullptr;
+  std::unique_ptr<Layer> layer;
+
+  /// Problems go to `diagnostics`; then `layer` may be null.
+  static Inner read(const config::Typed& typed, Diagnostics& diagnostics) {
+    Inner inner;
+    // A missing key was reported when the fields were read.
+    if (!typed.type.empty()) inner.def = find_layer(typed.type, typed.where, diagnostics);
+    if (inner.def == nullptr) return inner;
+    for (const config::Node::Entry& entry : typed.node.entries) {
+      if (std::find(k_common_layer_keys.begin(), k_common_layer_keys.end(), entry.key) ==
+          k_common_layer_keys.end()) {
+        continue;
+      }
+      diagnostics.error(entry.where,
+                        fmt::format("a layer inside another one has no '{}'", entry.key),
+                        "the layer around it has it");
+    }
+    inner.layer = inner.def->make(typed.node, diagnostics);
+    return inner;
+  }
+
+  /// Emits the layer as `<name of the layer around it>/<name>`; `mask` is that of the first input,
+  /// then of the output.
+  Value build(LayerContext& c, std::string_view name, std::span<const Value> x, Value& mask) const {
+    const std::string path = fmt::format("{}/{}", c.name, name);
+    const graph::ScopeGuard scope(c.b, c.b.origin(), fmt::format("{}/{}", c.b.prefix(), name));
+    LayerContext context{.b = c.b,
+                         .name = path,
+                         .policy = c.policy,
+                         .training = c.training,
+                         .trainable = c.trainable,
+                         .ordinal = c.ordinal,
+                         .seed = c.seed,
+                         .record = c.record,
+                         .masks = std::span(&mask, 1)};
+    const Value y = build_layer(context, *layer, def->masks, x);
+    mask = context.mask;
+    return y;
+  }
+};
+
+enum class MergeMode { concat, sum, mul, ave };
+constexpr std::array k_merge_modes{
+    config::Named{MergeMode::concat, "concat"},
+    config::Named{MergeMode::sum, "sum"},
+    config::Named{MergeMode::mul, "mul"},
+    config::Named{MergeMode::ave, "ave"},
+};
+
+/// Source: Schuster and Paliwal 1997.
+struct Bidirectional {
+  static constexpr MaskUse k_masks = MaskUse::used;
+  config::Typed layer;
+  std::optional<config::Typed> backward_layer;
+  MergeMode merge_mode = MergeMode::concat;
+  Inner forward{};
+  Inner backward{};
+
+  void fields(config::Fields& f) {
+    f.field("layer",
+            layer,
+            {},
+            {.doc = "The recurrent layer: a map with its type and arguments, without a name.",
+             .required = true});
+    f.choice("merge_mode",
+             merge_mode,
+             k_merge_modes,
+             {.doc = "How the outputs of both directions are joined: one after the other along "
+                     "the last axis, or their sum, product or mean."});
+    f.field("backward_layer",
+            backward_layer,
+            {},
+            {.doc = "The layer for the other direction, with go_backwards: true; null: one like "
+                    "`layer`, with weights of its own."});
+  }
+
+  void check(Diagnostics& diagnostics, const Where&) {
+    config::Typed other = backward_layer.value_or(layer);
+    if (!backward_layer) go_backwards(other.node);
+    forward = read_recurrent(layer, diagnostics);
+    if (forward.layer == nullptr) return;
+    backward = read_recurrent(other, diagnostics);
+    if (backward.layer == nullptr) return;
+    const Recurrence one = *forward.layer->recurrence(), two = *backward.layer->recurrence();
+    if (one.go_backwards == two.go_backwards) {
+      diagnostics.error(
+          other.where,
+          fmt::format("both layers take the sequence {}, one must take it from "
+                      "its end",
+                      one.go_backwards ? "from its end" : "from its start"),
+          backward_layer ? "give one of them go_backwards: true" : "leave out go_backwards");
+    }
+    if (one.return_sequences != two.return_sequences) {
+      diagnostics.error(other.where, "return_sequences must be the same in both layers");
+    }
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const std::size_t states = forward.def->traits.max_inputs - 1;
+    if (x.size() != 1 && x.size() != 1 + 2 * states) {
+      c.fail(fmt::format("takes a sequence, or a sequence and {} initial states, got {} inputs",
+                         2 * states,
+                         x.size()));
+    }
+    const auto inputs = [&](std::size_t first) {
+      std::vector<Value> all{x[0]};
+      if (x.size() > 1) {
+        const auto own = x.subspan(first, states);
+        all.insert(all.end(), own.begin(), own.end());
+      }
+      return all;
+    };
+    Value mask = c.mask_of(0), other = mask;
+    Value y = forward.build(c, fmt::format("forward_{}", forward.def->type), inputs(1), mask);
+    // As in Keras, a layer that is given keeps its name.
+    Value back =
+        backward.build(c,
+                       fmt::format("{}{}", backward_layer ? "" : "backward_", backward.def->type),
+                       inputs(1 + states),
+                       other);
+    if (forward.layer->recurrence()->return_sequences) {
+      const bool forwards = !forward.layer->recurrence()->go_backwards;
+      (forwards ? back : y) = reversed(b, forwards ? back : y);
+      c.mask = c.mask_of(0);
+    }
+    y = merge(b, y, back);
+    if (!c.mask.valid()) return y;
+    // As in Keras, the output is 0 at the steps that are left out.
+    return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
+  }
+
+ private:
+  static void go_backwards(config::Node& node) {
+    if (config::Node* given = node.find("go_backwards")) {
+      *given = config::Node::scalar("true", given->where);
+    } else {
+      node.entries.push_back(
+          {"go_backwards", node.where, config::Node::scalar("true", node.where)});
+    }
+  }
+
+  /// Nothing and an error where the layer is not recurrent.
+  static Inner read_recurrent(const config::Typed& typed, Diagnostics& diagnostics) {
+    Inner inner = Inner::read(typed, diagnostics);
+    if (inner.layer == nullptr || inner.layer->recurrence()) return inner;
+    diagnostics.error(typed.where,
+                      fmt::format("must be a recurrent layer, got '{}'", typed.type),
+                      "one of gru, lstm, simple_rnn");
+    return {};
+  }
+
+  /// The steps in the other order; a reversal that is there already is undone.
+  static Value reversed(graph::Builder& b, Value x) {
+    const graph::Node& node = b.graph().node(x.node);
+    if (node.op == "ReverseV2") return node.inputs[0];
+    return b.add("ReverseV2", {x, b.ints({1})});
+  }
+
+  Value merge(graph::Builder& b, Value y, Value back) const {
+    switch (merge_mode) {
+      case MergeMode::concat: {
+        const auto last = static_cast<double>(b.shape(y).rank() - 1);
+        return b.add("ConcatV2", {y, back, b.scalar(DType::int32, last)});
+      }
+      case MergeMode::sum:
+        return b.add("AddV2", {y, back});
+      case MergeMode::mul:
+        return b.add("Mul", {y, back});
+      default:
+        return b.add("Mul", {b.add("AddV2", {y, back}), b.scalar(b.dtype(y), 0.5)});
+    }
+  }
+};
+
+/// The layer sees the steps as samples of one batch.
+struct TimeDistributed {
+  static constexpr MaskUse k_masks = MaskUse::passed;
+  config::Typed layer;
+  Inner inner{};
+
+  void fields(config::Fields& f) {
+    f.field(
+        "layer",
+        layer,
+        {},
+        {.doc = "The layer: a map with its type and arguments, without a name.", .required = true});
+  }
+
+  void check(Diagnostics& diagnostics, const Where&) {
+    inner = Inner::read(layer, diagnostics);
+    if (inner.def == nullptr) return;
+    if (inner.def->traits.min_inputs > 1) {
+      diagnostics.error(layer.where,
+                        fmt::format("must be a layer of one input, {} takes several", layer.type));
+    }
+    if (inner.def->traits.mixes_samples) {
+      diagnostics.error(
+          layer.where,
+          fmt::format("{} would mix the steps: its statistics are those of a batch", layer.type),
+          fmt::format("use {} by itself", layer.type));
+    }
+  }
+
+  std::optional<std::int64_t> index_limit() const {
+    return inner.layer == nullptr ? std::nullopt : inner.layer->index_limit();
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Shape in = b.shape(x[0]);
+    if (in.rank() < 3) {
+      c.fail(fmt::format("needs sequences of samples [steps, ...], got samples [{}]",
+                         fmt::join(in.dims().subspan(1), ", ")));
+    }
+    const Value samples = graph::ops::reshape(b, x[0], merged(in));
+    Value mask;
+    const Value y = inner.build(c, inner.def->type, std::span(&samples, 1), mask);
+    if (mask.valid()) {
+      c.fail(fmt::format("the mask that {} makes would be lost", inner.def->type));
+    }
+    std::vector<std::int64_t> extents{in[0], in[1]};
+    const auto of_step = b.shape(y).dims().subspan(1);
+    extents.insert(extents.end(), of_step.begin(), of_step.end());
+    return graph::ops::reshape(b, y, Shape(extents));
+  }
+
+ private:
+  /// [batch * steps, ...]
+  static Shape merged(const Shape& in) {
+    std::vector<std::int64_t> extents{in[0] * in[1]};
+    const auto of_step = in.dims().subspan(2);
+    extents.insert(extents.end(), of_step.begin(), of_step.end());
+    return Shape(extents);
+  }
+};
+
+}  // namespace
+
+extern const LayerDef k_bidirectional = layer_def<Bidirectional>(
+    "bidirectional",
+    "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). Further "
+    "inputs are the initial states, those of the forward layer first.",
+    {.max_inputs = 5,
+     .example = "{layer: {type: lstm, units: 4}}",
+     .example_input = "[5, 3]",
+     .shapes = "x [batch, steps, channels], y as that of the layer, with concat twice as many "
+               "units; with return_sequences both outputs are in the order of x. Weights "
+               "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
+               "backward_layer are <type>/..."});
+extern const LayerDef k_time_distributed = layer_def<TimeDistributed>(
+    "time_distributed",
+    "A layer applied to each step of a sequence, with the same weights at all of them.",
+    {.example = "{layer: {type: dense, units: 4}}",
+     .example_input = "[5, 3]",
+     .shapes = "x [batch, steps, ...], y [batch, steps, ...] with the layer's output at each step. "
+               "Weights <type>/..., as the layer's own",
+     .numerics = "The steps are samples of one batch for the layer, so a dropout draws for each "
+                 "step anew."});
+
+}  // namespace halfstep::nn
