@@ -85,6 +85,8 @@ Entry layer_entry(const nn::LayerDef& def) {
   }
   entry.facts.push_back({"shapes", std::string(def.traits.shapes)});
   entry.facts.push_back({"dtypes", dtypes_of(example)});
+  if (def.masks == nn::MaskUse::passed) entry.facts.push_back({"masks", "passed on"});
+  if (def.masks == nn::MaskUse::used) entry.facts.push_back({"masks", "used, see `masking`"});
   if (!def.traits.numerics.empty()) {
     entry.facts.push_back({"precision", std::string(def.traits.numerics)});
   }

@@ -73,6 +73,7 @@ inline constexpr OpHandle k_reciprocal{"Reciprocal"};
 inline constexpr OpHandle k_relu{"Relu"};
 inline constexpr OpHandle k_relu_grad{"ReluGrad"};
 inline constexpr OpHandle k_reshape{"Reshape"};
+inline constexpr OpHandle k_reverse_v2{"ReverseV2"};
 inline constexpr OpHandle k_rnn{"RNN"};
 inline constexpr OpHandle k_rnn_grad{"RNNGrad"};
 inline constexpr OpHandle k_select{"Select"};

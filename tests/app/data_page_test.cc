@@ -23,11 +23,7 @@ TEST_CASE("data page: its worked example runs, and learns") {
     const std::string path = "PATH='" + program().parent_path().string() + "':$PATH; ";
     return Process({"/bin/sh", "-c", path + line}, directory.path()).wait();
   };
-  std::string python;
-  for (const char* each : {"python3", "/usr/bin/python3"}) {
-    const bool able = shell(std::string(each) + " -c 'import numpy'").exit_code == 0;
-    if (python.empty() && able) python = each;
-  }
+  const std::string python = python_with_numpy(directory.path());
   if (python.empty()) {
     MESSAGE("python3-numpy is not there: the example was not run");
     return;

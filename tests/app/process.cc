@@ -95,6 +95,13 @@ Finished halfstep(const std::vector<std::string>& arguments, const fs::path& dir
   return Process(halfstep_words(arguments), directory).wait();
 }
 
+std::string python_with_numpy(const std::filesystem::path& directory) {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    if (Process({python, "-c", "import numpy"}, directory).wait().exit_code == 0) return python;
+  }
+  return {};
+}
+
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -52,6 +52,9 @@ Finished halfstep(const std::vector<std::string>& arguments,
 /// {path of halfstep, arguments...}
 std::vector<std::string> halfstep_words(const std::vector<std::string>& arguments);
 
+/// A Python that has numpy; "" where there is none.
+std::string python_with_numpy(const std::filesystem::path& directory);
+
 std::string read_text(const std::filesystem::path& path);
 void write_text(const std::filesystem::path& path, const std::string& text);
 

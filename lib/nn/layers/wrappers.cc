@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
 
@@ -170,7 +171,7 @@ struct Bidirectional {
   /// The steps in the other order; a reversal that is there already is undone.
   static Value reversed(graph::Builder& b, Value x) {
     const graph::Node& node = b.graph().node(x.node);
-    if (node.op == "ReverseV2") return node.inputs[0];
+    if (node.is(graph::ops::k_reverse_v2)) return node.inputs[0];
     return b.add("ReverseV2", {x, b.ints({1})});
   }
 
