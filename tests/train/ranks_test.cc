@@ -19,6 +19,8 @@ namespace {
 constexpr std::string_view k_random = R"(
     - {type: random_flip}
     - {type: random_translation, height_factor: 0.1, width_factor: 0.1}
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: time_distributed, layer: {type: dropout, rate: 0.1}}
     - {type: flatten}
     - {name: hidden, type: dense, units: 12, activation: relu, kernel_regularizer: l2}
     - {type: dropout, rate: 0.3}

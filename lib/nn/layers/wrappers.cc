@@ -38,8 +38,12 @@ struct Inner {
   }
 
   /// Emits the layer as `<name of the layer around it>/<name>`; `mask` is that of the first input,
-  /// then of the output.
-  Value build(LayerContext& c, std::string_view name, std::span<const Value> x, Value& mask) const {
+  /// then of the output. `rows` of its samples are one sample of the layer around it.
+  Value build(LayerContext& c,
+              std::string_view name,
+              std::span<const Value> x,
+              Value& mask,
+              std::int64_t rows = 1) const {
     const std::string path = fmt::format("{}/{}", c.name, name);
     const graph::ScopeGuard scope(c.b, c.b.origin(), fmt::format("{}/{}", c.b.prefix(), name));
     LayerContext context{.b = c.b,
@@ -50,6 +54,7 @@ struct Inner {
                          .ordinal = c.ordinal,
                          .seed = c.seed,
                          .record = c.record,
+                         .first_sample = c.first_sample * rows,
                          .masks = std::span(&mask, 1)};
     const Value y = build_layer(context, *layer, def->masks, x);
     mask = context.mask;
@@ -233,7 +238,7 @@ struct TimeDistributed {
     }
     const Value samples = graph::ops::reshape(b, x[0], merged(in));
     Value mask;
-    const Value y = inner.build(c, inner.def->type, std::span(&samples, 1), mask);
+    const Value y = inner.build(c, inner.def->type, std::span(&samples, 1), mask, in[1]);
     if (mask.valid()) {
       c.fail(fmt::format("the mask that {} makes would be lost", inner.def->type));
     }
