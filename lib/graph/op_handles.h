@@ -46,6 +46,7 @@ inline constexpr OpHandle k_fused_batch_norm_grad_v3{"FusedBatchNormGradV3"};
 inline constexpr OpHandle k_fused_batch_norm_v3{"FusedBatchNormV3"};
 inline constexpr OpHandle k_fused_matmul{"FusedMatMul"};
 inline constexpr OpHandle k_fused_update{"FusedUpdate"};
+inline constexpr OpHandle k_greater_equal{"GreaterEqual"};
 inline constexpr OpHandle k_identity{"Identity"};
 inline constexpr OpHandle k_inv{"Inv"};
 inline constexpr OpHandle k_is_finite{"IsFinite"};
@@ -77,11 +78,16 @@ inline constexpr OpHandle k_reverse_v2{"ReverseV2"};
 inline constexpr OpHandle k_rnn{"RNN"};
 inline constexpr OpHandle k_rnn_grad{"RNNGrad"};
 inline constexpr OpHandle k_select{"Select"};
+inline constexpr OpHandle k_select_v2{"SelectV2"};
 inline constexpr OpHandle k_sigmoid{"Sigmoid"};
 inline constexpr OpHandle k_softmax{"Softmax"};
 inline constexpr OpHandle k_softmax_cross_entropy_with_logits{"SoftmaxCrossEntropyWithLogits"};
+inline constexpr OpHandle k_sub{"Sub"};
+inline constexpr OpHandle k_sum{"Sum"};
 inline constexpr OpHandle k_tile{"Tile"};
+inline constexpr OpHandle k_transpose{"Transpose"};
 inline constexpr OpHandle k_var_handle_op{"VarHandleOp"};
+inline constexpr OpHandle k_zeros_like{"ZerosLike"};
 
 }  // namespace ops
 }  // namespace halfstep::graph

@@ -67,6 +67,12 @@ constexpr std::array k_passes{
     Pass{.name = "prune",
          .run = [](const Graph& g, const passes::Target&) { return passes::prune(g); },
          .reason = "leaves out nodes that neither a fetch nor an update needs"},
+    Pass{.name = "fuse_attention",
+         .run = passes::fuse_attention,
+         .reason = "computes attention in blocks, forward and backward, without a tensor of scores; "
+                   "before casts of the chain are moved or fused elsewhere",
+         .hides_values = true,
+         .exact = false},
     Pass{.name = "fuse_finite",
          .run = passes::fuse_finite,
          .reason = "makes the finite check one read of each gradient, without tensors of flags"},

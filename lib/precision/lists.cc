@@ -134,7 +134,7 @@ constexpr std::array k_rows{
         '-',
         "AllFinite FusedUpdate UpdateLossScale LearningRate PackOperand PackedVariable "
         "PackedMatMul PackedMatMulUpdate FusedMatMul FusedElementwise Conv2DBias BatchNormReluGrad "
-        "GatherBatch LogScalars KeepState"},
+        "FusedAttention FusedAttentionGrad GatherBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

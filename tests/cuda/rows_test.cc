@@ -23,6 +23,8 @@ const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "FusedElementwise",
                                             "_FusedBatchNormEx",
                                             "BatchNormReluGrad",
+                                            "FusedAttention",
+                                            "FusedAttentionGrad",
                                             "RNN",
                                             "RNNGrad"};
 

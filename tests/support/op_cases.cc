@@ -144,6 +144,7 @@ const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> k_all = concatenate<OpCase>({activation_cases(),
                                                                 ahead_cases(),
                                                                 array_cases(),
+                                                                attention_cases(),
                                                                 binary_cases(),
                                                                 convolution_cases(),
                                                                 elementwise_cases(),

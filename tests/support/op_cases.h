@@ -85,6 +85,7 @@ const std::vector<OpCase>& op_cases();
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> ahead_cases();
 std::vector<OpCase> array_cases();
+std::vector<OpCase> attention_cases();
 std::vector<OpCase> binary_cases();
 std::vector<OpCase> convolution_cases();
 std::vector<OpCase> elementwise_cases();

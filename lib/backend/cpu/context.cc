@@ -14,6 +14,7 @@ std::span<const Kernel> cpu::all_kernels() {
   static const std::vector<Kernel> k_all = concatenate<Kernel>({collective_kernels(),
                                                                 packed_kernels(),
                                                                 recurrent_kernels(),
+                                                                attention_kernels(),
                                                                 onednn_kernels(),
                                                                 vector_kernels(),
                                                                 reference_kernels()});

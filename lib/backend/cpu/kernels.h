@@ -22,6 +22,8 @@ std::span<const Kernel> packed_kernels();
 std::span<const Kernel> recurrent_kernels();
 /// Sums over the ranks of a run.
 std::span<const Kernel> collective_kernels();
+/// Attention over blocks of scores.
+std::span<const Kernel> attention_kernels();
 /// For each op oneDNN first, then vector, then reference.
 std::span<const Kernel> all_kernels();
 

@@ -18,6 +18,7 @@ namespace ops {
 std::vector<OpDef> activation_ops();
 std::vector<OpDef> ahead_ops();
 std::vector<OpDef> array_ops();
+std::vector<OpDef> attention_ops();
 std::vector<OpDef> binary_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> conv_ops();

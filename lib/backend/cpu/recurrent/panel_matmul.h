@@ -5,9 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/packed/microkernel.h"
-#include "backend/cpu/packed/packing.h"
-#include "backend/cpu/vector/convert.h"
+#include "backend/cpu/packed/panel_unit.h"
 
 namespace halfstep::backend::cpu::recurrent {
 
@@ -24,7 +22,7 @@ class PanelMatMul {
               bool transposed);
 
   /// Bytes of the packed b, and of the scratch of a panel.
-  std::int64_t packed_bytes() const { return b_.bytes() * width_; }
+  std::int64_t packed_bytes() const { return b_.bytes(); }
   std::int64_t scratch_bytes() const;
   /// Floats from row to row of z: the columns padded to a multiple of 32.
   std::int64_t stride() const { return b_.panels() * packed::k_block; }
@@ -33,8 +31,8 @@ class PanelMatMul {
   void pack(const std::byte* kernel, std::byte* to) const;
 
   /// To be called on a thread before its first and after its last multiply().
-  void begin() const { unit_->begin(); }
-  void end() const { unit_->end(); }
+  void begin() const { unit_.begin(); }
+  void end() const { unit_.end(); }
   /// `x`: rows `x_stride` elements apart. `z`: 32 rows of stride() floats, the first `rows` of them
   /// are written.
   void multiply(const std::byte* x,
@@ -45,20 +43,9 @@ class PanelMatMul {
                 float* z) const;
 
  private:
-  void pack_panel(const std::byte* x, std::int64_t stride, std::int64_t rows, std::byte* to) const;
-  void pack_wide_block(const std::byte* kernel,
-                       std::byte* to,
-                       std::int64_t panel,
-                       std::int64_t step) const;
-
   bool transposed_;
-  vector::Source source_;
-  const packed::MicroKernel* unit_;
-  void (*sweep_)(const packed::MicroKernelArgs&);
-  packed::Layout a_, b_;
-  std::int64_t width_ = 1;  ///< 2: values are widened to float32
-  packed::PackStep pack_a_ = nullptr;
-  packed::PackStep pack_b_ = nullptr;
+  packed::PanelUnit unit_;
+  packed::PanelLayout a_, b_;
 };
 
 }  // namespace halfstep::backend::cpu::recurrent

@@ -14,6 +14,7 @@ Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& gra
 
 std::vector<Kernel> ahead_kernels();
 std::vector<Kernel> array_kernels();
+std::vector<Kernel> attention_reference_kernels();
 std::vector<Kernel> conv_kernels();
 std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> fused_kernels();

@@ -8,6 +8,7 @@ std::span<const Kernel> reference_kernels() {
   static const std::vector<Kernel> k_all = [] {
     std::vector<Kernel> all = concatenate<Kernel>({ahead_kernels(),
                                                    array_kernels(),
+                                                   attention_reference_kernels(),
                                                    conv_kernels(),
                                                    elementwise_kernels(),
                                                    fused_kernels(),

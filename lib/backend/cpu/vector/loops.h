@@ -74,6 +74,16 @@ struct PoolWindows {
   std::int64_t step;
 };
 
+/// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step or, in
+/// transposed blocks, those from there on, and none from `columns` on.
+struct ScoreBlocks {
+  float* scores;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t first, step;
+  float scale;
+};
+
 struct Loops {
   Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
   Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
@@ -99,6 +109,15 @@ struct Loops {
                         const float* labels,
                         std::int64_t rows,
                         std::int64_t columns);
+
+  // Softmax of attention scores; see isa/attention.inc. Per row: the largest score so far, the sum
+  // of weights relative to it, and the factor of earlier weights.
+  void (*attention_weights)(const ScoreBlocks& s, float* largest, float* sums, float* factors);
+  // `log_sums` and `means` have one value per column, padded to whole blocks.
+  void (*attention_grad)(const ScoreBlocks& s,
+                         float* dw,
+                         const float* log_sums,
+                         const float* means);
 
   // Rows of channels; see isa/norm.inc.
   void (*moments)(float* s1,

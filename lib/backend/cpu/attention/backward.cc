@@ -1,0 +1,245 @@
+// FusedAttentionGrad (graph/ops/attention.cc): for 32 keys at a time the transposed scores of
+// chunks of queries are computed again, and their weights and gradients are multiplied while they
+// are in the caches. Bit-identical for every number of threads: an item is one thread's.
+
+#include "backend/cpu/attention/items.h"
+
+namespace halfstep::backend::cpu::attention {
+namespace {
+
+class Backward {
+ public:
+  Backward(const NodeView& node, const Capabilities& capabilities)
+      : g_(graph::ops::attention_geometry(
+            node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape)),
+        math_(capabilities.isa, node.input(0).dtype),
+        unit_(capabilities.isa,
+              node.input(0).dtype,
+              packed::half_microkernel(capabilities.isa, node.input(0).dtype)),
+        parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
+    packed::WorkspaceLayout part;
+    const auto operand = [&](I64 rows, I64 depth) {
+      Operand o{unit_.layout(rows, depth), 0};
+      o.at = part.reserve(o.layout.bytes());
+      return o;
+    };
+    const auto floats = [&](I64 count) { return part.reserve(count * k_float); };
+    key_rows_ = operand(k_block, g_.depth);
+    key_columns_ = operand(g_.depth, k_block);
+    value_rows_ = operand(k_block, g_.value_depth);
+    query_columns_ = operand(g_.queries, g_.depth);
+    query_depth_ = operand(g_.depth, g_.queries);
+    dy_columns_ = operand(g_.queries, g_.value_depth);
+    dy_depth_ = operand(g_.value_depth, g_.queries);
+    const PanelLayout& by_queries = query_depth_.layout;
+    const I64 blocks = std::min(by_queries.kc_steps(), by_queries.steps());
+    scores_ = floats(blocks * k_block_floats);
+    dweights_ = floats(blocks * k_block_floats);
+    chunk_ = part.reserve(blocks * by_queries.step_bytes());
+    transposed_ = part.reserve(by_queries.step_bytes());
+    dquery_ = floats(by_queries.steps() * by_queries.panels() * k_block_floats);
+    dkey_ = floats(by_queries.panels() * k_block_floats);
+    dvalue_ = floats(dy_depth_.layout.panels() * k_block_floats);
+    scratch_ = floats((2 + blocks) * k_block_floats);
+    log_sums_ = floats(by_queries.steps() * k_block);
+    means_ = floats(by_queries.steps() * k_block);
+    rows_ = floats(3 * g_.value_depth);
+    part_bytes_ = part.bytes();
+  }
+
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_bytes_); }
+
+  void run(const Args& args) const {
+    for_units(
+        unit_, g_.items(), parts_, part_bytes_, args, [&](I64 item, const PartMemory& memory) {
+          Item{*this, args, memory, item}.run();
+        });
+  }
+
+ private:
+  struct Operand {
+    PanelLayout layout;
+    I64 at;  ///< in the memory of a part
+  };
+
+  /// An item, and the memory of the thread that computes it.
+  struct Item {
+    const Backward& f;
+    const Args& args;
+    const PartMemory& memory;
+    I64 item;
+
+    const AttentionGeometry& g = f.g_;
+    const TensorView &dy = args.in[0], &query = args.in[1], &key = args.in[2], &value = args.in[3];
+    Rows query_rows = rows_of(g, item, g.queries, g.depth);
+    Rows key_rows = rows_of(g, item, g.keys, g.depth);
+    Rows value_rows = rows_of(g, item, g.keys, g.value_depth);
+    Rows dy_rows = rows_of(g, item, g.queries, g.value_depth);
+
+    void run() const {
+      pack(Side::b, Run::along_depth, query, query_rows, f.query_columns_);
+      pack(Side::b, Run::across_depth, query, query_rows, f.query_depth_);
+      pack(Side::b, Run::along_depth, dy, dy_rows, f.dy_columns_);
+      pack(Side::b, Run::across_depth, dy, dy_rows, f.dy_depth_);
+      for (I64 i = 0; i < g.queries; ++i) set_row(i);
+      for (I64 first = 0; first < g.keys; first += k_block) {
+        run_keys(first, std::min(k_block, g.keys - first));
+      }
+      for (I64 first = 0; first < g.queries; first += k_block) {
+        store(f.dquery_ + first / k_block * panels_of(g.depth) * k_block_floats * k_float,
+              std::min(k_block, g.queries - first),
+              g.depth,
+              args.out[0],
+              query_rows.from(first));
+      }
+    }
+
+    void pack(Side side, Run run, const TensorView& x, const Rows& rows, const Operand& to) const {
+      attention::pack(f.unit_, side, run, x, rows, to.layout, memory.at(to.at));
+    }
+
+    /// The logarithm of a query's sum, and the sum of dy times result, which is the mean of the
+    /// gradient of its weights.
+    void set_row(I64 i) const {
+      auto *left = memory.at<float>(f.rows_), *right = left + g.value_depth,
+           *terms = right + g.value_depth;
+      const float* in[] = {f.math_.source.read(dy.data, dy_rows[i], g.value_depth, left),
+                           f.math_.source.read(args.in[4].data, dy_rows[i], g.value_depth, right)};
+      f.math_.mul(terms, in, g.value_depth, 0);
+      memory.at<float>(f.means_)[i] = f.math_.sum(terms, g.value_depth);
+      memory.at<float>(f.log_sums_)[i] = args.in[5].as<float>()[item * g.queries + i];
+    }
+
+    /// The gradients of `rows` keys and their values, and their part of the queries' gradients.
+    void run_keys(I64 first, I64 rows) const {
+      Operand of_rows[] = {f.key_rows_, f.value_rows_, f.key_columns_};
+      of_rows[0].layout.rows = of_rows[1].layout.rows = of_rows[2].layout.depth = rows;
+      pack(Side::a, Run::along_depth, key, key_rows.from(first), of_rows[0]);
+      pack(Side::a, Run::along_depth, value, value_rows.from(first), of_rows[1]);
+      pack(Side::b, Run::across_depth, key, key_rows.from(first), of_rows[2]);
+      // A chunk is a kc block of the matmuls whose reduction axis is that of the queries.
+      const I64 chunk = f.query_depth_.layout.kc_steps(), panels = panels_of(g.queries);
+      const I64 begin = g.causal ? std::min(first / k_block, panels) : 0;
+      for (I64 panel = begin; panel < panels;) {
+        const I64 end = std::min(panels, (panel / chunk + 1) * chunk);
+        multiply(f.key_rows_, f.query_columns_, panel, end - panel, f.scores_);
+        multiply(f.value_rows_, f.dy_columns_, panel, end - panel, f.dweights_);
+        const I64 at = panel * k_block;
+        f.math_.loops.attention_grad({.scores = memory.at<float>(f.scores_),
+                                      .rows = rows,
+                                      .columns = std::min(end * k_block, g.queries) - at,
+                                      .first = g.causal ? first - at : 0,
+                                      .step = g.causal ? 1 : 0,
+                                      .scale = static_cast<float>(g.scale)},
+                                     memory.at<float>(f.dweights_),
+                                     memory.at<float>(f.log_sums_) + at,
+                                     memory.at<float>(f.means_) + at);
+        add_rows(f.scores_, f.dy_depth_, panel, end - panel, panel == begin, f.dvalue_);
+        add_rows(f.dweights_, f.query_depth_, panel, end - panel, panel == begin, f.dkey_);
+        for (I64 i = panel; i < end; ++i) add_query(i, i - panel, first == 0);
+        panel = end;
+      }
+      if (begin == panels) {
+        std::fill_n(memory.at<float>(f.dkey_), panels_of(g.depth) * k_block_floats, 0.0F);
+        std::fill_n(memory.at<float>(f.dvalue_), panels_of(g.value_depth) * k_block_floats, 0.0F);
+      }
+      store(f.dkey_, rows, g.depth, args.out[1], key_rows.from(first));
+      store(f.dvalue_, rows, g.value_depth, args.out[2], value_rows.from(first));
+    }
+
+    /// Blocks of a panel of keys times panels of queries or of dy.
+    void multiply(const Operand& a, const Operand& b, I64 panel, I64 count, I64 to) const {
+      f.unit_.multiply(memory.at(a.at),
+                       memory.at(b.at),
+                       b.layout,
+                       panel,
+                       count,
+                       memory.at<float>(f.scratch_),
+                       {keep_block, memory.at<float>(to)});
+    }
+
+    /// sums += x b for the blocks x of a panel of keys times `count` panels of queries.
+    void add_rows(I64 x, const Operand& b, I64 panel, I64 count, bool first, I64 sums) const {
+      const I64 step_bytes = b.layout.step_bytes();
+      std::byte* a = memory.at(x);
+      if (!f.unit_.is_wide()) {
+        a = memory.at(f.chunk_);
+        for (I64 i = 0; i < count; ++i) {
+          pack_block(Run::along_depth, x + i * k_block_floats * k_float, a + i * step_bytes);
+        }
+      }
+      const I64 chunk = b.layout.kc_steps();
+      for (I64 i = 0; i < b.layout.panels(); ++i) {
+        const I64 at = b.layout.panel_offset(panel / chunk, i) + panel % chunk * step_bytes;
+        accumulate(a, memory.at(b.at + at), count, 1, first, sums + i * k_block_floats * k_float);
+      }
+    }
+
+    /// Adds block `i` of the gradients of scores times the panel of keys to a panel of queries.
+    void add_query(I64 panel, I64 i, bool first) const {
+      const Operand& b = f.key_columns_;
+      pack_block(
+          Run::across_depth, f.dweights_ + i * k_block_floats * k_float, memory.at(f.transposed_));
+      accumulate(memory.at(f.transposed_),
+                 memory.at(b.at),
+                 1,
+                 b.layout.panels(),
+                 first,
+                 f.dquery_ + panel * b.layout.panels() * k_block_floats * k_float);
+    }
+
+    void pack_block(Run run, I64 x, std::byte* to) const {
+      f.unit_.pack(Side::a, run, memory.at<float>(x), k_block, k_block, k_block, to);
+    }
+
+    /// Adds to the accumulators of `blocks` blocks, or sets them.
+    void accumulate(
+        const std::byte* a, const std::byte* b, I64 steps, I64 blocks, bool first, I64 sums) const {
+      f.unit_.sweep({.a = a,
+                     .b = b,
+                     .steps = steps,
+                     .blocks = blocks,
+                     .sums = memory.at<float>(sums),
+                     .first = first,
+                     .last = false,
+                     .scratch = nullptr,
+                     .finish = nullptr,
+                     .context = nullptr,
+                     .ahead = b,
+                     .lines_ahead = 0});
+    }
+
+    /// Rounds and stores the accumulators of `rows` rows of `width` values.
+    void store(I64 sums, I64 rows, I64 width, const TensorView& to, const Rows& at) const {
+      float block[k_block_floats];
+      for (I64 c = 0; c < width; c += k_block) {
+        packed::copy_accumulators(
+            memory.at<float>(sums) + c / k_block * k_block_floats, rows, k_block, block);
+        for (I64 r = 0; r < rows; ++r) {
+          f.math_.store(to, at[r] + c, std::min(k_block, width - c), block + r * k_block);
+        }
+      }
+    }
+  };
+
+  AttentionGeometry g_;
+  RowMath math_;
+  packed::PanelUnit unit_;
+  I64 parts_;
+  // Operands of a panel of keys: as rows, and as reduction axis; of all queries and all dy: as
+  // columns, and as reduction axis.
+  Operand key_rows_, key_columns_, value_rows_;
+  Operand query_columns_, query_depth_, dy_columns_, dy_depth_;
+  // Offsets in the memory of a part.
+  I64 scores_, dweights_, chunk_, transposed_, dquery_, dkey_, dvalue_, scratch_;
+  I64 log_sums_, means_, rows_, part_bytes_;
+};
+
+}  // namespace
+
+Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities) {
+  const Backward backward(node, capabilities);
+  return launch([backward](const Args& args) { backward.run(args); }, backward.workspace_bytes());
+}
+
+}  // namespace halfstep::backend::cpu::attention

@@ -1,0 +1,99 @@
+#pragma once
+// The matmuls, loops and memory that the forward and the backward kernel of attention share. One
+// thread takes an item (a head of a sample); its operands are packed once, and of the scores there
+// are only the blocks of 32 rows that are being multiplied.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/packed/conv_grid.h"
+#include "backend/cpu/packed/panel_unit.h"
+#include "backend/cpu/vector/rows.h"
+#include "backend/kernel.h"
+#include "core/parallel.h"
+#include "graph/ops/attention.h"
+
+namespace halfstep::backend::cpu::attention {
+
+using I64 = std::int64_t;
+using graph::ops::AttentionGeometry;
+using packed::k_block;
+using packed::k_block_floats;
+using packed::PanelLayout;
+using packed::Run;
+using packed::Side;
+
+/// Elementwise loops and the conversion from and to the node's dtype.
+struct RowMath {
+  const vector::Loops& loops;
+  vector::Map add, mul, log;
+  float (*sum)(const float* x, std::int64_t n);
+  vector::Source source;
+  vector::Sink sink;
+
+  RowMath(Isa isa, DType dtype);
+
+  /// Stores `n` values from element `i` of a tensor on, rounded to its dtype.
+  void store(const TensorView& to, I64 i, I64 n, const float* x) const;
+};
+
+/// The rows of an item in a tensor with rows of `width` values.
+struct Rows {
+  I64 first, stride;
+
+  I64 operator[](I64 i) const { return first + i * stride; }
+  Rows from(I64 i) const { return {(*this)[i], stride}; }
+};
+inline Rows rows_of(const AttentionGeometry& g, I64 item, I64 steps, I64 width) {
+  return {g.first(item, steps, width), g.stride(width)};
+}
+
+/// Packs an operand of an item that lies in `x`.
+void pack(const packed::PanelUnit& unit,
+          Side side,
+          Run run,
+          const TensorView& x,
+          const Rows& rows,
+          const PanelLayout& layout,
+          std::byte* to);
+
+/// Memory of a thread in the workspace.
+struct PartMemory {
+  std::byte* base;
+
+  template <class T = std::byte>
+  T* at(I64 offset) const {
+    return reinterpret_cast<T*>(base + offset);
+  }
+};
+
+/// Calls body(unit, memory) for all units of work, on all threads; a thread has `part_bytes` of the
+/// workspace.
+template <class F>
+void for_units(const packed::PanelUnit& unit,
+               I64 units,
+               I64 parts,
+               I64 part_bytes,
+               const Args& args,
+               const F& body) {
+  parallel_for(parts, 1, [&](I64 begin, I64 end) {
+    unit.begin();
+    for (I64 part = begin; part < end; ++part) {
+      const PartMemory memory{args.workspace + part * part_bytes};
+      for (I64 i = units * part / parts; i < units * (part + 1) / parts; ++i) body(i, memory);
+    }
+    unit.end();
+  });
+}
+
+/// The accumulators of a block to 32 x 32 floats, row-major, at `context` + block * 1024.
+void keep_block(void* context, const float* sums, I64 block);
+
+inline constexpr I64 k_float = sizeof(float);
+inline I64 panels_of(I64 rows) { return packed::divide_up(rows, k_block); }
+
+Prepared prepare_forward(const NodeView& node, const Capabilities& capabilities);
+Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities);
+
+}  // namespace halfstep::backend::cpu::attention

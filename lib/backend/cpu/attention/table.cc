@@ -1,0 +1,72 @@
+#include "backend/cpu/attention/items.h"
+#include "backend/cpu/kernels.h"
+
+namespace halfstep::backend::cpu::attention {
+namespace {
+
+Accepts accepts(const NodeView& node, const Capabilities&) {
+  const DType dtype = node.input(0).dtype;
+  if (!vector::is_computed(dtype)) return Accepts::no(fmt::format("no {} here", name(dtype)));
+  const bool backward = node.inputs() > 3;
+  const DType sums = backward ? node.input(5).dtype : node.output(1).dtype;
+  return sums == DType::float32 ? Accepts::yes() : Accepts::no("a log_sum_exp in float64");
+}
+
+vector::Map loop(const vector::Loops& loops, std::string_view op) {
+  return vector::find_map(loops, op)->loop;
+}
+
+}  // namespace
+
+RowMath::RowMath(Isa isa, DType dtype)
+    : loops(vector::loops(isa)),
+      add(loop(loops, "AddV2")),
+      mul(loop(loops, "Mul")),
+      log(loop(loops, "Log")),
+      sum(std::find_if(loops.folds.begin(),
+                       loops.folds.end(),
+                       [](const vector::FoldRow& row) { return std::string_view(row.op) == "Sum"; })
+              ->run),
+      source(loops, dtype),
+      sink(loops, dtype) {}
+
+void RowMath::store(const TensorView& to, I64 i, I64 n, const float* x) const {
+  if (sink.loop != nullptr) {
+    sink.store(to.data, i, n, x);
+  } else {
+    std::copy_n(x, n, to.as<float>() + i);
+  }
+}
+
+void pack(const packed::PanelUnit& unit,
+          Side side,
+          Run run,
+          const TensorView& x,
+          const Rows& rows,
+          const PanelLayout& layout,
+          std::byte* to) {
+  unit.pack_all(
+      side, run, x.as<std::byte>() + rows.first * unit.element_bytes(), rows.stride, layout, to);
+}
+
+void keep_block(void* context, const float* sums, I64 block) {
+  packed::copy_accumulators(
+      sums, k_block, k_block, static_cast<float*>(context) + block * k_block_floats);
+}
+
+}  // namespace halfstep::backend::cpu::attention
+
+namespace halfstep::backend::cpu {
+
+std::span<const Kernel> attention_kernels() {
+  static const Kernel k_rows[] = {
+      {"FusedAttention", "attention/blocks", attention::accepts, attention::prepare_forward},
+      {"FusedAttentionGrad",
+       "attention/blocks_grad",
+       attention::accepts,
+       attention::prepare_backward},
+  };
+  return k_rows;
+}
+
+}  // namespace halfstep::backend::cpu

@@ -1,0 +1,170 @@
+#include "backend/cpu/packed/panel_unit.h"
+
+#include <algorithm>
+
+namespace halfstep::backend::cpu::packed {
+namespace {
+
+using Vector [[gnu::vector_size(16)]] = float;
+
+/// to[j][i] = x[i][j] of 32 x 32 floats.
+void transpose_block(const float* x, float* to) {
+  for (std::int64_t i = 0; i < k_block; i += 4) {
+    for (std::int64_t j = 0; j < k_block; j += 4) {
+      Vector r[4];
+      for (int k = 0; k < 4; ++k) {
+        __builtin_memcpy(&r[k], x + (i + k) * k_block + j, sizeof(Vector));
+      }
+      const Vector a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+      const Vector b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+      const Vector c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+      const Vector d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+      r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+      r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+      r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+      r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+      for (int k = 0; k < 4; ++k) {
+        __builtin_memcpy(to + (j + k) * k_block + i, &r[k], sizeof(Vector));
+      }
+    }
+  }
+}
+
+/// A block of float32: 32 rows of operand a, or 32 reduction elements of operand b.
+void pack_wide(const vector::Source& source,
+               bool transposed,
+               const void* x,
+               std::int64_t stride,
+               std::int64_t rows,
+               std::int64_t columns,
+               std::byte* to) {
+  alignas(64) float scratch[k_block_floats];
+  float* block = transposed ? scratch : reinterpret_cast<float*>(to);
+  for (std::int64_t r = 0; r < k_block; ++r) {
+    float* row = block + r * k_block;
+    if (r >= rows) {
+      std::fill_n(row, k_block, 0.0F);
+      continue;
+    }
+    const float* values = source.read(x, r * stride, columns, row);
+    if (values != row) std::copy_n(values, columns, row);
+    std::fill(row + columns, row + k_block, 0.0F);
+  }
+  if (transposed) transpose_block(scratch, reinterpret_cast<float*>(to));
+}
+
+bool is_transposed(Side side, Run run) { return (side == Side::a) != (run == Run::along_depth); }
+
+}  // namespace
+
+PanelUnit::PanelUnit(Isa isa, DType dtype, const HalfMicroKernel& half)
+    : unit_(half.unit), source_(vector::loops(isa), dtype) {
+  if (unit_ == nullptr) {
+    unit_ = &float32_microkernel(isa);
+    width_ = 2;
+  } else {
+    format_ = graph::ops::operand_format(dtype, half.products);
+    const FormatBlocks& of_format = blocks(isa).of(format_);
+    for (int side = 0; side < 2; ++side) {
+      pack_[side] = of_format.pack[side].from(dtype);
+      pack_floats_[side] = of_format.pack[side].from(DType::float32);
+    }
+  }
+  sweep_ = half.products == 1 ? unit_->sweep.one : unit_->sweep.three;
+}
+
+void PanelUnit::pack(Side side,
+                     Run run,
+                     const std::byte* x,
+                     std::int64_t stride,
+                     std::int64_t rows,
+                     std::int64_t columns,
+                     std::byte* to) const {
+  if (is_wide()) {
+    pack_wide(source_, is_transposed(side, run), x, stride, rows, columns, to);
+  } else {
+    pack_[static_cast<int>(side)][static_cast<int>(run)](to, x, stride, rows, columns);
+  }
+}
+
+void PanelUnit::pack(Side side,
+                     Run run,
+                     const float* x,
+                     std::int64_t stride,
+                     std::int64_t rows,
+                     std::int64_t columns,
+                     std::byte* to) const {
+  if (is_wide()) {
+    pack_wide({}, is_transposed(side, run), x, stride, rows, columns, to);
+  } else {
+    pack_floats_[static_cast<int>(side)][static_cast<int>(run)](to, x, stride, rows, columns);
+  }
+}
+
+void PanelUnit::pack_step(Side side,
+                          Run run,
+                          const std::byte* x,
+                          std::int64_t stride,
+                          const PanelLayout& layout,
+                          std::int64_t panel,
+                          std::int64_t step,
+                          std::byte* to) const {
+  const bool along = run == Run::along_depth;
+  const std::int64_t i = along ? panel : step, j = along ? step : panel;
+  const std::int64_t rows = along ? layout.rows : layout.depth;
+  const std::int64_t columns = along ? layout.depth : layout.rows;
+  pack(side,
+       run,
+       x + (i * k_block * stride + j * k_block) * element_bytes(),
+       stride,
+       std::min(k_block, rows - i * k_block),
+       std::min(k_block, columns - j * k_block),
+       to + layout.step_offset(panel, step));
+}
+
+void PanelUnit::pack_all(Side side,
+                         Run run,
+                         const std::byte* x,
+                         std::int64_t stride,
+                         const PanelLayout& layout,
+                         std::byte* to) const {
+  for (std::int64_t panel = 0; panel < layout.panels(); ++panel) {
+    for (std::int64_t step = 0; step < layout.steps(); ++step) {
+      pack_step(side, run, x, stride, layout, panel, step, to);
+    }
+  }
+}
+
+void PanelUnit::multiply(const std::byte* a,
+                         const std::byte* b,
+                         const PanelLayout& of_b,
+                         std::int64_t first,
+                         std::int64_t count,
+                         float* scratch,
+                         BlockSink sink) const {
+  const PanelLayout of_a = layout(k_block, of_b.depth);
+  for (std::int64_t kc = 0; kc < of_b.kc_blocks(); ++kc) {
+    sweep_({.a = a + of_a.panel_offset(kc, 0),
+            .b = b + of_b.panel_offset(kc, first),
+            .steps = of_b.steps_in(kc),
+            .blocks = count,
+            .sums = scratch + 2 * k_block_floats,
+            .first = kc == 0,
+            .last = kc + 1 == of_b.kc_blocks(),
+            .scratch = scratch,
+            .finish = sink.finish,
+            .context = sink.context,
+            .ahead = b,
+            .lines_ahead = 0});
+  }
+}
+
+void copy_accumulators(const float* sums, std::int64_t rows, std::int64_t stride, float* to) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* left = sums + row / 16 * 512 + row % 16 * 16;
+    std::copy_n(left, 16, to + row * stride);
+    std::copy_n(left + 256, 16, to + row * stride + 16);
+  }
+}
+
+}  // namespace halfstep::backend::cpu::packed

@@ -1,0 +1,155 @@
+// FusedAttention and FusedAttentionGrad (graph/ops/attention.cc) query by query, all arithmetic in
+// double, one rounding on store. Bit-identical for every number of threads.
+
+#include "graph/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/reference/loops.h"
+#include "backend/cpu/reference/reference.h"
+
+namespace halfstep::backend::cpu {
+namespace {
+
+using graph::ops::AttentionGeometry;
+
+/// The rows of one item in a tensor.
+template <class T>
+struct ItemRows {
+  T* first;
+  std::int64_t stride;
+
+  ItemRows(T* data,
+           const AttentionGeometry& g,
+           std::int64_t item,
+           std::int64_t steps,
+           std::int64_t width)
+      : first(data + g.first(item, steps, width)), stride(g.stride(width)) {}
+  T* operator[](std::int64_t i) const { return first + i * stride; }
+};
+
+template <class T>
+double dot(const T* a, const T* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += load_sum(a[i]) * load_sum(b[i]);
+  return sum;
+}
+
+/// A loop over items; scratch of item `i` is at workspace + i * doubles.
+template <class F>
+Prepared for_items(const AttentionGeometry& g, std::int64_t doubles, const F& body) {
+  const std::int64_t cost = g.queries * g.keys * (g.depth + g.value_depth);
+  return launch(
+      [=](const Args& args) {
+        auto* scratch = reinterpret_cast<double*>(args.workspace);
+        parallel_for(g.items(), 1 + k_grain / (1 + cost), [&](auto begin, auto end) {
+          for (std::int64_t i = begin; i < end; ++i) body(args, i, scratch + i * doubles);
+        });
+      },
+      static_cast<std::size_t>(g.items() * doubles) * sizeof(double));
+}
+
+template <class F>
+Prepared dispatch_sums(DType values, DType sums, F&& f) {
+  return dispatch_floating(values, [&]<class T>(Type<T> type) {
+    return sums == DType::float64 ? f(type, Type<double>{}) : f(type, Type<float>{});
+  });
+}
+
+Prepared prepare_attention(const NodeView& node, const Capabilities&) {
+  const AttentionGeometry g = graph::ops::attention_geometry(
+      node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape);
+  return dispatch_sums(
+      node.input(0).dtype, node.output(1).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
+        return for_items(
+            g, g.keys + g.value_depth, [g](const Args& args, std::int64_t item, double* weights) {
+              const ItemRows<const T> query(args.in[0].as<T>(), g, item, g.queries, g.depth);
+              const ItemRows<const T> key(args.in[1].as<T>(), g, item, g.keys, g.depth);
+              const ItemRows<const T> value(args.in[2].as<T>(), g, item, g.keys, g.value_depth);
+              const ItemRows<T> result(args.out[0].as<T>(), g, item, g.queries, g.value_depth);
+              double* sums = weights + g.keys;
+              for (std::int64_t i = 0; i < g.queries; ++i) {
+                double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                  weights[j] = g.scale * dot(query[i], key[j], g.depth);
+                  largest = weights[j] > largest ? weights[j] : largest;
+                }
+                std::fill_n(sums, g.value_depth, 0.0);
+                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                  const double weight = std::exp(weights[j] - largest);
+                  sum += weight;
+                  for (std::int64_t c = 0; c < g.value_depth; ++c) {
+                    sums[c] += weight * load_sum(value[j][c]);
+                  }
+                }
+                for (std::int64_t c = 0; c < g.value_depth; ++c) {
+                  result[i][c] = store<T>(sums[c] / sum);
+                }
+                args.out[1].as<U>()[item * g.queries + i] = store<U>(largest + std::log(sum));
+              }
+            });
+      });
+}
+
+Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
+  const AttentionGeometry g = graph::ops::attention_geometry(
+      node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape);
+  const std::int64_t of_keys = g.keys * (g.depth + g.value_depth);
+  return dispatch_sums(
+      node.input(0).dtype, node.input(5).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
+        return for_items(
+            g,
+            of_keys + g.depth,
+            [g, of_keys](const Args& args, std::int64_t item, double* scratch) {
+              const ItemRows<const T> dy(args.in[0].as<T>(), g, item, g.queries, g.value_depth);
+              const ItemRows<const T> query(args.in[1].as<T>(), g, item, g.queries, g.depth);
+              const ItemRows<const T> key(args.in[2].as<T>(), g, item, g.keys, g.depth);
+              const ItemRows<const T> value(args.in[3].as<T>(), g, item, g.keys, g.value_depth);
+              const ItemRows<const T> result(args.in[4].as<T>(), g, item, g.queries, g.value_depth);
+              const ItemRows<T> dquery(args.out[0].as<T>(), g, item, g.queries, g.depth);
+              const ItemRows<T> dkey(args.out[1].as<T>(), g, item, g.keys, g.depth);
+              const ItemRows<T> dvalue(args.out[2].as<T>(), g, item, g.keys, g.value_depth);
+              double *of_key = scratch, *of_value = of_key + g.keys * g.depth,
+                     *of_query = scratch + of_keys;
+              std::fill_n(scratch, of_keys, 0.0);
+              for (std::int64_t i = 0; i < g.queries; ++i) {
+                const double log_sum = load_sum(args.in[5].as<U>()[item * g.queries + i]);
+                const double mean = dot(dy[i], result[i], g.value_depth);
+                std::fill_n(of_query, g.depth, 0.0);
+                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                  const double weight =
+                      std::exp(g.scale * dot(query[i], key[j], g.depth) - log_sum);
+                  const double ds = g.scale * weight * (dot(dy[i], value[j], g.value_depth) - mean);
+                  for (std::int64_t c = 0; c < g.depth; ++c) {
+                    of_query[c] += ds * load_sum(key[j][c]);
+                    of_key[j * g.depth + c] += ds * load_sum(query[i][c]);
+                  }
+                  for (std::int64_t c = 0; c < g.value_depth; ++c) {
+                    of_value[j * g.value_depth + c] += weight * load_sum(dy[i][c]);
+                  }
+                }
+                for (std::int64_t c = 0; c < g.depth; ++c) dquery[i][c] = store<T>(of_query[c]);
+              }
+              for (std::int64_t j = 0; j < g.keys; ++j) {
+                for (std::int64_t c = 0; c < g.depth; ++c) {
+                  dkey[j][c] = store<T>(of_key[j * g.depth + c]);
+                }
+                for (std::int64_t c = 0; c < g.value_depth; ++c) {
+                  dvalue[j][c] = store<T>(of_value[j * g.value_depth + c]);
+                }
+              }
+            });
+      });
+}
+
+}  // namespace
+
+std::vector<Kernel> attention_reference_kernels() {
+  return {
+      {"FusedAttention", "reference/attention", executable, prepare_attention},
+      {"FusedAttentionGrad", "reference/attention_grad", executable, prepare_attention_grad},
+  };
+}
+
+}  // namespace halfstep::backend::cpu

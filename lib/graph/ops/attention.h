@@ -1,0 +1,41 @@
+#pragma once
+// The extents and the memory order of FusedAttention and FusedAttentionGrad, shared by the shape
+// rules and the kernels.
+
+#include <cstdint>
+
+#include "graph/op_def.h"
+
+namespace halfstep::graph::ops {
+
+/// `batch` times `heads` independent attentions ("items") of `queries` rows over `keys` rows.
+struct AttentionGeometry {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  std::int64_t depth = 1;        ///< channels of a query and of a key
+  std::int64_t value_depth = 1;  ///< channels of a value
+  double scale = 1;              ///< factor of the scores
+  bool causal = false;           ///< query i sees keys 0 to i alone
+  bool steps_first = false;      ///< layout BSHD
+
+  std::int64_t items() const { return batch * heads; }
+  /// Elements from row to row of an item, in a tensor with rows of `width` values.
+  std::int64_t stride(std::int64_t width) const { return steps_first ? heads * width : width; }
+  /// The first element of an item, in a tensor of `steps` rows of `width` values per item.
+  std::int64_t first(std::int64_t item, std::int64_t steps, std::int64_t width) const {
+    return steps_first ? (item / heads * steps * heads + item % heads) * width
+                       : item * steps * width;
+  }
+  /// Keys that query `i` sees.
+  std::int64_t seen(std::int64_t i) const { return causal && i < keys ? i + 1 : keys; }
+};
+
+/// Of a node's operands query, key and value; reads scale, causal and layout. Errors: ShapeError.
+AttentionGeometry attention_geometry(const Attrs& attrs,
+                                     const Shape& query,
+                                     const Shape& key,
+                                     const Shape& value);
+
+}  // namespace halfstep::graph::ops

@@ -1,0 +1,265 @@
+// Attention is built of primitive ops, which the rewrite knows; here the chain becomes one op:
+//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -1e9); weights =
+//   Softmax, in the dtype of the value; result = weights value
+// and so does its gradient, which differentiation made:
+//   dweights = dy value^T; ds = (dweights - sum of dweights weights) weights, 0 where not seen;
+//   dquery = ds key; dkey = ds^T query; dvalue = weights^T dy
+// Both or neither: with one of them alone the weights would still be written. Factors of the query
+// and transpositions between [batch, steps, heads, depth] and [batch, heads, steps, depth] around
+// the chain become attributes.
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "passes/rewriter.h"
+
+namespace halfstep::passes {
+
+using graph::Node;
+using graph::Value;
+
+namespace {
+
+/// A score at least this far down has weight 0 beside any score that is no outlier itself.
+constexpr double k_masked = -1e9;
+
+Pattern product(bool adj_x, bool adj_y, std::vector<Pattern> operands) {
+  return op(graph::ops::k_batch_matmul_v2, std::move(operands)).where([=](const Node& node) {
+    return node.attrs.get<bool>("adj_x") == adj_x && node.attrs.get<bool>("adj_y") == adj_y;
+  });
+}
+
+/// The number that a Const of floats is everywhere.
+std::optional<double> number(const Node& node) {
+  if (!node.is(graph::ops::k_const)) return std::nullopt;
+  const auto* values = std::get_if<std::vector<double>>(node.attrs.find("value"));
+  if (values == nullptr || values->size() != 1) return std::nullopt;
+  return values->front();
+}
+
+/// The attention that a Rewriter's patterns match, in the variants with and without casts between
+/// the matmuls and the softmax, and with and without a causal mask.
+class Attention {
+ public:
+  Attention(Rewriter& rewriter, bool casts, bool causal)
+      : r_(rewriter), casts_(casts), causal_(causal) {}
+
+  void fuse() {
+    Value root;
+    r_.apply(gradient_of_scores().as(root),
+             [&]() -> Replacement { return find_gradients(root) ? replacement() : Replacement{}; });
+    r_.apply(product(false, false, {weights().used_once(), any(value_)}).as(result_),
+             [&]() -> Replacement {
+               dy_ = {};
+               return r_.users(softmax_).size() == 1 ? replacement() : Replacement{};
+             });
+  }
+
+ private:
+  Pattern cast(Pattern x) const {
+    return casts_ ? op(graph::ops::k_cast, {std::move(x)}) : std::move(x);
+  }
+
+  /// float32; all of its operands have this one use.
+  Pattern softmax() {
+    Pattern scores = product(false, true, {any(query_), any(key_)}).used_once();
+    if (casts_) scores = cast(std::move(scores)).used_once();
+    if (causal_) {
+      scores =
+          op(graph::ops::k_select_v2, {any(seen_), std::move(scores), any(masked_)}).used_once();
+    }
+    return op(graph::ops::k_softmax, {std::move(scores)}).as(softmax_);
+  }
+  Pattern weights() { return casts_ ? cast(softmax()).as(weights_) : softmax(); }
+
+  /// The gradient that the matmuls of dquery and dkey read.
+  Pattern gradient_of_scores() {
+    Pattern dweights = product(false, true, {any(dy_), any(value_)});
+    if (casts_) dweights = cast(dweights.used_once());
+    dweights = dweights.as(dweights_);
+    const Pattern terms = op(graph::ops::k_mul, {same(dweights_), softmax()}).used_once();
+    const Pattern sums =
+        op(graph::ops::k_sum, {terms, any(axes_)}).used_once().where([](const Node& node) {
+          return node.attrs.get<bool>("keep_dims");
+        });
+    Pattern ds = op(graph::ops::k_mul,
+                    {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(softmax_)});
+    if (causal_) {
+      ds = op(graph::ops::k_select_v2, {any(seen_of_gradient_), ds.as(all_), any(zeros_)});
+    }
+    return casts_ ? cast(ds.used_once()) : ds;
+  }
+
+  /// Whether the gradients complete the match; sets the values that no pattern captured.
+  bool find_gradients(Value ds) {
+    std::optional<std::vector<std::int64_t>> axes = r_.graph().input(axes_).constant();
+    const auto last = static_cast<std::int64_t>(r_.type(softmax_).shape.rank()) - 1;
+    if (axes != std::vector{last} && axes != std::vector<std::int64_t>{-1}) return false;
+    if (causal_ && (seen_of_gradient_ != seen_ || !r_.node(zeros_).is(graph::ops::k_zeros_like) ||
+                    r_.users(all_).size() != 2 || r_.users(zeros_).size() != 1)) {
+      return false;
+    }
+    weights_ = softmax_;
+    if (casts_) {
+      weights_ = {};
+      for (const int user : r_.users(softmax_)) {
+        if (user >= 0 && r_.graph().node(user).is(graph::ops::k_cast)) weights_ = {user, 0};
+      }
+      if (!weights_.valid() || r_.users(weights_).size() != 2) return false;
+    }
+    result_ = reader(weights_, value_, false);
+    dvalue_ = reader(weights_, dy_, true);
+    dquery_ = reader(ds, key_, false);
+    dkey_ = reader(ds, query_, true);
+    return result_.valid() && dvalue_.valid() && dquery_.valid() && dkey_.valid() &&
+           r_.users(dweights_).size() == 2 && r_.users(ds).size() == 2 &&
+           r_.users(softmax_).size() == (casts_ ? 3U : 4U);
+  }
+
+  /// The matmul of x, transposed or not, and y.
+  Value reader(Value x, Value y, bool adj_x) const {
+    for (const int user : r_.users(x)) {
+      if (user < 0) continue;
+      const Node& node = r_.graph().node(user);
+      if (node.is(graph::ops::k_batch_matmul_v2) && node.inputs == std::vector{x, y} &&
+          node.attrs.get<bool>("adj_x") == adj_x && !node.attrs.get<bool>("adj_y")) {
+        return {user, 0};
+      }
+    }
+    return {};
+  }
+
+  /// Whether `seen` says that the position of the query is not before that of the key.
+  bool is_causal_mask() const {
+    const Node& seen = r_.node(seen_);
+    if (!seen.is(graph::ops::k_greater_equal)) return false;
+    const Shape& scores = r_.type(softmax_).shape;
+    const std::int64_t of_query = scores[scores.rank() - 2], of_key = scores.back();
+    const auto counts = [&](Value steps, const Shape& shape) {
+      if (r_.type(steps).shape != shape) return false;
+      while (r_.node(steps).is(graph::ops::k_reshape)) steps = r_.node(steps).inputs[0];
+      std::vector<std::int64_t> all(static_cast<std::size_t>(shape.elements()));
+      std::iota(all.begin(), all.end(), 0);
+      return r_.graph().input(steps).constant() == all;
+    };
+    return counts(seen.inputs[0], {of_query, 1}) && counts(seen.inputs[1], {1, of_key});
+  }
+
+  bool has_items_alone() const {
+    const Shape& query = r_.type(query_).shape;
+    const auto items = [](const Shape& x) { return x.dims().first(x.rank() - 2); };
+    return std::ranges::equal(items(query), items(r_.type(key_).shape)) &&
+           std::ranges::equal(items(query), items(r_.type(value_).shape));
+  }
+
+  Replacement replacement() {
+    const std::size_t rank = r_.type(query_).shape.rank();
+    if ((rank != 3 && rank != 4) || !has_items_alone() ||
+        r_.type(value_).dtype != r_.type(query_).dtype) {
+      return {};
+    }
+    if (causal_) {
+      const std::optional<double> masked = number(r_.node(masked_));
+      if (!masked || *masked > k_masked || !is_causal_mask()) return {};
+    }
+    const bool trains = dy_.valid();
+    // Nodes at which the new ones run, before factors and transpositions are left out.
+    const int forward_at = result_.node;
+    int backward_at = dvalue_.node;
+    for (const Value gradient : {dquery_, dkey_}) {
+      if (trains && r_.before(gradient.node, backward_at)) backward_at = gradient.node;
+    }
+    graph::Attrs attrs;
+    if (causal_) attrs.set("causal", true);
+    take_scale(attrs);
+    take_transpositions(attrs);
+    Replacement nodes{{.op = "FusedAttention",
+                       .inputs = {query_, key_, value_},
+                       .attrs = attrs,
+                       .at = forward_at,
+                       .origin = forward_at,
+                       .named = forward_at,
+                       .results = {{result_}}}};
+    if (trains) {
+      nodes.push_back({.op = "FusedAttentionGrad",
+                       .inputs = {dy_, query_, key_, value_, made(0), made(0, 1)},
+                       .attrs = attrs,
+                       .at = backward_at,
+                       .origin = backward_at,
+                       .named = backward_at,
+                       .results = {{dquery_}, {dkey_, 1}, {dvalue_, 2}}});
+    }
+    return nodes;
+  }
+
+  /// Leaves out the multiplication of the query, and of its gradient, by a constant.
+  void take_scale(graph::Attrs& attrs) {
+    const Node& node = r_.node(query_);
+    if (!node.is(graph::ops::k_mul)) return;
+    for (const std::size_t side : {0U, 1U}) {
+      const Value factor = node.inputs[1 - side];
+      const std::optional<double> scale = number(r_.node(factor));
+      if (!scale || r_.type(node.inputs[side]) != r_.type(query_)) continue;
+      if (dy_.valid()) {
+        const Value scaled = only_user(dquery_, graph::ops::k_mul);
+        if (!scaled.valid() || r_.node(scaled).inputs[1] != factor) return;
+        dquery_ = scaled;
+      }
+      query_ = node.inputs[side];
+      attrs.set("scale", *scale);
+      return;
+    }
+  }
+
+  /// Leaves out transpositions of all operands and results, where each has one.
+  void take_transpositions(graph::Attrs& attrs) {
+    std::vector<Value*> before{&query_, &key_, &value_}, after{&result_};
+    if (dy_.valid()) {
+      before.push_back(&dy_);
+      after.insert(after.end(), {&dquery_, &dkey_, &dvalue_});
+    }
+    const auto swaps = [&](Value x) {
+      const Node& node = r_.node(x);
+      return node.is(graph::ops::k_transpose) &&
+             r_.graph().input(node.inputs[1]).constant() == std::vector<std::int64_t>{0, 2, 1, 3};
+    };
+    std::vector<Value> outside;
+    for (const Value* value : before) {
+      if (!swaps(*value)) return;
+      outside.push_back(r_.node(*value).inputs[0]);
+    }
+    for (const Value* value : after) {
+      outside.push_back(only_user(*value, graph::ops::k_transpose));
+      if (!outside.back().valid() || !swaps(outside.back())) return;
+    }
+    before.insert(before.end(), after.begin(), after.end());
+    for (std::size_t i = 0; i < before.size(); ++i) *before[i] = outside[i];
+    attrs.set("layout", std::string("BSHD"));
+  }
+
+  /// The result of a value's only user where that is such an op and has it as first operand.
+  Value only_user(Value value, graph::OpHandle op) const {
+    const std::vector<int>& users = r_.users(value);
+    if (users.size() != 1 || users[0] < 0) return {};
+    const Node& node = r_.graph().node(users[0]);
+    return node.is(op) && node.inputs[0] == value ? Value{users[0], 0} : Value{};
+  }
+
+  Rewriter& r_;
+  bool casts_, causal_;
+  Value query_, key_, value_, seen_, masked_, softmax_, weights_, result_;
+  Value dy_, dweights_, axes_, seen_of_gradient_, all_, zeros_, dquery_, dkey_, dvalue_;
+};
+
+}  // namespace
+
+graph::Graph fuse_attention(const graph::Graph& graph, const Target& target) {
+  Rewriter rewriter(graph, target.supports);
+  for (const bool casts : {false, true}) {
+    for (const bool causal : {false, true}) Attention(rewriter, casts, causal).fuse();
+  }
+  return prune(rewriter.finish());
+}
+
+}  // namespace halfstep::passes

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <cmath>
+
+#include "support/op_cases.h"
+
+namespace halfstep::testing {
+namespace {
+
+struct Attention {
+  std::string_view name;
+  std::int64_t batch = 2, heads = 3, queries = 5, keys = 5, depth = 4, value_depth = 4;
+  bool causal = false;
+  std::string_view layout = "BHSD";
+  double reach = 2;  ///< of the elements of query and key
+};
+
+constexpr Attention k_attentions[] = {
+    {"plain"},
+    {"causal", 2, 2, 6, 6, 5, 3, true},
+    {"no heads", 3, 0, 4, 7, 5, 6},
+    {"no heads, causal", 2, 0, 5, 5, 4, 4, true},
+    {"steps first", 2, 3, 4, 6, 5, 7, false, "BSHD"},
+    {"steps first, causal", 2, 2, 7, 5, 3, 4, true, "BSHD"},
+    {"more keys than causal queries", 1, 2, 3, 8, 4, 4, true},
+    {"one key", 2, 1, 3, 1, 4, 4},
+    {"no samples", 0, 2, 3, 3, 4, 4},
+    // Blocks of 32 on both sides, and depths on both sides of a block.
+    {"blocks", 1, 2, 70, 45, 33, 40},
+    {"blocks, causal", 1, 2, 67, 99, 16, 64, true},
+    {"blocks, causal, steps first", 2, 1, 64, 33, 40, 31, true, "BSHD"},
+    // Keys and queries of more than one chunk; deep queries have several kc blocks.
+    {"chunks", 1, 1, 3, 401, 4, 5},
+    {"chunks, causal", 1, 1, 401, 398, 3, 4, true},
+    {"deep", 1, 1, 3, 5, 400, 3},
+    // Scores up to 1e4 in magnitude.
+    {"large scores", 1, 2, 9, 11, 4, 5, false, "BHSD", 70},
+    {"large scores, chunks", 1, 1, 33, 420, 4, 5, true, "BHSD", 70},
+};
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  std::vector<OpCase> cases;
+  for (const Attention& a : k_attentions) {
+    const auto shape = [&](std::int64_t steps, std::int64_t width) {
+      if (a.heads == 0) return Shape{a.batch, steps, width};
+      return a.layout == "BSHD" ? Shape{a.batch, steps, a.heads, width}
+                                : Shape{a.batch, a.heads, steps, width};
+    };
+    const Shape query = shape(a.queries, a.depth), key = shape(a.keys, a.depth),
+                value = shape(a.keys, a.value_depth), result = shape(a.queries, a.value_depth),
+                rows =
+                    a.heads == 0 ? Shape{a.batch, a.queries} : Shape{a.batch, a.heads, a.queries};
+    const double scale = a.depth > 64 ? 0.05 : 0.5;
+    const graph::Attrs attrs{
+        {"scale", scale}, {"causal", a.causal}, {"layout", std::string(a.layout)}};
+    // float32 errs by the roundings of scores, 16 bits by the one rounding of the weights, whose
+    // sum is 1.
+    const double score = scale * a.reach * a.reach * std::sqrt(static_cast<double>(16 * a.depth));
+    const bool large = a.reach > 2, small = a.queries * a.keys < 100;
+    const DTypeSet halves{DType::float16, DType::bfloat16};
+    const auto forward = [&](std::string_view what, DTypeSet dtypes) {
+      const bool half = dtypes.contains(DType::bfloat16), exact = dtypes.contains(DType::float64);
+      OpCase c{.name = fmt::format("FusedAttention/{}{}", a.name, what),
+               .op = "FusedAttention",
+               .attrs = attrs,
+               .inputs = {uniform(query, -a.reach, a.reach),
+                          uniform(key, -a.reach, a.reach),
+                          uniform(value)},
+               .terms = half ? (large ? 4 : 2) : 16,
+               .magnitude = half ? 2 : std::max(2.0, score),
+               .rounds_inside = half,
+               .dtypes = dtypes,
+               .check_gradient = exact && small && !large};
+      if (exact) c.attrs.set("U", DType::float64);
+      cases.push_back(std::move(c));
+    };
+    forward("", {DType::float32});
+    forward(", 16 bits", halves);
+    forward(", float64", {DType::float64});
+    if (large) continue;
+    // A weight is below 1 and 0.07 on average; its gradient grows with the width of a value.
+    const double sum = std::max(1.0,
+                                0.1 * static_cast<double>(std::max(a.queries, a.keys)) *
+                                    std::sqrt(static_cast<double>(a.value_depth)));
+    const auto backward = [&](std::string_view what, DTypeSet dtypes) {
+      const bool half = dtypes.contains(DType::bfloat16);
+      cases.push_back({.name = fmt::format("FusedAttentionGrad/{}{}", a.name, what),
+                       .op = "FusedAttentionGrad",
+                       .attrs = attrs,
+                       .inputs = {uniform(result, -1, 1),
+                                  uniform(query, -0.5, 0.5),
+                                  uniform(key, -0.5, 0.5),
+                                  uniform(value),
+                                  uniform(result, -1, 1),
+                                  typed(uniform(rows, 1, 6), DType::float32)},
+                       .terms = half ? 2 : 16,
+                       .magnitude = sum,
+                       .rounds_inside = half,
+                       .dtypes = dtypes,
+                       .check_gradient = false});
+    };
+    backward("", {DType::float32});
+    backward(", 16 bits", halves);
+  }
+  return cases;
+}
+
+}  // namespace halfstep::testing
