@@ -30,8 +30,10 @@ Pattern product(bool adj_x, bool adj_y, std::vector<Pattern> operands) {
   });
 }
 
-/// The number that a Const of floats is everywhere.
-std::optional<double> number(const Node& node) {
+/// The number that a Const of floats is everywhere, before a Cast that the rewrite appended.
+std::optional<double> number(const graph::Graph& graph, Value value) {
+  if (graph.node(value.node).is(graph::ops::k_cast)) value = graph.node(value.node).inputs[0];
+  const Node& node = graph.node(value.node);
   if (!node.is(graph::ops::k_const)) return std::nullopt;
   const auto* values = std::get_if<std::vector<double>>(node.attrs.find("value"));
   if (values == nullptr || values->size() != 1) return std::nullopt;
@@ -39,7 +41,8 @@ std::optional<double> number(const Node& node) {
 }
 
 /// The attention that a Rewriter's patterns match, in the variants with and without casts between
-/// the matmuls and the softmax, and with and without a causal mask.
+/// the matmuls and the softmax (which the rewrite computes in 16 bits), and with and without a
+/// causal mask.
 class Attention {
  public:
   Attention(Rewriter& rewriter, bool casts, bool causal)
@@ -61,7 +64,7 @@ class Attention {
     return casts_ ? op(graph::ops::k_cast, {std::move(x)}) : std::move(x);
   }
 
-  /// float32; all of its operands have this one use.
+  /// Its operands have this one use.
   Pattern softmax() {
     Pattern scores = product(false, true, {any(query_), any(key_)}).used_once();
     if (casts_) scores = cast(std::move(scores)).used_once();
@@ -160,7 +163,7 @@ class Attention {
       return {};
     }
     if (causal_) {
-      const std::optional<double> masked = number(r_.node(masked_));
+      const std::optional<double> masked = number(r_.graph(), masked_);
       if (!masked || *masked > k_masked || !is_causal_mask()) return {};
     }
     const bool trains = dy_.valid();
@@ -199,7 +202,7 @@ class Attention {
     if (!node.is(graph::ops::k_mul)) return;
     for (const std::size_t side : {0U, 1U}) {
       const Value factor = node.inputs[1 - side];
-      const std::optional<double> scale = number(r_.node(factor));
+      const std::optional<double> scale = number(r_.graph(), factor);
       if (!scale || r_.type(node.inputs[side]) != r_.type(query_)) continue;
       if (dy_.valid()) {
         const Value scaled = only_user(dquery_, graph::ops::k_mul);

@@ -1,0 +1,169 @@
+// Chains of attention and their gradients: which are fused, and with which attributes.
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <ostream>
+#include <string>
+
+#include "graph/builder.h"
+#include "graph/graph.h"
+#include "graph/ops/ops.h"
+#include "passes/differentiate.h"
+#include "passes/lowering.h"
+#include "passes/small_graphs.h"
+
+namespace halfstep::test {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Value;
+
+Graph fuse(const Graph& graph, const passes::KernelSupport& supports = always) {
+  Graph fused = passes::fuse_attention(passes::prune(graph), {supports});
+  graph::verify(fused, "fuse_attention");
+  return fused;
+}
+
+struct Options {
+  DType dtype = DType::bfloat16;
+  bool causal = false;
+  bool heads = true;  ///< [batch, steps, heads, depth], transposed; else [batch, steps, depth]
+  std::int64_t queries = 5, keys = 7;
+  std::int64_t mask_from = 0;  ///< the first number of the mask's positions
+  bool drops = false;          ///< the weights are multiplied by a mask
+};
+
+/// An attention as the layers build it.
+struct Chain {
+  Graph graph;
+  Builder b{graph, graph::op_table()};
+  Value query, key, value, weights, y;
+
+  explicit Chain(const Options& o) {
+    const auto shape = [&](std::int64_t steps) {
+      return o.heads ? Shape{2, steps, 3, 4} : Shape{2, steps, 4};
+    };
+    query = b.placeholder("query", o.dtype, shape(o.queries));
+    key = b.placeholder("key", o.dtype, shape(o.keys));
+    value = b.placeholder("value", o.dtype, shape(o.keys));
+    Value q = heads(o, query);
+    if (o.heads) q = b.add("Mul", {q, b.scalar(o.dtype, 0.5)});
+    Value x = b.add("BatchMatMulV2", {q, heads(o, key)}, {{"adj_y", true}});
+    if (is_half(o.dtype)) x = b.cast(x, DType::float32);
+    if (o.causal) {
+      const Value seen = b.add(
+          "GreaterEqual",
+          {positions(o.queries, o.mask_from, {o.queries, 1}), positions(o.keys, 0, {1, o.keys})});
+      x = b.add("SelectV2", {seen, x, b.scalar(DType::float32, -1e9)});
+    }
+    weights = b.cast(b.add("Softmax", {x}), o.dtype);
+    Value used = weights;
+    if (o.drops) used = b.add("Mul", {used, b.placeholder("mask", o.dtype, b.shape(weights))});
+    y = heads(o, b.add("BatchMatMulV2", {used, heads(o, value)}));
+    graph.fetches() = {{"y", y}};
+  }
+
+  void differentiate() {
+    const Value loss = graph::ops::reduce(b, "Sum", b.cast(b.add("Mul", {y, y}), DType::float32));
+    const Value xs[] = {query, key, value};
+    const std::vector<Value> gradients = passes::differentiate(b, loss, xs);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      graph.fetches().push_back({std::to_string(i), gradients[i]});
+    }
+  }
+
+ private:
+  Value heads(const Options& o, Value x) {
+    return o.heads ? b.add("Transpose", {x, b.ints({0, 2, 1, 3})}) : x;
+  }
+  Value positions(std::int64_t count, std::int64_t first, const Shape& as) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+    std::iota(all.begin(), all.end(), first);
+    return graph::ops::reshape(b, b.ints(all), as);
+  }
+};
+
+/// Whether forward and gradient chain became one op each.
+bool is_fused(const Graph& graph, bool trains) {
+  return count(graph, "FusedAttention") == 1 &&
+         count(graph, "FusedAttentionGrad") == (trains ? 1U : 0U) &&
+         count(graph, "BatchMatMulV2") == 0 && count(graph, "Softmax") == 0 &&
+         count(graph, "SelectV2") == 0;
+}
+
+}  // namespace
+
+TEST_CASE("fuse_attention: chain and gradient become an op each, in all their variants") {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    for (const bool causal : {false, true}) {
+      for (const bool heads : {false, true}) {
+        for (const bool trains : {false, true}) {
+          CAPTURE(name(dtype));
+          CAPTURE(causal);
+          CAPTURE(heads);
+          CAPTURE(trains);
+          Chain chain({.dtype = dtype, .causal = causal, .heads = heads});
+          if (trains) chain.differentiate();
+          const Graph fused = fuse(chain.graph);
+          REQUIRE(is_fused(fused, trains));
+          // Factor and transpositions are attributes of both.
+          CHECK(count(fused, "Transpose") == 0);
+          CHECK(count(fused, "Mul") == (trains ? 2U : 0U));  // of the gradient of the loss
+          for (const char* op : {"FusedAttention", "FusedAttentionGrad"}) {
+            for (const graph::Node* node : nodes(fused, op)) {
+              CHECK(node->attrs.get<bool>("causal") == causal);
+              CHECK(node->attrs.get<double>("scale") == (heads ? 0.5 : 1));
+              CHECK(node->attrs.get<std::string>("layout") == (heads ? "BSHD" : "BHSD"));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("fuse_attention: a transposition with another reader stays, and so do the others") {
+  Chain chain({});
+  const Value inner = chain.graph.node(chain.y.node).inputs[0];
+  chain.graph.fetches().push_back({"inner", inner});
+  const Graph fused = fuse(chain.graph);
+  REQUIRE(is_fused(fused, false));
+  CHECK(count(fused, "Transpose") == 4);
+  CHECK(nodes(fused, "FusedAttention")[0]->attrs.get<std::string>("layout") == "BHSD");
+}
+
+TEST_CASE(
+    "fuse_attention: nothing changes where the weights are read, dropped or masked by others") {
+  const auto stays = [](const Chain& chain, const passes::KernelSupport& supports = always) {
+    const Graph pruned = passes::prune(chain.graph);
+    return outline(fuse(chain.graph, supports)) == outline(pruned);
+  };
+  for (const bool trains : {false, true}) {
+    CAPTURE(trains);
+    const auto made = [&](const Options& options) {
+      Chain chain(options);
+      if (trains) chain.differentiate();
+      return chain;
+    };
+    Chain read = made({});
+    read.graph.fetches().push_back({"weights", read.weights});
+    CHECK(stays(read));
+    CHECK(stays(made({.drops = true})));
+    // A key is seen one step early.
+    CHECK(stays(made({.causal = true, .mask_from = 1})));
+    CHECK(stays(made({}), never));
+  }
+  // The weights are needed where one gradient alone is fetched.
+  Chain one({});
+  one.differentiate();
+  one.graph.fetches().resize(2);
+  CHECK(stays(one));
+  // No kernel for the gradient.
+  Chain forward({});
+  forward.differentiate();
+  CHECK(stays(forward, [](const graph::OpInstance& op) { return op.node.op == "FusedAttention"; }));
+}
+
+}  // namespace halfstep::test
