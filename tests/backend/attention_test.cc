@@ -7,10 +7,12 @@
 #include <limits>
 #include <ostream>
 
+#include "backend/cpu/attention/items.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/processor.h"
 #include "core/parallel.h"
 #include "fixture.h"
+#include "packed.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"
 
@@ -48,6 +50,50 @@ TEST_CASE("attention: every kernel agrees with the reference under every instruc
     for (const Isa isa : instruction_sets()) {
       CAPTURE(backend::name(isa));
       CHECK(check_against_reference(kernel, {.isa = isa, .threads = 2}, op_cases()) > 40);
+    }
+  }
+}
+
+TEST_CASE("attention: 16-bit operands in one part and in two, on the emulated matrix unit") {
+  namespace attention = backend::cpu::attention;
+  using backend::NodeView;
+  using Prepare = backend::Prepared (*)(const NodeView&, const Capabilities&);
+  struct Form {
+    DType dtype;
+    Prepare forward, backward;
+  };
+  const Form forms[] = {
+      {DType::bfloat16,
+       [](const NodeView& n, const Capabilities& c) {
+         return attention::prepare_forward(n, c, {&k_emulated_unit, 1});
+       },
+       [](const NodeView& n, const Capabilities& c) {
+         return attention::prepare_backward(n, c, {&k_emulated_unit, 1});
+       }},
+      {DType::float16,
+       [](const NodeView& n, const Capabilities& c) {
+         return attention::prepare_forward(n, c, {&k_emulated_unit, 3});
+       },
+       [](const NodeView& n, const Capabilities& c) {
+         return attention::prepare_backward(n, c, {&k_emulated_unit, 3});
+       }},
+  };
+  for (const Form& form : forms) {
+    std::vector<OpCase> cases;
+    for (OpCase c : op_cases()) {
+      if (!c.op.starts_with("FusedAttention") || !c.name.ends_with(", 16 bits")) continue;
+      // The loops of the emulated unit are slow, and its products of large scores less exact.
+      if (c.name.find("chunks, causal") != std::string::npos ||
+          c.name.find("large") != std::string::npos)
+        continue;
+      c.dtypes = DTypeSet{form.dtype, DType::float64};
+      cases.push_back(std::move(c));
+    }
+    for (const bool backward : {false, true}) {
+      backend::Kernel kernel = backend::cpu::attention_kernels()[backward ? 1 : 0];
+      kernel.prepare = backward ? form.backward : form.forward;
+      const Capabilities capabilities{.isa = backend::cpu::detect_isa(), .threads = 2};
+      CHECK(check_against_reference(kernel, capabilities, cases) > 10);
     }
   }
 }

@@ -9,13 +9,13 @@ namespace {
 
 class Backward {
  public:
-  Backward(const NodeView& node, const Capabilities& capabilities)
+  Backward(const NodeView& node,
+           const Capabilities& capabilities,
+           const packed::HalfMicroKernel& half)
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape)),
         math_(capabilities.isa, node.input(0).dtype),
-        unit_(capabilities.isa,
-              node.input(0).dtype,
-              packed::half_microkernel(capabilities.isa, node.input(0).dtype)),
+        unit_(capabilities.isa, node.input(0).dtype, half),
         parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
     packed::WorkspaceLayout part;
     const auto operand = [&](I64 rows, I64 depth) {
@@ -237,8 +237,10 @@ class Backward {
 
 }  // namespace
 
-Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities) {
-  const Backward backward(node, capabilities);
+Prepared prepare_backward(const NodeView& node,
+                          const Capabilities& capabilities,
+                          const packed::HalfMicroKernel& half) {
+  const Backward backward(node, capabilities, half);
   return launch([backward](const Args& args) { backward.run(args); }, backward.workspace_bytes());
 }
 

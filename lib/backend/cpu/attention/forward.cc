@@ -11,13 +11,13 @@ namespace {
 
 class Forward {
  public:
-  Forward(const NodeView& node, const Capabilities& capabilities)
+  Forward(const NodeView& node,
+          const Capabilities& capabilities,
+          const packed::HalfMicroKernel& half)
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape)),
         math_(capabilities.isa, node.input(0).dtype),
-        unit_(capabilities.isa,
-              node.input(0).dtype,
-              packed::half_microkernel(capabilities.isa, node.input(0).dtype)),
+        unit_(capabilities.isa, node.input(0).dtype, half),
         query_(unit_.layout(k_block, g_.depth)),
         key_(unit_.layout(g_.keys, g_.depth)),
         value_(unit_.layout(g_.value_depth, g_.keys)) {
@@ -207,8 +207,10 @@ class Forward {
 
 }  // namespace
 
-Prepared prepare_forward(const NodeView& node, const Capabilities& capabilities) {
-  const Forward forward(node, capabilities);
+Prepared prepare_forward(const NodeView& node,
+                         const Capabilities& capabilities,
+                         const packed::HalfMicroKernel& half) {
+  const Forward forward(node, capabilities, half);
   return launch([forward](const Args& args) { forward.run(args); }, forward.workspace_bytes());
 }
 

@@ -93,7 +93,12 @@ void keep_block(void* context, const float* sums, I64 block);
 inline constexpr I64 k_float = sizeof(float);
 inline I64 panels_of(I64 rows) { return packed::divide_up(rows, k_block); }
 
-Prepared prepare_forward(const NodeView& node, const Capabilities& capabilities);
-Prepared prepare_backward(const NodeView& node, const Capabilities& capabilities);
+/// FusedAttention and FusedAttentionGrad; `half`: the microkernel of 16-bit operands, if any.
+Prepared prepare_forward(const NodeView& node,
+                         const Capabilities& capabilities,
+                         const packed::HalfMicroKernel& half);
+Prepared prepare_backward(const NodeView& node,
+                          const Capabilities& capabilities,
+                          const packed::HalfMicroKernel& half);
 
 }  // namespace halfstep::backend::cpu::attention

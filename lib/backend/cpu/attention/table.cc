@@ -1,7 +1,8 @@
 #include "backend/cpu/attention/items.h"
 #include "backend/cpu/kernels.h"
 
-namespace halfstep::backend::cpu::attention {
+namespace halfstep::backend::cpu {
+namespace attention {
 namespace {
 
 Accepts accepts(const NodeView& node, const Capabilities&) {
@@ -10,6 +11,12 @@ Accepts accepts(const NodeView& node, const Capabilities&) {
   const bool backward = node.inputs() > 3;
   const DType sums = backward ? node.input(5).dtype : node.output(1).dtype;
   return sums == DType::float32 ? Accepts::yes() : Accepts::no("a log_sum_exp in float64");
+}
+
+template <Prepared (*prepare)(const NodeView&, const Capabilities&, const packed::HalfMicroKernel&)>
+Prepared prepared(const NodeView& node, const Capabilities& capabilities) {
+  const DType dtype = node.input(0).dtype;
+  return prepare(node, capabilities, packed::half_microkernel(capabilities.isa, dtype));
 }
 
 vector::Map loop(const vector::Loops& loops, std::string_view op) {
@@ -54,17 +61,13 @@ void keep_block(void* context, const float* sums, I64 block) {
       sums, k_block, k_block, static_cast<float*>(context) + block * k_block_floats);
 }
 
-}  // namespace halfstep::backend::cpu::attention
-
-namespace halfstep::backend::cpu {
+}  // namespace attention
 
 std::span<const Kernel> attention_kernels() {
+  using namespace attention;
   static const Kernel k_rows[] = {
-      {"FusedAttention", "attention/blocks", attention::accepts, attention::prepare_forward},
-      {"FusedAttentionGrad",
-       "attention/blocks_grad",
-       attention::accepts,
-       attention::prepare_backward},
+      {"FusedAttention", "attention/blocks", accepts, prepared<prepare_forward>},
+      {"FusedAttentionGrad", "attention/blocks_grad", accepts, prepared<prepare_backward>},
   };
   return k_rows;
 }

@@ -7,13 +7,13 @@ namespace {
 
 using Vector [[gnu::vector_size(16)]] = float;
 
-/// to[j][i] = x[i][j] of 32 x 32 floats.
-void transpose_block(const float* x, float* to) {
+/// to[j][i] = x[i][j] of 32 x 32 floats; rows of x are `stride` floats apart.
+void transpose_block(const float* x, std::int64_t stride, float* to) {
   for (std::int64_t i = 0; i < k_block; i += 4) {
     for (std::int64_t j = 0; j < k_block; j += 4) {
       Vector r[4];
       for (int k = 0; k < 4; ++k) {
-        __builtin_memcpy(&r[k], x + (i + k) * k_block + j, sizeof(Vector));
+        __builtin_memcpy(&r[k], x + (i + k) * stride + j, sizeof(Vector));
       }
       const Vector a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
       const Vector b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
@@ -38,6 +38,11 @@ void pack_wide(const vector::Source& source,
                std::int64_t rows,
                std::int64_t columns,
                std::byte* to) {
+  const bool whole = rows == k_block && columns == k_block;
+  if (transposed && whole && source.loop == nullptr) {
+    transpose_block(static_cast<const float*>(x), stride, reinterpret_cast<float*>(to));
+    return;
+  }
   alignas(64) float scratch[k_block_floats];
   float* block = transposed ? scratch : reinterpret_cast<float*>(to);
   for (std::int64_t r = 0; r < k_block; ++r) {
@@ -47,10 +52,15 @@ void pack_wide(const vector::Source& source,
       continue;
     }
     const float* values = source.read(x, r * stride, columns, row);
+    if (whole) {
+      // A copy of constant size is inlined.
+      if (values != row) __builtin_memcpy(row, values, k_block * sizeof(float));
+      continue;
+    }
     if (values != row) std::copy_n(values, columns, row);
     std::fill(row + columns, row + k_block, 0.0F);
   }
-  if (transposed) transpose_block(scratch, reinterpret_cast<float*>(to));
+  if (transposed) transpose_block(scratch, k_block, reinterpret_cast<float*>(to));
 }
 
 bool is_transposed(Side side, Run run) { return (side == Side::a) != (run == Run::along_depth); }
