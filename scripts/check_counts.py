@@ -76,7 +76,7 @@ def rows():
          files_naming("MaxPool", "MaxPoolGrad"), 7, 8),
         ('comparisons with an op\'s name (op == "...") in lib/', op_comparisons(), 0, 0),
         ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 14170, 10761),
-        ("lines of lib/passes", lines("lib/passes"), 2060, 1496),
+        ("lines of lib/passes", lines("lib/passes"), 2299, 1496),
         ("lines of lib/", lines("lib"), 85950, 66399),
         ("files of at most 25 lines in lib/ and app/", short_files(), 30, 30),
         ("private member functions of Trainer", functions, 10, 10),

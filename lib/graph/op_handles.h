@@ -40,6 +40,8 @@ inline constexpr OpHandle k_depthwise_conv2d_native_backprop_input{
     "DepthwiseConv2dNativeBackpropInput"};
 inline constexpr OpHandle k_div{"Div"};
 inline constexpr OpHandle k_enter{"Enter"};
+inline constexpr OpHandle k_fused_attention{"FusedAttention"};
+inline constexpr OpHandle k_fused_attention_grad{"FusedAttentionGrad"};
 inline constexpr OpHandle k_fused_batch_norm{"FusedBatchNorm"};
 inline constexpr OpHandle k_fused_batch_norm_grad{"FusedBatchNormGrad"};
 inline constexpr OpHandle k_fused_batch_norm_grad_v3{"FusedBatchNormGradV3"};

@@ -177,7 +177,7 @@ class Attention {
     if (causal_) attrs.set("causal", true);
     take_scale(attrs);
     take_transpositions(attrs);
-    Replacement nodes{{.op = "FusedAttention",
+    Replacement nodes{{.op = graph::ops::k_fused_attention.name,
                        .inputs = {query_, key_, value_},
                        .attrs = attrs,
                        .at = forward_at,
@@ -185,7 +185,7 @@ class Attention {
                        .named = forward_at,
                        .results = {{result_}}}};
     if (trains) {
-      nodes.push_back({.op = "FusedAttentionGrad",
+      nodes.push_back({.op = graph::ops::k_fused_attention_grad.name,
                        .inputs = {dy_, query_, key_, value_, made(0), made(0, 1)},
                        .attrs = attrs,
                        .at = backward_at,

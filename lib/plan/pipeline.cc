@@ -69,8 +69,9 @@ constexpr std::array k_passes{
          .reason = "leaves out nodes that neither a fetch nor an update needs"},
     Pass{.name = "fuse_attention",
          .run = passes::fuse_attention,
-         .reason = "computes attention in blocks, forward and backward, without a tensor of scores; "
-                   "before casts of the chain are moved or fused elsewhere",
+         .reason =
+             "computes attention in blocks, forward and backward, without a tensor of scores; "
+             "before casts of the chain are moved or fused elsewhere",
          .hides_values = true,
          .exact = false},
     Pass{.name = "fuse_finite",

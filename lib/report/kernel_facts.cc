@@ -28,6 +28,7 @@ constexpr std::array k_techniques{
     Technique{"onednn", "float32", "", ""},
     Technique{"packed", "float32", "", ""},
     Technique{"recurrent", "float32", "", ""},
+    Technique{"attention", "float32", "", ""},
     Technique{"cuda", "float32", "float64", "int64"},
     Technique{"cublaslt", "float32", "", "", true},
     Technique{"cudnn", "float32", "", "", true},
@@ -43,7 +44,7 @@ const Technique* technique_of(std::string_view kernel) {
 
 /// Whether an op sums many terms, so that its accumulation dtype matters.
 bool accumulates(std::string_view op) {
-  static constexpr std::array<std::string_view, 11> k_parts{"MatMul",
+  static constexpr std::array<std::string_view, 12> k_parts{"MatMul",
                                                             "Conv2d",
                                                             "Conv2D",
                                                             "Sum",
@@ -53,7 +54,8 @@ bool accumulates(std::string_view op) {
                                                             "BatchNorm",
                                                             "Softmax",
                                                             "BiasAddGrad",
-                                                            "RNN"};
+                                                            "RNN",
+                                                            "Attention"};
   return std::any_of(k_parts.begin(), k_parts.end(), [&](std::string_view part) {
     return op.find(part) != std::string_view::npos;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/op_handles.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::report {
@@ -26,6 +27,18 @@ double node_flops(const Graph& graph, const Node& node) {
     const Shape& x = graph.type(node.inputs[0]).shape;
     const std::size_t contracted = x.rank() - (node.attrs.get<bool>("adj_x") ? 2 : 1);
     return 2 * outputs * static_cast<double>(x[contracted]);
+  }
+  if (node.is(graph::ops::k_fused_attention, graph::ops::k_fused_attention_grad)) {
+    // Those of the matmuls that it replaces: unseen scores count, and scores that the gradient
+    // computes again do not.
+    const bool to_result = node.is(graph::ops::k_fused_attention);
+    const auto shape = [&](std::size_t i) -> const Shape& {
+      return graph.type(node.inputs[to_result ? i : i + 1]).shape;
+    };
+    const graph::ops::AttentionGeometry g =
+        graph::ops::attention_geometry(node.attrs, shape(0), shape(1), shape(2));
+    return (to_result ? 2 : 4) * static_cast<double>(g.items() * g.queries * g.keys) *
+           static_cast<double>(g.depth + g.value_depth);
   }
   if (node.is(graph::ops::k_rnn, graph::ops::k_rnn_grad)) {
     // The recurrent matmul of each sample and step, or its transpose.

@@ -141,26 +141,12 @@ Operand typed(Operand operand, DType dtype) {
 }
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> k_all = concatenate<OpCase>({activation_cases(),
-                                                                ahead_cases(),
-                                                                array_cases(),
-                                                                attention_cases(),
-                                                                binary_cases(),
-                                                                convolution_cases(),
-                                                                elementwise_cases(),
-                                                                image_cases(),
-                                                                matmul_cases(),
-                                                                normalization_cases(),
-                                                                optimizer_cases(),
-                                                                packed_cases(),
-                                                                pooling_cases(),
-                                                                random_cases(),
-                                                                recurrent_cases(),
-                                                                reduce_cases(),
-                                                                scaling_cases(),
-                                                                softmax_cases(),
-                                                                state_cases(),
-                                                                unary_cases()});
+  static const std::vector<OpCase> k_all = concatenate<OpCase>(
+      {activation_cases(), ahead_cases(),         array_cases(),       attention_cases(),
+       binary_cases(),     convolution_cases(),   elementwise_cases(), image_cases(),
+       matmul_cases(),     normalization_cases(), optimizer_cases(),   packed_cases(),
+       pooling_cases(),    random_cases(),        recurrent_cases(),   reduce_cases(),
+       scaling_cases(),    softmax_cases(),       state_cases(),       unary_cases()});
   return k_all;
 }
 

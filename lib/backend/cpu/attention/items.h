@@ -49,7 +49,7 @@ inline Rows rows_of(const AttentionGeometry& g, I64 item, I64 steps, I64 width) 
   return {g.first(item, steps, width), g.stride(width)};
 }
 
-/// Packs an operand of an item that lies in `x`.
+/// Packs an operand of an item, given its rows in `x`.
 void pack(const packed::PanelUnit& unit,
           Side side,
           Run run,

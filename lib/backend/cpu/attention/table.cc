@@ -64,10 +64,15 @@ void keep_block(void* context, const float* sums, I64 block) {
 }  // namespace attention
 
 std::span<const Kernel> attention_kernels() {
-  using namespace attention;
   static const Kernel k_rows[] = {
-      {"FusedAttention", "attention/blocks", accepts, prepared<prepare_forward>},
-      {"FusedAttentionGrad", "attention/blocks_grad", accepts, prepared<prepare_backward>},
+      {"FusedAttention",
+       "attention/blocks",
+       attention::accepts,
+       attention::prepared<attention::prepare_forward>},
+      {"FusedAttentionGrad",
+       "attention/blocks_grad",
+       attention::accepts,
+       attention::prepared<attention::prepare_backward>},
   };
   return k_rows;
 }

@@ -3,14 +3,15 @@
 // source (isa/*.inc) and all with bit-identical results. They work on short runs of float32; 16-bit
 // storage is widened into a run that stays in the first-level cache, and narrowed from it.
 //
-// Files compiled for an instruction set include this header, functions/lists.h and intrinsics,
-// nothing else: the linker could keep the copy of a shared inline function or template compiled
-// there for the whole program. The scalar functions are templates over a type that each of those
-// files has in its unnamed namespace, so their copies are local.
+// Files compiled for an instruction set include this header with loop_arguments.h,
+// functions/lists.h and intrinsics, nothing else: the linker could keep the copy of a shared inline
+// function or template compiled there for the whole program. The scalar functions are templates
+// over a type that each of those files has in its unnamed namespace, so their copies are local.
 
 #include <cstdint>
 
 #include "backend/capabilities.h"
+#include "backend/cpu/vector/loop_arguments.h"
 
 namespace halfstep::backend::cpu::vector {
 
@@ -56,32 +57,6 @@ struct Rows {
 
   const Row* begin() const { return first; }
   const Row* end() const { return first + count; }
-};
-
-/// A batch normalization per channel: y = (x - mean) * gain + offset.
-struct NormChannels {
-  const float *mean, *gain, *offset;
-  float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
-};
-
-/// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *
-/// step, and its result is at y + j * channels.
-struct PoolWindows {
-  const std::int64_t* cells;
-  std::int64_t taps;
-  std::int64_t channels;
-  std::int64_t count;
-  std::int64_t step;
-};
-
-/// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step or, in
-/// transposed blocks, those from there on, and none from `columns` on.
-struct ScoreBlocks {
-  float* scores;
-  std::int64_t rows;
-  std::int64_t columns;
-  std::int64_t first, step;
-  float scale;
 };
 
 struct Loops {

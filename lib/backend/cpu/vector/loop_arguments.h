@@ -1,0 +1,34 @@
+#pragma once
+// The arguments of loops over channels, windows and scores (loops.h).
+
+#include <cstdint>
+
+namespace halfstep::backend::cpu::vector {
+
+/// A batch normalization per channel: y = (x - mean) * gain + offset.
+struct NormChannels {
+  const float *mean, *gain, *offset;
+  float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
+};
+
+/// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *
+/// step, and its result is at y + j * channels.
+struct PoolWindows {
+  const std::int64_t* cells;
+  std::int64_t taps;
+  std::int64_t channels;
+  std::int64_t count;
+  std::int64_t step;
+};
+
+/// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step or, in
+/// transposed blocks, those from there on, and none from `columns` on.
+struct ScoreBlocks {
+  float* scores;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t first, step;
+  float scale;
+};
+
+}  // namespace halfstep::backend::cpu::vector
