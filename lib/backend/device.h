@@ -1,6 +1,7 @@
 #pragma once
 // An accelerator that runs launches on memory of its own, in order and asynchronously to the host.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,9 @@ class CapturedGraph {
   virtual ~CapturedGraph() = default;
   /// Enqueues the captured launches; does not block.
   virtual void launch() = 0;
+  /// The number of captured kernel launches, copies and fills; 0 where launch() enqueues them one
+  /// by one.
+  virtual std::size_t nodes() const = 0;
 };
 
 /// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.

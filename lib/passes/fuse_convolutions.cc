@@ -20,6 +20,14 @@ graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target) 
     fused.results = {{sum}};
     return {std::move(fused)};
   });
+  const Pattern unrectified = op(graph::ops::k_conv2d_bias).as(conv).used_once();
+  rewriter.apply(op(graph::ops::k_relu, {unrectified}).as(sum), [&]() -> Replacement {
+    const Node& node = rewriter.node(conv);
+    NewNode fused{.op = "Conv2DBiasRelu", .inputs = node.inputs, .attrs = node.attrs};
+    fused.origin = conv.node;
+    fused.results = {{sum}};
+    return {std::move(fused)};
+  });
   return prune(rewriter.finish());
 }
 

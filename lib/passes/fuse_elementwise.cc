@@ -54,7 +54,9 @@ class ElementwiseFusion {
       const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
         return graph.type(input).dtype == DType::resource;
       });
-      if (touches && !node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) {
+      if (touches && !node.is(graph::ops::k_read_variable_op,
+                              graph::ops::k_packed_variable,
+                              graph::ops::k_cast_variable)) {
         writers_.insert(id);
       }
     }

@@ -54,16 +54,33 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target);
 /// zero.
 graph::Graph swap_relu_maxpool(const graph::Graph& graph, const Target& target);
 
-/// Fuses a Conv2D and the BiasAdd after it into one Conv2DBias, where a kernel accepts it.
+/// Fuses a Conv2D and the BiasAdd after it into one Conv2DBias, and the Relu after both into a
+/// Conv2DBiasRelu, where a kernel accepts it.
 ///
-/// Changes numerics: where the graph rounds to 16 bits after the convolution and after the bias,
-/// the fused op rounds once.
+/// Changes numerics: where the graph rounds to 16 bits after the convolution, after the bias and
+/// after the activation, the fused op rounds once.
 graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target);
 
 /// Lets optimizer updates and the finite check read gradients as the matmuls store them: a cast to
 /// float32 and the multiplication by a scalar (unscaling, clipping by norm) before an update become
 /// part of a FusedUpdate, and of AllFinite, when their results have no other users. Bit-identical.
 graph::Graph fuse_updates(const graph::Graph& graph, const Target& target);
+
+/// Lets ops of one element with the same inputs and attributes share a result: each variable's
+/// update computes the powers of Adam's betas for itself. A LearningRate that does not change
+/// becomes a constant. Bit-identical.
+graph::Graph merge_scalars(const graph::Graph& graph, const Target& target);
+
+/// Makes a Softmax of logits, their sparse cross-entropy, its mean, the count of correct rows and
+/// the gradient of the logits one SoftmaxLoss, where a kernel accepts it: the logits are read once.
+/// The weights keep their bits; the mean is summed in another order.
+graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
+
+/// Makes the updates of all variables by one rule and the same hyperparameters one GroupedUpdate,
+/// where a kernel accepts it: one launch, however many variables a model has. A cast of a float32
+/// variable to 16 bits becomes a CastVariable, which the update writes together with the variable,
+/// so that a step does not read its weights again to cast them. Bit-identical.
+graph::Graph group_updates(const graph::Graph& graph, const Target& target);
 
 /// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays. An
 /// operand that several matmuls use in the same layout is packed once, directly from float32 when

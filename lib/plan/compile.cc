@@ -179,13 +179,13 @@ class Compiler {
 
     Step step;
     step.node = id;
-    if (node.is(graph::ops::k_packed_variable)) {
+    if (node.is(graph::ops::k_packed_variable, graph::ops::k_cast_variable)) {
       const Attrs& variable = impl_->graph.node(node.inputs[0].node).attrs;
       const std::string& source = variable.get<std::string>("shared_name");
       Slot slot{Slot::Home::derived,
                 {node.outputs[0].dtype, node.outputs[0].shape, nullptr},
                 0,
-                derived_name(source, node.attrs)};
+                derived_name(source, node)};
       assign({id, 0}, new_slot(std::move(slot), id));
       step.out_slots.push_back(impl_->slot_of.at({id, 0}));
       connect(step, view, kernel);
@@ -222,8 +222,12 @@ class Compiler {
     return prepared.workspace_bytes;
   }
 
-  /// Equal for all plans that pack a variable in the same layout.
-  static std::string derived_name(const std::string& variable, const Attrs& packing) {
+  /// Equal for all plans that cast a variable to the same dtype or pack it in the same layout.
+  static std::string derived_name(const std::string& variable, const Node& node) {
+    if (node.is(graph::ops::k_cast_variable)) {
+      return fmt::format("{} as {}", variable, name(node.outputs[0].dtype));
+    }
+    const Attrs& packing = node.attrs;
     return fmt::format("{} as {} on side {}{}",
                        variable,
                        name(packing.get<DType>("dtype")),

@@ -74,6 +74,9 @@ constexpr std::array k_passes{
              "before casts of the chain are moved or fused elsewhere",
          .hides_values = true,
          .exact = false},
+    Pass{.name = "merge_scalars",
+         .run = passes::merge_scalars,
+         .reason = "computes numbers once that several updates need"},
     Pass{.name = "fuse_finite",
          .run = passes::fuse_finite,
          .reason = "makes the finite check one read of each gradient, without tensors of flags"},
@@ -89,6 +92,11 @@ constexpr std::array k_passes{
              "applies the addition and the ReLU after a batch normalization before its result "
              "is stored",
          .hides_values = true},
+    Pass{.name = "fuse_softmax_loss",
+         .run = passes::fuse_softmax_loss,
+         .reason = "computes the softmax, the loss, the accuracy and the gradient of the logits in "
+                   "one pass over them",
+         .hides_values = true},
     Pass{.name = "swap_relu_maxpool",
          .run = passes::swap_relu_maxpool,
          .reason = "runs a ReLU that no normalization took after the max pooling, over fewer "
@@ -96,7 +104,7 @@ constexpr std::array k_passes{
          .hides_values = true},
     Pass{.name = "fuse_convolutions",
          .run = passes::fuse_convolutions,
-         .reason = "adds the bias of a convolution to the accumulators",
+         .reason = "adds the bias of a convolution to the accumulators, and applies the ReLU",
          .hides_values = true,
          .exact = false},
     Pass{
@@ -130,6 +138,11 @@ constexpr std::array k_passes{
     Pass{.name = "persist_packed_weights",
          .run = passes::persist_packed_weights,
          .reason = "keeps packed weights from step to step; the update writes them with the weight",
+         .hides_values = true},
+    Pass{.name = "group_updates",
+         .run = passes::group_updates,
+         .reason = "updates all variables by one launch, which also writes their 16-bit copies; "
+                   "after the passes that pack variables",
          .hides_values = true},
     Pass{.name = "fuse_update_into_matmul",
          .run = passes::fuse_update_into_matmul,
@@ -188,8 +201,10 @@ const Pass& pass_named(std::string_view name, const Where& where) {
   for (const Pass& pass : k_passes) {
     if (pass.name == name) return pass;
   }
-  throw UserError(
-      ErrorKind::config, where, fmt::format("unknown pass '{}'", name), choices(name, names()));
+  throw UserError(ErrorKind::config,
+                  where,
+                  fmt::format("unknown pass '{}'", name),
+                  choices(name, names(), "halfstep explain --passes"));
 }
 
 void check_skippable(const std::set<std::string, std::less<>>& names, const Where& where) {

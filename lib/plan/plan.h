@@ -95,8 +95,13 @@ class Plan {
 
   /// Runs one step. Asynchronous on a device: from the second call on, launches the captured graph.
   void run();
-  /// Enqueues the launches of one step, for a captured graph that includes further launches.
+  /// Enqueues the launches of one step, for a captured graph that includes further launches; call
+  /// refresh() before such a graph is launched.
   void enqueue();
+  /// Recomputes copies derived from variables that something other than this plan has written.
+  void refresh();
+  /// Tells the state that such a graph was launched: its copies follow the variables.
+  void note_written();
   /// Runs one step and adds the seconds of each phase to `seconds`; a device does not report them.
   void run(PhaseSeconds& seconds);
   /// Runs one step and calls `observer` after each launch, with tensors in host memory; launches of

@@ -132,9 +132,10 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "AllFinite FusedUpdate UpdateLossScale LearningRate PackOperand PackedVariable "
-        "PackedMatMul PackedMatMulUpdate FusedMatMul FusedElementwise Conv2DBias BatchNormReluGrad "
-        "FusedAttention FusedAttentionGrad GatherBatch LogScalars KeepState"},
+        "AllFinite AllReduceStart AllReduceWait FusedUpdate GroupedUpdate CastVariable "
+        "UpdateLossScale LearningRate PackOperand PackedVariable PackedMatMul PackedMatMulUpdate "
+        "FusedMatMul FusedElementwise Conv2DBias Conv2DBiasRelu BatchNormReluGrad FusedAttention "
+        "FusedAttentionGrad SoftmaxLoss GatherBatch NextBatch LogScalars KeepState"},
     Row{'-', '-', '-', "RandomUniformFromOrdinal RandomFlip RandomTranslation"},
 };
 

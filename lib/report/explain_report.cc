@@ -10,6 +10,7 @@
 #include "backend/cost_model.h"
 #include "backend/cuda/rows.h"
 #include "graph/op_handles.h"
+#include "graph/ops/elementwise.h"
 #include "passes/lowering.h"
 #include "report/matrix_unit.h"
 
@@ -40,32 +41,50 @@ std::map<std::string, const plan::RewriteDecision*> by_node(const plan::RewriteS
   return main;
 }
 
-using KernelNames = std::map<std::string, std::string>;  ///< by name of node
+struct Launches {
+  std::map<std::string, std::string> kernels;  ///< by name of node
+  std::map<std::string, std::string> updates;  ///< nodes that update several variables, by variable
 
-KernelNames kernels_of(const plan::Plan& plan) {
-  KernelNames names;
-  for (const plan::KernelChoice& choice : plan.kernels()) {
-    if (!choice.kernel.empty()) names[plan.graph().node(choice.node).name] = choice.kernel;
+  void add(const Graph& graph, const Node& node, std::string_view kernel) {
+    kernels[node.name] = kernel;
+    if (!node.is(graph::ops::k_grouped_update)) return;
+    for (const graph::Value& input : node.inputs) {
+      if (graph.type(input).dtype == DType::resource) {
+        updates[graph.node(input.node).name] = node.name;
+      }
+    }
   }
-  return names;
+};
+
+Launches launches_of(const plan::Plan& plan) {
+  Launches launches;
+  for (const plan::KernelChoice& choice : plan.kernels()) {
+    if (choice.kernel.empty()) continue;
+    launches.add(plan.graph(), plan.graph().node(choice.node), choice.kernel);
+  }
+  return launches;
 }
 
-/// The kernels on a GPU that is not present.
-KernelNames kernels_on(const std::string& gpu, const Graph& graph) {
+constexpr std::string_view k_softmax_loss = "cuda/softmax_loss";
+constexpr graph::OpHandle k_sum{"Sum"};
+constexpr graph::OpHandle k_arg_max{"ArgMax"};
+
+/// The launches on a GPU that is not present.
+Launches launches_on(const std::string& gpu, const Graph& graph) {
   const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
   const Graph lowered = plan::lower(graph, backend).graph;
-  KernelNames names;
+  Launches launches;
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);
     const backend::Kernel* kernel = backend::choose(backend, {lowered, node}).kernel;
-    if (kernel != nullptr && !node.def->aliases) names[node.name] = kernel->name;
+    if (kernel != nullptr && !node.def->aliases) launches.add(lowered, node, kernel->name);
   }
-  return names;
+  return launches;
 }
 
 class Explainer {
  public:
-  Explainer(train::Session& session, KernelNames launches, Processor processor, bool pretends_gpu)
+  Explainer(train::Session& session, Launches launches, Processor processor, bool pretends_gpu)
       : pretends_gpu_(pretends_gpu),
         processor_(std::move(processor)),
         graph_(passes::prune(session.prepared().graph)),
@@ -133,14 +152,16 @@ class Explainer {
   }
 
   /// The launch of that name, else the one of the op that it was fused into: a matmul beside it or
-  /// before it for a sum of columns, a reader for others.
+  /// before it for a sum of columns, the update of several variables for that of one, the loss
+  /// around it, a reader for others.
   void find_kernel(int id, ExplainedOp& op) const {
     std::set<int> seen;
-    int into = launches_.contains(graph_.node(id).name) ? id : summing_product(id);
+    int into = launches_.kernels.contains(graph_.node(id).name) ? id : summing_product(id);
+    if (into < 0) into = grouped_update(id);
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    run_by(op.row, launches_.at(name), processor_);
+    run_by(op.row, launches_.kernels.at(name), processor_);
     if (into != id) op.fused_into = name;
   }
 
@@ -174,16 +195,47 @@ class Explainer {
     const std::vector<int>& beside = readers_[static_cast<std::size_t>(dy)];
     candidates.insert(candidates.end(), beside.begin(), beside.end());
     for (const int candidate : candidates) {
-      const auto it = launches_.find(graph_.node(candidate).name);
-      if (it == launches_.end()) continue;
+      const auto it = launches_.kernels.find(graph_.node(candidate).name);
+      if (it == launches_.kernels.end()) continue;
       if (it->second.find("fused_matmul") != std::string::npos) return candidate;
       if (candidate == dy && it->second.find("packed") == 0) return candidate;
     }
     return -1;
   }
 
+  /// The update of several variables that contains the update of one; -1 for other ops.
+  int grouped_update(int id) const {
+    const Node& node = graph_.node(id);
+    if (!node.def->update) return -1;
+    const auto update = launches_.updates.find(graph_.node(node.inputs[0].node).name);
+    return update == launches_.updates.end() ? -1 : graph_.find(update->second);
+  }
+
+  /// The loss that computes the softmax beside it and ops after it, too: the mean, the count of
+  /// correct rows, the gradient.
+  int loss_before(int id) const {
+    const Node& node = graph_.node(id);
+    if (const auto it = launches_.kernels.find(node.name); it != launches_.kernels.end()) {
+      return it->second == k_softmax_loss ? id : -1;
+    }
+    if (node.is(graph::ops::k_softmax)) {
+      for (const int beside : readers_[static_cast<std::size_t>(node.inputs[0].node)]) {
+        const auto it = launches_.kernels.find(graph_.node(beside).name);
+        if (it != launches_.kernels.end() && it->second == k_softmax_loss) return beside;
+      }
+    }
+    const bool contained = graph::ops::elementwise_operands(node.op) > 0 ||
+                           node.is(graph::ops::k_mean, k_sum, k_arg_max);
+    for (const graph::Value& input : node.inputs) {
+      const int loss = contained ? loss_before(input.node) : -1;
+      if (loss >= 0) return loss;
+    }
+    return -1;
+  }
+
   int launched(int id, std::set<int>& seen) const {
-    if (launches_.contains(graph_.node(id).name)) return id;
+    if (const int loss = loss_before(id); loss >= 0) return loss;
+    if (launches_.kernels.contains(graph_.node(id).name)) return id;
     if (!seen.insert(id).second) return -1;
     for (int reader : readers_[static_cast<std::size_t>(id)]) {
       const int found = launched(reader, seen);
@@ -198,7 +250,7 @@ class Explainer {
   const backend::Backend& backend_;
   std::map<std::string, const plan::RewriteDecision*> decisions_;
   std::vector<int> op_of_;
-  KernelNames launches_;  ///< kernels by name of node
+  Launches launches_;
   std::vector<std::vector<int>> readers_;
   std::vector<ExplainedOp> ops_;
 };
@@ -236,7 +288,7 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
   e.ops = Explainer(session,
-                    gpu.empty() ? kernels_of(plan) : kernels_on(gpu, session.prepared().graph),
+                    gpu.empty() ? launches_of(plan) : launches_on(gpu, session.prepared().graph),
                     processor,
                     !gpu.empty())
               .run();

@@ -49,19 +49,11 @@ DeviceBatches::DeviceBatches(const backend::Backend& backend,
       images_(backend, rows.images),
       labels_(backend, rows.labels),
       epoch_order_(backend.memory, order_bytes(rows)),
-      epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)),
-      one_(backend.memory, sizeof(std::int64_t)),
-      raise_(backend,
-             "AssignAddVariableOp",
-             {{DType::int64, {}, true}, {DType::int64, {}}},
-             {{"dtype", DType::int64}}) {
-  const std::int64_t one = 1;
-  backend.memory->upload(&one, one_.data(), sizeof one);
-}
+      epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)) {}
 
 std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
   return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows) +
-         ordinal_bytes(rows, batches) + sizeof(std::int64_t);
+         ordinal_bytes(rows, batches);
 }
 
 TensorView DeviceBatches::epoch_order() const {
@@ -94,13 +86,24 @@ void DeviceBatches::aim(std::int64_t ordinal, plan::Plan& plan) {
   set_ordinal(enter_epoch(ordinal), plan);
 }
 
+DeviceOp DeviceBatches::next_op() const {
+  const TensorView &images = images_.all(), &labels = labels_.all();
+  return {backend_,
+          "NextBatch",
+          {{DType::int64, {}, true},
+           {DType::int32, epoch_order().shape},
+           {images.dtype, images.shape},
+           {labels.dtype, labels.shape}},
+          {{"Tin", std::vector<DType>{images.dtype, labels.dtype}},
+           {"batch", order_.options().batch_size},
+           {"steps", order_.steps_per_epoch()}}};
+}
+
 void DeviceBatches::advance(plan::Plan& plan) {
-  const TensorView ordinal = plan.input("ordinal");
-  const std::array in{ordinal, TensorView{DType::int64, {}, one_.data()}};
-  raise_.run(in, {});
-  const std::int64_t steps = order_.steps_per_epoch();
-  images_.gather(epoch_order(), ordinal, steps, plan.input("images"));
-  labels_.gather(epoch_order(), ordinal, steps, plan.input("labels"));
+  if (!next_) next_.emplace(next_op());
+  const std::array in{plan.input("ordinal"), epoch_order(), images_.all(), labels_.all()};
+  const std::array out{plan.input("images"), plan.input("labels")};
+  next_->run(in, out);
 }
 
 std::int64_t DeviceBatches::enter_epoch(std::int64_t ordinal) {

@@ -2,6 +2,7 @@
 // A data set in the memory of a device, which gathers the batches by itself.
 
 #include <map>
+#include <optional>
 
 #include "train/batch_source.h"
 #include "train/device_op.h"
@@ -18,6 +19,8 @@ class DeviceRows {
               const TensorView& ordinal,
               std::int64_t steps,
               const TensorView& to);
+
+  const TensorView& all() const { return rows_; }
 
  private:
   const backend::Backend& backend_;
@@ -42,12 +45,14 @@ class DeviceBatches final : public BatchSource {
   /// Sets the ordinal of `plan` to the one before `ordinal`, so that the next advance() gives batch
   /// `ordinal`. Within an epoch it only enqueues.
   void aim(std::int64_t ordinal, plan::Plan& plan);
-  /// Enqueues: increments the ordinal of `plan`, and gathers the images and labels of that batch,
-  /// which must be a full one of the epoch of the last aim(). The launches are the same for each
-  /// batch, so they can be captured.
+  /// Enqueues one launch: increments the ordinal of `plan`, and gathers the images and labels of
+  /// that batch, which must be a full one of the epoch of the last aim(). It is the same for each
+  /// batch, so that it can be captured.
   void advance(plan::Plan& plan);
 
  private:
+  /// The op of advance(), for full batches.
+  DeviceOp next_op() const;
   /// Uploads the permutation and the ordinals of the epoch of batch `ordinal` unless they are on
   /// the device; returns the batch's index in the epoch.
   std::int64_t enter_epoch(std::int64_t ordinal);
@@ -60,9 +65,8 @@ class DeviceBatches final : public BatchSource {
   DeviceRows images_, labels_;
   backend::Buffer epoch_order_;
   backend::Buffer epoch_ordinals_;  ///< from the ordinal before the epoch's first on
-  backend::Buffer one_;
-  DeviceOp raise_;
-  std::int64_t epoch_ = -1;  ///< the epoch whose order and ordinals are on the device
+  std::optional<DeviceOp> next_;    ///< made at the first advance()
+  std::int64_t epoch_ = -1;         ///< the epoch whose order and ordinals are on the device
 };
 
 }  // namespace halfstep::train

@@ -256,7 +256,9 @@ void Session::check_memory(std::size_t needed, std::int64_t batch) const {
   for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {
     const plan::Plan plan =
         plan::compile(graph_for(nn::Purpose::train, smaller), backend_, lowering());
-    if (plan.arena_bytes() > left) continue;
+    // The last batch and evaluation have plans of their own, with constants, over the same arena.
+    constexpr std::size_t k_plans = 4;
+    if (plan.arena_bytes() + k_plans * plan.constant_bytes() > left) continue;
     hint = fmt::format("a batch of {} would fit", smaller);
     break;
   }

@@ -30,10 +30,11 @@ std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches
   if (session.train_rows().samples() < batch) return nullptr;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
   // The same amount again remains for traces.
-  if (plan.graph().has_fetch("ok") &&
-      3 * session.state().device_bytes() > session.backend().memory->left()) {
-    return nullptr;
-  }
+  const std::size_t copies = plan.graph().has_fetch("ok") ? 3 * session.state().device_bytes() : 0;
+  const std::size_t values =
+      OutcomeViews(plan, session.state(), session.step_spec()).views().size();
+  const std::size_t log = static_cast<std::size_t>(k_most_steps) * values * OutcomeViews::k_cell;
+  if (copies + log > session.backend().memory->left()) return nullptr;
   return std::unique_ptr<StepPipeline>(new StepPipeline(session, batches, plan));
 }
 
@@ -65,6 +66,7 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
 void StepPipeline::begin(std::int64_t ordinal) {
   batches_.aim(ordinal, plan_);
   if (!captured_ || captured_ordinal_ != plan_.input("ordinal").data) capture(ordinal);
+  plan_.refresh();
   if (!checks_) return;
   memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
   session_.state().keep(kept_);
@@ -101,7 +103,10 @@ void StepPipeline::enqueue_outcome(const TensorView& ok) {
   keep_bad_->run(kept, {});
 }
 
-void StepPipeline::run() { captured_->launch(); }
+void StepPipeline::run() {
+  captured_->launch();
+  plan_.note_written();
+}
 
 void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
   memory_.download(log_.data(), rows_.data(), rows_.size());

@@ -27,6 +27,8 @@ class StepPipeline {
   void begin(std::int64_t ordinal);
   /// Enqueues a step as one launch of the captured graph; does not block.
   void run();
+  /// The number of launches of a step, once begin() has captured it.
+  std::size_t nodes() const { return captured_->nodes(); }
   /// Blocks until the steps since begin() have completed, and sets the ordinals and scalars of
   /// their outcomes; `first` is the ordinal that begin() got.
   void read(std::int64_t first, std::span<StepOutcome> outcomes);

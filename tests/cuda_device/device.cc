@@ -1,5 +1,7 @@
 #include "cuda_device/device.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace halfstep::testing {
@@ -26,6 +28,26 @@ void OnDevice::read(const TensorView& tensor) const {
   require(tensor.bytes() <= bytes_, "{} bytes wanted of {}", tensor.bytes(), bytes_);
   device().download(tensor.data, address_, tensor.bytes());
   device().synchronize();
+}
+
+namespace {
+
+const OnDevice& ticket_memory() {
+  static const OnDevice memory(Tensor(DType::int32, {backend::cuda::kernels::Tickets::k_count}));
+  return memory;
+}
+
+}  // namespace
+
+backend::cuda::kernels::Tickets tickets() {
+  return {static_cast<unsigned*>(ticket_memory().address())};
+}
+
+bool tickets_are_zero() {
+  Tensor copy(DType::int32, {backend::cuda::kernels::Tickets::k_count});
+  ticket_memory().read(copy);
+  const auto all = copy.span<std::int32_t>();
+  return std::all_of(all.begin(), all.end(), [](std::int32_t ticket) { return ticket == 0; });
 }
 
 }  // namespace halfstep::testing

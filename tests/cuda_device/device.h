@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "backend/cuda/kernels/stream.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "core/tensor.h"
 
@@ -31,5 +32,10 @@ class OnDevice {
   void* address_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+/// Tickets for kernels, all 0.
+backend::cuda::kernels::Tickets tickets();
+/// Whether each is 0 again. Waits for the device.
+bool tickets_are_zero();
 
 }  // namespace halfstep::testing

@@ -1,9 +1,12 @@
 #include "backend/cuda/kernels/bias.h"
 #include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/kernels/fused.h"
 #include "backend/cuda/kernels/reduce.h"
 #include "backend/cuda/kernels/softmax.h"
+#include "cuda_device/device.h"
 #include "cuda_device/kernel_rows.h"
+#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::testing {
@@ -30,6 +33,37 @@ Prepared prepare_unary(const NodeView& node, const Capabilities&) {
     p.x = a.in[0].data;
     p.y = a.out[0].data;
     function(device().stream(), p);
+  });
+}
+
+/// A FusedElementwise of its body.
+Prepared prepare_fused(const NodeView& node, const Capabilities&) {
+  const graph::ops::ElementwiseBody body =
+      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  own::FusedParams p{.shape = node.output().shape,
+                     .inputs = node.inputs(),
+                     .steps = body.steps.size(),
+                     .outputs = body.results.size()};
+  for (std::size_t i = 0; i < p.steps; ++i) {
+    const graph::ops::ElementwiseStep& step = body.steps[i];
+    p.step.at(i) = {.function = own::fused_function(step.op).value(),
+                    .dtype = step.dtype,
+                    .alpha = static_cast<float>(step.alpha),
+                    .seed = static_cast<std::uint64_t>(step.seed),
+                    .stream = static_cast<std::uint64_t>(step.stream)};
+    for (std::size_t j = 0; j < step.operands.size(); ++j) {
+      p.step.at(i).operands.at(j) = static_cast<std::uint8_t>(step.operands[j]);
+    }
+  }
+  for (std::size_t i = 0; i < p.outputs; ++i) {
+    p.output.at(i).step = static_cast<std::size_t>(body.results[i]);
+  }
+  return launch_on_device([p](const Args& a) mutable {
+    for (std::size_t i = 0; i < p.inputs; ++i) {
+      p.input.at(i) = {a.in[i].dtype, a.in[i].shape, a.in[i].data};
+    }
+    for (std::size_t i = 0; i < p.outputs; ++i) p.output.at(i).data = a.out[i].data;
+    own::fused_elementwise(device().stream(), p);
   });
 }
 
@@ -131,8 +165,11 @@ Prepared prepare_bias_add(const NodeView& node, const Capabilities&) {
 
 Prepared prepare_bias_grad(const NodeView& node, const Capabilities&) {
   const Channels c = channels_of(node);
-  own::BiasGradParams p{
-      .dtype = node.input(0).dtype, .outer = c.outer, .channels = c.channels, .inner = c.inner};
+  own::BiasGradParams p{.dtype = node.input(0).dtype,
+                        .outer = c.outer,
+                        .channels = c.channels,
+                        .inner = c.inner,
+                        .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
         p.dy = a.in[0].data;
@@ -147,7 +184,8 @@ Prepared prepare_reduce(const NodeView& node, const Capabilities&) {
   own::ReduceParams p{.reduction = own::reduction_of(node.node.op).value(),
                       .dtype = node.input(0).dtype,
                       .index = node.output().dtype,
-                      .shape = node.input(0).shape};
+                      .shape = node.input(0).shape,
+                      .tickets = tickets()};
   const std::vector<std::int64_t> axes = node.constant(1).value();
   for (std::int64_t axis : axes) {
     const auto rank = static_cast<std::int64_t>(p.shape.rank());
@@ -164,7 +202,9 @@ Prepared prepare_reduce(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_l2_loss(const NodeView& node, const Capabilities&) {
-  own::L2LossParams p{.dtype = node.input(0).dtype, .elements = node.input(0).shape.elements()};
+  own::L2LossParams p{.dtype = node.input(0).dtype,
+                      .elements = node.input(0).shape.elements(),
+                      .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
@@ -238,6 +278,7 @@ std::vector<Kernel> elementwise_rows() {
       {"BiasAddGrad", "cuda/bias_grad", any, prepare_bias_grad},
       {"Cast", "cuda/cast", any, prepare_cast},
       {"ClipByValue", "cuda/clip", any, prepare_clip},
+      {"FusedElementwise", "cuda/fused_elementwise", any, prepare_fused},
       {"InTopKV2", "cuda/in_top_k", any, prepare_in_top_k},
       {"L2Loss", "cuda/l2_loss", any, prepare_l2_loss},
       {"LogSoftmax", "cuda/softmax", any, prepare_softmax},

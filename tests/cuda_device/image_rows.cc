@@ -73,7 +73,8 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
                          .channels = x.back(),
                          .epsilon = node.attrs().get<double>("epsilon"),
                          .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
-                         .training = node.attrs().get<bool>("is_training")};
+                         .training = node.attrs().get<bool>("is_training"),
+                         .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
@@ -100,7 +101,8 @@ Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
                              .rows = x.elements() / x.back(),
                              .channels = x.back(),
                              .epsilon = node.attrs().get<double>("epsilon"),
-                             .training = node.attrs().get<bool>("is_training")};
+                             .training = node.attrs().get<bool>("is_training"),
+                             .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
         p.dy = a.in[0].data;

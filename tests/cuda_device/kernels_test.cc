@@ -8,6 +8,7 @@
 #include <map>
 #include <ostream>
 
+#include "cuda_device/device.h"
 #include "cuda_device/kernel_rows.h"
 
 namespace halfstep::testing {
@@ -22,6 +23,7 @@ TEST_CASE("own kernels: each gives what the reference gives in float64") {
     CAPTURE(op);
     CHECK(count > 0);
   }
+  CHECK(tickets_are_zero());
 }
 
 TEST_CASE("own kernels: tensors need no more alignment than their elements") {

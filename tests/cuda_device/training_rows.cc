@@ -5,6 +5,7 @@
 #include "backend/cuda/kernels/update.h"
 #include "cuda_device/kernel_rows.h"
 #include "graph/op_def.h"
+#include "graph/ops/fused_update.h"
 
 namespace halfstep::testing {
 namespace {
@@ -25,14 +26,15 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
   std::vector<std::string_view> ports;
   for (const auto& port : node.node.def->inputs) ports.push_back(port.name);
   return launch_on_device([p, ports](const Args& a) mutable {
+    own::UpdatedTensor tensor{.variable = a.in[0].data};
     std::size_t slot = 0;
-    p.variable = a.in[0].data;
     for (std::size_t i = 1; i < a.in.size(); ++i) {
       void* data = a.in[i].data;
       const std::string_view port = ports[i];
       if (port == "grad" || port == "delta") {
-        p.gradient = data;
-        p.elements = a.in[i].elements();
+        tensor.gradient = data;
+        tensor.gradient_dtype = a.in[i].dtype;
+        tensor.elements = a.in[i].elements();
       } else if (port == "lr" || port == "alpha") {
         p.rate = data;
       } else if (port == "rho") {
@@ -54,9 +56,34 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
       } else if (port == "ok") {
         p.ok = a.in[i].as<bool>();
       } else {
-        p.slots[slot++] = data;
+        tensor.slots.at(slot++) = data;
       }
     }
+    p.tensors = {&tensor, 1};
+    own::update(device().stream(), p);
+  });
+}
+
+/// A GroupedUpdate by ResourceApplyKerasRMSProp, the rule of its cases.
+Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
+  const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs());
+  own::UpdateParams p{.update = own::Update::keras_rms_prop, .dtype = DType::float32};
+  return launch_on_device([p, ports](const Args& a) mutable {
+    std::vector<own::UpdatedTensor> tensors;
+    for (std::size_t t = 0; t < ports.tensors; ++t) {
+      const TensorView& gradient = a.in[ports.gradients + t];
+      tensors.push_back({.variable = a.in[ports.handle(t, 0)].data,
+                         .slots = {a.in[ports.handle(t, 1)].data},
+                         .gradient = gradient.data,
+                         .gradient_dtype = gradient.dtype,
+                         .elements = gradient.elements()});
+    }
+    p.tensors = tensors;
+    p.rate = a.in[ports.scalars].data;
+    p.rho = a.in[ports.scalars + 1].data;
+    p.epsilon = a.in[ports.scalars + 2].data;
+    p.unscale = a.in[ports.unscale()].data;
+    p.ok = a.in.back().as<bool>();
     own::update(device().stream(), p);
   });
 }
@@ -73,11 +100,16 @@ Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
   });
 }
 
-Prepared prepare_all_finite(const NodeView&, const Capabilities&) {
-  return launch_on_device([](const Args& a) {
+Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
+  return launch_on_device([unscaled = node.attrs().get<bool>("unscaled")](const Args& a) {
     std::vector<own::CheckedTensor> tensors;
-    for (const TensorView& x : a.in) tensors.push_back({x.dtype, x.data, x.elements()});
-    own::all_finite(device().stream(), {.tensors = tensors, .ok = a.out[0].as<bool>()});
+    const auto checked = a.in.first(a.in.size() - (unscaled ? 1 : 0));
+    for (const TensorView& x : checked) tensors.push_back({x.dtype, x.data, x.elements()});
+    own::all_finite(device().stream(),
+                    {.tensors = tensors,
+                     .unscale = unscaled ? a.in.back().as<float>() : nullptr,
+                     .ok = a.out[0].as<bool>(),
+                     .tickets = tickets()});
   });
 }
 
@@ -177,6 +209,22 @@ Prepared prepare_gather_batch(const NodeView& node, const Capabilities&) {
   });
 }
 
+Prepared prepare_next_batch(const NodeView& node, const Capabilities&) {
+  own::NextBatchParams p{.cycle = node.attrs().get<std::int64_t>("steps"),
+                         .count = node.attrs().get<std::int64_t>("batch"),
+                         .tensors = node.outputs(),
+                         .tickets = tickets()};
+  return launch_on_device([p](const Args& a) mutable {
+    p.ordinal = a.in[0].as<std::int64_t>();
+    p.order = a.in[1].as<std::int32_t>();
+    for (std::size_t i = 0; i < p.tensors; ++i) {
+      const std::size_t row_bytes = a.out[i].bytes() / static_cast<std::size_t>(p.count);
+      p.tensor.at(i) = {a.in[i + 2].data, a.out[i].data, row_bytes};
+    }
+    own::next_batch(device().stream(), p);
+  });
+}
+
 Prepared prepare_keep_state(const NodeView&, const Capabilities&) {
   return launch_on_device([](const Args& a) {
     own::keep_state(device().stream(),
@@ -184,7 +232,8 @@ Prepared prepare_keep_state(const NodeView&, const Capabilities&) {
                      .state = a.in[2].data,
                      .bytes = a.in[2].bytes(),
                      .taken = a.in[1].as<bool>(),
-                     .ok = a.in[3].as<bool>()});
+                     .ok = a.in[3].as<bool>(),
+                     .tickets = tickets()});
   });
 }
 
@@ -209,8 +258,10 @@ std::vector<Kernel> training_rows() {
       {"AllFinite", "cuda/all_finite", nullptr, prepare_all_finite},
       {"AssignAddVariableOp", "cuda/assign_add", nullptr, prepare_assign_add},
       {"AssignVariableOp", "cuda/assign", nullptr, prepare_assign},
+      {"GroupedUpdate", "cuda/update", nullptr, prepare_grouped_update},
       {"GatherBatch", "cuda/gather_batch", nullptr, prepare_gather_batch},
       {"KeepState", "cuda/keep_state", nullptr, prepare_keep_state},
+      {"NextBatch", "cuda/next_batch", nullptr, prepare_next_batch},
       {"LogScalars", "cuda/log_scalars", nullptr, prepare_log_scalars},
       {"LearningRate", "cuda/learning_rate", nullptr, prepare_learning_rate},
       {"RandomUniformFromOrdinal", "cuda/uniform", nullptr, prepare_uniform},

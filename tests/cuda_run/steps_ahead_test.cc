@@ -36,6 +36,7 @@ class CountedDevice final : public backend::Device {
         ++device->graph_launches;
         inner->launch();
       }
+      std::size_t nodes() const override { return inner->nodes(); }
       CountedDevice* device = nullptr;
       std::unique_ptr<backend::CapturedGraph> inner;
     };

@@ -208,7 +208,7 @@ TEST_CASE("device: recorded steps give the bits of steps that are launched one b
 TEST_CASE("device: a step that is too large for its memory names a batch that would fit") {
   TinyRun tiny;
   tiny.training = "{epochs: 1, batch_size: 128}";
-  const backend::Backend small = with_memory(200'000);
+  const backend::Backend small = with_memory(300'000);
   try {
     Run(tiny.spec(), {}, digits(), small);
     FAIL("it fits");
@@ -224,7 +224,7 @@ TEST_CASE("device: a step that is too large for its memory names a batch that wo
     const auto batch = std::stoll(hint.substr(std::string("a batch of ").size()));
     CHECK(batch < 128);
     tiny.training = fmt::format("{{epochs: 1, batch_size: {}}}", batch);
-    const backend::Backend same = with_memory(200'000);
+    const backend::Backend same = with_memory(300'000);
     CHECK(Run(tiny.spec(), {}, digits(), same).finish().counters.applied > 0);
   }
 }

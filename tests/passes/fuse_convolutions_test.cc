@@ -42,17 +42,28 @@ struct Biased {
   }
 };
 
-TEST_CASE("fuse_convolutions: a bias moves in, with the convolution's attributes") {
+TEST_CASE("fuse_convolutions: bias and ReLU move in, with the convolution's attributes") {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     const Graph fused = Biased(dtype).fused();
     CHECK(count(fused, "Conv2D") == 0);
     CHECK(count(fused, "BiasAdd") == 0);
-    REQUIRE(count(fused, "Conv2DBias") == 1);
-    const graph::Node& node = *nodes(fused, "Conv2DBias")[0];
-    CHECK(node.name == "bias_add");
+    CHECK(count(fused, "Relu") == 0);
+    REQUIRE(count(fused, "Conv2DBiasRelu") == 1);
+    const graph::Node& node = *nodes(fused, "Conv2DBiasRelu")[0];
     CHECK(node.outputs[0].shape == Shape{2, 3, 3, 4});
     CHECK(node.attrs.get<std::string>("padding") == "SAME");
     CHECK(fused.node(node.inputs[2].node).name == "bias");
+  }
+}
+
+TEST_CASE(
+    "fuse_convolutions: the ReLU stays where no kernel takes it, or something reads the sum") {
+  const auto no_relu = [](const graph::OpInstance& op) { return op.node.op != "Conv2DBiasRelu"; };
+  Biased read;
+  read.graph.fetches().push_back({"sum", read.y});
+  for (const Graph& fused : {Biased().fused(no_relu), read.fused()}) {
+    REQUIRE(count(fused, "Conv2DBias") == 1);
+    CHECK(nodes(fused, "Conv2DBias")[0]->name == "bias_add");
     CHECK(fused.node(nodes(fused, "Relu")[0]->inputs[0].node).op == "Conv2DBias");
   }
 }

@@ -163,7 +163,10 @@ std::vector<OpCase> more_conv_cases() {
       cases.push_back(std::move(copy));
     };
     add("", c.inputs, taps * f[2]);
-    if (!depthwise) add("Bias", {c.inputs[0], c.inputs[1], uniform({f[3]})}, taps * f[2] + 1);
+    for (const char* epilogue : {"Bias", "BiasRelu"}) {
+      if (depthwise) break;
+      add(epilogue, {c.inputs[0], c.inputs[1], uniform({f[3]})}, taps * f[2] + 1);
+    }
     add("BackpropInput", {ints_of(conv.x), uniform(f), uniform(y)}, taps * f[3]);
     add("BackpropFilter", {uniform(conv.x), ints_of(f), uniform(y)}, y[0] * y[1] * y[2]);
   }

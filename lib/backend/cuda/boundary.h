@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Incremented with every change of this file; a plugin with another number is refused.
-constexpr std::uint32_t k_abi = 2;
+constexpr std::uint32_t k_abi = 3;
 
 constexpr std::size_t k_most_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
@@ -146,6 +146,8 @@ struct Table {
   Status (*begin_capture)(Device* device);
   Status (*end_capture)(Device* device, CapturedGraph** captured);
   Status (*launch_graph)(CapturedGraph* captured);
+  /// The number of kernel launches, copies and fills that were captured.
+  std::uint64_t (*graph_nodes)(const CapturedGraph* captured);
   void (*forget)(CapturedGraph* captured);
 };
 

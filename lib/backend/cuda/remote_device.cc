@@ -58,6 +58,7 @@ class RemoteCapturedGraph final : public CapturedGraph {
   void launch() override {
     check(library_->table(), library_->table().launch_graph(captured_), "the captured step");
   }
+  std::size_t nodes() const override { return library_->table().graph_nodes(captured_); }
 
  private:
   std::shared_ptr<PluginLibrary> library_;

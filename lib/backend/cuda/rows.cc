@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/functions/lists.h"
+#include "backend/functions/body.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
+#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::backend::cuda {
@@ -18,6 +20,7 @@ constexpr int k_bfloat16_capability = 80;
 constexpr std::size_t k_most_addends = 256;
 constexpr std::size_t k_most_pieces = 64;
 constexpr std::size_t k_most_values = 64;
+constexpr std::size_t k_most_batches = 4;
 
 bool executable(DType dtype) {
   constexpr DTypeSet k_types{DType::float32,
@@ -86,6 +89,14 @@ Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+Accepts fused_norm(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get<std::string>("activation_mode") != "Relu") {
+    return Accepts::no("no such activation");
+  }
+  if (node.inputs() > 6) return Accepts::no("more than one side input");
+  return channels_last(node, capabilities);
+}
+
 Accepts convolution(const NodeView& node, const Capabilities& capabilities) {
   if (Accepts layout = channels_last(node, capabilities); !layout) return layout;
   return product(node, capabilities);
@@ -108,11 +119,59 @@ Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
+  if (node.outputs() > k_most_batches) return Accepts::no("more tensors than fit one launch");
+  return any(node, capabilities);
+}
+
 Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::vector<double>>("values").size() > k_most_pieces) {
     return Accepts::no("more pieces than fit one launch");
   }
   return any(node, capabilities);
+}
+
+Accepts fused_update(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get<std::int64_t>("packed") > 0) return Accepts::no("no packed variables");
+  return any(node, capabilities);
+}
+
+template <class... F>
+bool has_formula(std::string_view op, functions::List<F...>) {
+  return ((op == F::op) || ...);
+}
+
+/// Each op computes with float32, 16 bits or bool; a Cast may read integers.
+Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
+  const graph::ops::ElementwiseBody body =
+      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  if (node.inputs() > graph::ops::k_max_elementwise_inputs ||
+      body.steps.size() > graph::ops::k_max_elementwise_steps) {
+    return Accepts::no("too long");
+  }
+  const auto dtype_of = [&](int operand) {
+    const auto at = static_cast<std::size_t>(operand);
+    return at < node.inputs() ? node.input(at).dtype : body.steps[at - node.inputs()].dtype;
+  };
+  constexpr DTypeSet k_computed{DType::float32, DType::float16, DType::bfloat16};
+  constexpr DTypeSet k_integers{DType::uint8, DType::int32, DType::int64};
+  for (const graph::ops::ElementwiseStep& step : body.steps) {
+    if (step.op == graph::ops::k_random_uniform_from_ordinal) continue;
+    const bool cast = step.op == graph::ops::k_cast;
+    if (!cast && !has_formula(step.op, functions::BodyFunctions{})) {
+      return Accepts::no("no formula of " + step.op);
+    }
+    bool computes = cast && k_computed.contains(step.dtype);
+    for (const int operand : step.operands) {
+      const DType dtype = dtype_of(operand);
+      const bool fits = k_computed.contains(dtype) || dtype == DType::boolean ||
+                        (cast && k_integers.contains(dtype));
+      if (!fits) return Accepts::no(fmt::format("no {} in a body", name(dtype)));
+      computes = computes || (!cast && k_computed.contains(dtype));
+    }
+    if (!computes) return Accepts::no(fmt::format("no {} to {}", step.op, name(step.dtype)));
+  }
+  return Accepts::yes();
 }
 
 /// Scalar functions; the result may have the memory of each operand.
@@ -127,6 +186,8 @@ std::vector<Kernel> all() {
       {"FusedMatMul", "cublaslt/fused_matmul", fused_product},
       {"BatchMatMulV2", "cublaslt/batch_matmul", product},
       {"Conv2D", "cudnn/convolution", convolution},
+      {"Conv2DBias", "cudnn/convolution", convolution},
+      {"Conv2DBiasRelu", "cudnn/convolution", convolution},
       {"Conv2DBackpropInput", "cudnn/convolution", convolution_gradient<0>},
       {"Conv2DBackpropFilter", "cudnn/convolution", convolution_gradient<1>},
       {"DepthwiseConv2dNative", "cudnn/convolution", convolution},
@@ -138,14 +199,22 @@ std::vector<Kernel> all() {
       {"Softmax", "cuda/softmax", any, nullptr, 0b1},
       {"LogSoftmax", "cuda/softmax", any, nullptr, 0b1},
       {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", any},
+      {"SoftmaxLoss", "cuda/softmax_loss", any},
       {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", any},
       {"FusedBatchNormV3", "cuda/batch_norm", channels_last, nullptr, 0b1},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
+      {"_FusedBatchNormEx", "cuda/batch_norm", fused_norm, nullptr, 0b100001},
+      {"BatchNormReluGrad", "cuda/batch_norm_grad", any, nullptr, 0b11},
       {"MaxPool", "cuda/max_pool", channels_last},
       {"MaxPoolGrad", "cuda/max_pool_grad", channels_last},
       {"AvgPool", "cuda/avg_pool", channels_last},
       {"AvgPoolGrad", "cuda/avg_pool_grad", channels_last},
 
+      {"FusedElementwise",
+       "cuda/fused_elementwise",
+       fused_elementwise,
+       nullptr,
+       (1U << graph::ops::k_max_elementwise_inputs) - 1},
       {"AddN", "cuda/add_n", one_dtype_of_values, nullptr, ~0U},
       {"Cast", "cuda/cast", any},
       {"ClipByValue", "cuda/clip", any, nullptr, 0b1},
@@ -170,6 +239,7 @@ std::vector<Kernel> all() {
       {"GatherBatch", "cuda/gather_batch", any},
       {"LogScalars", "cuda/log_scalars", few_values},
       {"KeepState", "cuda/keep_state", any},
+      {"NextBatch", "cuda/next_batch", few_tensors},
 
       {"InTopKV2", "cuda/in_top_k", any},
       {"L2Loss", "cuda/l2_loss", any},
@@ -178,6 +248,9 @@ std::vector<Kernel> all() {
       {"RandomTranslation", "cuda/random_translation", first_rank},
 
       {"AllFinite", "cuda/all_finite", any},
+      {"CastVariable", "cuda/cast_variable", any},
+      {"FusedUpdate", "cuda/update", fused_update},
+      {"GroupedUpdate", "cuda/update", any},
       {"UpdateLossScale", "cuda/loss_scale", any},
       {"LearningRate", "cuda/learning_rate", pieces},
       {"AssignVariableOp", "cuda/assign", any},

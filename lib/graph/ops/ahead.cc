@@ -3,6 +3,7 @@
 //   GatherBatch  batch[i] = rows[order[at + i]] for the attribute's `batch` rows, where
 //                at = (ordinal mod steps) * batch: `order` is the permutation of one epoch of
 //                `steps` full batches and possibly a tail.
+//   NextBatch    ordinal += 1, and the rows of that batch of each tensor, as by GatherBatch.
 //   LogScalars   row `ordinal mod slots` of the log = the bytes of each value, in cells of 8.
 //   KeepState    where ok is false and taken is: kept = state, taken = true.
 
@@ -35,6 +36,23 @@ std::vector<Shape> infer_gather_batch(const InferContext& c) {
   return {rows.with(0, batch)};
 }
 
+std::vector<Shape> infer_next_batch(const InferContext& c) {
+  const std::int64_t batch = c.node.attrs.get<std::int64_t>("batch");
+  const std::int64_t steps = c.node.attrs.get<std::int64_t>("steps");
+  const Shape& order = c.input(1).shape;
+  expect(handle(c, 0).get<DType>("dtype") == DType::int64, c, "the ordinal must be int64");
+  expect(order.rank() == 1, c, "the order must be a vector");
+  expect(batch > 0 && steps > 0 && (steps - 1) * batch < order[0],
+         c,
+         "more batches than the order has");
+  std::vector<Shape> batches;
+  for (std::size_t i = 2; i < c.inputs(); ++i) {
+    expect(c.input(i).shape.rank() > 0, c, "no rows to take some of");
+    batches.push_back(c.input(i).shape.with(0, batch));
+  }
+  return batches;
+}
+
 std::vector<Shape> infer_log(const InferContext& c) {
   const std::int64_t slots = c.node.attrs.get<std::int64_t>("slots");
   const auto values = static_cast<std::int64_t>(c.inputs()) - 2;
@@ -64,6 +82,10 @@ std::vector<OpDef> ahead_ops() {
              "rows: T, order: int32, ordinal: int64 -> batch: T",
              "T: type, batch: int, steps: int",
              {.infer = infer_gather_batch, .stage = Stage::lowered}),
+      define("NextBatch",
+             "ordinal: resource, order: int32, rows: Tin -> batches: Tin",
+             "Tin: list(type), batch: int, steps: int",
+             {.infer = infer_next_batch, .stateful = true, .stage = Stage::lowered}),
       define("LogScalars",
              "log: resource, ordinal: int64, values: Tin",
              "Tin: list(type), slots: int",

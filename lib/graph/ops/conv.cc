@@ -1,6 +1,7 @@
 // Convolution of images [N,H,W,C], plain and depthwise, with the two gradients of each.
 //   y[n,i,j,o] = sum_{h,w,c} x[n, i*s - p + h*d, j*s - p + w*d, c] * filter[h,w,c,o]
-// Lowering creates Conv2DBias, y + bias[o] in one op: the sum is rounded once, after the bias.
+// Lowering creates Conv2DBias, y + bias[o], and Conv2DBiasRelu, max(y + bias[o], 0), in one op: the
+// sum is rounded once, at the end.
 // float16_products: where a float16 operand is split into a high and a low bfloat16 part, the
 // number of partial products per multiplication: 4 is exact, 3 omits low by low.
 
@@ -115,6 +116,10 @@ std::vector<OpDef> conv_ops() {
              numbers,
              {.infer = infer_conv<conv_geometry>, .gradient = gradient_conv<Plain>}),
       define("Conv2DBias",
+             "input: T, filter: T, bias: T -> output: T",
+             floats,
+             {.infer = infer_conv_bias, .stage = Stage::lowered}),
+      define("Conv2DBiasRelu",
              "input: T, filter: T, bias: T -> output: T",
              floats,
              {.infer = infer_conv_bias, .stage = Stage::lowered}),

@@ -1,8 +1,9 @@
 #pragma once
-// Input indices of FusedUpdate and PackedMatMulUpdate, shared by their shape rules, their kernels
-// and the passes that build them.
+// Input indices of FusedUpdate, GroupedUpdate and PackedMatMulUpdate, shared by their shape rules,
+// their kernels and the passes that build them.
 
 #include <cstddef>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -27,6 +28,25 @@ struct FusedUpdatePorts {
   bool guarded = false;  ///< the last input is `ok`
 };
 FusedUpdatePorts fused_update_ports(const Node& node);
+
+/// The inputs of a GroupedUpdate: the handles of each tensor, the gradient of each, the copies of
+/// those that have one, the rule's other inputs, `unscale`, `ok`.
+struct GroupedUpdatePorts {
+  UpdatePorts rule;
+  std::size_t tensors = 0;
+  std::size_t gradients = 0;
+  std::vector<int> copies = {};  ///< per tensor: the input that is its copy, or -1
+  std::size_t scalars = 0;
+  std::size_t end = 0;  ///< number of inputs
+  bool unscaled = false, guarded = false;
+
+  /// The input of the handle `i` of a tensor: the variable, then its slots.
+  std::size_t handle(std::size_t tensor, std::size_t i) const {
+    return tensor * rule.resources + i;
+  }
+  std::size_t unscale() const { return end - (guarded ? 2 : 1); }
+};
+GroupedUpdatePorts grouped_update_ports(const Attrs& attrs);
 
 /// The type of a handle's variable.
 TensorType variable_type(const Node& handle);

@@ -1,7 +1,8 @@
 // The finite check, the loss scale that follows from it, and the learning rate.
 //
 // AllFinite: whether all elements of all values are finite; with `unscaled` the last value is one
-// float32 number, and the others are checked after multiplication by it in float32.
+// float32 number, and the others are checked after multiplication by it in float32, or with
+// `reciprocal` by 1 / it, rounded to float32.
 //
 // UpdateLossScale, with good = good_steps before the step:
 //   ok:  if good + 1 >= growth_steps (== with grow_on_equal): scale *= growth_factor, good = 0 and
@@ -97,7 +98,7 @@ std::vector<OpDef> scaling_ops() {
   return {
       define("AllFinite",
              "values: Tin -> ok: bool",
-             "Tin: list(type), unscaled: bool = false",
+             "Tin: list(type), unscaled: bool = false, reciprocal: bool = false",
              {.infer = infer_all_finite, .stage = Stage::lowered}),
       define("UpdateLossScale",
              "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool",

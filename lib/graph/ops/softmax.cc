@@ -1,4 +1,13 @@
 // Softmax over the last axis, and the cross-entropies that contain it.
+//
+// SoftmaxLoss is a softmax in float32 of the logits, the sparse cross-entropy of it and of the
+// labels, and the ops around them, in one pass. Lowering creates it. One result per letter of
+// `forms`:
+//   p  the softmax, float32 [rows, classes]      l  the losses of the rows, float32 [rows]
+//   m  the mean of the losses, float32           c  the number of rows whose largest p, the first
+//   of g  the gradient of the logits, T: that of        equal ones, is that of their label, float32
+//      the mean times `seed`, rounded to float32 as the single ops would
+// args = seed: float32 with g.
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
@@ -39,6 +48,34 @@ std::vector<Shape> infer_sparse_cross_entropy(const InferContext& c) {
                     to_string(c.input(1).shape)));
   }
   return {Shape{logits[0]}, logits};
+}
+
+std::vector<Shape> infer_softmax_loss(const InferContext& c) {
+  const Shape logits = infer_sparse_cross_entropy(c)[1];
+  const std::string& forms = c.node.attrs.get<std::string>("forms");
+  const bool seeded = forms.find('g') != std::string::npos;
+  if (c.inputs() != (seeded ? 3U : 2U) || (seeded && c.input(2).shape.elements() != 1)) {
+    throw ShapeError("one seed is wanted for the gradient, and none without it");
+  }
+  std::vector<Shape> results;
+  for (const char form : forms) {
+    switch (form) {
+      case 'p':
+      case 'g':
+        results.push_back(logits);
+        break;
+      case 'l':
+        results.push_back(Shape{logits[0]});
+        break;
+      case 'm':
+      case 'c':
+        results.push_back(Shape{});
+        break;
+      default:
+        throw ShapeError(fmt::format("there is no form '{}'", form));
+    }
+  }
+  return results;
 }
 
 Value sum_rows(Builder& b, Value x) {
@@ -103,6 +140,11 @@ std::vector<OpDef> softmax_ops() {
              "features: T, labels: Tlabels -> loss: T, backprop: T",
              "T: {half, bfloat16, float, double}, Tlabels: {int32, int64} = int64",
              {.infer = infer_sparse_cross_entropy, .gradient = gradient_sparse_cross_entropy}),
+      define("SoftmaxLoss",
+             "logits: T, labels: Tlabels, args: Targs -> results: Tresults",
+             "T: {half, bfloat16, float}, Tlabels: {int32, int64}, Targs: list(type), "
+             "Tresults: list(type), forms: string",
+             {.infer = infer_softmax_loss, .stage = Stage::lowered}),
   };
 }
 

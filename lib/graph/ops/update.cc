@@ -18,6 +18,15 @@
 // is multiplied by `unscale` in float32 first; then the new variable is packed into each of
 // `packed`, the PackedVariables of it. args = the rule's inputs, unscale: T, packed, [ok].
 //
+// GroupedUpdate is the update `rule` of several tensors by one launch: args = the handles of each
+// tensor, the gradient of each (float32 or 16 bits), the copies, the rule's scalars, unscale: T if
+// `unscaled`, ok if `guarded`; with `reciprocal` gradients are multiplied by 1 / unscale. `copies`
+// has the number of 16-bit copies of each tensor, 0 or 1: a CastVariable, which is written together
+// with its variable.
+//
+// CastVariable is a variable rounded to 16 bits and kept across steps: it is computed again when
+// the variable was written by an op other than a GroupedUpdate that writes both.
+//
 // PackedMatMulUpdate is a FusedUpdate whose gradient is the y of a PackedMatMul (packed.cc) without
 // other users, m x n and rounded to T. args = those of the FusedUpdate with the matmul's operand a
 // as the gradient, then its operand b; no ok, which would depend on every gradient.
@@ -108,6 +117,42 @@ std::vector<Shape> infer_product_update(const InferContext& c) {
   return {};
 }
 
+std::vector<Shape> infer_grouped_update(const InferContext& c) {
+  const GroupedUpdatePorts ports = grouped_update_ports(c.node.attrs);
+  expect_inputs(c, ports.end);
+  for (std::size_t t = 0; t < ports.tensors; ++t) {
+    const TensorType gradient = c.input(ports.gradients + t);
+    for (std::size_t i = 0; i < ports.rule.resources; ++i) {
+      const TensorType type = variable_type(c.producer(ports.handle(t, i)));
+      if (type == TensorType{DType::float32, gradient.shape}) continue;
+      throw ShapeError(fmt::format("a variable is {} {}, its gradient {}",
+                                   name(type.dtype),
+                                   to_string(type.shape),
+                                   to_string(gradient.shape)));
+    }
+    if (ports.copies[t] < 0) continue;
+    const Node& copy = c.producer(static_cast<std::size_t>(ports.copies[t]));
+    if (!copy.is(k_cast_variable) || copy.inputs[0] != c.in[ports.handle(t, 0)].value) {
+      throw ShapeError(fmt::format("input {} is no copy of its variable", ports.copies[t]));
+    }
+  }
+  for (std::size_t i = ports.scalars; i < ports.end; ++i) {
+    if (c.input(i).shape.elements() != 1) {
+      throw ShapeError(
+          fmt::format("input {} must be one number, got {}", i, to_string(c.input(i).shape)));
+    }
+  }
+  return {};
+}
+
+std::vector<Shape> infer_cast_variable(const InferContext& c) {
+  const TensorType x = variable_type(c.producer(0));
+  if (x.dtype != DType::float32) {
+    throw ShapeError(fmt::format("only float32 variables are cast, got {}", name(x.dtype)));
+  }
+  return {x.shape};
+}
+
 OpDef update(std::string_view name, std::string_view inputs, std::string_view attrs = "") {
   return define(name,
                 fmt::format("{}, ok?: bool", inputs),
@@ -139,6 +184,24 @@ FusedUpdatePorts fused_update_ports(const Node& node) {
   ports.packed_end =
       ports.packed_begin + static_cast<std::size_t>(node.attrs.get<std::int64_t>("packed"));
   ports.guarded = node.is(k_fused_update) && node.attrs.get<bool>("guarded");
+  return ports;
+}
+
+GroupedUpdatePorts grouped_update_ports(const Attrs& attrs) {
+  const std::string& rule = attrs.get<std::string>("rule");
+  const OpDef* op = op_table().find(rule);
+  require(op != nullptr, "there is no op {}", rule);
+  const auto& copies = attrs.get<std::vector<std::int64_t>>("copies");
+  GroupedUpdatePorts ports{.rule = update_ports(*op), .tensors = copies.size()};
+  ports.gradients = ports.tensors * ports.rule.resources;
+  ports.scalars = ports.gradients + ports.tensors;
+  for (const std::int64_t copy : copies) {
+    ports.copies.push_back(copy > 0 ? static_cast<int>(ports.scalars++) : -1);
+  }
+  ports.unscaled = attrs.get<bool>("unscaled");
+  ports.guarded = attrs.get<bool>("guarded");
+  ports.end = ports.scalars + ports.rule.inputs - ports.rule.resources - 1 +
+              (ports.unscaled ? 1 : 0) + (ports.guarded ? 1 : 0);
   return ports;
 }
 
@@ -179,6 +242,16 @@ std::vector<OpDef> update_ops() {
              "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, "
              "guarded: bool = false, use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
+      define("GroupedUpdate",
+             "args: Targs",
+             "T: {float} = float, Targs: list(type), rule: string, copies: list(int), "
+             "unscaled: bool = false, reciprocal: bool = false, guarded: bool = false, "
+             "use_nesterov: bool = false, update_slots: bool = true",
+             {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
+      define("CastVariable",
+             "handle: resource -> y: DstT",
+             "DstT: {bfloat16, half}",
+             {.infer = infer_cast_variable, .stage = Stage::lowered}),
       define("PackedMatMulUpdate",
              "args: Targs",
              "T: {bfloat16, half}, Targs: list(type), m: int, n: int, k: int, products: int = 1, "

@@ -16,6 +16,19 @@ std::vector<OpCase> ahead_cases() {
                        .check_gradient = false});
     }
   }
+  for (const std::int64_t at : {-1, 1, 8}) {
+    for (const Shape& sample : {Shape{13, 3, 5}, Shape{13, 4, 8}}) {
+      const auto before = static_cast<double>(at);
+      cases.push_back({.name = fmt::format("NextBatch/{} {}", to_string(sample), at),
+                       .op = "NextBatch",
+                       .attrs = {{"batch", std::int64_t{4}}, {"steps", std::int64_t{3}}},
+                       .inputs = {typed(variable({}, before, before), DType::int64),
+                                  indices({13}, 0, 13, DType::int32),
+                                  typed(whole(sample, 0, 200), DType::uint8),
+                                  indices({13}, 0, 9, DType::int32)},
+                       .check_gradient = false});
+    }
+  }
   for (const std::int64_t at : {0, 6}) {
     cases.push_back({.name = fmt::format("LogScalars/{}", at),
                      .op = "LogScalars",

@@ -40,8 +40,10 @@ void add(std::vector<OpCase>& cases, const std::string& op, const Conv& c) {
   const std::int64_t taps = c.filter[0] * c.filter[1];
   row("", {x, filter}, taps * g.group_inputs);
   if (op == "Conv2D") {
-    row("Bias", {x, filter, uniform(Shape{g.outputs})}, taps * g.group_inputs + 1);
-    cases.back().check_gradient = false;
+    for (const char* epilogue : {"Bias", "BiasRelu"}) {
+      row(epilogue, {x, filter, uniform(Shape{g.outputs})}, taps * g.group_inputs + 1);
+      cases.back().check_gradient = false;
+    }
   }
   row("BackpropInput", {shape_of(c.x), filter, dy}, taps * g.group_outputs);
   row("BackpropFilter", {x, shape_of(c.filter), dy}, g.y_shape().elements(0, 3));

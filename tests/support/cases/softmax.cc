@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "support/op_cases.h"
 
 namespace halfstep::testing {
@@ -59,6 +61,26 @@ std::vector<OpCase> softmax_cases() {
   sparse("far apart", uniform({6, 5}, -60, 60), indices({6}, 0, 5), true);
   sparse("labels that do not exist", uniform({9, 5}), indices({9}, -3, 8), false);
   sparse("special", special({9, 5}), indices({9}, 0, 5), false);
+  for (const auto& [what, rows, classes] : {std::tuple("digits", 50, 10),
+                                            std::tuple("one class", 3, 1),
+                                            std::tuple("wide", 5, 300),
+                                            std::tuple("many rows", 700, 3)}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      cases.push_back(
+          {.name = fmt::format("SoftmaxLoss/{}, {}", what, name(dtype)),
+           .op = "SoftmaxLoss",
+           .attrs = {{"forms", std::string("plmcg")},
+                     {"Tresults",
+                      std::vector<DType>{
+                          DType::float32, DType::float32, DType::float32, DType::float32, dtype}}},
+           .inputs = {typed(distinct({rows, classes}, -4, 4), dtype),
+                      indices({rows}, 0, classes),
+                      typed(number(1024), DType::float32)},
+           .terms = 64,
+           .magnitude = 64,
+           .check_gradient = false});
+    }
+  }
   return cases;
 }
 

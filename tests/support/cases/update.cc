@@ -55,7 +55,32 @@ std::vector<OpCase> optimizer_cases() {
          .terms = 16,
          .magnitude = 8,
          .check_gradient = false});
+    cases.push_back({.name = fmt::format("GroupedUpdate/{}", name(dtype)),
+                     .op = "GroupedUpdate",
+                     .attrs = {{"rule", std::string("ResourceApplyKerasRMSProp")},
+                               {"copies", std::vector<std::int64_t>{0, 0}},
+                               {"unscaled", true},
+                               {"guarded", true}},
+                     .inputs = {w,
+                                positive,
+                                variable({70}),
+                                variable({70}, 0.25, 2),
+                                typed(g, dtype),
+                                uniform({70}),
+                                lr,
+                                rho,
+                                epsilon,
+                                number(0.25),
+                                flags({})},
+                     .terms = 16,
+                     .magnitude = 8,
+                     .check_gradient = false});
   }
+  cases.push_back({.name = "CastVariable/plain",
+                   .op = "CastVariable",
+                   .attrs = {{"DstT", DType::bfloat16}},
+                   .inputs = {w},
+                   .check_gradient = false});
   return cases;
 }
 

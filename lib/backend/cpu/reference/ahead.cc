@@ -7,19 +7,33 @@
 namespace halfstep::backend::cpu {
 namespace {
 
+/// to[i] = rows[order[i]].
+void gather(const TensorView& rows, const std::int32_t* order, const TensorView& to) {
+  const std::size_t bytes = to.bytes() / static_cast<std::size_t>(to.shape[0]);
+  for (std::int64_t i = 0; i < to.shape[0]; ++i) {
+    std::memcpy(
+        static_cast<std::byte*>(to.data) + static_cast<std::size_t>(i) * bytes,
+        static_cast<const std::byte*>(rows.data) + static_cast<std::size_t>(order[i]) * bytes,
+        bytes);
+  }
+}
+
 Prepared prepare_gather(const NodeView& node, const Capabilities&) {
   const std::int64_t batch = node.attrs().get<std::int64_t>("batch");
   const std::int64_t steps = node.attrs().get<std::int64_t>("steps");
   return launch([=](const Args& a) {
-    const TensorView& rows = a.in[0];
-    const std::int32_t* order = a.in[1].as<std::int32_t>();
     const std::int64_t first = *a.in[2].as<std::int64_t>() % steps * batch;
-    const std::size_t bytes = a.out[0].bytes() / static_cast<std::size_t>(batch);
-    for (std::int64_t i = 0; i < batch; ++i) {
-      std::memcpy(static_cast<std::byte*>(a.out[0].data) + static_cast<std::size_t>(i) * bytes,
-                  static_cast<const std::byte*>(rows.data) +
-                      static_cast<std::size_t>(order[first + i]) * bytes,
-                  bytes);
+    gather(a.in[0], a.in[1].as<std::int32_t>() + first, a.out[0]);
+  });
+}
+
+Prepared prepare_next(const NodeView& node, const Capabilities&) {
+  const std::int64_t batch = node.attrs().get<std::int64_t>("batch");
+  const std::int64_t steps = node.attrs().get<std::int64_t>("steps");
+  return launch([=](const Args& a) {
+    const std::int64_t first = ++*a.in[0].as<std::int64_t>() % steps * batch;
+    for (std::size_t i = 0; i < a.out.size(); ++i) {
+      gather(a.in[i + 2], a.in[1].as<std::int32_t>() + first, a.out[i]);
     }
   });
 }
@@ -52,6 +66,7 @@ Prepared prepare_keep(const NodeView&, const Capabilities&) {
 std::vector<Kernel> ahead_kernels() {
   return {
       {.op = "GatherBatch", .name = "reference/gather_batch", .prepare = prepare_gather},
+      {.op = "NextBatch", .name = "reference/next_batch", .prepare = prepare_next},
       {.op = "LogScalars", .name = "reference/log_scalars", .prepare = prepare_log},
       {.op = "KeepState", .name = "reference/keep_state", .prepare = prepare_keep},
   };

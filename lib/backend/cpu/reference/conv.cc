@@ -8,6 +8,7 @@
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu {
@@ -172,10 +173,16 @@ Prepared dispatch_conv(DType dtype, F&& f) {
 template <GeometryRule geometry>
 Prepared prepare_forward(const NodeView& node, const Capabilities&) {
   const ConvGeometry g = geometry(node.attrs(), node.input(0).shape, node.input(1).shape);
+  const bool relu = node.node.is(graph::ops::k_conv2d_bias_relu);
   return dispatch_conv(node.output().dtype, [&]<class T>(Type<T>) {
-    return launch([g](const Args& a) {
+    return launch([g, relu](const Args& a) {
       const T* bias = a.in.size() > 2 ? a.in[2].as<T>() : nullptr;
-      forward<T>(g, a.in[0].as<T>(), a.in[1].as<T>(), bias, a.out[0].as<T>());
+      T* y = a.out[0].as<T>();
+      forward<T>(g, a.in[0].as<T>(), a.in[1].as<T>(), bias, y);
+      // The sign survives the rounding.
+      for (std::int64_t i = 0; relu && i < a.out[0].elements(); ++i) {
+        if (load_sum(y[i]) < 0) y[i] = T{};
+      }
     });
   });
 }
@@ -212,6 +219,10 @@ std::vector<Kernel> conv_kernels() {
        .prepare = prepare_forward<k_plain>},
       {.op = "Conv2DBias",
        .name = "reference/conv2d_bias",
+       .accepts = executable,
+       .prepare = prepare_forward<k_plain>},
+      {.op = "Conv2DBiasRelu",
+       .name = "reference/conv2d_bias_relu",
        .accepts = executable,
        .prepare = prepare_forward<k_plain>},
       {.op = "Conv2DBackpropInput",

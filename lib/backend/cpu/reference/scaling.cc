@@ -55,11 +55,14 @@ bool all_finite_unscaled(const TensorView& x, float factor) {
 
 Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
   const bool unscaled = node.attrs().get<bool>("unscaled");
-  return launch([unscaled](const Args& a) {
+  const bool reciprocal = node.attrs().get<bool>("reciprocal");
+  return launch([unscaled, reciprocal](const Args& a) {
+    float factor = unscaled ? *a.in.back().as<float>() : 1.0F;
+    if (reciprocal) factor = 1 / factor;
     const auto values = a.in.first(a.in.size() - (unscaled ? 1 : 0));
     *a.out[0].as<bool>() = std::all_of(values.begin(), values.end(), [&](const TensorView& x) {
       if (!is_floating(x.dtype)) return true;
-      if (unscaled) return all_finite_unscaled(x, *a.in.back().as<float>());
+      if (unscaled) return all_finite_unscaled(x, factor);
       return dispatch_floating(
           x.dtype, [&]<class T>(Type<T>) { return all_finite(x.as<T>(), x.elements()); });
     });

@@ -108,6 +108,56 @@ Prepared prepare_sparse_cross_entropy(const NodeView& node, const Capabilities&)
   });
 }
 
+Prepared prepare_softmax_loss(const NodeView& node, const Capabilities&) {
+  const Shape shape = node.input(0).shape;
+  const std::string forms = node.attrs().get<std::string>("forms");
+  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T>) {
+    return launch([shape, forms](const Args& args) {
+      const auto out = [&](char form) {
+        const std::size_t at = forms.find(form);
+        return at == std::string::npos ? nullptr : args.out[at].data;
+      };
+      auto* p = static_cast<float*>(out('p'));
+      auto* losses = static_cast<float*>(out('l'));
+      auto* mean = static_cast<float*>(out('m'));
+      auto* correct = static_cast<float*>(out('c'));
+      auto* g = static_cast<T*>(out('g'));
+      const std::int64_t rows = shape[0], classes = shape[1];
+      const float seed = g == nullptr ? 0 : *args.in[2].as<float>() / static_cast<float>(rows);
+      double sum = 0;
+      std::int64_t found = 0;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T* x = args.in[0].as<T>() + row * classes;
+        const RowSums s = row_sums(x, classes);
+        const std::int64_t label = args.in[1].dtype == DType::int64
+                                       ? args.in[1].as<std::int64_t>()[row]
+                                       : args.in[1].as<std::int32_t>()[row];
+        const bool known = label >= 0 && label < classes;
+        std::int64_t best = 0;
+        float largest = 0;
+        for (std::int64_t i = 0; i < classes; ++i) {
+          const auto y = static_cast<float>(std::exp(load_sum(x[i]) - s.max - s.log_sum));
+          if (i == 0 || y > largest) {
+            best = i;
+            largest = y;
+          }
+          if (p != nullptr) p[row * classes + i] = y;
+          if (g == nullptr) continue;
+          const auto slope = static_cast<float>(known ? double{y} - (i == label ? 1 : 0) : k_nan);
+          g[row * classes + i] = store<T>(static_cast<double>(seed * slope));
+        }
+        const auto loss =
+            static_cast<float>(known ? s.max + s.log_sum - load_sum(x[label]) : k_nan);
+        if (losses != nullptr) losses[row] = loss;
+        sum += loss;
+        found += best == label ? 1 : 0;
+      }
+      if (mean != nullptr) *mean = static_cast<float>(sum / static_cast<double>(rows));
+      if (correct != nullptr) *correct = static_cast<float>(found);
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> softmax_kernels() {
@@ -122,6 +172,7 @@ std::vector<Kernel> softmax_kernels() {
        "reference/sparse_softmax_cross_entropy_with_logits",
        executable,
        prepare_sparse_cross_entropy},
+      {"SoftmaxLoss", "reference/softmax_loss", executable, prepare_softmax_loss},
   };
 }
 

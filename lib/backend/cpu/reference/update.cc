@@ -245,14 +245,61 @@ Prepared prepare_fused(const NodeView& node, const Capabilities&) {
   return prepare_fused_update(node, node.input(ports.rule.gradient));
 }
 
+const Row& row_of(const std::string& rule) {
+  return *std::find_if(
+      k_rows.begin(), k_rows.end(), [&](const Row& candidate) { return candidate.op == rule; });
+}
+
+/// A gradient in float32, times `factor`.
+void unscale(const TensorView& given, float factor, const TensorView& to) {
+  convert(given, to);
+  for (std::int64_t i = 0; i < to.elements(); ++i) to.as<float>()[i] *= factor;
+}
+
+/// Calls the rule for each tensor, with its handles, its gradient and the scalars in their order.
+Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
+  const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs());
+  std::int64_t largest = 0;
+  std::vector<Shape> shapes;
+  for (std::size_t t = 0; t < ports.tensors; ++t) {
+    shapes.push_back(node.input(ports.gradients + t).shape);
+    largest = std::max(largest, shapes.back().elements());
+  }
+  const Row& row = row_of(node.attrs().get<std::string>("rule"));
+  const bool reciprocal = node.attrs().get<bool>("reciprocal");
+  return launch(
+      [=, attrs = node.attrs(), run = row.run](const Args& a) {
+        if (ports.guarded && !*a.in.back().as<bool>()) return;
+        float factor = ports.unscaled ? *a.in[ports.unscale()].as<float>() : 1.0F;
+        if (reciprocal) factor = 1 / factor;
+        for (std::size_t t = 0; t < ports.tensors; ++t) {
+          const TensorView gradient{DType::float32, shapes[t], a.workspace};
+          unscale(a.in[ports.gradients + t], factor, gradient);
+          std::vector<TensorView> in;
+          for (std::size_t i = 0; i < ports.rule.resources; ++i) {
+            in.push_back(a.in[ports.handle(t, i)]);
+          }
+          std::size_t scalar = ports.scalars;
+          for (std::size_t i = ports.rule.resources; i < ports.rule.inputs; ++i) {
+            in.push_back(i == ports.rule.gradient ? gradient : a.in[scalar++]);
+          }
+          run(attrs, {in, {}, nullptr});
+          if (ports.copies[t] >= 0) convert(in[0], a.in[static_cast<std::size_t>(ports.copies[t])]);
+        }
+      },
+      static_cast<std::size_t>(largest) * sizeof(float));
+}
+
+Prepared prepare_cast_variable(const NodeView&, const Capabilities&) {
+  return launch([](const Args& a) { convert(a.in[0], a.out[0]); });
+}
+
 }  // namespace
 
 /// The rule on a gradient that is widened and unscaled first; then the variable is packed.
 Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& given) {
   const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node.node);
-  const std::string& rule = node.attrs().get<std::string>("rule");
-  const Row& row = *std::find_if(
-      k_rows.begin(), k_rows.end(), [&](const Row& candidate) { return candidate.op == rule; });
+  const Row& row = row_of(node.attrs().get<std::string>("rule"));
   const Shape shape = given.shape;
   std::vector<packed::Packing> packings;
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
@@ -267,10 +314,7 @@ Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& giv
         std::copy_n(a.in.begin(), ports.rule.inputs, in.begin());
         TensorView& gradient = in[ports.rule.gradient];
         gradient = {DType::float32, shape, a.workspace};
-        convert(a.in[ports.rule.gradient], gradient);
-        for (std::int64_t i = 0; i < shape.elements(); ++i) {
-          gradient.as<float>()[i] *= *a.in[ports.unscale].as<float>();
-        }
+        unscale(a.in[ports.rule.gradient], *a.in[ports.unscale].as<float>(), gradient);
         run(attrs, {std::span(in).first(ports.rule.inputs), {}, nullptr});
         for (std::size_t p = 0; p < packings.size(); ++p) {
           for (std::int64_t i = 0; i < packings[p].down(); ++i) {
@@ -293,6 +337,10 @@ std::vector<Kernel> update_kernels() {
   }
   kernels.push_back(
       {.op = "FusedUpdate", .name = "reference/fused_update", .prepare = prepare_fused});
+  kernels.push_back(
+      {.op = "GroupedUpdate", .name = "reference/grouped_update", .prepare = prepare_grouped});
+  kernels.push_back(
+      {.op = "CastVariable", .name = "reference/cast_variable", .prepare = prepare_cast_variable});
   return kernels;
 }
 

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/vector/loops.h"
-#include "backend/functions/lists.h"
+#include "backend/functions/body.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {

@@ -1,7 +1,7 @@
 // The loops for every processor.
 
 #include "backend/cpu/vector/loops.h"
-#include "backend/functions/lists.h"
+#include "backend/functions/body.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {

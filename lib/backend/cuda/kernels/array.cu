@@ -128,6 +128,24 @@ __global__ void segment_sum_kernel(
   }
 }
 
+struct ResizedMatrices {
+  static constexpr std::size_t k_most = 4;
+
+  ResizedMatrix matrix[k_most];
+};
+
+/// One row of blocks per matrix.
+__global__ void resize_kernel(ResizedMatrices batch) {
+  const ResizedMatrix& m = batch.matrix[row()];
+  const auto* x = static_cast<const std::uint16_t*>(m.x);
+  auto* y = static_cast<std::uint16_t*>(m.y);
+  for (std::int64_t i = thread_of_grid(); i < m.y_rows * m.y_columns; i += threads_of_grid()) {
+    const Divided at = divide(i, m.y_columns);
+    const bool inside = at.quotient < m.x_rows && at.remainder < m.x_columns;
+    y[i] = inside ? x[at.quotient * m.x_columns + at.remainder] : std::uint16_t{0};
+  }
+}
+
 }  // namespace
 
 void copy(Stream stream, const CopyParams& p) {
@@ -214,6 +232,21 @@ void segment_sum(Stream stream, const SegmentSumParams& p) {
            static_cast<Sum<T>*>(p.workspace),
            p);
   });
+}
+
+void resize_matrices(Stream stream, std::span<const ResizedMatrix> matrices) {
+  if (matrices.size() > ResizedMatrices::k_most)
+    throw LaunchError("too many matrices for one launch");
+  ResizedMatrices batch{};
+  std::int64_t largest = 0;
+  for (std::size_t n = 0; n < matrices.size(); ++n) {
+    batch.matrix[n] = matrices[n];
+    const std::int64_t elements = matrices[n].y_rows * matrices[n].y_columns;
+    largest = elements > largest ? elements : largest;
+  }
+  Grid grid = grid_of(largest);
+  grid.rows = static_cast<std::int64_t>(matrices.size());
+  launch(resize_kernel, grid, stream, batch);
 }
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -42,6 +42,17 @@ struct CopyParams {
 };
 void copy(Stream stream, const CopyParams& params);
 
+/// y = x without the rows and columns that y does not have; those that x does not have are 0.
+struct ResizedMatrix {
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::int64_t x_rows = 0, x_columns = 0;
+  std::int64_t y_rows = 0, y_columns = 0;
+};
+
+/// Up to 4 matrices of 16-bit elements, by one launch.
+void resize_matrices(Stream stream, std::span<const ResizedMatrix> matrices);
+
 /// Every element of y = *value, or 0 when `value` is null.
 struct FillParams {
   std::size_t element_bytes = 0;

@@ -65,7 +65,7 @@ std::size_t bias_grad_workspace(const BiasGradParams& p) {
 void bias_grad(Stream stream, const BiasGradParams& p) {
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
     const ChannelSum<T> fold{static_cast<const T*>(p.dy), static_cast<T*>(p.dbias)};
-    run_fold(stream, fold, plan_of(p), p.workspace);
+    run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
   });
 }
 

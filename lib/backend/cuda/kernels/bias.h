@@ -31,6 +31,7 @@ struct BiasGradParams {
   std::int64_t channels = 1;
   std::int64_t inner = 1;
   void* workspace = nullptr;  ///< of bias_grad_workspace() bytes
+  Tickets tickets = {};
 };
 std::size_t bias_grad_workspace(const BiasGradParams& params);
 void bias_grad(Stream stream, const BiasGradParams& params);

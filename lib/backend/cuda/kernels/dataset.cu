@@ -1,7 +1,7 @@
 #include "backend/cuda/kernels/dataset.h"
 
 #include "backend/cuda/kernels/device/dispatch.h"
-#include "backend/cuda/kernels/device/element.h"
+#include "backend/cuda/kernels/device/map.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -41,7 +41,98 @@ __global__ void scale_rows_kernel(Rows r, const From* from, To* to, double scale
   }
 }
 
+struct CopiedRows {
+  const std::uint8_t* rows;
+  std::uint8_t* batch;
+  std::int64_t row_bytes;
+  int word;  ///< bytes copied at once
+  std::int32_t first_block;
+};
+
+struct NextRows {
+  CopiedRows tensor[NextBatchParams::k_max_tensors];
+  int tensors;
+  std::int64_t* ordinal;
+  const std::int32_t* order;
+  std::int64_t cycle, count;
+  unsigned* ticket;
+};
+
+template <int word>
+__device__ inline void copy_words(const CopiedRows& t,
+                                  const std::int32_t* order,
+                                  std::int64_t count,
+                                  std::int64_t first,
+                                  std::int64_t step) {
+  const std::int64_t words = t.row_bytes / word;
+  for (std::int64_t i = first; i < count * words; i += step) {
+    const Divided at = divide(i, words);
+    const std::int64_t from = order[at.quotient] * t.row_bytes + at.remainder * word;
+    store_pack<std::uint8_t, word>(t.batch + i * word,
+                                   load_pack<std::uint8_t, word>(t.rows + from));
+  }
+}
+
+/// The last block stores the ordinal, after all blocks have read it.
+__global__ void next_batch_kernel(NextRows p) {
+  const std::int64_t ordinal = *p.ordinal + 1;
+  const std::int32_t* order = p.order + ordinal % p.cycle * p.count;
+  int n = 0;
+  while (n + 1 < p.tensors && p.tensor[n + 1].first_block <= block()) ++n;
+  const CopiedRows& t = p.tensor[n];
+  const std::int64_t end = n + 1 < p.tensors ? p.tensor[n + 1].first_block : blocks();
+  const std::int64_t first = (block() - t.first_block) * threads() + thread();
+  const std::int64_t step = (end - t.first_block) * threads();
+  switch (t.word) {
+    case 16:
+      copy_words<16>(t, order, p.count, first, step);
+      break;
+    case 8:
+      copy_words<8>(t, order, p.count, first, step);
+      break;
+    case 4:
+      copy_words<4>(t, order, p.count, first, step);
+      break;
+    default:
+      copy_words<1>(t, order, p.count, first, step);
+  }
+  if (is_last_block(p.ticket, blocks()) && thread() == 0) *p.ordinal = ordinal;
+}
+
+/// The largest word that divides rows and addresses.
+int word_of(const NextBatchParams::Rows& t) {
+  for (const std::size_t word : {16U, 8U, 4U}) {
+    if (t.row_bytes % word == 0 && aligned(t.rows, word) && aligned(t.batch, word)) {
+      return static_cast<int>(word);
+    }
+  }
+  return 1;
+}
+
 }  // namespace
+
+void next_batch(Stream stream, const NextBatchParams& p) {
+  NextRows rows{.tensor = {},
+                .tensors = static_cast<int>(p.tensors),
+                .ordinal = p.ordinal,
+                .order = p.order,
+                .cycle = p.cycle,
+                .count = p.count,
+                .ticket = p.tickets.data};
+  Grid grid{.blocks = 0, .cooperates = true};
+  for (std::size_t n = 0; n < p.tensors; ++n) {
+    const NextBatchParams::Rows& from = p.tensor[n];
+    const int word = word_of(from);
+    const auto row_bytes = static_cast<std::int64_t>(from.row_bytes);
+    rows.tensor[n] = {static_cast<const std::uint8_t*>(from.rows),
+                      static_cast<std::uint8_t*>(from.batch),
+                      row_bytes,
+                      word,
+                      static_cast<std::int32_t>(grid.blocks)};
+    grid.blocks += grid_of(std::max<std::int64_t>(p.count * row_bytes / word, 1)).blocks;
+  }
+  launch(next_batch_kernel, grid, stream, rows);
+}
 
 void gather_batch(Stream stream, const GatherBatchParams& p) {
   const Rows rows{p.order, p.first, p.cycle, p.count, p.row_elements};

@@ -1,6 +1,8 @@
 #pragma once
 // Gathering batches from a data set in device memory.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "backend/cuda/kernels/stream.h"
@@ -24,5 +26,25 @@ struct GatherBatchParams {
   double scale = 1;
 };
 void gather_batch(Stream stream, const GatherBatchParams& params);
+
+/// *ordinal += 1; then batch[i] = rows[order[at + i]] of each tensor, for i in [0, count), with
+/// at = *ordinal modulo `cycle` times `count`. One launch, by words of up to 16 bytes.
+struct NextBatchParams {
+  static constexpr std::size_t k_max_tensors = 4;
+  struct Rows {
+    const void* rows = nullptr;
+    void* batch = nullptr;
+    std::size_t row_bytes = 0;
+  };
+
+  std::int64_t* ordinal = nullptr;
+  const std::int32_t* order = nullptr;
+  std::int64_t cycle = 1;
+  std::int64_t count = 0;
+  std::size_t tensors = 0;
+  std::array<Rows, k_max_tensors> tensor{};
+  Tickets tickets = {};
+};
+void next_batch(Stream stream, const NextBatchParams& params);
 
 }  // namespace halfstep::backend::cuda::kernels

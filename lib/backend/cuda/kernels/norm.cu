@@ -26,25 +26,6 @@ struct MeanFold {
   __device__ void finish(std::int64_t c, Value sum) const { mean[c] = sum / rows; }
 };
 
-/// variance[c] = sum of (x - mean)^2 / rows.
-template <class T>
-struct VarianceFold {
-  using C = Compute<T>;
-  using Value = C;
-  const T* x;
-  C rows;
-  const C* mean;
-  C* variance;
-
-  __device__ Value first() const { return 0; }
-  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t c) const {
-    const C distance = load(x[offset]) - mean[c];
-    return sum + distance * distance;
-  }
-  __device__ Value merge(Value a, Value b) const { return a + b; }
-  __device__ void finish(std::int64_t c, Value sum) const { variance[c] = sum / rows; }
-};
-
 /// A vector of statistics with a dtype known at run time; short, so the dispatch per element is
 /// cheap.
 template <class Pointer>
@@ -103,49 +84,97 @@ struct Statistics {
         reserved{p.statistics, p.reserved} {}
 };
 
-/// `mean` and `variance` are those of the batch, in training.
+/// Sets the results of a channel from its mean and variance; `rows` is 0 where they are given.
 template <class C>
-__global__ void channels_kernel(Statistics s,
-                                const C* mean,
-                                const C* variance,
-                                Channel<C>* channels,
-                                std::int64_t count,
-                                C rows,
-                                C epsilon,
-                                C factor,
-                                bool training) {
-  if (thread_of_grid() == 0 && s.reserved.data != nullptr) s.reserved.set(0, C(0));
-  for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
-    const C m = training ? mean[c] : s.mean.get<C>(c);
-    const C v = training ? variance[c] : s.variance.get<C>(c);
+struct Finish {
+  Statistics s;
+  Channel<C>* channels;
+  C rows, epsilon, factor;
+
+  __device__ void operator()(std::int64_t c, C m, C v) const {
+    if (c == 0 && s.reserved.data != nullptr) s.reserved.set(0, C(0));
     C new_mean = m;
     C new_variance = v;
-    if (training) {
+    if (rows != 0) {
       new_variance *= rows / (rows > 2 ? rows - 1 : C(1));
       if (factor != 1) {
-        new_mean = (C(1) - factor) * s.mean.get<C>(c) + factor * new_mean;
-        new_variance = (C(1) - factor) * s.variance.get<C>(c) + factor * new_variance;
+        new_mean = (C(1) - factor) * s.mean.template get<C>(c) + factor * new_mean;
+        new_variance = (C(1) - factor) * s.variance.template get<C>(c) + factor * new_variance;
       }
     }
-    const C gain = s.scale.get<C>(c) / std::sqrt(v + epsilon);
-    channels[c] = {m, gain, s.offset.get<C>(c)};
+    const C gain = s.scale.template get<C>(c) / std::sqrt(v + epsilon);
+    channels[c] = {m, gain, s.offset.template get<C>(c)};
     s.new_mean.set(c, new_mean);
     s.new_variance.set(c, new_variance);
     s.saved_mean.set(c, m);
     s.saved_variance.set(c, v);
   }
+};
+
+/// The variance, sum of (x - mean)^2 / rows, and with it the results of each channel.
+template <class T>
+struct VarianceFold {
+  using C = Compute<T>;
+  using Value = C;
+  const T* x;
+  const C* means;
+  Finish<C> results;
+  C mean = 0;
+
+  __device__ void prepare(std::int64_t c) { mean = means[c]; }
+  __device__ Value first() const { return 0; }
+  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
+    const C distance = load(x[offset]) - mean;
+    return sum + distance * distance;
+  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t c, Value sum) const { results(c, mean, sum / results.rows); }
+};
+
+/// The results of channels whose statistics are given.
+template <class C>
+__global__ void channels_kernel(Finish<C> results, std::int64_t count) {
+  for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
+    results(c, results.s.mean.template get<C>(c), results.s.variance.template get<C>(c));
+  }
 }
 
+/// Elements are processed in packs of `width`, which divides the number of channels.
 template <class T>
-__global__ void normalise_kernel(const T* x,
-                                 T* y,
-                                 const Channel<Compute<T>>* channels,
-                                 std::int64_t elements,
-                                 std::int64_t count) {
-  for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Channel<Compute<T>> c = channels[i % count];
-    y[i] = store<T>((load(x[i]) - c.mean) * c.gain + c.offset);
+struct NormTensors {
+  const T* x;
+  const T* side;  ///< null: none
+  T* y;
+  std::int64_t packs;
+  std::int64_t channel_packs;
+  bool relu;
+};
+
+template <int width, class T>
+__global__ void normalise_kernel(NormTensors<T> t, const Channel<Compute<T>>* channels) {
+  using C = Compute<T>;
+  for (std::int64_t p = thread_of_grid(); p < t.packs; p += threads_of_grid()) {
+    const std::int64_t first = divide(p, t.channel_packs).remainder * width;
+    auto pack = load_pack<T, width>(t.x + p * width);
+    Pack<T, width> side{};
+    if (t.side != nullptr) side = load_pack<T, width>(t.side + p * width);
+    for (int i = 0; i < width; ++i) {
+      const Channel<C> c = channels[first + i];
+      T y = store<T>((load(pack.element[i]) - c.mean) * c.gain + c.offset);
+      if (t.side != nullptr) y = store<T>(load(y) + load(side.element[i]));
+      if (t.relu && load(y) < 0) y = store<T>(C(0));
+      pack.element[i] = y;
+    }
+    store_pack<T, width>(t.y + p * width, pack);
   }
+}
+
+/// Calls f with the width of packs as a constant.
+template <class T, class F>
+void with_width(bool packed, std::int64_t channels, F&& f) {
+  constexpr int k_width = k_pack_width<T>;
+  if (packed && channels % k_width == 0) return f(std::integral_constant<int, k_width>{});
+  f(std::integral_constant<int, 1>{});
 }
 
 template <class C>
@@ -157,64 +186,88 @@ struct GradientSums {
 /// The values of a channel from which dx is computed.
 template <class C>
 struct GradientChannel {
-  C mean, inverse, gain;
+  Channel<C> forward;  ///< as in the forward pass, bit for bit: the mask depends on it
+  C inverse, gain;
   GradientSums<C> sums;
+};
+
+/// The inputs of a gradient, and how a channel's values follow from them.
+template <class T>
+struct GradientInputs {
+  using C = Compute<T>;
+  const T* dy;
+  const T* x;
+  const float* scale;
+  const float* offset;
+  Read mean, variance;
+  C epsilon;
+  bool relu;
+
+  __device__ GradientChannel<C> channel(std::int64_t c) const {
+    const C root = std::sqrt(variance.get<C>(c) + epsilon);
+    const C factor = static_cast<C>(scale[c]);
+    const C inverse = C(1) / root;
+    return {{mean.get<C>(c), factor / root, relu ? static_cast<C>(offset[c]) : C(0)},
+            inverse,
+            factor * inverse,
+            {0, 0}};
+  }
+  /// The gradient before the ReLU.
+  __device__ C through_relu(T g, T value, const Channel<C>& c) const {
+    if (!relu) return load(g);
+    const T y = store<T>((load(value) - c.mean) * c.gain + c.offset);
+    return load(y) > 0 ? load(g) : C(0);
+  }
 };
 
 template <class T>
 struct GradientFold {
   using C = Compute<T>;
   using Value = GradientSums<C>;
-  const T* dy;
-  const T* x;
+  GradientInputs<T> in;
   GradientChannel<C>* channels;
   Written dscale;
   Written doffset;
+  GradientChannel<C> channel = {};
 
+  __device__ void prepare(std::int64_t c) { channel = in.channel(c); }
   __device__ Value first() const { return {0, 0}; }
-  __device__ Value take(Value sums, std::int64_t offset, std::int64_t, std::int64_t c) const {
-    const C g = load(dy[offset]);
-    const C xhat = (load(x[offset]) - channels[c].mean) * channels[c].inverse;
+  __device__ Value take(Value sums, std::int64_t offset, std::int64_t, std::int64_t) const {
+    const C g = in.through_relu(in.dy[offset], in.x[offset], channel.forward);
+    const C xhat = (load(in.x[offset]) - channel.forward.mean) * channel.inverse;
     return {sums.dy + g, sums.dy_xhat + g * xhat};
   }
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
   __device__ void finish(std::int64_t c, Value sums) const {
+    channels[c] = channel;
     channels[c].sums = sums;
     dscale.set(c, sums.dy_xhat);
     doffset.set(c, sums.dy);
   }
 };
 
-template <class C>
-__global__ void gradient_channels_kernel(const float* scale,
-                                         Read mean,
-                                         Read variance,
-                                         GradientChannel<C>* channels,
-                                         std::int64_t count,
-                                         C epsilon) {
-  for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
-    const C inverse = C(1) / std::sqrt(variance.get<C>(c) + epsilon);
-    channels[c].mean = mean.get<C>(c);
-    channels[c].inverse = inverse;
-    channels[c].gain = static_cast<C>(scale[c]) * inverse;
-  }
-}
-
 /// `share` is 1 / rows in training, else 0.
-template <class T>
-__global__ void gradient_kernel(const T* dy,
-                                const T* x,
+template <int width, class T>
+__global__ void gradient_kernel(GradientInputs<T> in,
                                 T* dx,
                                 const GradientChannel<Compute<T>>* channels,
-                                std::int64_t elements,
-                                std::int64_t count,
+                                std::int64_t packs,
+                                std::int64_t channel_packs,
                                 Compute<T> share) {
-  for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const GradientChannel<Compute<T>> c = channels[i % count];
-    const Compute<T> xhat = (load(x[i]) - c.mean) * c.inverse;
-    // In inference the sums are not multiplied by 0: a non-finite sum would give NaN.
-    const Compute<T> through = share == 0 ? 0 : (c.sums.dy + xhat * c.sums.dy_xhat) * share;
-    dx[i] = store<T>(c.gain * (load(dy[i]) - through));
+  using C = Compute<T>;
+  for (std::int64_t p = thread_of_grid(); p < packs; p += threads_of_grid()) {
+    const std::int64_t first = divide(p, channel_packs).remainder * width;
+    const auto x = load_pack<T, width>(in.x + p * width);
+    auto g = load_pack<T, width>(in.dy + p * width);
+    for (int i = 0; i < width; ++i) {
+      const GradientChannel<C>& c = channels[first + i];
+      const C xhat = (load(x.element[i]) - c.forward.mean) * c.inverse;
+      // In inference the sums are not multiplied by 0: a non-finite sum would give NaN.
+      const C through = share == 0 ? 0 : (c.sums.dy + xhat * c.sums.dy_xhat) * share;
+      const C dy = in.through_relu(g.element[i], x.element[i], c.forward);
+      g.element[i] = store<T>(c.gain * (dy - through));
+    }
+    store_pack<T, width>(dx + p * width, g);
   }
 }
 
@@ -230,7 +283,7 @@ struct NormMemory {
       : mean_bytes(rounded_up(static_cast<std::size_t>(channels) * sizeof(C))),
         channel_bytes(rounded_up(static_cast<std::size_t>(channels) * sizeof(Channel<C>))),
         fold_bytes(plan.workspace_bytes<MeanFold<T>>()) {}
-  std::size_t bytes() const { return 2 * mean_bytes + channel_bytes + fold_bytes; }
+  std::size_t bytes() const { return mean_bytes + channel_bytes + fold_bytes; }
 };
 
 template <class T>
@@ -240,36 +293,34 @@ void run_norm(Stream stream, const BatchNormParams& p) {
   const NormMemory<T> memory(plan, p.channels);
   auto* bytes = static_cast<std::uint8_t*>(p.workspace);
   auto* mean = reinterpret_cast<C*>(bytes);
-  auto* variance = reinterpret_cast<C*>(bytes + memory.mean_bytes);
-  auto* channels = reinterpret_cast<Channel<C>*>(bytes + 2 * memory.mean_bytes);
-  void* parts = bytes + 2 * memory.mean_bytes + memory.channel_bytes;
+  auto* channels = reinterpret_cast<Channel<C>*>(bytes + memory.mean_bytes);
+  void* parts = bytes + memory.mean_bytes + memory.channel_bytes;
   const T* x = static_cast<const T*>(p.x);
   const C rows = static_cast<C>(p.rows);
+  const Finish<C> results{Statistics(p),
+                          channels,
+                          p.training ? rows : C(0),
+                          static_cast<C>(p.epsilon),
+                          static_cast<C>(p.factor)};
   if (p.training) {
-    run_fold(stream, MeanFold<T>{x, rows, mean}, plan, parts);
-    run_fold(stream, VarianceFold<T>{x, rows, mean, variance}, plan, parts);
+    run_fold(stream, MeanFold<T>{x, rows, mean}, plan, parts, p.tickets);
+    run_fold(stream, VarianceFold<T>{x, mean, results}, plan, parts, p.tickets);
+  } else {
+    launch(channels_kernel<C>, grid_of(p.channels, 128), stream, results, p.channels);
   }
-  launch(channels_kernel<C>,
-         grid_of(p.channels, 128),
-         stream,
-         Statistics(p),
-         static_cast<const C*>(mean),
-         static_cast<const C*>(variance),
-         channels,
-         p.channels,
-         rows,
-         static_cast<C>(p.epsilon),
-         static_cast<C>(p.factor),
-         p.training);
-  const std::int64_t elements = p.rows * p.channels;
-  launch(normalise_kernel<T>,
-         grid_of(elements),
-         stream,
-         x,
-         static_cast<T*>(p.y),
-         static_cast<const Channel<C>*>(channels),
-         elements,
-         p.channels);
+  const T* side = static_cast<const T*>(p.side);
+  T* y = static_cast<T*>(p.y);
+  with_width<T>(aligned(x, 16) && aligned(y, 16) && aligned(side, 16),
+                p.channels,
+                [&]<int width>(std::integral_constant<int, width>) {
+                  const std::int64_t packs = p.rows * p.channels / width;
+                  const NormTensors<T> tensors{x, side, y, packs, p.channels / width, p.relu};
+                  launch(normalise_kernel<width, T>,
+                         grid_of(packs),
+                         stream,
+                         tensors,
+                         static_cast<const Channel<C>*>(channels));
+                });
 }
 
 template <class T>
@@ -283,30 +334,31 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
   const FoldPlan plan = plan_columns(p.rows, p.channels);
   auto* channels = static_cast<GradientChannel<C>*>(p.workspace);
   void* parts = static_cast<std::uint8_t*>(p.workspace) + gradient_channel_bytes<T>(p.channels);
-  const T* dy = static_cast<const T*>(p.dy);
-  const T* x = static_cast<const T*>(p.x);
-  launch(gradient_channels_kernel<C>,
-         grid_of(p.channels, 128),
-         stream,
-         p.scale,
-         Read{p.statistics, p.mean},
-         Read{p.statistics, p.variance},
-         channels,
-         p.channels,
-         static_cast<C>(p.epsilon));
-  const GradientFold<T> fold{dy, x, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
-  run_fold(stream, fold, plan, parts);
-  const std::int64_t elements = p.rows * p.channels;
-  launch(gradient_kernel<T>,
-         grid_of(elements),
-         stream,
-         dy,
-         x,
-         static_cast<T*>(p.dx),
-         static_cast<const GradientChannel<C>*>(channels),
-         elements,
-         p.channels,
-         p.training ? C(1) / static_cast<C>(p.rows) : C(0));
+  const GradientInputs<T> in{static_cast<const T*>(p.dy),
+                             static_cast<const T*>(p.x),
+                             p.scale,
+                             p.offset,
+                             {p.statistics, p.mean},
+                             {p.statistics, p.variance},
+                             static_cast<C>(p.epsilon),
+                             p.relu};
+  const GradientFold<T> fold{in, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
+  run_fold(stream, fold, plan, parts, p.tickets);
+  T* dx = static_cast<T*>(p.dx);
+  with_width<T>(aligned(in.dy, 16) && aligned(in.x, 16) && aligned(dx, 16),
+                p.channels,
+                [&]<int width>(std::integral_constant<int, width>) {
+                  const std::int64_t packs = p.rows * p.channels / width;
+                  launch(gradient_kernel<width, T>,
+                         grid_of(packs),
+                         stream,
+                         in,
+                         dx,
+                         static_cast<const GradientChannel<C>*>(channels),
+                         packs,
+                         p.channels / width,
+                         p.training ? C(1) / static_cast<C>(p.rows) : C(0));
+                });
 }
 
 void check_statistics(DType dtype) {

@@ -4,6 +4,9 @@
 //   doffset = sum dy, dscale = sum dy * xhat
 //   training:  dx = g * (dy - doffset / rows - xhat * dscale / rows);  inference: dx = g * dy
 // Statistics in two passes (mean, then squared distances from it).
+//
+// Fused: z = max(y + side, 0), of y rounded to its dtype and the rounded sum, each part optional;
+// the gradient takes dy as 0 where z, recomputed from x, is not above 0.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +28,7 @@ struct BatchNormParams {
   const void* offset = nullptr;
   const void* mean = nullptr;
   const void* variance = nullptr;
+  const void* side = nullptr;  ///< like x; null: none. y may alias it
   void* y = nullptr;
   void* new_mean = nullptr;
   void* new_variance = nullptr;
@@ -36,7 +40,9 @@ struct BatchNormParams {
   double epsilon = 0;
   double factor = 1;
   bool training = true;
+  bool relu = false;
   void* workspace = nullptr;  ///< of batch_norm_workspace() bytes
+  Tickets tickets = {};
 };
 std::size_t batch_norm_workspace(const BatchNormParams& params);
 void batch_norm(Stream stream, const BatchNormParams& params);
@@ -48,6 +54,7 @@ struct BatchNormGradParams {
   const void* dy = nullptr;
   const void* x = nullptr;
   const float* scale = nullptr;
+  const float* offset = nullptr;  ///< with relu
   const void* mean = nullptr;
   const void* variance = nullptr;
   void* dx = nullptr;
@@ -57,7 +64,9 @@ struct BatchNormGradParams {
   std::int64_t channels = 1;
   double epsilon = 0;
   bool training = true;
+  bool relu = false;
   void* workspace = nullptr;  ///< of batch_norm_grad_workspace() bytes
+  Tickets tickets = {};
 };
 std::size_t batch_norm_grad_workspace(const BatchNormGradParams& params);
 void batch_norm_grad(Stream stream, const BatchNormGradParams& params);

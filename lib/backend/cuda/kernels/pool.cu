@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/kernels/device/dispatch.h"
-#include "backend/cuda/kernels/device/element.h"
+#include "backend/cuda/kernels/device/map.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -38,9 +38,10 @@ __device__ inline Place place_of(std::int64_t i,
                                  std::int64_t height,
                                  std::int64_t width,
                                  std::int64_t channels) {
-  const std::int64_t pixel = i / channels;
-  const std::int64_t line = pixel / width;
-  return {line / height, line % height, pixel % width, i % channels};
+  const Divided pixel = divide(i, channels);
+  const Divided line = divide(pixel.quotient, width);
+  const Divided image = divide(line.quotient, height);
+  return {image.quotient, image.remainder, line.remainder, pixel.remainder};
 }
 
 __device__ inline std::int64_t input_at(const PoolGeometry& g,
@@ -68,40 +69,64 @@ std::int64_t inputs(const PoolGeometry& g) {
   return g.batch * g.height.input * g.width.input * g.channels;
 }
 
-/// Offset of the first largest input element under an output; NaN is larger than every number.
-template <class T>
-__device__ inline std::int64_t largest(const PoolGeometry& g, const T* x, const Place& p) {
+/// The first largest input elements under an output, of `width` channels, and their cells: row *
+/// width of the image + column. NaN is larger than every number.
+template <int width, class T>
+struct Largest {
+  Pack<T, width> element;
+  std::int32_t cell[width];
+};
+
+template <int width, class T>
+__device__ inline Largest<width, T> largest_of(const PoolGeometry& g, const T* x, const Place& p) {
   const Range rows = cells_of(g.height, p.row);
   const Range columns = cells_of(g.width, p.column);
-  std::int64_t best = input_at(g, p, rows.first, columns.first);
-  Compute<T> best_value = load(x[best]);
+  Largest<width, T> best;
+  for (int k = 0; k < width; ++k) best.cell[k] = -1;
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
     for (std::int64_t c = columns.first; c < columns.last; ++c) {
-      const std::int64_t at = input_at(g, p, r, c);
-      const Compute<T> value = load(x[at]);
-      if (!(value <= best_value) && best_value == best_value) {
-        best = at;
-        best_value = value;
+      const auto values = load_pack<T, width>(x + input_at(g, p, r, c));
+      for (int k = 0; k < width; ++k) {
+        const Compute<T> value = load(values.element[k]);
+        const Compute<T> old = best.cell[k] < 0 ? value : load(best.element.element[k]);
+        if (best.cell[k] >= 0 && (value <= old || old != old)) continue;
+        best.element.element[k] = values.element[k];
+        best.cell[k] = static_cast<std::int32_t>(r * g.width.input + c);
       }
     }
   }
   return best;
 }
 
-template <class T>
-__global__ void max_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t elements) {
-  for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    y[i] = x[largest(g, x, output_place(g, i))];
+/// Elements are processed in packs of `width` channels.
+template <int width>
+__device__ inline Place pack_place(const PoolGeometry& g, std::int64_t i) {
+  Place p = place_of(i, g.height.output, g.width.output, g.channels / width);
+  p.channel *= width;
+  return p;
+}
+
+template <int width, class T>
+__global__ void max_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t packs) {
+  for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
+    store_pack<T, width>(y + i * width, largest_of<width>(g, x, pack_place<width>(g, i)).element);
   }
 }
 
 template <class T>
+bool packs_fit(const PoolGeometry& g, std::initializer_list<const void*> tensors) {
+  return g.channels % k_pack_width<T> == 0 &&
+         std::all_of(tensors.begin(), tensors.end(), [](const void* x) { return aligned(x, 16); });
+}
+
+/// The largest cell of each window: row * width + column.
+template <class T>
 __global__ void winners_kernel(PoolGeometry g,
                                const T* x,
-                               std::int64_t* winners,
+                               std::int32_t* winners,
                                std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    winners[i] = largest(g, x, output_place(g, i));
+    winners[i] = largest_of<1>(g, x, output_place(g, i)).cell[0];
   }
 }
 
@@ -128,8 +153,8 @@ __global__ void avg_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t e
 
 /// dx[cell] = sum of share(output, its coordinates) over the outputs whose windows cover the cell.
 template <class T, class Share>
-__device__ inline void gather_gradient(const PoolGeometry& g, T* dx, std::int64_t i, Share share) {
-  const Place p = place_of(i, g.height.input, g.width.input, g.channels);
+__device__ inline void gather_gradient(
+    const PoolGeometry& g, T* dx, const Place& p, std::int64_t i, Share share) {
   const Range rows = outputs_of(g.height, p.row);
   const Range columns = outputs_of(g.width, p.column);
   Sum<T> sum = 0;
@@ -143,18 +168,56 @@ __device__ inline void gather_gradient(const PoolGeometry& g, T* dx, std::int64_
 
 template <class T>
 __global__ void max_pool_grad_kernel(
-    PoolGeometry g, const T* dy, const std::int64_t* winners, T* dx, std::int64_t elements) {
+    PoolGeometry g, const T* dy, const std::int32_t* winners, T* dx, std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    gather_gradient(g, dx, i, [&](std::int64_t output, std::int64_t, std::int64_t) {
-      return winners[output] == i ? load_sum(dy[output]) : Sum<T>(0);
+    const Place p = place_of(i, g.height.input, g.width.input, g.channels);
+    const auto cell = static_cast<std::int32_t>(p.row * g.width.input + p.column);
+    gather_gradient(g, dx, p, i, [&](std::int64_t output, std::int64_t, std::int64_t) {
+      return winners[output] == cell ? load_sum(dy[output]) : Sum<T>(0);
     });
   }
 }
 
+/// The cells that the window `o` of an axis writes where windows do not overlap: its own, and those
+/// up to the next window or the end, which no window covers.
+__device__ inline Range cells_written(const PoolAxis& a, std::int64_t o) {
+  const std::int64_t begin = o * a.stride - a.pad_before;
+  const bool last = o + 1 == a.output;
+  return {o == 0 ? 0 : begin, last ? a.input : begin + a.stride};
+}
+
+/// The gradient where windows do not overlap: each cell has one window, whose thread writes it, for
+/// `width` channels.
+template <int width, class T>
+__global__ void max_pool_grad_apart_kernel(
+    PoolGeometry g, const T* x, const T* dy, T* dx, std::int64_t packs) {
+  for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
+    const Place p = pack_place<width>(g, i);
+    const Largest<width, T> largest = largest_of<width>(g, x, p);
+    const auto g_out = load_pack<T, width>(dy + i * width);
+    const Range all_rows = cells_written(g.height, p.row);
+    const Range all_columns = cells_written(g.width, p.column);
+    for (std::int64_t r = all_rows.first; r < all_rows.last; ++r) {
+      for (std::int64_t c = all_columns.first; c < all_columns.last; ++c) {
+        const auto cell = static_cast<std::int32_t>(r * g.width.input + c);
+        Pack<T, width> to;
+        for (int k = 0; k < width; ++k) {
+          to.element[k] = largest.cell[k] == cell ? g_out.element[k] : T{};
+        }
+        store_pack<T, width>(dx + input_at(g, p, r, c), to);
+      }
+    }
+  }
+}
+
+bool apart(const PoolAxis& a) { return a.stride >= a.size; }
+bool apart(const PoolGeometry& g) { return apart(g.height) && apart(g.width); }
+
 template <class T>
 __global__ void avg_pool_grad_kernel(PoolGeometry g, const T* dy, T* dx, std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    gather_gradient(g, dx, i, [&](std::int64_t output, std::int64_t r, std::int64_t c) {
+    const Place p = place_of(i, g.height.input, g.width.input, g.channels);
+    gather_gradient(g, dx, p, i, [&](std::int64_t output, std::int64_t r, std::int64_t c) {
       const std::int64_t cells = count(cells_of(g.height, r)) * count(cells_of(g.width, c));
       return load(dy[output]) / static_cast<Compute<T>>(cells);
     });
@@ -166,13 +229,16 @@ __global__ void avg_pool_grad_kernel(PoolGeometry g, const T* dy, T* dx, std::in
 void max_pool(Stream stream, const PoolParams& p) {
   const std::int64_t elements = outputs(p.geometry);
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-    launch(max_pool_kernel<T>,
-           grid_of(elements),
+    constexpr int k_width = k_pack_width<T>;
+    const bool packed = packs_fit<T>(p.geometry, {p.x, p.y});
+    const std::int64_t packs = packed ? elements / k_width : elements;
+    launch(packed ? max_pool_kernel<k_width, T> : max_pool_kernel<1, T>,
+           grid_of(packs),
            stream,
            p.geometry,
            static_cast<const T*>(p.x),
            static_cast<T*>(p.y),
-           elements);
+           packs);
   });
 }
 
@@ -190,28 +256,35 @@ void avg_pool(Stream stream, const PoolParams& p) {
 }
 
 std::size_t max_pool_grad_workspace(const MaxPoolGradParams& p) {
-  return static_cast<std::size_t>(outputs(p.geometry)) * sizeof(std::int64_t);
+  if (apart(p.geometry)) return 0;
+  return static_cast<std::size_t>(outputs(p.geometry)) * sizeof(std::int32_t);
 }
 
 void max_pool_grad(Stream stream, const MaxPoolGradParams& p) {
-  auto* winners = static_cast<std::int64_t*>(p.workspace);
+  const PoolGeometry& g = p.geometry;
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-    const std::int64_t from = outputs(p.geometry);
-    launch(winners_kernel<T>,
-           grid_of(from),
-           stream,
-           p.geometry,
-           static_cast<const T*>(p.x),
-           winners,
-           from);
-    const std::int64_t to = inputs(p.geometry);
+    const T* x = static_cast<const T*>(p.x);
+    const T* dy = static_cast<const T*>(p.dy);
+    T* dx = static_cast<T*>(p.dx);
+    const std::int64_t from = outputs(g);
+    const std::int64_t to = inputs(g);
+    if (apart(g)) {
+      constexpr int k_width = k_pack_width<T>;
+      const bool packed = packs_fit<T>(g, {x, dy, dx});
+      const std::int64_t packs = packed ? from / k_width : from;
+      const auto kernel =
+          packed ? max_pool_grad_apart_kernel<k_width, T> : max_pool_grad_apart_kernel<1, T>;
+      return launch(kernel, grid_of(packs), stream, g, x, dy, dx, packs);
+    }
+    auto* winners = static_cast<std::int32_t*>(p.workspace);
+    launch(winners_kernel<T>, grid_of(from), stream, g, x, winners, from);
     launch(max_pool_grad_kernel<T>,
            grid_of(to),
            stream,
-           p.geometry,
-           static_cast<const T*>(p.dy),
-           static_cast<const std::int64_t*>(winners),
-           static_cast<T*>(p.dx),
+           g,
+           dy,
+           static_cast<const std::int32_t*>(winners),
+           dx,
            to);
   });
 }

@@ -233,7 +233,8 @@ std::size_t reduce_workspace(const ReduceParams& p) {
 
 void reduce(Stream stream, const ReduceParams& p) {
   const FoldPlan plan = plan_of(p.shape, p.axes);
-  with_fold(p, plan, [&](const auto& fold) { run_fold(stream, fold, plan, p.workspace); });
+  with_fold(
+      p, plan, [&](const auto& fold) { run_fold(stream, fold, plan, p.workspace, p.tickets); });
 }
 
 std::size_t l2_loss_workspace(const L2LossParams& p) {
@@ -247,7 +248,7 @@ std::size_t l2_loss_workspace(const L2LossParams& p) {
 void l2_loss(Stream stream, const L2LossParams& p) {
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
     const SumFold<T, true> fold{static_cast<const T*>(p.x), static_cast<T*>(p.y), 2};
-    run_fold(stream, fold, plan_of(p), p.workspace);
+    run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
   });
 }
 

@@ -28,6 +28,7 @@ struct ReduceParams {
   Shape shape;
   unsigned axes = 0;          ///< bit i: axis i is reduced
   void* workspace = nullptr;  ///< of reduce_workspace() bytes
+  Tickets tickets = {};
 };
 /// Depends on reduction, dtype, shape and axes.
 std::size_t reduce_workspace(const ReduceParams& params);
@@ -40,6 +41,7 @@ struct L2LossParams {
   void* y = nullptr;
   std::int64_t elements = 0;
   void* workspace = nullptr;  ///< of l2_loss_workspace() bytes
+  Tickets tickets = {};
 };
 std::size_t l2_loss_workspace(const L2LossParams& params);
 void l2_loss(Stream stream, const L2LossParams& params);

@@ -23,60 +23,87 @@ __device__ inline bool not_finite(double x) {
   return (std::bit_cast<std::uint64_t>(x) & k_exponent) == k_exponent;
 }
 
-/// Tensors of one launch; kernels take at most 4 KiB of arguments.
-struct Batch {
-  static constexpr int k_tensors = 128;
-
-  const void* x[k_tensors];
-  std::int64_t elements[k_tensors];
-  DType dtype[k_tensors];
+/// A tensor of a launch, with the first of its blocks.
+struct Checked {
+  const void* x;
+  std::int64_t elements;
+  std::int32_t first_block;
+  DType dtype;
+  bool packed;  ///< x is aligned to 16 bytes
 };
 
-/// Checks the block's part of a tensor.
+/// Tensors of one launch; kernels take at most 4 KiB of arguments.
+struct Batch {
+  static constexpr int k_most = 96;
+
+  Checked tensor[k_most];
+  int count;
+};
+
+/// `factor`: the element is checked after multiplication by it in float32.
 template <class T>
-__device__ inline bool finds_not_finite(const T* x, std::int64_t elements, std::int64_t packs) {
+__device__ inline bool not_finite(T x, const float* factor) {
+  return factor == nullptr ? not_finite(x) : not_finite(static_cast<float>(load(x)) * *factor);
+}
+
+/// Checks a tensor by all of its blocks: `first` of `step` threads.
+template <class T>
+__device__ inline bool finds_not_finite(const Checked& t,
+                                        const float* factor,
+                                        std::int64_t first,
+                                        std::int64_t step) {
   constexpr int k_width = k_pack_width<T>;
+  const T* x = static_cast<const T*>(t.x);
+  const std::int64_t packs = t.packed ? t.elements / k_width : 0;
   bool found = false;
-  for (std::int64_t p = thread_of_grid(); p < packs; p += threads_of_grid()) {
+  for (std::int64_t p = first; p < packs; p += step) {
     const auto pack = load_pack<T, k_width>(x + p * k_width);
-    for (int i = 0; i < k_width; ++i) found = found || not_finite(pack.element[i]);
+    for (int i = 0; i < k_width; ++i) found = found || not_finite(pack.element[i], factor);
   }
-  for (std::int64_t i = packs * k_width + thread_of_grid(); i < elements; i += threads_of_grid()) {
-    found = found || not_finite(x[i]);
+  for (std::int64_t i = packs * k_width + first; i < t.elements; i += step) {
+    found = found || not_finite(x[i], factor);
   }
   return found;
 }
 
-template <class T>
-__device__ inline bool finds_not_finite(const void* x, std::int64_t elements) {
-  const bool packed = reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
-  return finds_not_finite(
-      static_cast<const T*>(x), elements, packed ? elements / k_pack_width<T> : 0);
-}
-
-__global__ void set_kernel(bool* ok) {
-  if (thread() == 0) *ok = true;
-}
-
-/// One row of blocks per tensor. All threads that find a non-finite element write the same value.
-__global__ void check_kernel(Batch batch, bool* ok) {
-  const std::int64_t n = batch.elements[row()];
-  const void* x = batch.x[row()];
+/// All threads that find a non-finite element write the same value, to the second ticket. The last
+/// block of the last of several launches writes *ok.
+__global__ void check_kernel(Batch batch,
+                             const float* unscale,
+                             bool reciprocal,
+                             unsigned* tickets,
+                             bool last_launch,
+                             bool* ok) {
+  int n = 0;
+  while (n + 1 < batch.count && batch.tensor[n + 1].first_block <= block()) ++n;
+  const Checked& t = batch.tensor[n];
+  const std::int64_t end =
+      n + 1 < batch.count ? std::int64_t{batch.tensor[n + 1].first_block} : blocks();
+  const std::int64_t first = (block() - t.first_block) * threads() + thread();
+  const std::int64_t step = (end - t.first_block) * threads();
+  const float given = unscale == nullptr ? 1.0F : *unscale;
+  const float factor = reciprocal ? 1.0F / given : given;
+  const float* by = unscale == nullptr ? nullptr : &factor;
   bool found = false;
-  switch (batch.dtype[row()]) {
-    case DType::float32:
-      found = finds_not_finite<float>(x, n);
-      break;
-    case DType::float64:
-      found = finds_not_finite<double>(x, n);
-      break;
-    case DType::float16:
-      found = finds_not_finite<float16>(x, n);
-      break;
-    default:
-      found = finds_not_finite<bfloat16>(x, n);
+  if (batch.count > 0) {
+    switch (t.dtype) {
+      case DType::float32:
+        found = finds_not_finite<float>(t, by, first, step);
+        break;
+      case DType::float64:
+        found = finds_not_finite<double>(t, by, first, step);
+        break;
+      case DType::float16:
+        found = finds_not_finite<float16>(t, by, first, step);
+        break;
+      default:
+        found = finds_not_finite<bfloat16>(t, by, first, step);
+    }
   }
-  if (found) *ok = false;
+  if (found) tickets[1] = 1;
+  if (!is_last_block(tickets, blocks()) || !last_launch || thread() != 0) return;
+  *ok = tickets[1] == 0;
+  tickets[1] = 0;
 }
 
 __global__ void loss_scale_kernel(LossScaleParams p) {
@@ -144,28 +171,25 @@ constexpr Grid k_one_warp{.blocks = 1, .threads = 32};
 }  // namespace
 
 void all_finite(Stream stream, const AllFiniteParams& p) {
-  launch(set_kernel, k_one_warp, stream, p.ok);
   Batch batch{};
-  std::int64_t count = 0;
-  std::int64_t largest = 0;
-  const auto flush = [&] {
-    // Most tensors are far smaller than the largest: a limited number of blocks loops over the
-    // pieces.
-    Grid grid = grid_of((largest + 15) / 16);
-    grid.blocks = std::min<std::int64_t>(grid.blocks, 1024);
-    grid.rows = count;
-    launch(check_kernel, grid, stream, batch, p.ok);
-    count = largest = 0;
+  Grid grid{.blocks = 0, .cooperates = true};
+  const auto flush = [&](bool last) {
+    grid.blocks = std::max<std::int64_t>(grid.blocks, 1);
+    launch(check_kernel, grid, stream, batch, p.unscale, p.reciprocal, p.tickets.data, last, p.ok);
+    batch.count = 0;
+    grid.blocks = 0;
   };
   for (const CheckedTensor& tensor : p.tensors) {
     if (!is_floating(tensor.dtype) || tensor.elements == 0) continue;
-    batch.x[count] = tensor.x;
-    batch.elements[count] = tensor.elements;
-    batch.dtype[count] = tensor.dtype;
-    largest = std::max(largest, tensor.elements);
-    if (++count == Batch::k_tensors) flush();
+    if (batch.count == Batch::k_most) flush(false);
+    const bool packed = aligned(tensor.x, 16);
+    batch.tensor[batch.count++] = {
+        tensor.x, tensor.elements, static_cast<std::int32_t>(grid.blocks), tensor.dtype, packed};
+    const auto width = static_cast<std::int64_t>(packed ? 16 / size_bytes(tensor.dtype) : 1);
+    // Four packs a thread: the barrier at the end is paid for by fewer blocks.
+    grid.blocks += grid_of((tensor.elements + 4 * width - 1) / (4 * width), grid.threads).blocks;
   }
-  if (count > 0) flush();
+  flush(true);
 }
 
 void update_loss_scale(Stream stream, const LossScaleParams& p) {

@@ -18,10 +18,14 @@ struct CheckedTensor {
   std::int64_t elements = 0;
 };
 
-/// *ok = every element of every floating tensor is finite.
+/// *ok = every element of every floating tensor is finite; with `unscale`, after conversion to
+/// float32 and multiplication by it. One launch for up to 96 tensors.
 struct AllFiniteParams {
   std::span<const CheckedTensor> tensors;  ///< host memory that holds device addresses
+  const float* unscale = nullptr;
+  bool reciprocal = false;  ///< of `unscale`
   bool* ok = nullptr;
+  Tickets tickets = {};
 };
 void all_finite(Stream stream, const AllFiniteParams& params);
 

@@ -113,6 +113,97 @@ __global__ void sparse_cross_entropy_kernel(
   losses[r.row()] = store<T>(known ? s.max + s.log_sum - load(x[label]) : k_nan);
 }
 
+/// The sums over some rows.
+struct LossSums {
+  float loss, correct;
+};
+
+/// The largest value of a row and its first index.
+struct Largest {
+  float value;
+  std::int32_t index;
+};
+
+__device__ inline Largest larger(Largest a, Largest b) {
+  if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
+  if (a.value == b.value || (a.value != a.value && b.value != b.value)) {
+    return a.index < b.index ? a : b;
+  }
+  return b.value > a.value || b.value != b.value ? b : a;
+}
+
+/// Sums over the block, in thread 0.
+__device__ inline LossSums sum_block(LossSums sums) {
+  HALFSTEP_SHARED(LossSums, all, 128);
+  all[thread()] = sums;
+  for (unsigned half = threads() / 2; half > 0; half /= 2) {
+    sync_block();
+    if (thread() >= half) continue;
+    all[thread()].loss += all[thread() + half].loss;
+    all[thread()].correct += all[thread() + half].correct;
+  }
+  return thread() == 0 ? all[0] : sums;
+}
+
+template <class T, class Label>
+struct LossTensors {
+  const T* logits;
+  const Label* labels;
+  const float* seed;
+  float* probabilities;
+  float* losses;
+  float* mean;
+  float* correct;
+  T* gradient;
+  LossSums* parts;  ///< per block
+  unsigned* ticket;
+};
+
+template <class T, class Label>
+__global__ void softmax_loss_kernel(Rows r, LossTensors<T, Label> t) {
+  constexpr float k_nan = std::numeric_limits<float>::quiet_NaN();
+  const bool exists = r.row() < r.rows;
+  const std::int64_t at = exists ? r.row() * r.classes : 0;
+  const T* x = t.logits + at;
+  const RowSums<float> s = row_sums(r, x);
+  const auto label = exists ? static_cast<std::int64_t>(t.labels[r.row()]) : -1;
+  const bool known = label >= 0 && label < r.classes;
+  const float seed = t.gradient == nullptr ? 0 : *t.seed / static_cast<float>(r.rows);
+  Largest largest{0, -1};
+  for (std::int64_t i = r.lane(); exists && i < r.classes; i += r.lanes) {
+    const float y = std::exp(load(x[i]) - s.max - s.log_sum);
+    largest = larger(largest, {y, static_cast<std::int32_t>(i)});
+    if (t.probabilities != nullptr) t.probabilities[at + i] = y;
+    if (t.gradient == nullptr) continue;
+    const float slope = known ? y - (i == label ? 1.0F : 0.0F) : k_nan;
+    t.gradient[at + i] = store<T>(seed * slope);
+  }
+  for (int o = r.lanes / 2; o > 0; o /= 2) {
+    const auto lanes = static_cast<unsigned>(o);
+    largest =
+        larger(largest, {shuffle_xor(largest.value, lanes), shuffle_xor(largest.index, lanes)});
+  }
+  LossSums sums{0, 0};
+  if (exists && r.lane() == 0) {
+    sums.loss = known ? s.max + s.log_sum - load(x[label]) : k_nan;
+    sums.correct = known && largest.index == label ? 1.0F : 0.0F;
+    if (t.losses != nullptr) t.losses[r.row()] = sums.loss;
+  }
+  if (t.parts == nullptr) return;
+  sums = sum_block(sums);
+  if (thread() == 0) t.parts[block()] = sums;
+  if (!is_last_block(t.ticket, blocks())) return;
+  LossSums all{0, 0};
+  for (std::int64_t i = thread(); i < blocks(); i += threads()) {
+    all.loss += t.parts[i].loss;
+    all.correct += t.parts[i].correct;
+  }
+  all = sum_block(all);
+  if (thread() != 0) return;
+  if (t.mean != nullptr) *t.mean = all.loss / static_cast<float>(r.rows);
+  if (t.correct != nullptr) *t.correct = all.correct;
+}
+
 }  // namespace
 
 void softmax(Stream stream, const SoftmaxParams& p) {
@@ -156,6 +247,41 @@ void sparse_cross_entropy(Stream stream, const SparseCrossEntropyParams& p) {
              static_cast<T*>(p.gradient));
     });
   });
+}
+
+std::size_t softmax_loss_workspace(const SoftmaxLossParams& p) {
+  return static_cast<std::size_t>(grid_of_rows(rows_of(p.rows, p.classes)).blocks) *
+         sizeof(LossSums);
+}
+
+void softmax_loss(Stream stream, const SoftmaxLossParams& p) {
+  const Rows r = rows_of(p.rows, p.classes);
+  const auto run = [&]<class T>(Type<T>) {
+    dispatch_index(p.label, [&]<class Label>(Type<Label>) {
+      const bool sums = p.mean != nullptr || p.correct != nullptr;
+      const LossTensors<T, Label> tensors{static_cast<const T*>(p.logits),
+                                          static_cast<const Label*>(p.labels),
+                                          p.seed,
+                                          p.probabilities,
+                                          p.losses,
+                                          p.mean,
+                                          p.correct,
+                                          static_cast<T*>(p.gradient),
+                                          sums ? static_cast<LossSums*>(p.workspace) : nullptr,
+                                          p.tickets.data};
+      launch(softmax_loss_kernel<T, Label>, grid_of_rows(r), stream, r, tensors);
+    });
+  };
+  switch (p.dtype) {
+    case DType::float32:
+      return run(Type<float>{});
+    case DType::float16:
+      return run(Type<float16>{});
+    case DType::bfloat16:
+      return run(Type<bfloat16>{});
+    default:
+      refuse(p.dtype);
+  }
 }
 
 }  // namespace halfstep::backend::cuda::kernels

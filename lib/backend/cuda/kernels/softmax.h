@@ -47,4 +47,26 @@ struct SparseCrossEntropyParams {
 };
 void sparse_cross_entropy(Stream stream, const SparseCrossEntropyParams& params);
 
+/// The softmax of the logits in float32, and the sparse cross-entropy of it, as at the op's
+/// definition (graph/ops/softmax.cc). Each result may be null. Sums over the rows have a fixed
+/// order.
+struct SoftmaxLossParams {
+  DType dtype{};  ///< of logits and gradient: float32, float16 or bfloat16
+  DType label{};  ///< int32 or int64
+  const void* logits = nullptr;
+  const void* labels = nullptr;  ///< [rows]
+  const float* seed = nullptr;   ///< with the gradient
+  float* probabilities = nullptr;
+  float* losses = nullptr;
+  float* mean = nullptr;
+  float* correct = nullptr;
+  void* gradient = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+  void* workspace = nullptr;  ///< of softmax_loss_workspace() bytes
+  Tickets tickets = {};
+};
+std::size_t softmax_loss_workspace(const SoftmaxLossParams& params);
+void softmax_loss(Stream stream, const SoftmaxLossParams& params);
+
 }  // namespace halfstep::backend::cuda::kernels

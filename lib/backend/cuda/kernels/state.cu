@@ -30,17 +30,17 @@ __global__ void assign_kernel(std::uint8_t* to,
   if (ok == nullptr || *ok) copy_bytes(to, from, bytes, packs);
 }
 
+/// The last block sets the flag, after all blocks have read it.
 __global__ void keep_kernel(std::uint8_t* to,
                             const std::uint8_t* from,
                             std::int64_t bytes,
                             std::int64_t packs,
-                            const bool* taken,
-                            const bool* ok) {
-  if (!*ok && !*taken) copy_bytes(to, from, bytes, packs);
-}
-
-__global__ void take_kernel(bool* taken, const bool* ok) {
-  if (thread() == 0 && !*ok) *taken = true;
+                            bool* taken,
+                            const bool* ok,
+                            unsigned* ticket) {
+  if (*ok) return;
+  if (!*taken) copy_bytes(to, from, bytes, packs);
+  if (is_last_block(ticket, blocks()) && thread() == 0) *taken = true;
 }
 
 __global__ void log_kernel(LogScalarsParams p) {
@@ -84,17 +84,18 @@ void assign(Stream stream, const AssignParams& p) {
 void keep_state(Stream stream, const KeepStateParams& p) {
   const auto bytes = static_cast<std::int64_t>(p.bytes);
   const std::int64_t packs = packs_of(p.kept, p.state, bytes);
+  Grid grid = grid_of(bytes - packs * 15);
+  grid.cooperates = true;
   launch(keep_kernel,
-         grid_of(bytes - packs * 15),
+         grid,
          stream,
          static_cast<std::uint8_t*>(p.kept),
          static_cast<const std::uint8_t*>(p.state),
          bytes,
          packs,
          p.taken,
-         p.ok);
-  // A separate launch, after all blocks have read the flag.
-  launch(take_kernel, Grid{.blocks = 1, .threads = 32}, stream, p.taken, p.ok);
+         p.ok,
+         p.tickets.data);
 }
 
 void log_scalars(Stream stream, const LogScalarsParams& p) {

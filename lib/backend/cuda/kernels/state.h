@@ -36,6 +36,7 @@ struct KeepStateParams {
   std::size_t bytes = 0;
   bool* taken = nullptr;
   const bool* ok = nullptr;
+  Tickets tickets = {};
 };
 void keep_state(Stream stream, const KeepStateParams& params);
 

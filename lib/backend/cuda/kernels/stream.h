@@ -9,6 +9,7 @@
 // bit-reproducible. Errors: InternalError for a dtype without a kernel, LaunchError when the launch
 // fails.
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +17,14 @@ namespace halfstep::backend::cuda::kernels {
 
 /// A stream of the device: cudaStream_t without its header.
 using Stream = void*;
+
+/// The tickets of a stream: numbers in device memory that are 0 between launches. Blocks count in
+/// them those that are done, so that the last one can do the work that needs the results of all.
+struct Tickets {
+  static constexpr std::int64_t k_count = 4096;
+
+  unsigned* data = nullptr;
+};
 
 class LaunchError : public std::runtime_error {
  public:

@@ -143,18 +143,36 @@ struct Adagrad : Rule<C> {
   }
 };
 
+/// A tensor of a launch, with the first of its blocks.
 template <class T>
-struct Tensors {
-  const T* gradient;
+struct Entry {
   T* variable;
   T* slots[3];
+  const void* gradient;
+  void* copy;
+  std::int64_t elements;
+  std::int32_t first_block;
+  DType gradient_dtype, copy_dtype;
+  bool packed;  ///< all addresses are aligned for packs
 };
 
-/// The elements from i * width on.
-template <int width, class T, class R>
-__device__ inline void update_at(const R& rule, const Tensors<T>& t, std::int64_t i) {
+/// The tensors of one launch, whose arguments may have 4 KiB.
+template <class T>
+struct Entries {
+  static constexpr int k_most = 48;
+
+  Entry<T> entry[k_most];
+  int count;
+};
+
+/// The elements from i * width on, with a gradient of dtype G.
+template <int width, class G, class T, class R>
+__device__ inline void update_at(const R& rule,
+                                 const Entry<T>& t,
+                                 Compute<T> unscale,
+                                 std::int64_t i) {
   using C = Compute<T>;
-  const auto g = load_pack<T, width>(t.gradient + i * width);
+  const auto g = load_pack<G, width>(static_cast<const G*>(t.gradient) + i * width);
   auto w = load_pack<T, width>(t.variable + i * width);
   Pack<T, width> slots[3] = {};
   for (int k = 0; k < R::k_slots; ++k) slots[k] = load_pack<T, width>(t.slots[k] + i * width);
@@ -162,31 +180,88 @@ __device__ inline void update_at(const R& rule, const Tensors<T>& t, std::int64_
     C weight = load(w.element[e]);
     C slot[3] = {};
     for (int k = 0; k < R::k_slots; ++k) slot[k] = load(slots[k].element[e]);
-    rule(load(g.element[e]), weight, slot);
+    rule(static_cast<C>(load(g.element[e])) * unscale, weight, slot);
     w.element[e] = store<T>(weight);
     for (int k = 0; k < R::k_slots; ++k) slots[k].element[e] = store<T>(slot[k]);
   }
   store_pack<T, width>(t.variable + i * width, w);
   for (int k = 0; k < R::k_slots; ++k) store_pack<T, width>(t.slots[k] + i * width, slots[k]);
+  const auto copy_as = [&]<class Copy>(Type<Copy>) {
+    Pack<Copy, width> copy;
+    for (int e = 0; e < width; ++e) copy.element[e] = store<Copy>(load(w.element[e]));
+    store_pack<Copy, width>(static_cast<Copy*>(t.copy) + i * width, copy);
+  };
+  if (t.copy == nullptr) return;
+  if (t.copy_dtype == DType::float16) {
+    copy_as(Type<float16>{});
+  } else {
+    copy_as(Type<bfloat16>{});
+  }
+}
+
+/// A tensor by all of its blocks: `first` of `step` threads.
+template <class G, class T, class R>
+__device__ inline void update_tensor(
+    const R& rule, const Entry<T>& t, Compute<T> unscale, std::int64_t first, std::int64_t step) {
+  constexpr int k_width = k_pack_width<T>;
+  const std::int64_t packs = t.packed ? t.elements / k_width : 0;
+  for (std::int64_t i = first; i < packs; i += step) {
+    update_at<k_width, G>(rule, t, unscale, i);
+  }
+  for (std::int64_t i = packs * k_width + first; i < t.elements; i += step) {
+    update_at<1, G>(rule, t, unscale, i);
+  }
 }
 
 template <class T, class R>
 __global__ void update_kernel(R rule,
                               Numbers<const T*> numbers,
-                              Tensors<T> t,
-                              std::int64_t elements,
-                              std::int64_t packs,
+                              const T* unscale,
+                              bool reciprocal,
+                              Entries<T> tensors,
                               const bool* ok) {
   if (ok != nullptr && !*ok) return;
-  constexpr int k_width = k_pack_width<T>;
   rule.numbers = load_numbers(numbers);
   rule.prepare();
-  for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
-    update_at<k_width>(rule, t, i);
+  const Compute<T> given = unscale == nullptr ? Compute<T>(1) : load(*unscale);
+  const Compute<T> factor = reciprocal ? Compute<T>(1) / given : given;
+  int n = 0;
+  while (n + 1 < tensors.count && tensors.entry[n + 1].first_block <= block()) ++n;
+  const Entry<T>& t = tensors.entry[n];
+  const std::int64_t end =
+      n + 1 < tensors.count ? std::int64_t{tensors.entry[n + 1].first_block} : blocks();
+  const std::int64_t first = (block() - t.first_block) * threads() + thread();
+  const std::int64_t step = (end - t.first_block) * threads();
+  if constexpr (std::is_same_v<T, float>) {
+    if (t.gradient_dtype == DType::float16) {
+      return update_tensor<float16>(rule, t, factor, first, step);
+    }
+    if (t.gradient_dtype == DType::bfloat16) {
+      return update_tensor<bfloat16>(rule, t, factor, first, step);
+    }
   }
-  for (std::int64_t i = packs * k_width + thread_of_grid(); i < elements; i += threads_of_grid()) {
-    update_at<1>(rule, t, i);
+  update_tensor<T>(rule, t, factor, first, step);
+}
+
+template <class T>
+Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
+  constexpr std::size_t k_width = k_pack_width<T>;
+  Entry<T> to{.variable = static_cast<T*>(from.variable),
+              .slots = {},
+              .gradient = from.gradient,
+              .copy = from.copy,
+              .elements = from.elements,
+              .first_block = 0,
+              .gradient_dtype = from.gradient_dtype,
+              .copy_dtype = from.copy_dtype,
+              .packed = aligned(from.variable, 16)};
+  to.packed = to.packed && aligned(from.gradient, size_bytes(from.gradient_dtype) * k_width);
+  to.packed = to.packed && aligned(from.copy, size_bytes(from.copy_dtype) * k_width);
+  for (std::size_t k = 0; k < slots; ++k) {
+    to.slots[k] = static_cast<T*>(from.slots[k]);
+    to.packed = to.packed && aligned(from.slots[k], 16);
   }
+  return to;
 }
 
 template <class T, class R>
@@ -201,15 +276,31 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
                                   at(p.beta2),
                                   at(p.epsilon),
                                   at(p.weight_decay)};
-  Tensors<T> t{at(p.gradient), static_cast<T*>(p.variable), {}};
-  bool packed = aligned(t.gradient, 16) && aligned(t.variable, 16);
-  for (int k = 0; k < R::k_slots; ++k) {
-    t.slots[k] = static_cast<T*>(p.slots[static_cast<std::size_t>(k)]);
-    packed = packed && aligned(t.slots[k], 16);
+  Entries<T> entries{};
+  Grid grid{.blocks = 0};
+  const auto flush = [&] {
+    launch(update_kernel<T, R>,
+           grid,
+           stream,
+           rule,
+           numbers,
+           at(p.unscale),
+           p.reciprocal,
+           entries,
+           p.ok);
+    entries.count = 0;
+    grid.blocks = 0;
+  };
+  for (const UpdatedTensor& tensor : p.tensors) {
+    if (tensor.elements == 0) continue;
+    Entry<T>& entry = entries.entry[entries.count++];
+    entry = entry_of<T>(tensor, static_cast<std::size_t>(R::k_slots));
+    entry.first_block = static_cast<std::int32_t>(grid.blocks);
+    const int width = entry.packed ? k_pack_width<T> : 1;
+    grid.blocks += grid_of((tensor.elements + width - 1) / width, grid.threads).blocks;
+    if (entries.count == Entries<T>::k_most) flush();
   }
-  const std::int64_t packs = packed ? p.elements / k_pack_width<T> : 0;
-  const std::int64_t work = p.elements - packs * (k_pack_width<T> - 1);
-  launch(update_kernel<T, R>, grid_of(work), stream, rule, numbers, t, p.elements, packs, p.ok);
+  if (entries.count > 0) flush();
 }
 
 template <class T>

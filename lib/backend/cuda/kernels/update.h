@@ -1,11 +1,12 @@
 #pragma once
-// One optimizer step of one variable and its slots, in place; formulas at the ops' definitions
+// One optimizer step of variables and their slots, in place; formulas at the ops' definitions
 // (graph/ops/update.cc). Nothing is written where *ok is false. One rounding per stored tensor; the
 // new weight uses the unrounded slot.
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "backend/cuda/kernels/stream.h"
@@ -28,15 +29,26 @@ enum class Update {
 /// The update of an op, such as "ResourceApplyAdam"; nothing for other ops.
 std::optional<Update> update_of(std::string_view op);
 
-/// Tensors have `elements` of `dtype`; hyperparameters are scalars of it in device memory, null
-/// where the update has none.
-struct UpdateParams {
-  Update update{};
-  DType dtype{};  ///< floating
+struct UpdatedTensor {
   void* variable = nullptr;
   std::array<void*, 3> slots{};
   const void* gradient = nullptr;
+  DType gradient_dtype{};
+  void* copy = nullptr;               ///< the new weight, rounded to copy_dtype; null: none
+  DType copy_dtype = DType::float16;  ///< or bfloat16
   std::int64_t elements = 0;
+};
+
+/// One launch for up to 48 tensors. Variables and slots have `dtype`; so have gradients, which may
+/// also be float16 or bfloat16 where it is float32. Gradients are multiplied by `unscale` in the
+/// compute dtype first. Hyperparameters and `unscale` are scalars of `dtype` in device memory, null
+/// where the update has none.
+struct UpdateParams {
+  Update update{};
+  DType dtype{};                                ///< floating
+  std::span<const UpdatedTensor> tensors = {};  ///< host memory that holds device addresses
+  const void* unscale = nullptr;
+  bool reciprocal = false;     ///< of `unscale`
   const void* rate = nullptr;  ///< lr; alpha of gradient_descent
   const void* momentum = nullptr;
   const void* rho = nullptr;

@@ -24,10 +24,32 @@ Work prepare_gather_batch(const Facts& node, const Machine& machine) {
   }};
 }
 
+Work prepare_next_batch(const Facts& node, const Machine& machine) {
+  kernels::NextBatchParams params{.cycle = node.attrs.get<std::int64_t>("steps"),
+                                  .count = node.attrs.get<std::int64_t>("batch"),
+                                  .tensors = node.outputs.size(),
+                                  .tickets = machine.tickets};
+  for (std::size_t i = 0; i < params.tensors; ++i) {
+    const Shape& rows = node.input(i + 2).shape;
+    params.tensor.at(i).row_bytes = static_cast<std::size_t>(rows.elements(1, rows.rank())) *
+                                    size_bytes(node.input(i + 2).dtype);
+  }
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.ordinal = a.variable<std::int64_t>(0);
+    params.order = a.input<std::int32_t>(1);
+    for (std::size_t i = 0; i < params.tensors; ++i) {
+      params.tensor.at(i).rows = a.in[i + 2];
+      params.tensor.at(i).batch = a.out[i];
+    }
+    kernels::next_batch(stream, params);
+  }};
+}
+
 Work prepare_keep_state(const Facts& node, const Machine& machine) {
   const graph::TensorType& state = node.input(2);
-  kernels::KeepStateParams params{.bytes = static_cast<std::size_t>(state.shape.elements()) *
-                                           size_bytes(state.dtype)};
+  kernels::KeepStateParams params{
+      .bytes = static_cast<std::size_t>(state.shape.elements()) * size_bytes(state.dtype),
+      .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.kept = a.variable<void>(0);
     params.taken = a.variable<bool>(1);
@@ -60,6 +82,7 @@ std::vector<Row> ahead_rows() {
       {"cuda/gather_batch", prepare_gather_batch},
       {"cuda/keep_state", prepare_keep_state},
       {"cuda/log_scalars", prepare_log_scalars},
+      {"cuda/next_batch", prepare_next_batch},
   };
 }
 

@@ -3,9 +3,11 @@
 #include "backend/cuda/kernels/elementwise.h"
 
 #include "backend/cuda/kernels/cast.h"
+#include "backend/cuda/kernels/fused.h"
 #include "backend/cuda/plugin/prepare.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
+#include "graph/ops/elementwise.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
@@ -96,6 +98,44 @@ Work prepare_cast(const Facts& node, const Machine& machine) {
   }};
 }
 
+Work prepare_fused_elementwise(const Facts& node, const Machine& machine) {
+  using Params = kernels::FusedParams;
+  const graph::ops::ElementwiseBody body =
+      graph::ops::elementwise_body(node.attrs.get<std::string>("body"), node.inputs.size());
+  require(node.inputs.size() <= Params::k_max_inputs && body.steps.size() <= Params::k_max_steps,
+          "{} is too long",
+          node.name);
+  Params params{.shape = node.attrs.get<Shape>("shape"),
+                .inputs = node.inputs.size(),
+                .steps = body.steps.size(),
+                .outputs = body.results.size()};
+  for (std::size_t i = 0; i < params.inputs; ++i) {
+    params.input[i] = {.dtype = node.input(i).dtype, .shape = node.input(i).shape};
+  }
+  for (std::size_t i = 0; i < params.steps; ++i) {
+    const graph::ops::ElementwiseStep& from = body.steps[i];
+    const auto function = kernels::fused_function(from.op);
+    require(function.has_value(), "{} is no function of elements", from.op);
+    kernels::FusedStep& to = params.step[i];
+    to = {.function = *function,
+          .dtype = from.dtype,
+          .alpha = static_cast<float>(from.alpha),
+          .seed = static_cast<std::uint64_t>(from.seed),
+          .stream = static_cast<std::uint64_t>(from.stream)};
+    for (std::size_t j = 0; j < from.operands.size(); ++j) {
+      to.operands.at(j) = static_cast<std::uint8_t>(from.operands[j]);
+    }
+  }
+  for (std::size_t i = 0; i < params.outputs; ++i) {
+    params.output[i].step = static_cast<std::size_t>(body.results[i]);
+  }
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    for (std::size_t i = 0; i < params.inputs; ++i) params.input[i].data = a.in[i];
+    for (std::size_t i = 0; i < params.outputs; ++i) params.output[i].data = a.out[i];
+    kernels::fused_elementwise(stream, params);
+  }};
+}
+
 }  // namespace
 
 std::vector<Row> elementwise_rows() {
@@ -104,6 +144,7 @@ std::vector<Row> elementwise_rows() {
       {"cuda/binary", prepare_binary},
       {"cuda/cast", prepare_cast},
       {"cuda/clip", prepare_clip},
+      {"cuda/fused_elementwise", prepare_fused_elementwise},
       {"cuda/select", prepare_select},
       {"cuda/unary", prepare_unary},
   };

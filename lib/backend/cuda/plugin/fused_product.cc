@@ -84,7 +84,7 @@ Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
   }
   if (parts.epilogue == Epilogue::none) parts.mask = kernels::binary_of(functions::ReluGrad::op);
   if (sums && parts.epilogue != Epilogue::relu_gradient_bias_gradient) {
-    parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n};
+    parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n, .tickets = machine.tickets};
   }
   return parts;
 }
@@ -93,7 +93,7 @@ Parts weights(const MatmulKey& key, const Machine& machine) {
   Parts parts;
   choose(parts, key, {Epilogue::sums_of_b}, machine);
   if (parts.epilogue == Epilogue::none) {
-    parts.sums = {.dtype = key.in, .outer = key.k, .channels = key.n};
+    parts.sums = {.dtype = key.in, .outer = key.k, .channels = key.n, .tickets = machine.tickets};
   }
   return parts;
 }

@@ -68,7 +68,8 @@ Work prepare_bias_grad(const Facts& node, const Machine& machine) {
   kernels::BiasGradParams params{.dtype = node.output().dtype,
                                  .outer = dy.elements(0, axis),
                                  .channels = dy[axis],
-                                 .inner = dy.elements(axis + 1, dy.rank())};
+                                 .inner = dy.elements(axis + 1, dy.rank()),
+                                 .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.dy = a.in[0];
             params.dbias = a.out[0];
@@ -80,19 +81,24 @@ Work prepare_bias_grad(const Facts& node, const Machine& machine) {
 
 Work prepare_batch_norm(const Facts& node, const Machine& machine) {
   const Shape& x = node.input(0).shape;
-  kernels::BatchNormParams params{.dtype = node.input(0).dtype,
-                                  .statistics = node.input(1).dtype,
-                                  .rows = x.elements() / x.back(),
-                                  .channels = x.back(),
-                                  .epsilon = node.attrs.get<double>("epsilon"),
-                                  .factor = node.attrs.get<double>("exponential_avg_factor"),
-                                  .training = node.attrs.get<bool>("is_training")};
+  kernels::BatchNormParams params{
+      .dtype = node.input(0).dtype,
+      .statistics = node.input(1).dtype,
+      .rows = x.elements() / x.back(),
+      .channels = x.back(),
+      .epsilon = node.attrs.get<double>("epsilon"),
+      .factor = node.attrs.get<double>("exponential_avg_factor"),
+      .training = node.attrs.get<bool>("is_training"),
+      .relu = node.attrs.get_or<std::string>("activation_mode", "") == "Relu",
+      .tickets = machine.tickets};
+  const bool side = node.inputs.size() > 5;
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.x = a.in[0];
             params.scale = a.in[1];
             params.offset = a.in[2];
             params.mean = a.in[3];
             params.variance = a.in[4];
+            params.side = side ? a.in[5] : nullptr;
             params.y = a.out[0];
             params.new_mean = a.out[1];
             params.new_variance = a.out[2];
@@ -107,18 +113,22 @@ Work prepare_batch_norm(const Facts& node, const Machine& machine) {
 
 Work prepare_batch_norm_grad(const Facts& node, const Machine& machine) {
   const Shape& x = node.input(1).shape;
+  const bool relu = node.op == graph::ops::k_batch_norm_relu_grad;  // with the offset as input 3
   kernels::BatchNormGradParams params{.dtype = node.input(1).dtype,
                                       .statistics = node.input(3).dtype,
                                       .rows = x.elements() / x.back(),
                                       .channels = x.back(),
                                       .epsilon = node.attrs.get<double>("epsilon"),
-                                      .training = node.attrs.get<bool>("is_training")};
+                                      .training = node.attrs.get<bool>("is_training"),
+                                      .relu = relu,
+                                      .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.dy = a.in[0];
             params.x = a.in[1];
             params.scale = a.input<float>(2);
-            params.mean = a.in[3];
-            params.variance = a.in[4];
+            params.offset = relu ? a.input<float>(3) : nullptr;
+            params.mean = a.in[relu ? 4 : 3];
+            params.variance = a.in[relu ? 5 : 4];
             params.dx = a.out[0];
             params.dscale = a.out[1];
             params.doffset = a.out[2];
@@ -197,6 +207,33 @@ Work prepare_sparse_cross_entropy(const Facts& node, const Machine& machine) {
   }};
 }
 
+Work prepare_softmax_loss(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  const std::string& forms = node.attrs.get<std::string>("forms");
+  kernels::SoftmaxLossParams params{.dtype = node.input(0).dtype,
+                                    .label = node.input(1).dtype,
+                                    .rows = x[0],
+                                    .classes = x[1],
+                                    .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            const auto out = [&](char form) {
+              const std::size_t at = forms.find(form);
+              return at == std::string::npos ? nullptr : a.out[at];
+            };
+            params.logits = a.in[0];
+            params.labels = a.in[1];
+            params.gradient = out('g');
+            params.seed = params.gradient == nullptr ? nullptr : a.input<float>(2);
+            params.probabilities = static_cast<float*>(out('p'));
+            params.losses = static_cast<float*>(out('l'));
+            params.mean = static_cast<float*>(out('m'));
+            params.correct = static_cast<float*>(out('c'));
+            params.workspace = a.workspace;
+            kernels::softmax_loss(stream, params);
+          },
+          kernels::softmax_loss_workspace(params)};
+}
+
 }  // namespace
 
 std::vector<Row> layer_rows() {
@@ -211,6 +248,7 @@ std::vector<Row> layer_rows() {
       {"cuda/max_pool", prepare_max_pool},
       {"cuda/max_pool_grad", prepare_max_pool_grad},
       {"cuda/softmax", prepare_softmax},
+      {"cuda/softmax_loss", prepare_softmax_loss},
       {"cuda/sparse_cross_entropy", prepare_sparse_cross_entropy},
   };
 }

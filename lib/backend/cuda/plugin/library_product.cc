@@ -1,38 +1,26 @@
 #include "backend/cuda/plugin/library_product.h"
 
+#include <vector>
+
 #include "backend/cuda/kernels/array.h"
 #include "core/error.h"
+#include "core/half.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
 /// A matrix and the larger, padded one that holds it.
 struct PaddedOperand {
-  Shape small, large;
-  std::size_t element_bytes;
+  Shape small, large;  ///< [rows, columns]
 
   std::size_t bytes() const {
-    return aligned(static_cast<std::size_t>(large.elements()) * element_bytes);
+    return aligned(static_cast<std::size_t>(large.elements()) * sizeof(float16));
   }
-  void enter(Stream stream, const void* from, void* to, bool zeros) const {
-    if (zeros) {
-      kernels::fill(stream,
-                    {.element_bytes = element_bytes, .y = to, .elements = large.elements()});
-    }
-    const std::vector<std::int64_t> nothing(2 * small.rank(), 0);
-    const kernels::CopyParams copy{.element_bytes = element_bytes,
-                                   .map = kernels::map_of_pad(small, nothing, large),
-                                   .x = from,
-                                   .y = to};
-    kernels::copy(stream, copy);
+  kernels::ResizedMatrix enter(const void* from, void* to) const {
+    return {from, to, small[0], small[1], large[0], large[1]};
   }
-  void leave(Stream stream, const void* from, void* to) const {
-    const std::vector<std::int64_t> begin(small.rank(), 0);
-    kernels::copy(stream,
-                  {.element_bytes = element_bytes,
-                   .map = kernels::map_of_slice(large, begin, small),
-                   .x = from,
-                   .y = to});
+  kernels::ResizedMatrix leave(const void* from, void* to) const {
+    return {from, to, large[0], large[1], small[0], small[1]};
   }
 };
 
@@ -43,14 +31,10 @@ Shape matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
 /// The operands of a matmul and their padded copies.
 struct PaddedOperands {
   PaddedOperands(const MatmulKey& key, const MatmulKey& large)
-      : a{matrix(key.m, key.k, key.transpose_a),
-          matrix(large.m, large.k, key.transpose_a),
-          size_bytes(key.in)},
-        b{matrix(key.k, key.n, key.transpose_b),
-          matrix(large.k, large.n, key.transpose_b),
-          size_bytes(key.in)},
-        c{Shape{key.m, key.n}, Shape{large.m, large.n}, size_bytes(key.out)},
-        bias{Shape{key.n}, Shape{large.n}, size_bytes(key.out)} {}
+      : a{matrix(key.m, key.k, key.transpose_a), matrix(large.m, large.k, key.transpose_a)},
+        b{matrix(key.k, key.n, key.transpose_b), matrix(large.k, large.n, key.transpose_b)},
+        c{Shape{key.m, key.n}, Shape{large.m, large.n}},
+        bias{Shape{1, key.n}, Shape{1, large.n}} {}
 
   PaddedOperand a, b, c, bias;
 };
@@ -122,27 +106,30 @@ void LibraryProduct::run_padded(Matmul::Operands operands, std::byte* workspace)
     workspace += operand.bytes();
     return place;
   };
-  void* const c = operands.c;
-  void* const bias = operands.bias;
   const bool sums = key_.epilogue == Epilogue::sums_of_b;
-  if (padding_->a) {
-    std::byte* place = take(padded.a);
-    padded.a.enter(stream_, operands.a, place, padding_->zeros);
-    operands.a = place;
+  // One launch before the matmul, and one after it.
+  std::vector<kernels::ResizedMatrix> entering, leaving;
+  const auto enter = [&](const PaddedOperand& operand, const void* from) {
+    std::byte* place = take(operand);
+    entering.push_back(operand.enter(from, place));
+    return place;
+  };
+  const auto leave = [&](const PaddedOperand& operand, void* to) {
+    std::byte* place = take(operand);
+    leaving.push_back(operand.leave(place, to));
+    return place;
+  };
+  if (padding_->a) operands.a = enter(padded.a, operands.a);
+  if (padding_->b) operands.b = enter(padded.b, operands.b);
+  if (padding_->c) operands.c = leave(padded.c, operands.c);
+  if (padding_->bias && sums) {
+    operands.bias = leave(padded.bias, operands.bias);
+  } else if (padding_->bias) {
+    operands.bias = enter(padded.bias, operands.bias);
   }
-  if (padding_->b) {
-    std::byte* place = take(padded.b);
-    padded.b.enter(stream_, operands.b, place, padding_->zeros);
-    operands.b = place;
-  }
-  if (padding_->c) operands.c = take(padded.c);
-  if (padding_->bias) {
-    operands.bias = take(padded.bias);
-    if (!sums) padded.bias.enter(stream_, bias, operands.bias, false);
-  }
+  if (!entering.empty()) kernels::resize_matrices(stream_, entering);
   product_->run(operands, workspace);
-  if (padding_->c) padded.c.leave(stream_, operands.c, c);
-  if (sums && padding_->bias) padded.bias.leave(stream_, operands.bias, bias);
+  if (!leaving.empty()) kernels::resize_matrices(stream_, leaving);
 }
 
 }  // namespace halfstep::backend::cuda::plugin

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "backend/cuda/boundary.h"
@@ -18,6 +19,7 @@ namespace halfstep::backend::cuda {
 // The definitions of the boundary's opaque types.
 struct boundary::Device {
   std::unique_ptr<Vendor> vendor;
+  std::unique_ptr<void, std::function<void(void*)>> tickets;
   plugin::Machine machine;
 };
 struct boundary::Launch {
@@ -135,10 +137,17 @@ Status open(const boundary::Options* options, boundary::Device** device) {
     wanted.cache_folder = options->tuning_folder;
     wanted.memory_limit = options->memory_limit;
     std::unique_ptr<Vendor> vendor = open_vendor(wanted);
+    constexpr std::size_t k_ticket_bytes = kernels::Tickets::k_count * sizeof(unsigned);
+    std::unique_ptr<void, std::function<void(void*)>> tickets(
+        vendor->allocate(k_ticket_bytes),
+        [&opened = *vendor](void* address) { opened.release(address); });
+    if (!tickets) throw VendorError(Failure::out_of_memory, "not even the tickets of kernels fit");
+    vendor->fill(tickets.get(), 0, k_ticket_bytes);
     const Machine machine{.vendor = *vendor,
                           .float32 = options->tf32 != 0 ? Float32Math::tf32 : Float32Math::ieee,
-                          .deterministic = options->deterministic != 0};
-    *device = new boundary::Device{std::move(vendor), machine};
+                          .deterministic = options->deterministic != 0,
+                          .tickets = {static_cast<unsigned*>(tickets.get())}};
+    *device = new boundary::Device{std::move(vendor), std::move(tickets), machine};
   });
 }
 
@@ -234,6 +243,10 @@ Status launch_graph(boundary::CapturedGraph* captured) {
   return fenced([&] { captured->graph->launch(); });
 }
 
+std::uint64_t graph_nodes(const boundary::CapturedGraph* captured) {
+  return captured->graph->nodes();
+}
+
 void forget(boundary::CapturedGraph* captured) { delete captured; }
 
 }  // namespace
@@ -262,6 +275,7 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .begin_capture = plugin::begin_capture,
                                        .end_capture = plugin::end_capture,
                                        .launch_graph = plugin::launch_graph,
+                                       .graph_nodes = plugin::graph_nodes,
                                        .forget = plugin::forget};
   return &k_table;
 }

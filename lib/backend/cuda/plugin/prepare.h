@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/cuda/kernels/stream.h"
 #include "backend/cuda/plugin/facts.h"
 #include "backend/cuda/vendor/vendor.h"
 
@@ -16,6 +17,7 @@ struct Machine {
   Vendor& vendor;
   Float32Math float32 = Float32Math::ieee;
   bool deterministic = true;
+  kernels::Tickets tickets = {};
 
   Stream stream() const { return vendor.stream(); }
 };

@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "backend/cuda/kernels/array.h"
+#include "backend/cuda/kernels/bias.h"
 #include "backend/cuda/plugin/library_product.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda::plugin {
@@ -79,6 +81,8 @@ struct Kind {
 
 constexpr std::array k_kinds{
     Kind{"Conv2D", ConvKind::forward, false},
+    Kind{"Conv2DBias", ConvKind::forward, false},
+    Kind{"Conv2DBiasRelu", ConvKind::forward, false},
     Kind{"Conv2DBackpropInput", ConvKind::input_gradient, false},
     Kind{"Conv2DBackpropFilter", ConvKind::filter_gradient, false},
     Kind{"DepthwiseConv2dNative", ConvKind::forward, true},
@@ -158,13 +162,26 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
   };
   const auto geometry_of =
       kind.depthwise ? graph::ops::depthwise_geometry : graph::ops::conv_geometry;
-  const ConvKey key{.kind = kind.kind,
-                    .geometry = geometry_of(node.attrs, shape_at(ports.x), shape_at(ports.filter)),
-                    .dtype = node.output().dtype,
-                    .float32 = machine.float32,
-                    .deterministic = machine.deterministic};
-  const std::shared_ptr<Convolution> convolution = machine.vendor.convolution(key);
+  ConvKey key{
+      .kind = kind.kind,
+      .geometry = geometry_of(node.attrs, shape_at(ports.x), shape_at(ports.filter)),
+      .dtype = node.output().dtype,
+      .float32 = machine.float32,
+      .deterministic = machine.deterministic,
+      .bias = node.op == graph::ops::k_conv2d_bias || node.op == graph::ops::k_conv2d_bias_relu,
+      .relu = node.op == graph::ops::k_conv2d_bias_relu};
+  std::shared_ptr<Convolution> convolution = machine.vendor.convolution(key);
+  // Where the library has no engine for the bias, it is added to the rounded result.
+  const bool adds_bias = convolution == nullptr && key.bias;
+  if (adds_bias) {
+    key.bias = key.relu = false;
+    convolution = machine.vendor.convolution(key);
+  }
   require(convolution != nullptr, "no library has {}", to_string(key));
+  kernels::BiasAddParams bias{.dtype = key.dtype,
+                              .outer = node.output().shape.elements() / key.geometry.outputs,
+                              .channels = key.geometry.outputs,
+                              .relu = node.op == graph::ops::k_conv2d_bias_relu};
 
   constexpr std::array<std::int64_t, 4> k_to_library{3, 0, 1, 2}, k_from_library{1, 2, 3, 0};
   const bool writes_filter = ports.filter < 0;
@@ -183,8 +200,16 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
               order.y = a.workspace;
               kernels::copy(stream, order);
             }
-            convolution->run({.x = at(ports.x), .filter = a.workspace, .y = at(ports.y)},
+            convolution->run({.x = at(ports.x),
+                              .filter = a.workspace,
+                              .y = at(ports.y),
+                              .bias = key.bias ? a.in[2] : nullptr},
                              a.workspace + filter_bytes);
+            if (adds_bias) {
+              bias.x = bias.y = a.out[0];
+              bias.bias = a.in[2];
+              kernels::bias_add(stream, bias);
+            }
             if (writes_filter) {
               order.x = a.workspace;
               order.y = a.out[0];

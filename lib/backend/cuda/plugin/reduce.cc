@@ -14,7 +14,8 @@ Work prepare_reduce(const Facts& node, const Machine& machine) {
   kernels::ReduceParams params{.reduction = *reduction,
                                .dtype = node.input(0).dtype,
                                .index = node.output().dtype,
-                               .shape = node.input(0).shape};
+                               .shape = node.input(0).shape,
+                               .tickets = machine.tickets};
   for (const std::int64_t axis : node.constant(1)) {
     params.axes |= 1U << axis_of(axis, params.shape.rank());
   }
@@ -29,7 +30,8 @@ Work prepare_reduce(const Facts& node, const Machine& machine) {
 
 Work prepare_l2_loss(const Facts& node, const Machine& machine) {
   kernels::L2LossParams params{.dtype = node.input(0).dtype,
-                               .elements = node.input(0).shape.elements()};
+                               .elements = node.input(0).shape.elements(),
+                               .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.x = a.in[0];
             params.y = a.out[0];

@@ -4,82 +4,69 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
+#include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "backend/cuda/kernels/state.h"
 #include "backend/cuda/plugin/prepare.h"
 #include "core/error.h"
+#include "graph/op_handles.h"
+#include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
 using kernels::UpdateParams;
 
-/// An optimizer op: the number of slots after the variable, and the meaning of the inputs after
-/// them. The last input may be `ok`.
-struct UpdateInputs {
+/// The scalars of an optimizer op in its order: its inputs without the handles, the gradient and
+/// `ok`.
+struct UpdateScalars {
   std::string_view op;
-  std::size_t slots;
-  std::array<const void * UpdateParams::*, 8> inputs;
+  std::vector<const void * UpdateParams::*> members;
 };
 
-constexpr std::array k_update_inputs{
-    UpdateInputs{"ResourceApplyGradientDescent", 0, {&UpdateParams::rate, &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyKerasMomentum",
-                 1,
-                 {&UpdateParams::rate, &UpdateParams::gradient, &UpdateParams::momentum}},
-    UpdateInputs{
-        "ResourceApplyKerasRMSProp",
-        1,
-        {&UpdateParams::rate, &UpdateParams::rho, &UpdateParams::epsilon, &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyRMSProp",
-                 2,
-                 {&UpdateParams::rate,
-                  &UpdateParams::rho,
-                  &UpdateParams::momentum,
-                  &UpdateParams::epsilon,
-                  &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyCenteredRMSProp",
-                 3,
-                 {&UpdateParams::rate,
-                  &UpdateParams::rho,
-                  &UpdateParams::momentum,
-                  &UpdateParams::epsilon,
-                  &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyAdam",
-                 2,
-                 {&UpdateParams::beta1_power,
-                  &UpdateParams::beta2_power,
-                  &UpdateParams::rate,
-                  &UpdateParams::beta1,
-                  &UpdateParams::beta2,
-                  &UpdateParams::epsilon,
-                  &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyAdamW",
-                 2,
-                 {&UpdateParams::beta1_power,
-                  &UpdateParams::beta2_power,
-                  &UpdateParams::rate,
-                  &UpdateParams::weight_decay,
-                  &UpdateParams::beta1,
-                  &UpdateParams::beta2,
-                  &UpdateParams::epsilon,
-                  &UpdateParams::gradient}},
-    UpdateInputs{"ResourceApplyAdagradV2",
-                 1,
-                 {&UpdateParams::rate, &UpdateParams::epsilon, &UpdateParams::gradient}},
-};
-
-const UpdateInputs& inputs_of(const std::string& op) {
-  for (const UpdateInputs& row : k_update_inputs) {
+const UpdateScalars& scalars_of(const std::string& op) {
+  static const std::array k_rows{
+      UpdateScalars{"ResourceApplyGradientDescent", {&UpdateParams::rate}},
+      UpdateScalars{"ResourceApplyKerasMomentum", {&UpdateParams::rate, &UpdateParams::momentum}},
+      UpdateScalars{"ResourceApplyKerasRMSProp",
+                    {&UpdateParams::rate, &UpdateParams::rho, &UpdateParams::epsilon}},
+      UpdateScalars{"ResourceApplyRMSProp",
+                    {&UpdateParams::rate,
+                     &UpdateParams::rho,
+                     &UpdateParams::momentum,
+                     &UpdateParams::epsilon}},
+      UpdateScalars{"ResourceApplyCenteredRMSProp",
+                    {&UpdateParams::rate,
+                     &UpdateParams::rho,
+                     &UpdateParams::momentum,
+                     &UpdateParams::epsilon}},
+      UpdateScalars{"ResourceApplyAdam",
+                    {&UpdateParams::beta1_power,
+                     &UpdateParams::beta2_power,
+                     &UpdateParams::rate,
+                     &UpdateParams::beta1,
+                     &UpdateParams::beta2,
+                     &UpdateParams::epsilon}},
+      UpdateScalars{"ResourceApplyAdamW",
+                    {&UpdateParams::beta1_power,
+                     &UpdateParams::beta2_power,
+                     &UpdateParams::rate,
+                     &UpdateParams::weight_decay,
+                     &UpdateParams::beta1,
+                     &UpdateParams::beta2,
+                     &UpdateParams::epsilon}},
+      UpdateScalars{"ResourceApplyAdagradV2", {&UpdateParams::rate, &UpdateParams::epsilon}},
+  };
+  for (const UpdateScalars& row : k_rows) {
     if (row.op == op) return row;
   }
   require(false, "{} is no update", op);
-  return k_update_inputs[0];
+  return k_rows[0];
 }
-
-/// Whether the last input is the `ok` flag.
-bool guarded(const Facts& node) { return node.inputs.back().dtype == DType::boolean; }
 
 kernels::Schedule schedule_named(std::string_view name) {
   using kernels::Schedule;
@@ -97,27 +84,95 @@ kernels::Schedule schedule_named(std::string_view name) {
   return Schedule::constant;
 }
 
+/// The inputs of a launch by number.
+struct UpdateLayout {
+  struct Tensor {
+    std::size_t variable = 0;  ///< its slots follow
+    std::size_t gradient = 0;
+    std::optional<std::size_t> copy = {};
+  };
+  std::vector<Tensor> tensors = {};
+  std::size_t slots = 0;  ///< per tensor
+  std::vector<std::pair<const void * UpdateParams::*, std::size_t>> scalars = {};
+  std::optional<std::size_t> ok = {};
+};
+
+/// An op like ResourceApplyAdam, or a FusedUpdate of such a rule.
+UpdateLayout layout_of_one(const Facts& node, const std::string& rule) {
+  const graph::ops::UpdatePorts ports = graph::ops::update_ports(*graph::op_table().find(rule));
+  UpdateLayout layout{.tensors = {{.gradient = ports.gradient}}, .slots = ports.resources - 1};
+  std::size_t next = ports.resources;
+  for (const auto member : scalars_of(rule).members) {
+    if (next == ports.gradient) ++next;
+    layout.scalars.emplace_back(member, next++);
+  }
+  next = ports.inputs;
+  if (node.op == graph::ops::k_fused_update) {
+    layout.scalars.emplace_back(&UpdateParams::unscale, next++);
+  }
+  if (next < node.inputs.size()) layout.ok = next;
+  return layout;
+}
+
+UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
+  const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs);
+  UpdateLayout layout{.slots = ports.rule.resources - 1};
+  for (std::size_t t = 0; t < ports.tensors; ++t) {
+    layout.tensors.push_back({.variable = ports.handle(t, 0), .gradient = ports.gradients + t});
+    if (ports.copies[t] >= 0) layout.tensors[t].copy = static_cast<std::size_t>(ports.copies[t]);
+  }
+  std::size_t next = ports.scalars;
+  for (const auto member : scalars_of(rule).members) layout.scalars.emplace_back(member, next++);
+  if (ports.unscaled) layout.scalars.emplace_back(&UpdateParams::unscale, next++);
+  if (ports.guarded) layout.ok = next;
+  return layout;
+}
+
 Work prepare_update(const Facts& node, const Machine& machine) {
-  const auto update = kernels::update_of(node.op);
-  require(update.has_value(), "{} is no update", node.op);
-  const UpdateInputs& inputs = inputs_of(node.op);
-  const std::size_t first = 1 + inputs.slots;
-  const std::size_t count = node.inputs.size() - first - (guarded(node) ? 1 : 0);
-  std::size_t gradient = first;
-  while (inputs.inputs.at(gradient - first) != &UpdateParams::gradient) ++gradient;
+  const graph::AttrValue* fused = node.attrs.find("rule");
+  const std::string& rule = fused != nullptr ? std::get<std::string>(*fused) : node.op;
+  const auto update = kernels::update_of(rule);
+  require(update.has_value(), "{} is no update", rule);
+  const UpdateLayout layout = node.op == graph::ops::k_grouped_update ? layout_of_group(node, rule)
+                                                                      : layout_of_one(node, rule);
+  std::vector<kernels::UpdatedTensor> tensors;
+  for (const UpdateLayout::Tensor& tensor : layout.tensors) {
+    const graph::TensorType& gradient = node.input(tensor.gradient);
+    tensors.push_back({.gradient_dtype = gradient.dtype, .elements = gradient.shape.elements()});
+    if (tensor.copy) tensors.back().copy_dtype = node.input(*tensor.copy).dtype;
+  }
   UpdateParams params{.update = *update,
                       .dtype = node.attrs.get<DType>("T"),
-                      .elements = node.input(gradient).shape.elements(),
+                      .reciprocal = node.attrs.get_or<bool>("reciprocal", false),
                       .nesterov = node.attrs.get_or<bool>("use_nesterov", false),
                       .update_slots = node.attrs.get_or<bool>("update_slots", true)};
-  return {
-      [=, &inputs, guard = guarded(node), stream = machine.stream()](const Addresses& a) mutable {
-        params.variable = a.variable<void>(0);
-        for (std::size_t i = 0; i < inputs.slots; ++i) params.slots[i] = a.variable<void>(1 + i);
-        for (std::size_t i = 0; i < count; ++i) params.*inputs.inputs[i] = a.in[first + i];
-        params.ok = guard ? a.input<bool>(first + count) : nullptr;
-        kernels::update(stream, params);
-      }};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const UpdateLayout::Tensor& from = layout.tensors[t];
+      tensors[t].variable = a.variable<void>(from.variable);
+      for (std::size_t i = 0; i < layout.slots; ++i) {
+        tensors[t].slots[i] = a.variable<void>(from.variable + 1 + i);
+      }
+      tensors[t].gradient = a.in[from.gradient];
+      if (from.copy) tensors[t].copy = a.variable<void>(*from.copy);
+    }
+    params.tensors = tensors;
+    for (const auto& [member, input] : layout.scalars) params.*member = a.in[input];
+    params.ok = layout.ok ? a.input<bool>(*layout.ok) : nullptr;
+    kernels::update(stream, params);
+  }};
+}
+
+/// The 16-bit copy of a float32 variable.
+Work prepare_cast_variable(const Facts& node, const Machine& machine) {
+  kernels::CastParams params{.from = DType::float32,
+                             .to = node.output().dtype,
+                             .elements = node.output().shape.elements()};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.y = a.out[0];
+    kernels::cast(stream, params);
+  }};
 }
 
 Work prepare_assign(const Facts& node, const Machine& machine) {
@@ -146,13 +201,21 @@ Work prepare_assign_add(const Facts& node, const Machine& machine) {
 }
 
 Work prepare_all_finite(const Facts& node, const Machine& machine) {
+  const bool unscaled = node.attrs.get<bool>("unscaled");
+  const bool reciprocal = node.attrs.get<bool>("reciprocal");
   std::vector<kernels::CheckedTensor> tensors;
-  for (const graph::TensorType& type : node.inputs) {
+  for (std::size_t i = 0; i + (unscaled ? 1 : 0) < node.inputs.size(); ++i) {
+    const graph::TensorType& type = node.input(i);
     tensors.push_back({.dtype = type.dtype, .elements = type.shape.elements()});
   }
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+  return {[=, &machine](const Addresses& a) mutable {
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].x = a.in[i];
-    kernels::all_finite(stream, {.tensors = tensors, .ok = a.output<bool>()});
+    kernels::all_finite(machine.stream(),
+                        {.tensors = tensors,
+                         .unscale = unscaled ? a.input<float>(tensors.size()) : nullptr,
+                         .reciprocal = reciprocal,
+                         .ok = a.output<bool>(),
+                         .tickets = machine.tickets});
   }};
 }
 
@@ -215,6 +278,7 @@ std::vector<Row> update_rows() {
       {"cuda/all_finite", prepare_all_finite},
       {"cuda/assign", prepare_assign},
       {"cuda/assign_add", prepare_assign_add},
+      {"cuda/cast_variable", prepare_cast_variable},
       {"cuda/learning_rate", prepare_learning_rate},
       {"cuda/loss_scale", prepare_loss_scale},
       {"cuda/update", prepare_update},

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::int64_t k_multiple = 8;  // elements of 16 bits in 16 bytes
 
-// Estimated break-even: a launch in a captured graph takes about 2 us and up to six are added; a
+// Estimated break-even: a launch in a captured graph takes about 2 us and up to two are added; a
 // device reads 2 TB/s and more, and about half of that with narrow loads. So at least 8 MiB of
 // matrices that need no copy, and four times as much as is copied.
 constexpr std::int64_t k_least_whole = std::int64_t{1} << 22;
@@ -36,7 +36,6 @@ std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
   padding.b = n || k;
   padding.c = m || n;
   padding.bias = n && key.epilogue != Epilogue::none;
-  padding.zeros = k;
   std::int64_t copied = 0, whole = 0;
   (padding.a ? copied : whole) += key.m * key.k;
   (padding.b ? copied : whole) += key.k * key.n;

@@ -1,7 +1,7 @@
 #pragma once
 // Tensor cores need rows of 16-bit matrices at multiples of 16 bytes. A matmul with rows of 10
 // elements falls back to kernels with narrow loads for every operand, the large ones too; padded
-// copies of the small operands cost less.
+// copies of the small operands cost less. Their padding is zeros: a padded k adds nothing to a sum.
 
 #include <optional>
 
@@ -17,9 +17,6 @@ struct MatmulPadding {
   bool b = false;
   bool c = false;
   bool bias = false;
-  /// k is padded: the padding of A and B must be zeros. Padding along m and n may hold any values,
-  /// because it only affects rows and columns of C that are not read.
-  bool zeros = false;
 };
 
 /// Nothing where the rows are aligned, or the copies would cost more than they gain.

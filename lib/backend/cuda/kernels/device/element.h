@@ -1,6 +1,7 @@
 #pragma once
 // Loading, storing and packing of elements.
 
+#include <cstdint>
 #include <type_traits>
 
 #include "backend/cuda/kernels/shim/compat.h"
@@ -54,6 +55,20 @@ __device__ inline Pack<T, width> load_pack(const T* p) {
 template <class T, int width>
 __device__ inline void store_pack(T* p, const Pack<T, width>& pack) {
   *reinterpret_cast<Pack<T, width>*>(p) = pack;
+}
+
+/// i / n and i % n of numbers that are not negative, by a 32-bit division where both fit: it takes
+/// a fraction of the time of a 64-bit one.
+struct Divided {
+  std::int64_t quotient, remainder;
+};
+__device__ inline Divided divide(std::int64_t i, std::int64_t n) {
+  if ((static_cast<std::uint64_t>(i) | static_cast<std::uint64_t>(n)) >> 32U != 0) {
+    return {i / n, i % n};
+  }
+  const auto a = static_cast<std::uint32_t>(i);
+  const auto b = static_cast<std::uint32_t>(n);
+  return {a / b, a % b};
 }
 
 /// The thread's index in the grid, and the number of threads.

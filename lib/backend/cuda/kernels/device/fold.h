@@ -2,56 +2,20 @@
 // Reductions: the terms of each output are folded in a fixed order. Long reductions are split into
 // parts, for more threads and shorter sums, and the parts are merged.
 //
+// The block that finishes the last part of some outputs merges their parts, in a fixed order; where
+// there are more outputs than tickets, a second launch does it.
+//
 // A Fold has a type Value and
 //   Value first()                                the neutral element
 //   Value take(Value, offset, k, output)         folds the k-th term, at `offset`
 //   Value merge(Value, Value)                    combines two parts
 //   void finish(output, Value)                   writes the result
-
-#include <algorithm>
-#include <cstdint>
+//   void prepare(output)                         optional: called before take() for an output
 
 #include "backend/cuda/kernels/device/element.h"
-#include "backend/cuda/kernels/device/walk.h"
+#include "backend/cuda/kernels/device/fold_plan.h"
 
 namespace halfstep::backend::cuda::kernels {
-
-/// The partition of a reduction.
-struct FoldPlan {
-  Walk<1> kept;               ///< the offset of each output's first term
-  Walk<1> reduced;            ///< the offset of a term from the first
-  bool along = false;         ///< one block per output and part; else one thread
-  unsigned threads = 256;     ///< per block
-  std::int64_t length = 1;    ///< terms of a part
-  std::int64_t parts = 1;     ///< per output
-  bool merges_along = false;  ///< `along` of the merge
-
-  FoldPlan(const Walk<1>& kept_walk, const Walk<1>& reduced_walk)
-      : kept(kept_walk), reduced(reduced_walk) {
-    const std::int64_t outputs = std::max<std::int64_t>(kept.elements, 1);
-    const std::int64_t terms = std::max<std::int64_t>(reduced.elements, 1);
-    const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-    along = reduced.rank > 0 && reduced.step[0][reduced.rank - 1] == 1 && terms >= 64;
-    if (along) {
-      while (threads > 32 && threads * 2 > terms) threads /= 2;
-      parts = std::min(ceil_div(terms, 4096), std::max<std::int64_t>(512 / outputs, 1));
-    } else {
-      // Parts of 64 to 256 terms: enough threads, and short sums have small rounding errors.
-      const std::int64_t wanted = ceil_div(1 << 16, outputs);
-      parts = std::clamp(wanted, ceil_div(terms, 256), ceil_div(terms, 64));
-    }
-    parts = std::min<std::int64_t>(parts, 65'535);
-    length = ceil_div(terms, parts);
-    parts = ceil_div(terms, length);
-    merges_along = outputs < 256 && parts > 8;
-  }
-
-  template <class Fold>
-  std::size_t workspace_bytes() const {
-    if (parts == 1) return 0;
-    return static_cast<std::size_t>(parts * kept.elements) * sizeof(typename Fold::Value);
-  }
-};
 
 /// Folds term(k) for k = begin, begin + step, ... below end, in four independent chains.
 template <class Fold, class Take>
@@ -75,83 +39,131 @@ __device__ inline typename Fold::Value merge_block(const Fold& fold, typename Fo
     sync_block();
     if (thread() < half) values[thread()] = fold.merge(values[thread()], values[thread() + half]);
   }
-  return values[0];
+  return thread() == 0 ? values[0] : value;
 }
 
-/// Finishes the output if it has one part, else stores the part.
+/// The parts of a reduction in the workspace, [part, output]; nullptr: each output has one part.
+/// `tickets`: one for each block of outputs; nullptr: another launch merges the parts.
 template <class Fold>
-__device__ inline void give(const Fold& fold,
-                            typename Fold::Value* parts,
-                            std::int64_t outputs,
-                            std::int64_t output,
-                            const typename Fold::Value& value) {
-  if (parts == nullptr) {
-    fold.finish(output, value);
-  } else {
-    parts[row() * outputs + output] = value;
+struct FoldParts {
+  typename Fold::Value* values;
+  unsigned* tickets;
+  std::int64_t count;
+
+  /// Finishes the output if it has one part, else stores the part.
+  __device__ void give(const Fold& fold,
+                       std::int64_t outputs,
+                       std::int64_t output,
+                       const typename Fold::Value& value) const {
+    if (values == nullptr) {
+      fold.finish(output, value);
+    } else {
+      values[row() * outputs + output] = value;
+    }
   }
+
+  /// Folds the parts first, first + step, ... of an output.
+  __device__ typename Fold::Value merge(const Fold& fold,
+                                        std::int64_t outputs,
+                                        std::int64_t output,
+                                        std::int64_t first,
+                                        std::int64_t step) const {
+    return fold_terms(
+        fold, first, count, step, [&](const typename Fold::Value& value, std::int64_t k) {
+          return fold.merge(value, values[k * outputs + output]);
+        });
+  }
+};
+
+template <class Fold>
+__device__ inline Fold prepared(Fold fold, std::int64_t output) {
+  if constexpr (requires { fold.prepare(output); }) fold.prepare(output);
+  return fold;
+}
+
+/// Merges the parts of `width` outputs from `first` on by all threads of a block.
+template <class Fold>
+__device__ inline void merge_outputs(const Fold& fold,
+                                     const FoldParts<Fold>& parts,
+                                     std::int64_t outputs,
+                                     std::int64_t first,
+                                     unsigned width) {
+  HALFSTEP_SHARED(typename Fold::Value, lanes, 256);
+  const unsigned output = thread() % width;
+  const unsigned lane = thread() / width;
+  const unsigned lane_count = threads() / width;
+  if (lane < lane_count) {
+    lanes[thread()] = parts.merge(fold, outputs, first + output, lane, lane_count);
+  }
+  sync_block();
+  if (lane != 0) return;
+  auto value = lanes[output];
+  for (unsigned i = 1; i < lane_count; ++i) value = fold.merge(value, lanes[i * width + output]);
+  prepared(fold, first + output).finish(first + output, value);
 }
 
 template <class Fold>
 __global__ void fold_across_kernel(
-    Fold fold, Walk<1> kept, Walk<1> reduced, std::int64_t length, typename Fold::Value* parts) {
+    Fold fold, Walk<1> kept, Walk<1> reduced, std::int64_t length, FoldParts<Fold> parts) {
   const std::int64_t begin = row() * length;
   const std::int64_t end = begin + length < reduced.elements ? begin + length : reduced.elements;
   for (std::int64_t o = thread_of_grid(); o < kept.elements; o += threads_of_grid()) {
     const std::int64_t base = kept.at(o).of[0];
+    const Fold here = prepared(fold, o);
     const auto take = [&](const typename Fold::Value& value, std::int64_t k) {
-      return fold.take(value, base + reduced.at(k).of[0], k, o);
+      return here.take(value, base + reduced.at(k).of[0], k, o);
     };
-    give(fold, parts, kept.elements, o, fold_terms(fold, begin, end, 1, take));
+    parts.give(here, kept.elements, o, fold_terms(here, begin, end, 1, take));
   }
+  // With tickets a thread has one output.
+  if (parts.tickets == nullptr || !is_last_block(parts.tickets + block(), parts.count)) return;
+  const std::int64_t first = block() * threads();
+  const std::int64_t rest = kept.elements - first;
+  merge_outputs(fold,
+                parts,
+                kept.elements,
+                first,
+                rest < threads() ? static_cast<unsigned>(rest) : threads());
 }
 
 template <class Fold>
 __global__ void fold_along_kernel(
-    Fold fold, Walk<1> kept, Walk<1> reduced, std::int64_t length, typename Fold::Value* parts) {
+    Fold fold, Walk<1> kept, Walk<1> reduced, std::int64_t length, FoldParts<Fold> parts) {
   const std::int64_t begin = row() * length;
   const std::int64_t end = begin + length < reduced.elements ? begin + length : reduced.elements;
   const std::int64_t base = kept.at(block()).of[0];
+  const Fold here = prepared(fold, block());
   const auto take = [&](const typename Fold::Value& value, std::int64_t k) {
-    return fold.take(value, base + reduced.at(k).of[0], k, block());
+    return here.take(value, base + reduced.at(k).of[0], k, block());
   };
-  const auto value = merge_block(fold, fold_terms(fold, begin + thread(), end, threads(), take));
-  if (thread() == 0) give(fold, parts, kept.elements, block(), value);
+  const auto value = merge_block(here, fold_terms(here, begin + thread(), end, threads(), take));
+  if (thread() == 0) parts.give(here, kept.elements, block(), value);
+  if (parts.tickets == nullptr || !is_last_block(parts.tickets + block(), parts.count)) return;
+  const auto merged =
+      merge_block(here, parts.merge(here, kept.elements, block(), thread(), threads()));
+  if (thread() == 0) here.finish(block(), merged);
 }
 
 template <class Fold>
-__global__ void merge_across_kernel(Fold fold,
-                                    const typename Fold::Value* parts,
-                                    std::int64_t outputs,
-                                    std::int64_t count) {
+__global__ void merge_kernel(Fold fold, FoldParts<Fold> parts, std::int64_t outputs) {
   for (std::int64_t o = thread_of_grid(); o < outputs; o += threads_of_grid()) {
-    const auto take = [&](const typename Fold::Value& value, std::int64_t k) {
-      return fold.merge(value, parts[k * outputs + o]);
-    };
-    fold.finish(o, fold_terms(fold, 0, count, 1, take));
+    prepared(fold, o).finish(o, parts.merge(fold, outputs, o, 0, 1));
   }
-}
-
-template <class Fold>
-__global__ void merge_along_kernel(Fold fold,
-                                   const typename Fold::Value* parts,
-                                   std::int64_t outputs,
-                                   std::int64_t count) {
-  const auto take = [&](const typename Fold::Value& value, std::int64_t k) {
-    return fold.merge(value, parts[k * outputs + block()]);
-  };
-  const auto value = merge_block(fold, fold_terms(fold, thread(), count, threads(), take));
-  if (thread() == 0) fold.finish(block(), value);
 }
 
 /// `workspace` has plan.workspace_bytes<Fold>() bytes.
 template <class Fold>
-void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* workspace) {
+void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* workspace, Tickets all) {
   const std::int64_t outputs = plan.kept.elements;
-  auto* parts = plan.parts == 1 ? nullptr : static_cast<typename Fold::Value*>(workspace);
+  FoldParts<Fold> parts{nullptr, nullptr, plan.parts};
   Grid grid = grid_of(outputs, 128);
   if (plan.along) grid = {.blocks = outputs, .threads = plan.threads, .cooperates = true};
   grid.rows = plan.parts;
+  if (plan.parts > 1) {
+    parts.values = static_cast<typename Fold::Value*>(workspace);
+    if (grid.blocks <= Tickets::k_count) parts.tickets = all.data;
+    grid.cooperates = grid.cooperates || parts.tickets != nullptr;
+  }
   launch(plan.along ? fold_along_kernel<Fold> : fold_across_kernel<Fold>,
          grid,
          stream,
@@ -160,21 +172,8 @@ void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* works
          plan.reduced,
          plan.length,
          parts);
-  if (parts == nullptr) return;
-  grid = grid_of(outputs, 128);
-  if (plan.merges_along) grid = {.blocks = outputs, .threads = 64, .cooperates = true};
-  launch(plan.merges_along ? merge_along_kernel<Fold> : merge_across_kernel<Fold>,
-         grid,
-         stream,
-         fold,
-         static_cast<const typename Fold::Value*>(parts),
-         outputs,
-         plan.parts);
-}
-
-/// The plan that sums each column of rows [terms, outputs].
-inline FoldPlan plan_columns(std::int64_t terms, std::int64_t outputs) {
-  return {Walk<1>(Shape{outputs}, {Steps{1}}), Walk<1>(Shape{terms}, {Steps{outputs}})};
+  if (plan.parts == 1 || parts.tickets != nullptr) return;
+  launch(merge_kernel<Fold>, grid_of(outputs, 128), stream, fold, parts, outputs);
 }
 
 }  // namespace halfstep::backend::cuda::kernels

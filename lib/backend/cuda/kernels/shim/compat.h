@@ -6,12 +6,17 @@
 //                                                   blockDim.x, gridDim.x
 //   sync_block()                                    __syncthreads()
 //   shuffle_xor(x, lanes), shuffle(x, lane)         over whole warps
+//   is_last_block(ticket, count)                    whether `count` blocks have called it, this one
+//                                                   last; the other blocks' writes are visible then
 //   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
 //   HALFSTEP_ROLLED                                 before a loop that must not be unrolled
 //   launch(kernel, grid, stream, arguments...)      kernel<<<...>>>(arguments...)
 //
-// Barriers and shuffles must be reached by all threads of a block or warp, and only in a kernel
-// whose grid is declared as `cooperates`.
+// is_last_block() is called by all threads of a block, and returns the same to all of them. A
+// ticket is 0 before and after a kernel, so that one array serves all launches of a stream.
+//
+// Barriers, shuffles and is_last_block() must be reached by all threads of a block or warp, and
+// only in a kernel whose grid is declared as `cooperates`.
 
 #include "backend/cuda/kernels/shim/grid.h"
 #include "backend/cuda/kernels/stream.h"
@@ -44,6 +49,19 @@ __device__ T shuffle_xor(T x, unsigned lanes) {
 template <class T>
 __device__ T shuffle(T x, unsigned lane) {
   return __shfl_sync(~0U, x, static_cast<int>(lane));
+}
+
+__device__ inline bool is_last_block(unsigned* ticket, std::int64_t count) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(ticket, 1U) + 1 == static_cast<unsigned>(count);
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return last;
 }
 
 __device__ inline float to_float(float16 x) { return __half2float(__ushort_as_half(x.bits)); }

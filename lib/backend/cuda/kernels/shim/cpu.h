@@ -75,6 +75,17 @@ T shuffle_xor(T x, unsigned lanes) {
   return shuffle(x, (shim::place.thread % shim::k_warp) ^ lanes);
 }
 
+inline bool is_last_block(unsigned* ticket, std::int64_t count) {
+  sync_block();
+  bool* const last = shim::shared<bool>(1);
+  if (thread() == 0) {
+    *last = ++*ticket == static_cast<unsigned>(count);
+    if (*last) *ticket = 0;
+  }
+  sync_block();
+  return *last;
+}
+
 constexpr float to_float(float16 x) { return static_cast<float>(x); }
 constexpr float to_float(bfloat16 x) { return static_cast<float>(x); }
 constexpr float16 to_float16(float x) { return float16(x); }

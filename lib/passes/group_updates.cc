@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
+#include "passes/rewriter.h"
+
+namespace halfstep::passes {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+using graph::ops::UpdatePorts;
+
+/// An update of one variable, as a part of a GroupedUpdate.
+struct Part {
+  std::string rule = {};
+  std::vector<Value> handles = {};  ///< the variable and its slots
+  Value gradient = {};
+  std::vector<Value> scalars = {};
+  Value unscale = {}, ok = {};  ///< invalid where the update has none
+  graph::Attrs attrs = {};
+};
+
+std::optional<Part> part_of(const Node& node) {
+  const bool fused = node.is(graph::ops::k_fused_update);
+  if (fused && node.attrs.get<std::int64_t>("packed") > 0) return std::nullopt;
+  if (!fused && (!node.def->update || node.attrs.get<DType>("T") != DType::float32)) {
+    return std::nullopt;
+  }
+  Part part{.rule = fused ? node.attrs.get<std::string>("rule") : node.op};
+  const UpdatePorts ports =
+      graph::ops::update_ports(fused ? *graph::op_table().find(part.rule) : *node.def);
+  for (std::size_t i = 0; i < ports.inputs; ++i) {
+    if (i < ports.resources) {
+      part.handles.push_back(node.inputs[i]);
+    } else if (i == ports.gradient) {
+      part.gradient = node.inputs[i];
+    } else {
+      part.scalars.push_back(node.inputs[i]);
+    }
+  }
+  std::size_t next = ports.inputs;
+  if (fused) part.unscale = node.inputs[next++];
+  if (next < node.inputs.size()) part.ok = node.inputs[next];
+  for (const char* flag : {"use_nesterov", "update_slots"}) {
+    if (node.attrs.find(flag) != nullptr) part.attrs.set(flag, node.attrs.get<bool>(flag));
+  }
+  return part;
+}
+
+/// Whether two values are one, or constants of one value.
+bool same(const Graph& graph, Value a, Value b) {
+  if (a == b) return true;
+  if (!a.valid() || !b.valid()) return false;
+  const Node& of_a = graph.node(a.node);
+  const Node& of_b = graph.node(b.node);
+  return of_a.is(graph::ops::k_const) && of_b.is(graph::ops::k_const) && of_a.attrs == of_b.attrs;
+}
+
+bool fit(const Graph& graph, const Part& a, const Part& b) {
+  return a.rule == b.rule && a.attrs == b.attrs && same(graph, a.unscale, b.unscale) &&
+         same(graph, a.ok, b.ok) &&
+         std::equal(a.scalars.begin(),
+                    a.scalars.end(),
+                    b.scalars.begin(),
+                    b.scalars.end(),
+                    [&](Value x, Value y) { return same(graph, x, y); });
+}
+
+/// The handle of the variable in whose memory a value is, or the value itself.
+Value root(const Graph& graph, Value value) {
+  for (;;) {
+    const Node& node = graph.node(value.node);
+    const bool reads = node.is(graph::ops::k_read_variable_op) || (node.def && node.def->aliases);
+    if (!reads || node.inputs.empty()) return value;
+    value = node.inputs[0];
+  }
+}
+
+/// Updates that one launch makes at the position of the last one.
+struct UpdateGroup {
+  std::vector<int> ids;
+  std::vector<Part> parts;
+  std::set<Value> written;
+};
+
+std::vector<UpdateGroup> groups_of(const Graph& graph) {
+  std::vector<UpdateGroup> open, closed;
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    std::optional<Part> part = part_of(node);
+    // A group ends before a node that uses one of its variables in another way.
+    for (const Value& input : node.inputs) {
+      const Value used = root(graph, input);
+      for (auto group = open.begin(); group != open.end();) {
+        const bool ends = group->written.contains(used) && !node.def->aliases &&
+                          !node.is(graph::ops::k_read_variable_op);
+        if (ends) closed.push_back(std::move(*group));
+        group = ends ? open.erase(group) : group + 1;
+      }
+    }
+    if (!part) continue;
+    auto group = std::find_if(open.begin(), open.end(), [&](const UpdateGroup& candidate) {
+      return fit(graph, candidate.parts.front(), *part);
+    });
+    if (group == open.end()) group = open.insert(open.end(), UpdateGroup{});
+    group->ids.push_back(id);
+    group->written.insert(part->handles.begin(), part->handles.end());
+    group->parts.push_back(*std::move(part));
+  }
+  closed.insert(closed.end(), open.begin(), open.end());
+  return closed;
+}
+
+/// The GroupedUpdate of some updates; `copy_of` gives the CastVariable of a handle.
+template <class CopyOf>
+NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
+  const Part& first = parts.front();
+  NewNode node{.op = "GroupedUpdate", .inputs = {}, .attrs = first.attrs};
+  for (const Part& part : parts) {
+    node.inputs.insert(node.inputs.end(), part.handles.begin(), part.handles.end());
+  }
+  for (const Part& part : parts) node.inputs.push_back(part.gradient);
+  std::vector<std::int64_t> copies;
+  for (const Part& part : parts) {
+    const Value copy = copy_of(part.handles.front());
+    copies.push_back(copy.valid() ? 1 : 0);
+    if (copy.valid()) node.inputs.push_back(copy);
+  }
+  node.inputs.insert(node.inputs.end(), first.scalars.begin(), first.scalars.end());
+  if (first.unscale.valid()) node.inputs.push_back(first.unscale);
+  if (first.ok.valid()) node.inputs.push_back(first.ok);
+  node.attrs.set("rule", first.rule);
+  node.attrs.set("copies", std::move(copies));
+  node.attrs.set("unscaled", first.unscale.valid());
+  node.attrs.set("guarded", first.ok.valid());
+  return node;
+}
+
+/// The CastVariable of a handle, or an invalid value.
+Value copy_of(const Rewriter& rewriter, Value handle) {
+  for (const int user : rewriter.users(handle)) {
+    if (user >= 0 && rewriter.graph().node(user).is(graph::ops::k_cast_variable)) return {user, 0};
+  }
+  return {};
+}
+
+/// The update of each variable that only a group writes, by its handle; -1 for other writers.
+std::map<Value, int> writers_of(const Graph& graph, const std::vector<UpdateGroup>& groups) {
+  std::set<int> grouped;
+  for (const UpdateGroup& group : groups) grouped.insert(group.ids.begin(), group.ids.end());
+  std::map<Value, int> writers;
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
+      const bool written_with_copy = i == 0 && grouped.contains(id);
+      const auto [it, first] = writers.emplace(node.inputs[i], written_with_copy ? id : -1);
+      if (!first) it->second = -1;
+    }
+  }
+  return writers;
+}
+
+/// Makes casts of float32 variables to 16 bits CastVariables, one for each variable.
+Graph keep_casts(const Graph& graph, const Target& target) {
+  const std::map<Value, int> writers = writers_of(graph, groups_of(graph));
+  Rewriter rewriter(graph, target.supports);
+  Value handle, read, cast;
+  const Pattern pattern =
+      op(graph::ops::k_cast, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
+  rewriter.apply(pattern.as(cast), [&]() -> Replacement {
+    const DType dtype = rewriter.type(cast).dtype;
+    if (rewriter.type(read).dtype != DType::float32 || !is_half(dtype)) return {};
+    const auto writer = writers.find(handle);
+    if (writer != writers.end() &&
+        (writer->second < 0 || !rewriter.before(cast.node, writer->second)))
+      return {};
+    const Value copy = copy_of(rewriter, handle);
+    if (copy.valid()) {
+      // An update rounds a variable to one dtype only.
+      if (rewriter.type(copy).dtype == dtype) rewriter.replace(cast, copy);
+      return {};
+    }
+    return {{.op = "CastVariable",
+             .inputs = {handle},
+             .attrs = {{"DstT", dtype}},
+             .results = {{cast}}}};
+  });
+  return prune(rewriter.finish());
+}
+
+/// Whether a node multiplies by `factor` as its `unscale` only.
+bool unscales_by(const Node& node, Value factor) {
+  if (!node.is(graph::ops::k_grouped_update, graph::ops::k_all_finite)) return false;
+  const bool guarded = node.attrs.get_or<bool>("guarded", false);
+  return node.attrs.get<bool>("unscaled") && node.inputs.end()[guarded ? -2 : -1] == factor &&
+         std::count(node.inputs.begin(), node.inputs.end(), factor) == 1;
+}
+
+/// Lets GroupedUpdates and AllFinite divide by the loss scale themselves where nothing else reads
+/// its reciprocal.
+Graph absorb_reciprocals(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (!node.is(graph::ops::k_reciprocal) || node.outputs[0].dtype != DType::float32) continue;
+    const Value reciprocal{id, 0};
+    const std::vector<int> readers = rewriter.users(reciprocal);
+    const bool all = std::all_of(readers.begin(), readers.end(), [&](int user) {
+      return user >= 0 && unscales_by(rewriter.graph().node(user), reciprocal);
+    });
+    if (!all) continue;
+    for (const int user : readers) {
+      const Node& old = rewriter.graph().node(user);
+      NewNode now{.op = old.is(graph::ops::k_all_finite) ? "AllFinite" : "GroupedUpdate",
+                  .inputs = old.inputs,
+                  .attrs = old.attrs};
+      std::replace(now.inputs.begin(), now.inputs.end(), reciprocal, node.inputs[0]);
+      now.attrs.set("reciprocal", true);
+      if (!old.outputs.empty()) now.results = {{{user, 0}}};
+      rewriter.add({std::move(now)}, user);
+      rewriter.remove(user);
+    }
+  }
+  return prune(rewriter.finish());
+}
+
+}  // namespace
+
+Graph group_updates(const Graph& graph, const Target& target) {
+  {
+    // Where one update cannot be grouped, its variable's copy would not be written.
+    const Rewriter whole(graph, target.supports);
+    for (const UpdateGroup& group : groups_of(graph)) {
+      NewNode node = grouped(group.parts, [](Value) { return Value{}; });
+      node.at = node.origin = node.named = group.ids.back();
+      if (!whole.accepts({node})) return graph;
+    }
+  }
+  const Graph kept = keep_casts(graph, target);
+  Rewriter rewriter(kept, target.supports);
+  for (const UpdateGroup& group : groups_of(kept)) {
+    NewNode node = grouped(group.parts, [&](Value handle) { return copy_of(rewriter, handle); });
+    require(rewriter.add({std::move(node)}, group.ids.back()) >= 0, "an update was not grouped");
+    for (const int id : group.ids) rewriter.remove(id);
+  }
+  return absorb_reciprocals(prune(rewriter.finish()));
+}
+
+}  // namespace halfstep::passes
