@@ -123,6 +123,9 @@ TEST_CASE("lt descriptors: which algorithms keep the promises") {
   CHECK(keeps_promises(fast, k_fma | k_sums32));
   CHECK(keeps_promises(half, k_half | k_sums32));
   CHECK_FALSE(keeps_promises(half, k_half | k_sums16));
+  CHECK_FALSE(keeps_promises(half, k_half | k_sums16 | k_sums32));
+  CHECK_FALSE(keeps_promises(half, k_half | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32I));
+  CHECK(keeps_promises(half, k_half));
 }
 
 TEST_CASE("lt descriptors: strict float32 tells the heuristics which code it takes") {

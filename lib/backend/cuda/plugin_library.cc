@@ -50,7 +50,9 @@ std::variant<std::shared_ptr<PluginLibrary>, Absence> open_plugin(const PluginSe
         "HALFSTEP_CUDA_PLUGIN"};
   }
   // RTLD_NOW, so that a missing library shows here and not in the middle of a step.
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // CUDA's libraries register exit handlers, so that a plugin must stay loaded until the process
+  // ends.
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     return Absence{fmt::format("cannot load {}: {}", path, last_dl_error()),
                    "the libraries of CUDA must be where the loader finds them, in "

@@ -45,7 +45,9 @@ void check(cudnnStatus_t status, std::string_view call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   std::array<char, 1024> words{};
   cudnnGetLastErrorString(words.data(), words.size());
-  throw VendorError(Failure::failed,
+  const bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+                      status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  throw VendorError(memory ? Failure::out_of_memory : Failure::failed,
                     fmt::format("{}: {} ({})", call, cudnnGetErrorString(status), words.data()));
 }
 

@@ -87,6 +87,11 @@ class RealMatmul final : public Matmul {
       found = candidates(device, arguments_, lt_, false);
     }
     if (found.empty()) return;
+    if (key.epilogue != Epilogue::none) {
+      // The heuristics may propose algorithms for an epilogue that then refuse to run.
+      std::erase_if(found, [&](const auto& candidate) { return !runs(candidate); });
+      if (found.empty()) return;
+    }
     const std::size_t best =
         choose(device, to_string(key), found.size(), [&] { return measure(found); });
     chosen_ = found[best];
@@ -127,24 +132,52 @@ class RealMatmul final : public Matmul {
           "cublasLtMatmul");
   }
 
-  std::size_t measure(const Candidates& found) {
-    const Scratch a(bytes_of(arguments_.b, arguments_.batch));
-    const Scratch b(bytes_of(arguments_.a, arguments_.batch));
-    const Scratch c(bytes_of(arguments_.d, arguments_.batch));
-    const Scratch bias(static_cast<std::size_t>(arguments_.bias_elements) *
-                       size_bytes(arguments_.bias_dtype));
-    const Scratch mask(aux_bytes(arguments_));
-    const Scratch workspace(k_workspace_limit);
-    const Operands operands{.a = a.address(),
-                            .b = b.address(),
-                            .c = c.address(),
-                            .bias = bias.address(),
-                            .mask = mask.address()};
-    std::vector<std::function<void()>> runs;
-    for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
-      runs.emplace_back([&] { run(candidate, operands, workspace.address()); });
+  /// Memory for the operands of a trial.
+  struct Trial {
+    Scratch a, b, c, bias, mask, workspace;
+
+    explicit Trial(const LtArguments& arguments)
+        : a(bytes_of(arguments.b, arguments.batch)),
+          b(bytes_of(arguments.a, arguments.batch)),
+          c(bytes_of(arguments.d, arguments.batch)),
+          bias(static_cast<std::size_t>(arguments.bias_elements) *
+               size_bytes(arguments.bias_dtype)),
+          mask(aux_bytes(arguments)),
+          workspace(k_workspace_limit) {}
+    Operands operands() const {
+      return {.a = a.address(),
+              .b = b.address(),
+              .c = c.address(),
+              .bias = bias.address(),
+              .mask = mask.address()};
     }
-    return fastest(device_, runs);
+  };
+
+  /// Whether the library runs a candidate; true where memory for a trial is short.
+  bool runs(const cublasLtMatmulHeuristicResult_t& candidate) {
+    try {
+      const Trial trial(arguments_);
+      run(candidate, trial.operands(), trial.workspace.address());
+      check(cudaStreamSynchronize(device_.stream), "cudaStreamSynchronize");
+      return true;
+    } catch (const VendorError& error) {
+      return error.failure() == Failure::out_of_memory;
+    }
+  }
+
+  /// The fastest candidate; the first where memory for a trial is short.
+  std::size_t measure(const Candidates& found) {
+    try {
+      const Trial trial(arguments_);
+      std::vector<std::function<void()>> all;
+      for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
+        all.emplace_back([&] { run(candidate, trial.operands(), trial.workspace.address()); });
+      }
+      return fastest(device_, all);
+    } catch (const VendorError& error) {
+      if (error.failure() != Failure::out_of_memory) throw;
+      return 0;
+    }
   }
 
   Device& device_;
