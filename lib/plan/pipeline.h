@@ -47,8 +47,8 @@ struct Pass {
 /// In the order in which they run.
 std::span<const Pass> passes();
 
-/// The pass of that name. Errors: UserError(config) at `where`, with the nearest name and all
-/// names.
+/// The pass of that name. Errors: UserError(config) at `where`, with the nearest name and the
+/// command that lists all.
 const Pass& pass_named(std::string_view name, const Where& where);
 
 /// The result of one pass; passed to PassOptions::observer right after it.
