@@ -12,11 +12,13 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 16> k_free{"name",
+constexpr std::array<std::string_view, 18> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
                                                   "device",
+                                                  "parallel.bucket_mib",
+                                                  "parallel.timeout",
                                                   "data.path",
                                                   "data.sha256",
                                                   "data.class_names",

@@ -217,7 +217,7 @@ void ParallelSpec::fields(Fields& f) {
   f.field("bucket_mib",
           bucket_mib,
           {.doc = "Gradients are summed in buckets of at least this size, the last layers' first, "
-                  "while those of the layers before are computed. [MiB]",
+                  "while those of the layers before are computed. [mebibytes]",
            .above = 0});
   f.field("timeout",
           timeout,

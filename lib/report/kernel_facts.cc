@@ -29,6 +29,7 @@ constexpr std::array k_techniques{
     Technique{"packed", "float32", "", ""},
     Technique{"recurrent", "float32", "", ""},
     Technique{"attention", "float32", "", ""},
+    Technique{"ranks", "float32", "", ""},
     Technique{"cuda", "float32", "float64", "int64"},
     Technique{"cublaslt", "float32", "", "", true},
     Technique{"cudnn", "float32", "", "", true},

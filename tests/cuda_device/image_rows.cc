@@ -127,7 +127,8 @@ own::ImageBatch images_of(const NodeView& node) {
           .columns = x[2],
           .channels = x[3],
           .seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed")),
-          .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"))};
+          .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream")),
+          .first = node.attrs().get<std::int64_t>("first")};
 }
 
 void bind(own::ImageBatch& images, const Args& a) {

@@ -92,10 +92,12 @@ Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
   own::UniformParams p{
       .seed = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("seed")),
       .stream = static_cast<std::uint64_t>(node.attrs().get<std::int64_t>("stream"))};
-  return launch_on_device([p](const Args& a) mutable {
+  const std::int64_t first = node.attrs().get<std::int64_t>("first");
+  return launch_on_device([p, first](const Args& a) mutable {
     p.ordinal = a.in[0].as<std::int64_t>();
     p.y = a.out[0].as<float>();
     p.elements = a.out[0].elements();
+    p.first = first;
     own::uniform(device().stream(), p);
   });
 }

@@ -51,12 +51,6 @@ Accepts constant(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
-/// Random ops whose samples are the first of the batch.
-Accepts first_rank(const NodeView& node, const Capabilities& capabilities) {
-  if (node.attrs().get<std::int64_t>("first") != 0) return Accepts::no("no draws of other ranks");
-  return any(node, capabilities);
-}
-
 Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
   if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is no constant");
   return any(node, capabilities);
@@ -156,7 +150,10 @@ Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
   constexpr DTypeSet k_computed{DType::float32, DType::float16, DType::bfloat16};
   constexpr DTypeSet k_integers{DType::uint8, DType::int32, DType::int64};
   for (const graph::ops::ElementwiseStep& step : body.steps) {
-    if (step.op == graph::ops::k_random_uniform_from_ordinal) continue;
+    if (step.op == graph::ops::k_random_uniform_from_ordinal) {
+      if (step.first != 0) return Accepts::no("no draws of higher ranks");
+      continue;
+    }
     const bool cast = step.op == graph::ops::k_cast;
     if (!cast && !has_formula(step.op, functions::BodyFunctions{})) {
       return Accepts::no("no formula of " + step.op);
@@ -243,9 +240,9 @@ std::vector<Kernel> all() {
 
       {"InTopKV2", "cuda/in_top_k", any},
       {"L2Loss", "cuda/l2_loss", any},
-      {"RandomUniformFromOrdinal", "cuda/uniform", first_rank},
-      {"RandomFlip", "cuda/random_flip", first_rank},
-      {"RandomTranslation", "cuda/random_translation", first_rank},
+      {"RandomUniformFromOrdinal", "cuda/uniform", any},
+      {"RandomFlip", "cuda/random_flip", any},
+      {"RandomTranslation", "cuda/random_translation", any},
 
       {"AllFinite", "cuda/all_finite", any},
       {"CastVariable", "cuda/cast_variable", any},

@@ -38,7 +38,7 @@ struct LogicalNot : Function<1> {
   static constexpr bool vectorized = false;
   template <class Math, class C>
   static constexpr C apply(C x) {
-    return !x;
+    return static_cast<C>(x == C{});
   }
 };
 
@@ -108,7 +108,7 @@ struct LogicalAnd : Function<2> {
   static constexpr bool vectorized = false;
   template <class Math, class C>
   static constexpr C apply(C x, C y) {
-    return x && y;
+    return static_cast<C>(x != C{} && y != C{});
   }
 };
 
@@ -118,7 +118,7 @@ struct LogicalOr : Function<2> {
   static constexpr bool vectorized = false;
   template <class Math, class C>
   static constexpr C apply(C x, C y) {
-    return x || y;
+    return static_cast<C>(x != C{} || y != C{});
   }
 };
 

@@ -17,7 +17,7 @@ struct Uniforms {
 /// Two uniforms in [0, 1) of sample n.
 __device__ inline Uniforms uniforms(const ImageBatch& b, std::int64_t n) {
   const std::uint64_t key = mix(b.stream, static_cast<std::uint64_t>(*b.ordinal));
-  const auto words = random_words(b.seed, key, static_cast<std::uint64_t>(n));
+  const auto words = random_words(b.seed, key, static_cast<std::uint64_t>(b.first + n));
   return {to_uniform(words[0]), to_uniform(words[1])};
 }
 

@@ -20,6 +20,7 @@ struct ImageBatch {
   std::int64_t channels = 1;
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
+  std::int64_t first = 0;  ///< samples of the batch before the first image
   const std::int64_t* ordinal = nullptr;
 };
 

@@ -7,13 +7,15 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// y[i] uniform in [0, 1): word i % 4 at position i / 4 of the stream mix(stream, *ordinal).
+/// y[i] uniform in [0, 1): word j % 4 at position j / 4 of the stream mix(stream, *ordinal), with
+/// j = first + i.
 struct UniformParams {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
   const std::int64_t* ordinal = nullptr;
   float* y = nullptr;
   std::int64_t elements = 0;
+  std::int64_t first = 0;
 };
 void uniform(Stream stream, const UniformParams& params);
 

@@ -23,7 +23,8 @@ kernels::ImageBatch image_batch(const Facts& node) {
           .columns = x[2],
           .channels = x[3],
           .seed = word(node, "seed"),
-          .stream = word(node, "stream")};
+          .stream = word(node, "stream"),
+          .first = node.attrs.get<std::int64_t>("first")};
 }
 
 void point(kernels::ImageBatch& images, const Addresses& a) {
@@ -49,7 +50,8 @@ kernels::FillMode fill_named(std::string_view name) {
 Work prepare_uniform(const Facts& node, const Machine& machine) {
   kernels::UniformParams params{.seed = word(node, "seed"),
                                 .stream = word(node, "stream"),
-                                .elements = node.output().shape.elements()};
+                                .elements = node.output().shape.elements(),
+                                .first = node.attrs.get<std::int64_t>("first")};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.ordinal = a.input<std::int64_t>(0);
     params.y = a.output<float>();
