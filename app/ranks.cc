@@ -80,8 +80,10 @@ Ranks::Ranks() {
                                 launch.ranks),
                     "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH; srun --mpi=list");
   }
-  communicator_ = comm::start_mpi(
-      {.library = mpi_library(), .ranks = launch.ranks, .launcher = launch.launcher});
+  communicator_ = comm::start_mpi({.library = mpi_library(),
+                                   .ranks = launch.ranks,
+                                   .launcher = launch.launcher,
+                                   .mpich = launch.launcher == "mpiexec"});
   const int rank = communicator_->rank();
   const std::string place = fmt::format("{} {}", host_name(), affinity());
   const std::vector<std::string> places = communicator_->gather(place);

@@ -131,6 +131,9 @@ class Exchange final : public Communicator {
     progress_thread_.request_stop();
     under_way_changed_.notify_all();
     if (progress_thread_.joinable()) progress_thread_.join();
+    for (int r = 0; r < size(); ++r) {
+      if (r != rank()) mpi_->cancel(peers_[static_cast<std::size_t>(r)].arrival);
+    }
     mpi_->finish();
   }
 
@@ -378,6 +381,9 @@ void ExchangedSum::start(std::byte* numbers) {
 /// Open MPI since version 3, the common name of MPICH's interface, and Debian's MPICH.
 constexpr std::array<const char*, 4> k_usual_names{
     "libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so"};
+/// Where mpiexec of MPICH or Intel MPI started the ranks.
+constexpr std::array<const char*, 4> k_names_of_mpich{
+    "libmpich.so.12", "libmpi.so.12", "libmpi.so", "libmpi.so.40"};
 
 struct Found {
   std::string file;
@@ -385,9 +391,10 @@ struct Found {
   std::string problem;
 };
 
-Found find_library(const std::string& given) {
+Found find_library(const std::string& given, bool mpich_first) {
+  const auto& usual = mpich_first ? k_names_of_mpich : k_usual_names;
   std::vector<std::string> files{given};
-  if (given.empty()) files.assign(k_usual_names.begin(), k_usual_names.end());
+  if (given.empty()) files.assign(usual.begin(), usual.end());
   Found found;
   for (const std::string& file : files) {
     LoadedLibrary library(file);
@@ -405,14 +412,14 @@ Found find_library(const std::string& given) {
 }  // namespace
 
 MpiLibrary find_mpi(const std::string& library) {
-  const Found found = find_library(library);
+  const Found found = find_library(library, false);
   if (!found.library) return {"", "", "", found.problem};
   return {
       found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
 }
 
 std::shared_ptr<Communicator> start_mpi(const MpiOptions& options) {
-  const Found found = find_library(options.library);
+  const Found found = find_library(options.library, options.mpich);
   if (!found.library) {
     throw UserError(ErrorKind::unavailable,
                     {},

@@ -15,6 +15,7 @@ struct MpiOptions {
   std::string library;   ///< file or name for the loader; "": the usual names in turn
   int ranks = 0;         ///< that the launcher started; 0: not known
   std::string launcher;  ///< "mpirun", "srun": for messages
+  bool mpich = false;    ///< whether it is one of MPICH's interface, whose library comes first then
 };
 
 /// The library that would be used, without a start of MPI, or why there is none.

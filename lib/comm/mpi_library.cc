@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -50,6 +51,7 @@ struct Functions {
       const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle*) = nullptr;
   int (*isend)(const void*, int, Handle, int, int, Handle, Handle*) = nullptr;
   int (*irecv)(void*, int, Handle, int, int, Handle, Handle*) = nullptr;
+  int (*cancel)(Handle*) = nullptr;
   int (*test)(Handle*, int*, void*) = nullptr;
   int (*error_string)(int, char*, int*) = nullptr;
   int (*get_library_version)(char*, int*) = nullptr;
@@ -73,6 +75,7 @@ struct Functions {
     get(iallgatherv, "MPI_Iallgatherv");
     get(isend, "MPI_Isend");
     get(irecv, "MPI_Irecv");
+    get(cancel, "MPI_Cancel");
     get(test, "MPI_Test");
     get(error_string, "MPI_Error_string");
     get(get_library_version, "MPI_Get_library_version");
@@ -119,6 +122,7 @@ class Library final : public Mpi {
     int length = 0;
     if (mpi_.get_library_version(text.data(), &length) != 0) return interface_name(library_);
     text.resize(static_cast<std::size_t>(length));
+    std::replace(text.begin(), text.end(), '\t', ' ');
     return text.substr(0, text.find_first_of(",\n"));
   }
 
@@ -164,6 +168,14 @@ class Library final : public Mpi {
       return mpi_.irecv(
           to, bytes, byte_, from, k_presence_tag, communicator(Channel::presence), handle);
     });
+  }
+
+  void cancel(Request& request) override {
+    Handle handle = unpack(request);
+    check(mpi_.cancel(&handle));
+    int done = 0;
+    while (done == 0) check(mpi_.test(&handle, &done, Interface::ignored_status()));
+    request = pack(handle);
   }
 
   bool test(Request& request) override {

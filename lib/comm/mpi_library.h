@@ -62,6 +62,8 @@ class Mpi {
                              const int* offsets) = 0;
   virtual Request send(const std::byte* from, int bytes, int to) = 0;
   virtual Request receive(std::byte* to, int bytes, int from) = 0;
+  /// Gives up a receive() that has not completed.
+  virtual void cancel(Request& request) = 0;
   /// Whether the operation has completed; lets all operations progress.
   virtual bool test(Request& request) = 0;
 };

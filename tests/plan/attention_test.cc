@@ -102,7 +102,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("attention: gradients of the fused plan are those of the unfused one, but for rounding") {
+TEST_CASE("attention: gradients of the fused plan are those of the unfused one up to rounding") {
   struct Case {
     std::string_view precision;
     DType dtype;
