@@ -243,7 +243,7 @@ bool run_team(int size, Team team, FunctionRef<void(int)> body) {
 
 void run_alone(FunctionRef<void()> body) {
   const TeamMember before = t_member;
-  t_member = {0, 1, before.in_team};
+  t_member = {0, 1, true};
   body();
   t_member = before;
 }

@@ -22,7 +22,7 @@ inline constexpr int k_max_threads = 1024;
 struct TeamMember {
   int index = 0;         ///< in [0, size); 0 is the thread that called run_team()
   int size = 1;          ///< members of the team
-  bool in_team = false;  ///< inside run_team(), whatever the team's size
+  bool in_team = false;  ///< inside run_team() or run_alone(), whatever the team's size
 };
 TeamMember team_member();
 
@@ -50,7 +50,8 @@ int start_threads(int size);
 /// each.
 bool run_team(int size, Team team, FunctionRef<void(int index)> body);
 
-/// Calls body on the calling thread as the only member of a team of one.
+/// Calls body on the calling thread as the only member of a team of one, which starts no other
+/// team.
 void run_alone(FunctionRef<void()> body);
 
 /// Blocks until all members of the caller's team, which cooperate, have called it. Returns at once

@@ -11,6 +11,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn/onednn.h"
 #include "core/parallel.h"
+#include "fixture.h"
 #include "support/kernels.h"
 
 namespace halfstep::testing {
@@ -46,6 +47,32 @@ long teams_of_a_product(int threads) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "onednn threads: convolutions of pieces of a batch agree and start no loops of oneDNN's") {
+  const ThreadCountGuard guard;
+  const ConvShape convs[] = {
+      {"equal pieces", {24, 14, 14, 16}, {3, 3, 16, 16}},
+      {"a smaller last piece", {17, 14, 13, 16}, {3, 3, 16, 24}},
+      {"more pieces than threads", {7, 30, 30, 48}, {3, 3, 48, 32}},
+      {"an image larger than a piece", {5, 40, 40, 64}, {1, 1, 64, 64}},
+      {"first layer", {37, 28, 28, 1}, {5, 5, 1, 16}, {2, 2}},
+      {"depthwise", {19, 28, 28, 40}, {3, 3, 40, 1}},
+  };
+  const std::vector<OpCase> cases = conv_cases(convs);
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    const backend::Backend cpu = backend::cpu_backend(threads);
+    const long before = onednn::openmp_teams();
+    int runs = 0;
+    for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
+      if (kernel.op.find("Conv2") == std::string_view::npos || by_halves(kernel)) continue;
+      runs += check_against_reference(kernel, cpu.capabilities, cases);
+    }
+    CHECK(runs > 40);
+    if (onednn::keeps_to_calling_thread()) CHECK(onednn::openmp_teams() == before);
+  }
+}
 
 TEST_CASE("onednn threads: its loops reach the pool exactly where that is said") {
   const ThreadCountGuard guard;

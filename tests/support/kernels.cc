@@ -110,34 +110,10 @@ std::vector<OpCase> large_cases() {
   return cases;
 }
 
-std::vector<OpCase> more_conv_cases() {
-  struct Conv {
-    std::string_view name;
-    Shape x, filter;
-    Ints strides, dilations;
-    std::string_view padding;
-  };
-  const Conv convs[] = {
-      {"first layer", {3, 12, 11, 1}, {3, 3, 1, 8}, {1, 1}, {1, 1}, "VALID"},
-      {"channels", {2, 9, 10, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "SAME"},
-      {"a block of channels", {2, 9, 10, 16}, {3, 3, 16, 16}, {1, 1}, {1, 1}, "SAME"},
-      {"a block of channels, strides", {2, 9, 8, 16}, {3, 3, 16, 16}, {2, 2}, {1, 1}, "VALID"},
-      {"a block from one channel", {2, 9, 10, 1}, {3, 3, 1, 16}, {1, 1}, {1, 1}, "SAME"},
-      {"odd channels", {2, 7, 9, 3}, {3, 2, 3, 5}, {1, 1}, {1, 1}, "SAME"},
-      {"strides", {2, 11, 14, 6}, {3, 3, 6, 10}, {2, 3}, {1, 1}, "SAME"},
-      {"strides, rows left over", {1, 12, 12, 4}, {3, 3, 4, 4}, {2, 2}, {1, 1}, "VALID"},
-      {"one by one", {2, 5, 6, 17}, {1, 1, 17, 9}, {1, 1}, {1, 1}, "VALID"},
-      {"one by one, strides", {2, 6, 6, 8}, {1, 1, 8, 16}, {2, 2}, {1, 1}, "SAME"},
-      {"dilations", {1, 13, 12, 4}, {3, 3, 4, 6}, {1, 1}, {2, 3}, "SAME"},
-      {"groups", {2, 8, 8, 12}, {3, 3, 4, 6}, {1, 1}, {1, 1}, "SAME"},
-      {"window as large as the input", {2, 4, 5, 3}, {4, 5, 3, 7}, {1, 1}, {1, 1}, "VALID"},
-      {"depthwise", {2, 9, 8, 16}, {3, 3, 16, 1}, {1, 1}, {1, 1}, "SAME"},
-      {"depthwise, strides", {2, 9, 9, 5}, {3, 3, 5, 1}, {2, 2}, {1, 1}, "VALID"},
-      {"depthwise, two each", {2, 6, 7, 5}, {3, 3, 5, 2}, {1, 1}, {1, 1}, "SAME"},
-  };
+std::vector<OpCase> conv_cases(std::span<const ConvShape> convs) {
   std::vector<OpCase> cases;
   const backend::Backend reference = backend::cpu_reference();
-  for (const Conv& conv : convs) {
+  for (const ConvShape& conv : convs) {
     const bool depthwise = conv.name.starts_with("depthwise");
     const std::string op = depthwise ? "DepthwiseConv2dNative" : "Conv2D";
     const graph::Attrs attrs{{"strides", Ints{1, conv.strides[0], conv.strides[1], 1}},
@@ -171,6 +147,28 @@ std::vector<OpCase> more_conv_cases() {
     add("BackpropFilter", {uniform(conv.x), ints_of(f), uniform(y)}, y[0] * y[1] * y[2]);
   }
   return cases;
+}
+
+std::vector<OpCase> more_conv_cases() {
+  static const ConvShape k_convs[] = {
+      {"first layer", {3, 12, 11, 1}, {3, 3, 1, 8}, {1, 1}, {1, 1}, "VALID"},
+      {"channels", {2, 9, 10, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "SAME"},
+      {"a block of channels", {2, 9, 10, 16}, {3, 3, 16, 16}, {1, 1}, {1, 1}, "SAME"},
+      {"a block of channels, strides", {2, 9, 8, 16}, {3, 3, 16, 16}, {2, 2}, {1, 1}, "VALID"},
+      {"a block from one channel", {2, 9, 10, 1}, {3, 3, 1, 16}, {1, 1}, {1, 1}, "SAME"},
+      {"odd channels", {2, 7, 9, 3}, {3, 2, 3, 5}, {1, 1}, {1, 1}, "SAME"},
+      {"strides", {2, 11, 14, 6}, {3, 3, 6, 10}, {2, 3}, {1, 1}, "SAME"},
+      {"strides, rows left over", {1, 12, 12, 4}, {3, 3, 4, 4}, {2, 2}, {1, 1}, "VALID"},
+      {"one by one", {2, 5, 6, 17}, {1, 1, 17, 9}, {1, 1}, {1, 1}, "VALID"},
+      {"one by one, strides", {2, 6, 6, 8}, {1, 1, 8, 16}, {2, 2}, {1, 1}, "SAME"},
+      {"dilations", {1, 13, 12, 4}, {3, 3, 4, 6}, {1, 1}, {2, 3}, "SAME"},
+      {"groups", {2, 8, 8, 12}, {3, 3, 4, 6}, {1, 1}, {1, 1}, "SAME"},
+      {"window as large as the input", {2, 4, 5, 3}, {4, 5, 3, 7}, {1, 1}, {1, 1}, "VALID"},
+      {"depthwise", {2, 9, 8, 16}, {3, 3, 16, 1}, {1, 1}, {1, 1}, "SAME"},
+      {"depthwise, strides", {2, 9, 9, 5}, {3, 3, 5, 1}, {2, 2}, {1, 1}, "VALID"},
+      {"depthwise, two each", {2, 6, 7, 5}, {3, 3, 5, 2}, {1, 1}, {1, 1}, "SAME"},
+  };
+  return conv_cases(k_convs);
 }
 
 std::vector<OpCase> more_pool_cases() {

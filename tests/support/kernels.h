@@ -1,7 +1,10 @@
 #pragma once
 // Runs op cases on single kernels, to compare them with the reference.
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -29,6 +32,14 @@ std::vector<Tensor> run(BuiltCase& built, const backend::Backend& backend);
 /// Cases for the kernels that cut their work into runs, blocks and parts: large enough to have
 /// several of each, with ends that do not fit.
 std::vector<OpCase> large_cases();
+struct ConvShape {
+  std::string_view name;  ///< "depthwise ..." is a depthwise one
+  Shape x, filter;
+  std::vector<std::int64_t> strides{1, 1}, dilations{1, 1};
+  std::string_view padding = "SAME";
+};
+/// Convolutions with a bias, without one where depthwise, and their gradients.
+std::vector<OpCase> conv_cases(std::span<const ConvShape> convs);
 /// Convolutions, plain, grouped, depthwise, strided, dilated and padded, with their gradients.
 std::vector<OpCase> more_conv_cases();
 /// Pooling with its gradients; distinct values, so that the largest is one cell.

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "backend/cpu/onednn/api.h"
+#include "backend/cpu/onednn/by_images.h"
 #include "backend/cpu/onednn/onednn.h"
 #include "backend/cpu/onednn/program.h"
 #include "graph/op_handles.h"
@@ -32,6 +33,7 @@ struct Conv {
   ConvWindow window;
   bool grouped = false;
   bool biased = false;
+  std::int64_t batch = 1, images = 1;  ///< of the node, and of x and y
   /// Partial products per multiplication of values.
   std::int64_t products = 1;
 };
@@ -48,15 +50,18 @@ ConvGeometry geometry(const NodeView& node, Result result) {
                             : graph::ops::conv_geometry(node.attrs(), x, filter);
 }
 
-Conv conv(const NodeView& node, Result result, Arithmetic arithmetic) {
+/// Over `images` images of the node's batch.
+Conv conv(const NodeView& node, Result result, Arithmetic arithmetic, std::int64_t images) {
   const ConvGeometry g = geometry(node, result);
   const WindowAxis& h = g.window.height;
   const WindowAxis& w = g.window.width;
   Conv c;
   c.grouped = g.groups > 1;
   c.biased = node.node.is(graph::ops::k_conv2d_bias);
-  c.x = {g.batch, g.inputs, h.input, w.input};
-  c.y = {g.batch, g.outputs, h.output, w.output};
+  c.batch = g.batch;
+  c.images = images;
+  c.x = {images, g.inputs, h.input, w.input};
+  c.y = {images, g.outputs, h.output, w.output};
   c.w = {g.group_outputs, g.group_inputs, h.size, w.size};
   if (c.grouped) c.w.insert(c.w.begin(), g.groups);
   c.window = {.strides = {h.stride, w.stride},
@@ -80,8 +85,10 @@ enum class Freedom { weights, all };
 /// The tensor that is accumulated, or none where all are operands.
 using Summed = std::optional<Result>;
 
+/// Gradients towards filters are sums of pieces.
 constexpr Role role(Result tensor, Summed summed) {
-  return tensor == summed ? Role::result : Role::operand;
+  if (tensor != summed) return Role::operand;
+  return tensor == Result::w ? Role::sum : Role::result;
 }
 
 /// 16 channels in NHWC are also one block of nChw16c, and a single channel has the same memory
@@ -126,21 +133,24 @@ ConvDescs wanted(
   return d;
 }
 
-/// Operand `port`, reduced over the axis before the last `inner` elements. Left and right parts
-/// with the same index are multiplied: (high, high), (high, low), (low, high), and as the fourth
-/// (low, low).
+/// Operand `port`, of which `with_images` says whether it has images, reduced over the axis before
+/// the last `inner` elements. Left and right parts with the same index are multiplied: (high,
+/// high), (high, low), (low, high), and as the fourth (low, low).
 enum class Side { left, right };
 Program::Memory operand(Program& program,
                         const NodeView& node,
                         std::size_t port,
+                        bool with_images,
                         const dnnl::memory::desc& desc,
                         const Conv& c,
                         std::int64_t inner,
                         Side side) {
   if (c.products == 1) return program.input(port, desc);
   using vector::Half;
-  Split split{
-      .outer = node.input(port).shape.elements() / inner, .inner = inner, .parts = {Half::high}};
+  const std::int64_t elements = node.input(port).shape.elements();
+  Split split{.outer = (with_images ? elements / c.batch * c.images : elements) / inner,
+              .inner = inner,
+              .parts = {Half::high}};
   if (side == Side::left) {
     split.parts.insert(split.parts.end(), {Half::high, Half::low, Half::low});
   } else {
@@ -190,63 +200,78 @@ auto choose(const Program& program, const Conv& c, const Make& make) {
   return rank(free.impl_info_str()) > best ? free : plain;
 }
 
-Prepared build_forward(const NodeView& node,
-                       const Capabilities& capabilities,
-                       Arithmetic arithmetic) {
-  const Conv c = conv(node, Result::y, arithmetic);
-  Program program(node, arithmetic, capabilities);
+using Sum = std::optional<std::size_t>;
+
+Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored(program, c, Result::y);
   const auto how = choose(program, c, forward);
   const std::int64_t channels = node.input(0).shape[3];
-  const auto left = operand(program, node, 0, user.x, c, channels, Side::left);
-  const auto right = operand(program, node, 1, user.w, c, channels * c.w[0], Side::right);
-  const auto x = program.in_layout(left, how.src_desc());
+  const auto right = operand(program, node, 1, false, user.w, c, channels * c.w[0], Side::right);
   const auto w = program.in_layout(right, how.weights_desc());
-  const auto y = program.for_layout(program.output(0, user.y), how.dst_desc());
-  std::vector<std::pair<int, Program::Memory>> args{
-      {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}};
+  std::vector<std::pair<int, Program::Memory>> args{{DNNL_ARG_WEIGHTS, w}};
   if (c.biased) args.push_back({DNNL_ARG_BIAS, program.input(2, user.bias)});
+  program.begin_piece();
+  const auto left = operand(program, node, 0, true, user.x, c, channels, Side::left);
+  args.push_back({DNNL_ARG_SRC, program.in_layout(left, how.src_desc())});
+  args.push_back({DNNL_ARG_DST, program.for_layout(program.output(0, user.y), how.dst_desc())});
   program.run(dnnl::convolution_forward(how), how.scratchpad_desc(), args);
-  return program.finish();
+  return {};
 }
 
-Prepared build_backward_data(const NodeView& node,
-                             const Capabilities& capabilities,
-                             Arithmetic arithmetic) {
-  const Conv c = conv(node, Result::x, arithmetic);
-  Program program(node, arithmetic, capabilities);
+Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored(program, c, Result::x);
   const auto how = choose(program, c, backward_data);
   const std::int64_t channels = node.input(2).shape[3];
-  const auto right = operand(program, node, 1, user.w, c, channels, Side::right);
-  const auto left = operand(program, node, 2, user.y, c, channels, Side::left);
+  const auto right = operand(program, node, 1, false, user.w, c, channels, Side::right);
   const auto w = program.in_layout(right, how.weights_desc());
+  program.begin_piece();
+  const auto left = operand(program, node, 2, true, user.y, c, channels, Side::left);
   const auto dy = program.in_layout(left, how.diff_dst_desc());
   const auto dx = program.for_layout(program.output(0, user.x), how.diff_src_desc());
   program.run(dnnl::convolution_backward_data(how),
               how.scratchpad_desc(),
               {{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, dx}});
-  return program.finish();
+  return {};
 }
 
-Prepared build_backward_weights(const NodeView& node,
-                                const Capabilities& capabilities,
-                                Arithmetic arithmetic) {
-  const Conv c = conv(node, Result::w, arithmetic);
-  Program program(node, arithmetic, capabilities);
+/// The gradient of a piece is float32.
+Sum add_backward_weights(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored(program, c, Result::w);
   const auto how = choose(program, c, backward_weights);
-  const auto left =
-      operand(program, node, 0, user.x, c, node.input(0).shape.elements(), Side::left);
-  const auto right =
-      operand(program, node, 2, user.y, c, node.input(2).shape.elements(), Side::right);
+  const std::int64_t x_row = node.input(0).shape.elements() / c.batch * c.images;
+  const std::int64_t y_row = node.input(2).shape.elements() / c.batch * c.images;
+  const auto left = operand(program, node, 0, true, user.x, c, x_row, Side::left);
+  const auto right = operand(program, node, 2, true, user.y, c, y_row, Side::right);
   const auto x = program.in_layout(left, how.src_desc());
   const auto dy = program.in_layout(right, how.diff_dst_desc());
-  const auto dw = program.for_layout(program.output(0, user.w), how.diff_weights_desc());
+  const auto [result, offset] = program.result(user.w);
+  const auto dw = program.for_layout(result, how.diff_weights_desc());
   program.run(dnnl::convolution_backward_weights(how),
               how.scratchpad_desc(),
               {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, dw}});
-  return program.finish();
+  return offset;
+}
+
+template <Result result>
+Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
+  const ConvGeometry g = geometry(node, result);
+  const auto add = [&](Program& program, std::int64_t images) {
+    const Conv c = conv(node, result, arithmetic, images);
+    if constexpr (result == Result::y) return add_forward(program, node, c);
+    if constexpr (result == Result::x) return add_backward_data(program, node, c);
+    if constexpr (result == Result::w) return add_backward_weights(program, node, c);
+  };
+  using Ports = std::vector<std::size_t>;
+  const ImageOp op{
+      .inputs = result == Result::y   ? Ports{0}
+                : result == Result::x ? Ports{2}
+                                      : Ports{0, 2},
+      .add = add,
+      .sums = result == Result::w,
+      .batch = g.batch,
+      .flops = 2.0 * static_cast<double>(g.y_shape().elements()) *
+               static_cast<double>(g.group_inputs * g.window.height.size * g.window.width.size)};
+  return prepare_by_images(node, capabilities, arithmetic, op);
 }
 
 /// oneDNN 2.6.3's bfloat16 AMX code gives wrong sums, or writes out of bounds, for about 1 % of
@@ -276,7 +301,7 @@ bool has_unused_tap(const WindowAxis& axis) {
   return false;
 }
 
-template <Result result, Build build, Arithmetic arithmetic>
+template <Result result, Arithmetic arithmetic>
 Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   const DType dtype = node.output().dtype;
   if (arithmetic == Arithmetic::split ? dtype == DType::float16 : dtype == DType::bfloat16) {
@@ -301,31 +326,31 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
       return Accepts::no("a tap of the window reads padding alone");
     }
   }
-  return accepts(node, capabilities, arithmetic, build);
+  return accepts(node, capabilities, arithmetic, build<result>);
 }
 
-template <Result result, Build build>
+template <Result result>
 void add_rows(std::vector<Kernel>& rows, std::string_view op) {
   if (!op.starts_with("Depthwise")) {
-    rows.push_back(row<build, Arithmetic::split>(op, "onednn/conv by halves"));
-    rows.back().accepts = accepts_conv<result, build, Arithmetic::split>;
+    rows.push_back(row<build<result>, Arithmetic::split>(op, "onednn/conv by halves"));
+    rows.back().accepts = accepts_conv<result, Arithmetic::split>;
   }
-  rows.push_back(row<build, Arithmetic::native>(op, "onednn/conv"));
-  rows.back().accepts = accepts_conv<result, build, Arithmetic::native>;
-  rows.push_back(row<build, Arithmetic::by_float32>(op, "onednn/conv by float32"));
+  rows.push_back(row<build<result>, Arithmetic::native>(op, "onednn/conv"));
+  rows.back().accepts = accepts_conv<result, Arithmetic::native>;
+  rows.push_back(row<build<result>, Arithmetic::by_float32>(op, "onednn/conv by float32"));
 }
 
 }  // namespace
 
 std::vector<Kernel> conv_kernels() {
   std::vector<Kernel> rows;
-  add_rows<Result::y, build_forward>(rows, "Conv2D");
-  add_rows<Result::y, build_forward>(rows, "Conv2DBias");
-  add_rows<Result::x, build_backward_data>(rows, "Conv2DBackpropInput");
-  add_rows<Result::w, build_backward_weights>(rows, "Conv2DBackpropFilter");
-  add_rows<Result::y, build_forward>(rows, "DepthwiseConv2dNative");
-  add_rows<Result::x, build_backward_data>(rows, "DepthwiseConv2dNativeBackpropInput");
-  add_rows<Result::w, build_backward_weights>(rows, "DepthwiseConv2dNativeBackpropFilter");
+  add_rows<Result::y>(rows, "Conv2D");
+  add_rows<Result::y>(rows, "Conv2DBias");
+  add_rows<Result::x>(rows, "Conv2DBackpropInput");
+  add_rows<Result::w>(rows, "Conv2DBackpropFilter");
+  add_rows<Result::y>(rows, "DepthwiseConv2dNative");
+  add_rows<Result::x>(rows, "DepthwiseConv2dNativeBackpropInput");
+  add_rows<Result::w>(rows, "DepthwiseConv2dNativeBackpropFilter");
   return rows;
 }
 

@@ -41,6 +41,10 @@ std::span<const OpenMpFunction> own_openmp_functions();
 /// the latter.
 void run_openmp_on_pool(bool on);
 
+/// Whether oneDNN keeps to the calling thread inside run_alone(), for primitives that were created
+/// inside it too: it runs on core/thread_pool, or has no threads.
+bool keeps_to_calling_thread();
+
 /// Number of loops they ran on more than one thread, to test that oneDNN calls them.
 long openmp_teams();
 

@@ -74,7 +74,7 @@ Accepts accepts(const NodeView& node,
 }
 
 /// The launch: memory objects, the location of their data, and the primitives in order.
-class Program::Run final : public Launch {
+class Program::Run final : public Steps {
  public:
   struct Slot {
     dnnl::memory memory;
@@ -102,7 +102,24 @@ class Program::Run final : public Launch {
 
   explicit Run(const vector::Loops& l) : loops(l), stream(engine()) {}
 
-  void run(const Args& args) override {
+  void prepare(const Args& args) override {
+    set_addresses(args);
+    for (std::size_t i = 0; i < first_of_piece; ++i) run_step(i, args);
+  }
+
+  void run_piece(const Args& args) override {
+    set_addresses(args);
+    for (std::size_t i = first_of_piece; i < steps.size(); ++i) run_step(i, args);
+  }
+
+  const vector::Loops& loops;
+  dnnl::stream stream;
+  std::vector<Slot> slots;
+  std::vector<std::variant<Primitive, Widen, Narrow, Halve>> steps;
+  std::size_t first_of_piece = 0;
+
+ private:
+  void set_addresses(const Args& args) {
     for (Slot& slot : slots) {
       void* data = slot.kind == Kind::input    ? args.in[slot.where].data
                    : slot.kind == Kind::output ? args.out[slot.where].data
@@ -111,34 +128,30 @@ class Program::Run final : public Launch {
       check(dnnl_memory_set_data_handle(slot.memory.get(), data));
       slot.last = data;
     }
-    for (const auto& step : steps) {
-      if (const auto* p = std::get_if<Primitive>(&step)) {
-        check(dnnl_primitive_execute(
-            p->primitive.get(), stream.get(), static_cast<int>(p->args.size()), p->args.data()));
-      } else if (const auto* w = std::get_if<Widen>(&step)) {
-        const TensorView& x = args.in[w->port];
-        vector::widen(loops, x.dtype, x.data, at(args, w->offset), x.elements());
-      } else if (const auto* h = std::get_if<Halve>(&step)) {
-        vector::split_float16(loops,
-                              args.in[h->port].data,
-                              h->split.outer,
-                              h->split.inner,
-                              h->split.parts,
-                              args.workspace + h->offset);
-      } else {
-        const Narrow& n = std::get<Narrow>(step);
-        const TensorView& y = args.out[n.port];
-        vector::narrow(loops, at(args, n.offset), y.dtype, y.data, y.elements());
-      }
+  }
+
+  void run_step(std::size_t i, const Args& args) {
+    const auto& step = steps[i];
+    if (const auto* p = std::get_if<Primitive>(&step)) {
+      check(dnnl_primitive_execute(
+          p->primitive.get(), stream.get(), static_cast<int>(p->args.size()), p->args.data()));
+    } else if (const auto* w = std::get_if<Widen>(&step)) {
+      const TensorView& x = args.in[w->port];
+      vector::widen(loops, x.dtype, x.data, at(args, w->offset), x.elements());
+    } else if (const auto* h = std::get_if<Halve>(&step)) {
+      vector::split_float16(loops,
+                            args.in[h->port].data,
+                            h->split.outer,
+                            h->split.inner,
+                            h->split.parts,
+                            args.workspace + h->offset);
+    } else {
+      const Narrow& n = std::get<Narrow>(step);
+      const TensorView& y = args.out[n.port];
+      vector::narrow(loops, at(args, n.offset), y.dtype, y.data, y.elements());
     }
   }
 
-  const vector::Loops& loops;
-  dnnl::stream stream;
-  std::vector<Slot> slots;
-  std::vector<std::variant<Primitive, Widen, Narrow, Halve>> steps;
-
- private:
   static float* at(const Args& args, std::size_t offset) {
     return reinterpret_cast<float*>(args.workspace + offset);
   }
@@ -160,8 +173,9 @@ Program::Program(const NodeView& node, Arithmetic arithmetic, const Capabilities
 Program::~Program() = default;
 
 dnnl::memory::data_type Program::type(Role role) const {
-  return role == Role::result && arithmetic_ == Arithmetic::split ? dnnl::memory::data_type::f32
-                                                                  : operand_type_;
+  const bool is_float32 =
+      role == Role::sum || (role == Role::result && arithmetic_ == Arithmetic::split);
+  return is_float32 ? dnnl::memory::data_type::f32 : operand_type_;
 }
 
 dnnl::memory::desc Program::dense(const dnnl::memory::dims& dims,
@@ -215,6 +229,13 @@ Program::Memory Program::output(std::size_t port, const dnnl::memory::desc& desc
   return add(desc, Kind::workspace, offset);
 }
 
+std::pair<Program::Memory, std::size_t> Program::result(const dnnl::memory::desc& desc) {
+  const std::size_t offset = reserve(desc.get_size());
+  return {add(desc, Kind::workspace, offset), offset};
+}
+
+void Program::begin_piece() { run_->first_of_piece = run_->steps.size(); }
+
 Program::Memory Program::in_layout(Memory from, const dnnl::memory::desc& wanted) {
   if (run_->slots[from].memory.get_desc() == wanted) return from;
   const Memory to = add(wanted, Kind::workspace, reserve(wanted.get_size()));
@@ -260,7 +281,7 @@ std::size_t Program::reserve(std::size_t bytes) {
   return offset;
 }
 
-Prepared Program::finish() {
+PreparedSteps Program::finish_steps() {
   for (const auto& [from, to] : late_reorders_) reorder(from, to);
   for (const auto& [port, offset] : late_conversions_) {
     run_->steps.emplace_back(Run::Narrow{port, offset});

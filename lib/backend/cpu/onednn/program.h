@@ -30,8 +30,25 @@ struct Split {
 };
 
 /// The role of a memory object in the primitive: with split arithmetic operands and results have
-/// different dtypes.
-enum class Role { operand, result };
+/// different dtypes. A sum is float32.
+enum class Role { operand, result, sum };
+
+/// A finished program. Its steps before Program::begin_piece() prepare operands that all pieces of
+/// a launch share.
+class Steps : public Launch {
+ public:
+  virtual void prepare(const Args& args) = 0;
+  virtual void run_piece(const Args& args) = 0;
+  void run(const Args& args) final {
+    prepare(args);
+    run_piece(args);
+  }
+};
+
+struct PreparedSteps {
+  std::unique_ptr<Steps> steps;
+  std::size_t workspace_bytes = 0;
+};
 
 class Program {
  public:
@@ -64,6 +81,8 @@ class Program {
   Memory output(std::size_t port, const dnnl::memory::desc& desc);
   /// Input port `port` split into parts, which together have the descriptor `desc`.
   Memory split_input(std::size_t port, const dnnl::memory::desc& desc, Split split);
+  /// A result in the workspace, with the offset of its data.
+  std::pair<Memory, std::size_t> result(const dnnl::memory::desc& desc);
   /// `from` in the layout `wanted`: itself, or a copy in the workspace.
   Memory in_layout(Memory from, const dnnl::memory::desc& wanted);
   /// The destination of a primitive that writes layout `wanted` on its way to `to`: itself, or
@@ -75,7 +94,13 @@ class Program {
            const dnnl::memory::desc& scratchpad,
            const std::vector<std::pair<int, Memory>>& args);
 
-  Prepared finish();
+  void begin_piece();
+
+  PreparedSteps finish_steps();
+  Prepared finish() {
+    PreparedSteps done = finish_steps();
+    return {std::move(done.steps), done.workspace_bytes};
+  }
 
  private:
   class Run;

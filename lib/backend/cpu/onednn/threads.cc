@@ -106,6 +106,10 @@ void share_threads() {
   }
 }
 
+bool keeps_to_calling_thread() {
+  return runtime().control == Control::pool || runtime().name == "no threads";
+}
+
 }  // namespace cpu::onednn
 
 OneDnnThreads onednn_threads() {

@@ -51,8 +51,9 @@ void GOMP_barrier() { halfstep::team_barrier(); }
 int omp_get_thread_num() { return halfstep::team_member().index; }
 int omp_get_num_threads() { return halfstep::team_member().size; }
 int omp_in_parallel() { return halfstep::team_member().in_team ? 1 : 0; }
+// A member of a team starts no other team, so that a primitive created by it needs one thread.
 int omp_get_max_threads() {
-  if (!g_on_pool.load(std::memory_order_relaxed)) return 1;
+  if (!g_on_pool.load(std::memory_order_relaxed) || halfstep::team_member().in_team) return 1;
   return halfstep::start_threads(halfstep::thread_count());
 }
 void omp_set_num_threads(int /*threads*/) {}

@@ -1,0 +1,245 @@
+#include "backend/cpu/onednn/by_images.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/cpu/onednn/onednn.h"
+#include "core/parallel.h"
+#include "core/thread_pool.h"
+
+namespace halfstep::backend::cpu::onednn {
+namespace {
+
+/// The cut of a batch: pieces of `images` images, the last one of `rest`.
+struct Cut {
+  std::int64_t images = 1, rest = 1, pieces = 1;
+  std::int64_t parts = 1;  ///< of the pieces, each computed by one thread at a time
+};
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
+/// Bytes that an image of the operands, and of a result with images, has as float32.
+std::int64_t image_bytes(const NodeView& node, const ImageOp& op) {
+  std::int64_t elements = op.sums ? 0 : node.output().shape.elements();
+  for (const std::size_t port : op.inputs) elements += node.input(port).shape.elements();
+  return std::max<std::int64_t>(elements / op.batch, 1) * static_cast<std::int64_t>(sizeof(float));
+}
+
+Cut cut(const NodeView& node, const Capabilities& capabilities, const ImageOp& op) {
+  Cut c{.images = op.batch, .rest = op.batch};
+  if (!keeps_to_calling_thread()) return c;
+  constexpr double k_part_flops = 1 << 20;
+  constexpr std::int64_t k_cached_bytes = 512 << 10;
+  c.parts = std::clamp<std::int64_t>(static_cast<std::int64_t>(op.flops / k_part_flops),
+                                     1,
+                                     std::min<std::int64_t>(capabilities.threads, op.batch));
+  // A thread that is held up by others computes fewer pieces, where there are more than threads and
+  // a piece takes much longer than its calls. Parts of sums are fixed.
+  constexpr double k_piece_flops = 1 << 24;
+  const std::int64_t least_pieces =
+      !op.sums && op.flops > 2 * k_piece_flops * static_cast<double>(c.parts) ? 2 * c.parts
+                                                                              : c.parts;
+  // Adding the sum of a piece should take little of the time of computing it.
+  const std::int64_t sum_bytes =
+      op.sums ? node.output().shape.elements() * static_cast<std::int64_t>(sizeof(float)) : 0;
+  const std::int64_t cached =
+      std::max<std::int64_t>(std::max(k_cached_bytes, 8 * sum_bytes) / image_bytes(node, op), 1);
+  const std::int64_t pieces = std::max(divide_up(op.batch, cached), least_pieces);
+  // As many for each part, of equal size as far as the batch allows.
+  c.images = divide_up(op.batch, divide_up(pieces, c.parts) * c.parts);
+  c.pieces = divide_up(op.batch, c.images);
+  c.rest = op.batch - (c.pieces - 1) * c.images;
+  c.parts = std::min(c.parts, c.pieces);
+  return c;
+}
+
+class ByImages final : public Launch {
+ public:
+  ByImages(const NodeView& node,
+           const Capabilities& capabilities,
+           Arithmetic arithmetic,
+           const ImageOp& op)
+      : loops_(vector::loops(capabilities.isa)),
+        cut_(cut(node, capabilities, op)),
+        next_(static_cast<std::size_t>(cut_.parts)) {
+    for (std::size_t i = 0; i < node.inputs(); ++i) {
+      const bool images = std::find(op.inputs.begin(), op.inputs.end(), i) != op.inputs.end();
+      in_.push_back(port(node.input(i), images, op.batch));
+    }
+    out_ = port(node.output(), !op.sums, op.batch);
+    for (std::int64_t part = 0; part < cut_.parts; ++part) {
+      add_program(node, capabilities, arithmetic, op, cut_.images);
+    }
+    if (cut_.rest < cut_.images) add_program(node, capabilities, arithmetic, op, cut_.rest);
+    if (op.sums) {
+      sum_floats_ = node.output().shape.elements();
+      for (std::int64_t part = 0; part < cut_.parts; ++part) {
+        sum_offsets_.push_back(reserve(static_cast<std::size_t>(sum_floats_) * sizeof(float)));
+      }
+      sums_.resize(sum_offsets_.size());
+    }
+  }
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+  void run(const Args& args) override {
+    for (Piece& program : programs_) program.prepared = false;
+    if (sum_floats_ == 0) {
+      run_all_pieces(args);
+      return;
+    }
+    parallel_for(cut_.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) add_pieces(args, part);
+    });
+    constexpr std::int64_t k_grain = 1 << 13;
+    const vector::Sink sink(loops_, args.out[0].dtype);
+    parallel_for(sum_floats_, k_grain, [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t n = end - begin;
+      float* sum = sums_[0] + begin;
+      float* to = sink.place(args.out[0].data, begin, sum);
+      if (to != sum) std::copy_n(sum, n, to);
+      for (std::size_t part = 1; part < sums_.size(); ++part) {
+        const float* other = sums_[part] + begin;
+        for (std::int64_t k = 0; k < n; ++k) to[k] += other[k];
+      }
+      sink.store(args.out[0].data, begin, n, to);
+    });
+  }
+
+ private:
+  /// A tensor of a piece: the shape for `cut_.images` and for `cut_.rest` images, and the bytes
+  /// from one image to the next, 0 without images.
+  struct Port {
+    TensorView piece, rest;
+    std::int64_t image_bytes = 0;
+  };
+  struct Piece {
+    std::unique_ptr<Steps> steps;
+    std::size_t workspace = 0;
+    std::size_t result = 0;  ///< offset of a sum
+    std::vector<TensorView> in = {};
+    bool prepared = false;
+  };
+
+  Port port(const graph::TensorType& type, bool images, std::int64_t batch) const {
+    Port p{{type.dtype, type.shape}, {type.dtype, type.shape}};
+    if (!images) return p;
+    p.piece.shape = type.shape.with(0, cut_.images);
+    p.rest.shape = type.shape.with(0, cut_.rest);
+    p.image_bytes =
+        type.shape.elements() / batch * static_cast<std::int64_t>(size_bytes(type.dtype));
+    return p;
+  }
+
+  void add_program(const NodeView& node,
+                   const Capabilities& capabilities,
+                   Arithmetic arithmetic,
+                   const ImageOp& op,
+                   std::int64_t images) {
+    Program program(node, arithmetic, capabilities);
+    std::optional<std::size_t> result;
+    if (keeps_to_calling_thread()) {
+      run_alone([&] { result = op.add(program, images); });
+    } else {
+      result = op.add(program, images);
+    }
+    PreparedSteps done = program.finish_steps();
+    programs_.push_back({.steps = std::move(done.steps),
+                         .workspace = reserve(done.workspace_bytes),
+                         .result = result.value_or(0),
+                         .in = std::vector<TensorView>(in_.size())});
+  }
+
+  std::size_t reserve(std::size_t bytes) {
+    const std::size_t offset = workspace_bytes_;
+    workspace_bytes_ += (bytes + AlignedBuffer::k_alignment - 1) / AlignedBuffer::k_alignment *
+                        AlignedBuffer::k_alignment;
+    return offset;
+  }
+
+  std::int64_t first_piece(std::int64_t part) const { return cut_.pieces * part / cut_.parts; }
+
+  /// Each part begins with pieces of its own, the images that its thread has in its caches from the
+  /// op before, and goes on with those that other parts have not begun.
+  void run_all_pieces(const Args& args) {
+    for (std::int64_t part = 0; part < cut_.parts; ++part) {
+      next_[static_cast<std::size_t>(part)].store(first_piece(part), std::memory_order_relaxed);
+    }
+    parallel_for(cut_.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) {
+        for (std::int64_t i = 0; i < cut_.parts; ++i) {
+          const std::int64_t owner = (part + i) % cut_.parts;
+          auto& next = next_[static_cast<std::size_t>(owner)];
+          for (std::int64_t piece = next.fetch_add(1); piece < first_piece(owner + 1);
+               piece = next.fetch_add(1)) {
+            run_piece(args, piece, part);
+          }
+        }
+      }
+    });
+  }
+
+  /// Sums the pieces of a part.
+  void add_pieces(const Args& args, std::int64_t part) {
+    const std::int64_t first = first_piece(part), end = first_piece(part + 1);
+    float*& sum = sums_[static_cast<std::size_t>(part)];
+    sum = run_piece(args, first, part);
+    if (first + 1 == end) return;
+    const float* result = sum;
+    sum = reinterpret_cast<float*>(args.workspace + sum_offsets_[static_cast<std::size_t>(part)]);
+    std::copy_n(result, sum_floats_, sum);
+    for (std::int64_t i = first + 1; i < end; ++i) {
+      result = run_piece(args, i, part);
+      for (std::int64_t k = 0; k < sum_floats_; ++k) sum[k] += result[k];
+    }
+  }
+
+  /// Returns the sum of the piece, where there is one.
+  float* run_piece(const Args& args, std::int64_t piece, std::int64_t part) {
+    const bool rest = piece + 1 == cut_.pieces && cut_.rest < cut_.images;
+    Piece& program = programs_[static_cast<std::size_t>(rest ? cut_.parts : part)];
+    const auto view = [&](const Port& p, const TensorView& whole) {
+      TensorView of_piece = rest ? p.rest : p.piece;
+      of_piece.data = static_cast<std::byte*>(whole.data) + piece * cut_.images * p.image_bytes;
+      return of_piece;
+    };
+    for (std::size_t i = 0; i < in_.size(); ++i) program.in[i] = view(in_[i], args.in[i]);
+    const TensorView out = view(out_, args.out[0]);
+    const Args of_piece{program.in, {&out, 1}, args.workspace + program.workspace};
+    const auto compute = [&] {
+      if (!program.prepared) program.steps->prepare(of_piece);
+      program.prepared = true;
+      program.steps->run_piece(of_piece);
+    };
+    if (keeps_to_calling_thread()) {
+      run_alone(compute);
+    } else {
+      compute();
+    }
+    return reinterpret_cast<float*>(of_piece.workspace + program.result);
+  }
+
+  const vector::Loops& loops_;
+  Cut cut_;
+  std::vector<Port> in_;
+  Port out_;
+  std::vector<Piece> programs_;                  ///< one for each part, and one for the rest
+  std::vector<std::atomic<std::int64_t>> next_;  ///< piece of each part
+  std::int64_t sum_floats_ = 0;
+  std::vector<std::size_t> sum_offsets_;  ///< of the sum of each part
+  std::vector<float*> sums_;              ///< in the launch that runs
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+Prepared prepare_by_images(const NodeView& node,
+                           const Capabilities& capabilities,
+                           Arithmetic arithmetic,
+                           const ImageOp& op) {
+  auto launch = std::make_unique<ByImages>(node, capabilities, arithmetic, op);
+  const std::size_t bytes = launch->workspace_bytes();
+  return {std::move(launch), bytes};
+}
+
+}  // namespace halfstep::backend::cpu::onednn
