@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can prove, in one run of at most ten minutes.
-#   scripts/gpu_check.sh OUT                 all stages; results in the folder OUT
-#   scripts/gpu_check.sh OUT STAGE...        some: facts kernels parity scaling sanitizer bench torch profile
-#   scripts/gpu_check.sh --emulated OUT      the stages that need no GPU, over the emulated device
-# Runs from a bundle (scripts/bundle.sh) or from a build in build/ci. Each stage has its own time
-# limit and the next one follows whatever it did. OUT gets results.jsonl (a line per check), a log
-# per stage, properties.json (the GPU's properties for cuDNN) and step times. The last lines are a table
-# and "N passed, N failed"; the exit status is 1 when anything failed.
+# Everything that only a GPU can prove, in calls of a few minutes:
+#   scripts/gpu_check.sh OUT quick    2 minutes: libraries, answers to the questions that decide on kernels
+#   scripts/gpu_check.sh OUT first    4 minutes: the same, then every kernel against the reference
+#   scripts/gpu_check.sh OUT speed    9 minutes: training against the CPU's, times beside PyTorch's
+#   scripts/gpu_check.sh OUT deep     5 minutes: sanitizers on the own kernels, profiles of the slowest
+#   scripts/gpu_check.sh OUT STAGE... some of their stages: facts questions kernels parity scaling bench
+#                                     profile torch memcheck racecheck initcheck ncu
+#   scripts/gpu_check.sh --emulated OUT [CALL]   the stages that need no GPU, over the emulated device
+# Runs from a bundle (scripts/bundle.sh) or from a build in build/ci. Each stage has its own time limit;
+# those of a call sum to less than the call's. A call ends at once where the device or a library is missing,
+# and `first` where a kernel is wrong. OUT gets results.jsonl (a line per check), a log per stage,
+# properties.json (the GPU's properties for cuDNN), step times and tables; OUT.tar.gz holds all of it, whatever
+# ends the call. The last lines are a summary and "N passed, N failed"; exit status 1 when anything failed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -16,11 +21,21 @@ die() {
   exit 2
 }
 
-# Seconds; the sum is below ten minutes.
-declare -A limit=([facts]=15 [kernels]=60 [parity]=90 [scaling]=30 [sanitizer]=60 [bench]=110
-  [torch]=170 [profile]=40)
-all_stages=(facts kernels parity scaling sanitizer bench torch profile)
-emulated_stages=(facts kernels parity scaling)
+# Seconds of each stage and call; a stage that does not end gets 5 more.
+declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=190 [scaling]=25 [bench]=110 [profile]=20
+  [torch]=140 [memcheck]=90 [racecheck]=90 [initcheck]=40 [ncu]=50)
+declare -A call_limit=([quick]=120 [first]=240 [speed]=540 [deep]=300)
+declare -A call=([quick]="facts questions" [first]="facts questions kernels"
+  [speed]="facts parity scaling bench profile torch" [deep]="memcheck racecheck initcheck ncu")
+for name in "${!call[@]}"; do
+  seconds=0
+  for stage in ${call[$name]}; do ((seconds += limit[$stage] + 5)); done
+  ((seconds <= call_limit[$name])) || die "the stages of $name may take $seconds s of its ${call_limit[$name]}"
+done
+
+# Stages after which the others cannot be trusted.
+gates=" facts kernels "
+emulated_stages=(facts questions kernels parity scaling bench profile)
 
 programs() {
   if [[ -x $root/bin/halfstep ]]; then
@@ -31,6 +46,7 @@ programs() {
     plugins=$bin
   fi
   halfstep=$bin/halfstep
+  device_tests=$bin/test_cuda_$([[ -n $emulated ]] && echo device || echo gpu)
   [[ -x $halfstep ]] || die "no program at $halfstep: unpack a bundle, or build the preset ci"
 }
 
@@ -81,20 +97,23 @@ checks() {
 }
 
 stage_facts() {
-  check doctor "$halfstep" doctor
+  if [[ -z $emulated ]]; then
+    check nvidia-smi nvidia-smi
+    nvidia-smi -q >"$out/nvidia-smi.txt" 2>&1
+    check libraries bash -c "ldd '$plugins/libhalfstep_cuda.so' | tee /dev/stderr | { ! grep 'not found'; }"
+  fi
+  check doctor "$halfstep" doctor --device cuda
   check glibc bash -c 'ldd --version | head -n 1'
   if [[ -n $emulated ]]; then return; fi
-  check nvidia-smi nvidia-smi
-  check properties bash -c "'$bin/test_cuda_gpu' --properties | tee '$out/properties.json' | grep deviceVer"
+  check properties bash -c "'$device_tests' --properties | tee '$out/properties.json' | grep deviceVer"
 }
 
+# Which algorithms, epilogues and arithmetic the libraries have here, and times of nodes and matmuls.
+stage_questions() { checks "$device_tests" -nc -ns -tc='questions*'; }
+
 stage_kernels() {
-  if [[ -n $emulated ]]; then
-    check device "$bin/test_cuda_device" -nc
-    return
-  fi
-  # Without a GPU these end well and say so; here that is a failure.
-  check device bash -c "'$bin/test_cuda_gpu' -nc -s=false | tee /dev/stderr | grep -q SUCCESS"
+  # Without a GPU the tests end well and say so; here that is a failure.
+  check device bash -c "'$device_tests' -nc -s=false | tee /dev/stderr | grep -q SUCCESS"
 }
 
 stage_parity() {
@@ -103,19 +122,18 @@ stage_parity() {
 
 stage_scaling() { checks python3 "$root/scripts/gpu/parity.py" "$halfstep" scaling; }
 
-# Tools that look for wrong addresses, races and memory that nobody wrote, on the own kernels.
-stage_sanitizer() {
-  local tool seconds sanitizer
+# sanitize TOOL TESTS FLAG...: compute-sanitizer on own kernels.
+sanitize() {
+  local tool=$1 tests=$2 sanitizer
+  shift 2
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-  while read -r tool seconds; do
-    check "$tool" timeout "$seconds" "$sanitizer" --tool "$tool" --target-processes all \
-      --error-exitcode 9 "$bin/test_cuda_gpu" -nc -tc='own kernels*,gather_batch*,device memory*'
-  done <<'TOOLS'
-memcheck 22
-racecheck 22
-initcheck 14
-TOOLS
+  check "$tool" "$sanitizer" --tool "$tool" --error-exitcode 9 "$@" "$device_tests" -nc -ns -tc="$tests"
 }
+
+# A test allocates more than there is on purpose, which is no error of the API's use.
+stage_memcheck() { sanitize memcheck 'sanitized*,gather_batch*,device memory*' --report-api-errors no; }
+stage_racecheck() { sanitize racecheck 'sanitized*'; }
+stage_initcheck() { sanitize initcheck 'gather_batch*,sanitized*'; }
 
 # own_time CONFIG POLICY FLAG...: our step time, in $out/own.jsonl.
 own_time() {
@@ -136,33 +154,57 @@ PYTHON
 }
 
 stage_bench() {
-  local config batch steps policy flags
+  local config batch steps policy flags policies=(mixed_float16 mixed_bfloat16 float32_tf32 float32)
+  local workloads="guide_4096 8192 20
+guide_64 128 300
+mnist_cnn 1024 40
+fashion_cnn 1024 40"
+  if [[ -n $emulated ]]; then
+    policies=(mixed_float16)
+    workloads="guide_64 32 4"
+  fi
   : >"$out/own.jsonl"
   while read -r config batch steps; do
-    for policy in mixed_float16 mixed_bfloat16 float32_tf32 float32; do
+    for policy in "${policies[@]}"; do
       flags=(--policy "$policy")
       if [[ $policy == float32_tf32 ]]; then
         flags=(--policy float32 --set precision.float32_math=tf32)
       fi
-      own_time "$config" "$policy" --batch-size "$batch" --warmup 10 --steps "$steps" "${flags[@]}"
+      own_time "$config" "$policy" --batch-size "$batch" --warmup "$((steps < 10 ? steps : 10))" \
+        --steps "$steps" "${flags[@]}"
     done
-  done <<'WORKLOADS'
-guide_4096 8192 20
-guide_64 128 300
-mnist_cnn 1024 40
-fashion_cnn 1024 40
-WORKLOADS
-}
-
-stage_torch() {
-  python3 "$root/scripts/gpu/torch_steps.py" "$halfstep" --ceilings --seconds 140 >"$out/torch.jsonl" 2>>"$log"
-  checks python3 "$root/scripts/gpu/ratios.py" "$out/own.jsonl" "$out/torch.jsonl"
-  cat "$log"
+  done <<<"$workloads"
+  if [[ -n $emulated ]]; then return; fi
+  own_time guide_4096 mixed_float16_measured --batch-size 8192 --warmup 10 --steps 20 \
+    --policy mixed_float16 --set device.autotune=measure
 }
 
 stage_profile() {
-  check ops "$halfstep" bench "$root/configs/guide_4096.yaml" --device cuda --synthetic --profile \
-    --policy mixed_float16 --warmup 5 --steps 10 --repeat 1
+  local config=guide_4096
+  if [[ -n $emulated ]]; then config=guide_64; fi
+  check ops "$halfstep" bench "$root/configs/$config.yaml" --device cuda --synthetic --profile \
+    ${emulated:+--batch-size 32} --policy mixed_float16 --warmup 3 --steps 5 --repeat 1
+}
+
+stage_torch() {
+  check cases python3 "$root/scripts/gpu/torch_steps.py" "$halfstep" --ceilings \
+    --seconds "$((limit[torch] - 15))" --out "$out/torch.jsonl"
+}
+
+# From the lines that there are; outside of the stages with limits.
+tables() {
+  if [[ ! -s $out/own.jsonl ]]; then return; fi
+  stage=tables
+  log=$out/tables.log
+  if [[ -s $out/torch.jsonl ]]; then
+    checks python3 "$root/scripts/gpu/ratios.py" "$out/own.jsonl" "$out/torch.jsonl"
+  else
+    check own python3 "$root/scripts/gpu/ratios.py" "$out/own.jsonl"
+  fi
+  cat "$log"
+}
+
+stage_ncu() {
   check ncu ncu --set basic --clock-control none --target-processes all --launch-skip 60 --launch-count 30 \
     --export "$out/profile" --force-overwrite "$halfstep" bench "$root/configs/guide_4096.yaml" \
     --device cuda --synthetic --policy mixed_float16 --warmup 1 --steps 2 --repeat 1
@@ -175,7 +217,7 @@ if [[ ${1:-} == --emulated ]]; then
 fi
 out=${1:-}
 [[ -n $out && $out != -* ]] || {
-  sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit 2
 }
 shift
@@ -189,14 +231,25 @@ if [[ ${1:-} == --inside ]]; then
   exit
 fi
 
-stages=("${all_stages[@]}")
+name=${1:-first}
 if [[ -n $emulated ]]; then
   stages=("${emulated_stages[@]}")
+  # The reference and the devices under test are slow; nothing is measured.
+  for stage in "${!limit[@]}"; do limit[$stage]=300; done
   export HALFSTEP_CUDA_PLUGIN=$plugins/libhalfstep_cuda_emulated.so
+  if (($# > 0)); then
+    mapfile -t stages < <(for stage in ${call[$name]:-"$@"}; do
+      [[ " ${emulated_stages[*]} " == *" $stage "* ]] && echo "$stage"
+    done)
+  fi
+elif [[ -n ${call[$name]:-} ]]; then
+  read -r -a stages <<<"${call[$name]}"
+else
+  stages=("$@")
 fi
-if (($# > 0)); then stages=("$@"); fi
 for stage in "${stages[@]}"; do
-  [[ -n ${limit[$stage]:-} ]] || die "unknown stage '$stage'; stages: ${all_stages[*]}"
+  [[ -n ${limit[$stage]:-} ]] ||
+    die "unknown stage '$stage'; calls: ${!call[*]}; stages: ${!limit[*]}"
 done
 mkdir -p "$out" || die "cannot make $out"
 out=$(cd "$out" && pwd)
@@ -204,14 +257,38 @@ out=$(cd "$out" && pwd)
 if [[ -z $emulated ]]; then
   export CUDA_MODULE_LOADING=LAZY
   wheels=$(wheel_folders)
-  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}${wheels:+:$wheels}
+  libraries=${LD_LIBRARY_PATH:-}${wheels:+:$wheels}
+  export LD_LIBRARY_PATH=${libraries#:}
 fi
 
+# Whatever ends the call, its results are in one archive.
+watcher=""
+pack() {
+  trap - EXIT
+  if [[ -n $watcher ]]; then kill "$watcher" 2>/dev/null; fi
+  tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
+  say "results: $out.tar.gz"
+}
+trap pack EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+if [[ -z $emulated ]] && command -v nvidia-smi >/dev/null; then
+  # Keeps the driver loaded between the processes of the stages, too.
+  nvidia-smi dmon -o T -f "$out/dmon.txt" >/dev/null 2>&1 &
+  watcher=$!
+fi
+
+count() { grep -c "$1" "$out/results.jsonl"; }
+failures_of() { count "\"stage\": \"$1\".*\"ok\": false"; }
+
 declare -A took=()
+stopped=""
 for stage in "${stages[@]}"; do
   start=$SECONDS
   timeout --kill-after=5 "${limit[$stage]}" \
-    bash "${BASH_SOURCE[0]}" ${emulated:+--emulated} "$out" --inside "$stage"
+    bash "${BASH_SOURCE[0]}" ${emulated:+--emulated} "$out" --inside "$stage" &
+  # A signal interrupts this wait, and not that of a program in the foreground.
+  wait $!
   status=$?
   took[$stage]=$((SECONDS - start))
   if ((status == 124 || status == 137)); then
@@ -219,14 +296,20 @@ for stage in "${stages[@]}"; do
   elif ((status != 0)); then
     result false "stage" "ended with status $status"
   fi
+  if [[ $gates == *" $stage "* ]] && (($(failures_of "$stage") > 0)); then
+    stopped=$stage
+    break
+  fi
 done
+stage=""
+if [[ -z $stopped ]]; then tables; fi
 
-count() { grep -c "$1" "$out/results.jsonl"; }
 say ""
-for stage in "${stages[@]}"; do
+for stage in "${!took[@]}"; do
   printf '%-10s %4d s  %3d passed, %d failed\n' "$stage" "${took[$stage]}" \
-    "$(count "\"stage\": \"$stage\".*\"ok\": true")" "$(count "\"stage\": \"$stage\".*\"ok\": false")"
-done
+    "$(count "\"stage\": \"$stage\".*\"ok\": true")" "$(failures_of "$stage")"
+done | sort
+if [[ -n $stopped ]]; then say "stopped after $stopped"; fi
 failed=$(count '"ok": false')
 say "$(count '"ok": true') passed, $failed failed"
 ((failed == 0))

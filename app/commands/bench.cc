@@ -1,6 +1,7 @@
 #include "study/bench.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -30,8 +31,10 @@ struct BenchFlags {
 
 /// The config's data, or random samples of the model's shapes if requested or if the data set is
 /// not found.
-data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
-  constexpr std::int64_t k_batches = 4;
+data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic, bool device) {
+  // A device idles at the end of an epoch, while the host shuffles the next one: an epoch is as
+  // long as one of MNIST, or 64 batches.
+  constexpr std::int64_t k_batches = 64, k_device_samples = 48'000, k_host_batches = 4;
   const config::RunSpec& spec = loaded.spec;
   if (!synthetic && has_data(loaded)) return load_data(loaded);
   if (!synthetic) {
@@ -41,8 +44,10 @@ data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic) {
         "the data are not here; measuring on random samples of the model's shapes")});
   }
   const double share = 1 - spec.data.validation_split;
-  const auto samples = static_cast<std::int64_t>(
-      std::ceil(static_cast<double>(k_batches * spec.training.batch_size) / share));
+  const std::int64_t batch = spec.training.batch_size;
+  const std::int64_t counted =
+      device ? std::max(k_batches * batch, k_device_samples) : k_host_batches * batch;
+  const auto samples = static_cast<std::int64_t>(std::ceil(static_cast<double>(counted) / share));
   return study::random_samples(
       study::describe_data(spec), samples, static_cast<std::uint64_t>(spec.seed));
 }
@@ -67,7 +72,7 @@ int bench(const BenchFlags& state) {
       study_directory(state.run, loaded.spec, KeepStudy::as_asked);
 
   const backend::Backend device = open_device(loaded.spec);
-  const data::Dataset dataset = bench_data(loaded, state.synthetic);
+  const data::Dataset dataset = bench_data(loaded, state.synthetic, device.device != nullptr);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Context context = report::context(device);

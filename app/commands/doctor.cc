@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 
@@ -25,6 +26,7 @@ namespace {
 struct Probe {
   DType dtype = DType::float32;
   bool ok = false;
+  bool refused = false;  ///< no kernel on this device, which is no fault of the machine
   std::string kernel;
   std::string caveat;
 };
@@ -57,6 +59,9 @@ Probe probe(const backend::Backend& device, DType dtype) {
       const std::string& op = plan.graph().node(choice.node).op;
       if (op == "MatMul" || op == "PackedMatMul") probe.kernel = choice.kernel;
     }
+  } catch (const UserError& error) {
+    probe.refused = error.kind() == ErrorKind::unavailable;
+    probe.caveat = error.what();
   } catch (const std::exception& error) {
     probe.caveat = error.what();
   }
@@ -84,10 +89,12 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
   for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const Probe result = probe(device, dtype);
     const std::string note = caveat(result, device);
-    found.all_ok = found.all_ok && result.ok;
+    found.all_ok = found.all_ok && (result.ok || result.refused);
     found.say("      {:<9} {:<6} {}{}\n",
               name(dtype),
-              result.ok ? "ok" : "FAILED",
+              result.ok        ? "ok"
+              : result.refused ? "none"
+                               : "FAILED",
               result.kernel,
               note.empty() ? "" : "; " + note);
     found.probes.push_back({device.name, std::string(name(dtype)), result.ok, result.kernel, note});
@@ -161,7 +168,28 @@ report::CudaBlock cuda_block(const cuda::Survey& cuda) {
   return block;
 }
 
-int doctor(bool json) {
+/// The index of the GPU that --device asks for; nothing without it.
+std::optional<std::size_t> wanted_gpu(const std::string& device) {
+  if (device.empty()) return std::nullopt;
+  std::size_t index = 0;
+  std::string_view rest = device;
+  const bool gpu = rest.starts_with("cuda");
+  if (gpu) rest.remove_prefix(4);
+  if (gpu && rest.empty()) return index;
+  const char* end = rest.data() + rest.size();
+  if (gpu && rest.size() > 1 && rest[0] == ':' &&
+      std::from_chars(rest.data() + 1, end, index).ptr == end) {
+    return index;
+  }
+  throw UserError(ErrorKind::config,
+                  {"--device", 0, 0, ""},
+                  fmt::format("'{}' is no GPU", device),
+                  "cuda, or cuda:1 for the second one; the CPU is always tried");
+}
+
+/// `device`: the GPU that must be usable; "": whatever there is.
+int doctor(bool json, const std::string& device) {
+  const std::optional<std::size_t> gpu = wanted_gpu(device);
   const int threads = available_processors();
   set_thread_count(threads);
   const backend::Backend cpu = backend::cpu_backend(threads, most_isa());
@@ -182,7 +210,16 @@ int doctor(bool json) {
     cuda::DeviceOptions options;
     options.index = static_cast<int>(i);
     const auto opened = cuda::open(search, options);
-    if (const auto* device = std::get_if<backend::Backend>(&opened)) try_dtypes(*device, found);
+    if (const auto* backend = std::get_if<backend::Backend>(&opened)) {
+      try_dtypes(*backend, found);
+    } else if (gpu == i) {
+      found.all_ok = false;
+      found.say("      cuda:{} cannot be used: {}\n", i, std::get<cuda::Absence>(opened).reason);
+    }
+  }
+  if (gpu && *gpu >= gpus.devices.size()) {
+    found.all_ok = false;
+    found.say("      there is no cuda:{}, which --device asks for\n", *gpu);
   }
 
   const comm::MpiLibrary mpi = comm::find_mpi(mpi_library());
@@ -217,8 +254,11 @@ int doctor(bool json) {
 
 std::function<int()> declare_doctor(CLI::App& command) {
   const auto json = std::make_shared<bool>(false);
+  const auto device = std::make_shared<std::string>();
   command.add_flag("--json", *json, "print JSON");
-  return [json] { return doctor(*json); };
+  command.add_option(
+      "--device", *device, "cuda or cuda:N: exit with status 6 unless that GPU can be used");
+  return [json, device] { return doctor(*json, *device); };
 }
 
 }  // namespace

@@ -22,6 +22,16 @@ class CapturedGraph {
   virtual std::size_t nodes() const = 0;
 };
 
+/// A point in the order of a device's launches. Captured with them, it is recorded by each launch
+/// of the graph.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record() = 0;
+  /// Device time since `begin`, of the same device; both must have completed.
+  virtual double seconds_since(const Event& begin) const = 0;
+};
+
 /// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.
 struct DeviceFacts {
   std::string name;     ///< "NVIDIA H100 80GB HBM3"
@@ -43,6 +53,7 @@ class Device {
   /// Captures the launches of `enqueue` without running them (stream capture). Blocking calls and
   /// allocations inside `enqueue` are errors.
   virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
 };
 
 /// A wrapper of `device` that launches eagerly every time a captured graph would be launched:

@@ -26,6 +26,7 @@ class Unrecorded final : public Device {
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override {
     return std::make_unique<Again>(enqueue);
   }
+  std::unique_ptr<Event> make_event() override { return device_->make_event(); }
 
  private:
   std::shared_ptr<Device> device_;

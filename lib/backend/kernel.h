@@ -64,12 +64,20 @@ struct Args {
   std::byte* workspace = nullptr;
 };
 
+/// How a library computes a launch.
+struct Algorithm {
+  std::string text = {};                  ///< "algorithm 66 tile 20 ..., bias and ReLU fused"
+  std::optional<bool> tensor_cores = {};  ///< nothing where the library does not say
+};
+
 /// A prepared kernel. run() neither allocates nor throws, except that a wait for other ranks throws
 /// comm::RankLost.
 class Launch {
  public:
   virtual ~Launch() = default;
   virtual void run(const Args& args) = 0;
+  /// Nothing for kernels that have one algorithm.
+  virtual std::optional<Algorithm> algorithm() const { return std::nullopt; }
 };
 
 struct Prepared {

@@ -82,6 +82,11 @@ graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
 /// so that a step does not read its weights again to cast them. Bit-identical.
 graph::Graph group_updates(const graph::Graph& graph, const Target& target);
 
+/// Makes the moving averages of all layers one MovingAverages, and lets UpdateLossScale count the
+/// steps, where a kernel accepts them: launches that do nearly nothing cost as much as others on a
+/// device. Bit-identical.
+graph::Graph group_assignments(const graph::Graph& graph, const Target& target);
+
 /// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays. An
 /// operand that several matmuls use in the same layout is packed once, directly from float32 when
 /// it is a cast (except from the result of an elementwise op, which fuse_elementwise lets store the

@@ -207,6 +207,7 @@ class Compiler {
     }
     workspaces_.push_back(blocks_.size());
     blocks_.push_back({id, id, connect(step, view, kernel)});
+    impl_->kernels.back().algorithm = step.launch->algorithm();
     impl_->steps.push_back(std::move(step));
   }
 

@@ -144,6 +144,10 @@ constexpr std::array k_passes{
          .reason = "updates all variables by one launch, which also writes their 16-bit copies; "
                    "after the passes that pack variables",
          .hides_values = true},
+    Pass{.name = "group_assignments",
+         .run = passes::group_assignments,
+         .reason = "updates the moving averages of all layers by one launch, and counts the steps "
+                   "in the update of the loss scale; before chains of their ops are fused"},
     Pass{.name = "fuse_update_into_matmul",
          .run = passes::fuse_update_into_matmul,
          .reason =

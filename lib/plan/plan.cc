@@ -1,34 +1,55 @@
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "graph/op_handles.h"
+#include "graph/ops/elementwise.h"
 #include "plan/plan_impl.h"
 
 namespace halfstep::plan {
-namespace {
-
-/// Host copies of device tensors.
-struct HostCopies {
-  HostCopies(backend::Memory& memory, std::span<const TensorView> tensors) {
-    for (const TensorView& from : tensors) {
-      Tensor& copy = copies.emplace_back(from.dtype, from.shape);
-      memory.download(from.data, copy.view().data, from.bytes());
-      views.push_back(copy.view());
-    }
-  }
-
-  std::vector<Tensor> copies;
-  std::vector<TensorView> views;
-};
-
-}  // namespace
 
 void Arena::reserve(std::size_t bytes) {
   if (bytes > buffer_.bytes()) {
     buffer_ = {};
     buffer_ = backend::Buffer(memory_, bytes);
   }
+}
+
+namespace {
+
+constexpr graph::OpHandle k_fused_elementwise{"FusedElementwise"};
+
+}  // namespace
+
+std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_view name) {
+  const int input = graph.find(name);
+  if (input < 0 || graph.node(input).outputs[0].dtype != DType::uint8) return std::nullopt;
+  std::optional<ScaledInput> found;
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (std::find(node.inputs.begin(), node.inputs.end(), graph::Value{input, 0}) ==
+        node.inputs.end()) {
+      continue;
+    }
+    if (found || !node.is(k_fused_elementwise) || node.outputs.size() != 1) return {};
+    const graph::Node& factor = graph.node(node.inputs.back().node);
+    const auto body = graph::ops::elementwise_body(node.attrs.get<std::string>("body"), 2);
+    // Cast x0 : float; Mul t0 x1 : float; and for 16 bits Cast t1.
+    const auto& steps = body.steps;
+    const bool scales =
+        node.inputs.size() == 2 && node.inputs[0] == graph::Value{input, 0} &&
+        factor.is(graph::ops::k_const) &&
+        factor.outputs[0] == graph::TensorType{DType::float32, {}} &&
+        (steps.size() == 2 || steps.size() == 3) && steps[0].op == graph::ops::k_cast &&
+        steps[0].dtype == DType::float32 && steps[1].op == graph::ops::k_mul &&
+        steps[1].operands == std::vector<int>{2, 1} && steps[1].dtype == DType::float32 &&
+        (steps.size() == 2 ||
+         (steps[2].op == graph::ops::k_cast && steps[2].operands == std::vector<int>{3}));
+    if (!scales) return {};
+    found = ScaledInput{id, factor.attrs.get<std::vector<double>>("value").at(0)};
+  }
+  return found;
 }
 
 Plan::Plan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -44,6 +65,7 @@ bool Plan::hides_values() const { return impl_->hides_values; }
 
 void Plan::bind(State& state, const Arena& arena) {
   impl_->captured = nullptr;
+  impl_->profiled = nullptr;
   require(arena.bytes() >= impl_->arena_bytes,
           "an arena of {} bytes for a plan of {}",
           arena.bytes(),
@@ -119,20 +141,21 @@ void Plan::copy_inputs(const Plan& other) {
 
 void Plan::run() {
   impl_->refresh();
-  if (!impl_->device || !impl_->warm) {
-    // The first step of a device loads kernels and libraries, which cannot be captured.
-    impl_->launch_all();
-    impl_->warm = true;
+  if (impl_->device) {
+    impl_->launch_captured(impl_->captured, [this] { impl_->launch_all(); });
   } else {
-    if (!impl_->captured) {
-      impl_->captured = impl_->device->capture([this] { impl_->launch_all(); });
-    }
-    impl_->captured->launch();
+    impl_->launch_all();
   }
   impl_->note_written();
 }
 
-void Plan::enqueue() { impl_->launch_all(); }
+void Plan::enqueue(bool scaled) { impl_->launch_all(scaled ? 1 : 0); }
+
+std::optional<Plan::Scaled> Plan::scaled(std::string_view input) const {
+  const auto found = scaled_input(impl_->graph, input);
+  if (!found || impl_->steps.empty() || impl_->steps[0].node != found->node) return std::nullopt;
+  return Scaled{impl_->steps[0].out[0], found->scale};
+}
 
 void Plan::refresh() { impl_->refresh(); }
 void Plan::note_written() { impl_->note_written(); }
@@ -161,22 +184,20 @@ void Plan::trace(const Observer& observer) {
     const graph::Node& node = impl_->graph.node(step.node);
     if (node.origin.phase == graph::Phase::update) continue;
     step.launch->run({step.in, step.out, step.workspace});
-    if (impl_->memory->is_host()) {
-      observer(node, step.in, step.out);
-    } else {
-      const HostCopies in(*impl_->memory, step.in), out(*impl_->memory, step.out);
-      observer(node, in.views, out.views);
-    }
+    observer(node, step.in, step.out);
   }
 }
 
 void Plan::profile(std::span<double> seconds) {
   using Clock = std::chrono::steady_clock;
   impl_->refresh();
+  if (impl_->device) {
+    impl_->profile_device(seconds);
+    return impl_->note_written();
+  }
   for (Step& step : impl_->steps) {
     const Clock::time_point start = Clock::now();
     step.launch->run({step.in, step.out, step.workspace});
-    if (impl_->device) impl_->device->synchronize();
     seconds[static_cast<std::size_t>(step.node)] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }

@@ -21,6 +21,15 @@ namespace halfstep::plan {
 /// Seconds of one step by Phase of its launches.
 using PhaseSeconds = std::array<double, 8>;
 
+/// A launch that only converts and scales an input that nothing else reads: float32(x) * scale in
+/// float32, rounded to the dtype of the result.
+struct ScaledInput {
+  int node = -1;
+  double scale = 1;
+};
+/// The launch of a lowered graph that scales its input `name` of uint8, if it is the first one.
+std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_view name);
+
 /// Called after each launch. An output may alias an input without further uses; an input whose size
 /// differs from all outputs is intact.
 using Observer = std::function<void(const graph::Node& node,
@@ -32,6 +41,7 @@ struct KernelChoice {
   int node = -1;
   std::string kernel;  ///< "" for nodes without a launch
   std::vector<std::pair<std::string, std::string>> refused;
+  std::optional<backend::Algorithm> algorithm = {};  ///< that a library chose
 };
 
 /// The memory shared by all plans of a run; grows to the largest need before the first step.
@@ -96,18 +106,28 @@ class Plan {
   /// Runs one step. Asynchronous on a device: from the second call on, launches the captured graph.
   void run();
   /// Enqueues the launches of one step, for a captured graph that includes further launches; call
-  /// refresh() before such a graph is launched.
-  void enqueue();
+  /// refresh() before such a graph is launched. `scaled`: without the launch of scaled(), whose
+  /// result is there already.
+  void enqueue(bool scaled = false);
+  /// The result of scaled_input() and its scale, for launches that gather and scale an input in one
+  /// pass over it.
+  struct Scaled {
+    TensorView result;
+    double scale = 1;
+  };
+  std::optional<Scaled> scaled(std::string_view input) const;
   /// Recomputes copies derived from variables that something other than this plan has written.
   void refresh();
   /// Tells the state that such a graph was launched: its copies follow the variables.
   void note_written();
   /// Runs one step and adds the seconds of each phase to `seconds`; a device does not report them.
   void run(PhaseSeconds& seconds);
-  /// Runs one step and calls `observer` after each launch, with tensors in host memory; launches of
-  /// `Phase::update` are skipped, so the state is unchanged.
+  /// Runs one step and calls `observer` after each launch, with tensors in the backend's memory, in
+  /// which launches may be waiting; launches of `Phase::update` are skipped, so the state is
+  /// unchanged.
   void trace(const Observer& observer);
-  /// Runs one step and adds the seconds of each launch to `seconds` (one per node).
+  /// Runs one step and adds the seconds of each launch to `seconds` (one per node). A device takes
+  /// them by events between the launches, from the second call on inside of a captured graph.
   void profile(std::span<double> seconds);
 
   struct Impl;

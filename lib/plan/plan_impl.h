@@ -59,6 +59,8 @@ struct Plan::Impl {
   std::unique_ptr<backend::CapturedGraph>
       captured;       ///< of all launches, with the addresses of the last bind()
   bool warm = false;  ///< whether each launch has run once
+  std::vector<std::unique_ptr<backend::Event>> events;  ///< of profiles: around each launch
+  std::unique_ptr<backend::CapturedGraph> profiled;     ///< like `captured`, with the events
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
   std::vector<Step> steps;
@@ -92,8 +94,38 @@ struct Plan::Impl {
     for (const Refresh& r : refreshes) r.derived->made_from = *r.derived->version;
   }
 
-  void launch_all() {
-    for (Step& step : steps) step.launch->run({step.in, step.out, step.workspace});
+  void launch_all(std::size_t first = 0) {
+    for (std::size_t i = first; i < steps.size(); ++i) {
+      steps[i].launch->run({steps[i].in, steps[i].out, steps[i].workspace});
+    }
+  }
+
+  /// Enqueues all launches: the first time eagerly, since a device then loads kernels and
+  /// libraries, which cannot be captured; later as `step`, a captured graph.
+  template <class Enqueue>
+  void launch_captured(std::unique_ptr<backend::CapturedGraph>& step, const Enqueue& enqueue) {
+    if (!warm) {
+      enqueue();
+      warm = true;
+      return;
+    }
+    if (!step) step = device->capture(enqueue);
+    step->launch();
+  }
+
+  void profile_device(std::span<double> seconds) {
+    while (events.size() <= steps.size()) events.push_back(device->make_event());
+    launch_captured(profiled, [this] {
+      events[0]->record();
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        steps[i].launch->run({steps[i].in, steps[i].out, steps[i].workspace});
+        events[i + 1]->record();
+      }
+    });
+    device->synchronize();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      seconds[static_cast<std::size_t>(steps[i].node)] += events[i + 1]->seconds_since(*events[i]);
+    }
   }
 
   TensorView view(graph::Value value) const {

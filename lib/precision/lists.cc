@@ -132,7 +132,8 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "AllFinite AllReduceStart AllReduceWait FusedUpdate GroupedUpdate CastVariable "
+        "AllFinite AllReduceStart AllReduceWait FusedUpdate GroupedUpdate MovingAverages "
+        "CastVariable "
         "UpdateLossScale LearningRate PackOperand PackedVariable PackedMatMul PackedMatMulUpdate "
         "FusedMatMul FusedElementwise Conv2DBias Conv2DBiasRelu BatchNormReluGrad FusedAttention "
         "FusedAttentionGrad SoftmaxLoss GatherBatch NextBatch LogScalars KeepState"},

@@ -27,7 +27,12 @@ void ProfiledOp::fields(Fields& f) {
   f("layer", layer, "of the config; empty outside of layers");
   f("phase", phase, "input, forward, loss, backward, ...");
   f("kernel", kernel, "implementation that ran");
+  f("algorithm",
+    algorithm,
+    {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
+     .may_lack = true});
   f("ms", ms, "ms; median over the profiled steps");
+  f("predicted_ms", predicted_ms, {.doc = "ms; null on a CPU", .may_lack = true});
   f.fraction("share", share, "of all launches");
   f("achieved_tflops", achieved_tflops, k_tflops);
   f("achieved_gbs", achieved_gbs, k_gbs);
@@ -37,6 +42,9 @@ void Profile::fields(Fields& f) {
   f("scope", scope, "how the launches were timed");
   f("steps", steps, {.doc = "profiled", .min = 1});
   f("total_ms", total_ms, "ms in the launches of a step");
+  f("predicted_ms",
+    predicted_ms,
+    {.doc = "ms of the same launches, predicted; null on a CPU", .may_lack = true});
   f("by_type", by_type, k_shares);
   f("by_layer", by_layer, k_shares);
   f("by_phase", by_phase, k_shares);

@@ -30,7 +30,9 @@ struct PhaseShare : TimeShare {
 /// The time of one launch: the median over the profiled steps.
 struct ProfiledOp {
   std::string name, type, layer, phase, kernel;
+  std::string algorithm;  ///< "" where no library chose one
   double ms = 0, share = 0;
+  std::optional<double> predicted_ms;  ///< on a device
   std::optional<double> achieved_tflops, achieved_gbs;
   void fields(Fields& f);
 };
@@ -40,6 +42,7 @@ struct Profile {
   std::string scope;
   std::int64_t steps = 0;
   double total_ms = 0;
+  std::optional<double> predicted_ms;  ///< of these launches, on a device
   std::vector<TypeShare> by_type;
   std::vector<LayerShare> by_layer;
   std::vector<PhaseShare> by_phase;

@@ -44,14 +44,33 @@ std::string shares_table(const std::vector<Share>& shares, const char* word) {
   return text;
 }
 
+/// Each launch on a device beside its prediction, with the algorithm that a library chose.
+std::string launches_table(const Profile& profile) {
+  if (!profile.predicted_ms) return "";
+  Rows rows{{"launch", "ms/step", "predicted", "kernel", "algorithm"}};
+  for (const ProfiledOp& op : profile.ops) {
+    // Copies of variables, which are computed before the first step only.
+    if (!op.predicted_ms && op.ms == 0) continue;
+    rows.push_back({op.name,
+                    cell(op.ms, milliseconds),
+                    cell(op.predicted_ms, milliseconds),
+                    op.kernel,
+                    op.algorithm});
+  }
+  return fmt::format("\n{}predicted {} ms/step in launches\n",
+                     columns(rows, {1, 2}),
+                     cell(profile.predicted_ms, milliseconds));
+}
+
 std::string profile_text(const std::string& policy, const Profile* profile) {
   if (profile == nullptr) return "";
-  return fmt::format("\n{}: every launch timed, {} steps, {} ms/step in launches\n{}\n{}",
+  return fmt::format("\n{}: every launch timed, {} steps, {} ms/step in launches\n{}\n{}{}",
                      policy,
                      profile->steps,
                      cell(profile->total_ms, milliseconds),
                      shares_table(profile->by_type, "op"),
-                     shares_table(profile->by_layer, "layer"));
+                     shares_table(profile->by_layer, "layer"),
+                     launches_table(*profile));
 }
 
 }  // namespace

@@ -138,6 +138,10 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
     flops,
     {.doc = "of matrix products and convolutions, 2 per product", .may_lack = true});
   f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
+  f("algorithm",
+    algorithm,
+    {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
+     .may_lack = true});
 }
 
 void Float16Gemm::fields(Fields& f) {

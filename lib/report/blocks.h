@@ -102,6 +102,7 @@ struct OpRow {
   std::string kernel;
   double flops = 0;
   std::optional<bool> tensor_core;  ///< nothing if unknown
+  std::string algorithm;            ///< "" where no library chose one
 
   void fields(Fields& f) { describe(f, false); }
   /// `may_have_no_kernel`: for an explanation.

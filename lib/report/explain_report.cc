@@ -41,13 +41,19 @@ std::map<std::string, const plan::RewriteDecision*> by_node(const plan::RewriteS
   return main;
 }
 
+constexpr graph::OpHandle k_moving_averages{"MovingAverages"};
+constexpr graph::OpHandle k_update_loss_scale{"UpdateLossScale"};
+constexpr graph::OpHandle k_assign{"AssignVariableOp"};
+constexpr graph::OpHandle k_assign_add{"AssignAddVariableOp"};
+
 struct Launches {
-  std::map<std::string, std::string> kernels;  ///< by name of node
-  std::map<std::string, std::string> updates;  ///< nodes that update several variables, by variable
+  std::map<std::string, std::string> kernels;            ///< by name of node
+  std::map<std::string, backend::Algorithm> algorithms;  ///< that libraries chose, by name of node
+  std::map<std::string, std::string> updates;  ///< nodes that write several variables, by variable
 
   void add(const Graph& graph, const Node& node, std::string_view kernel) {
     kernels[node.name] = kernel;
-    if (!node.is(graph::ops::k_grouped_update)) return;
+    if (!node.is(graph::ops::k_grouped_update, k_moving_averages, k_update_loss_scale)) return;
     for (const graph::Value& input : node.inputs) {
       if (graph.type(input).dtype == DType::resource) {
         updates[graph.node(input.node).name] = node.name;
@@ -60,7 +66,9 @@ Launches launches_of(const plan::Plan& plan) {
   Launches launches;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
-    launches.add(plan.graph(), plan.graph().node(choice.node), choice.kernel);
+    const Node& node = plan.graph().node(choice.node);
+    launches.add(plan.graph(), node, choice.kernel);
+    if (choice.algorithm) launches.algorithms.emplace(node.name, *choice.algorithm);
   }
   return launches;
 }
@@ -69,18 +77,40 @@ constexpr std::string_view k_softmax_loss = "cuda/softmax_loss";
 constexpr graph::OpHandle k_sum{"Sum"};
 constexpr graph::OpHandle k_arg_max{"ArgMax"};
 
-/// The launches on a GPU that is not present.
-Launches launches_on(const std::string& gpu, const Graph& graph) {
-  const backend::Backend backend = backend::cuda::pretend(compute_capability(gpu));
-  const Graph lowered = plan::lower(graph, backend).graph;
-  Launches launches;
-  for (int id = 0; id < lowered.size(); ++id) {
-    const Node& node = lowered.node(id);
-    const backend::Kernel* kernel = backend::choose(backend, {lowered, node}).kernel;
-    if (kernel != nullptr && !node.def->aliases) launches.add(lowered, node, kernel->name);
+/// A step lowered for a GPU that is not present.
+class PretendedStep {
+ public:
+  PretendedStep(const std::string& gpu, const Graph& graph)
+      : backend_(backend::cuda::pretend(compute_capability(gpu))),
+        lowered_(plan::lower(graph, backend_).graph) {}
+
+  Launches launches() const {
+    Launches launches;
+    for (int id = 0; id < lowered_.size(); ++id) {
+      const std::string kernel = kernel_of(id);
+      if (!kernel.empty()) launches.add(lowered_, lowered_.node(id), kernel);
+    }
+    return launches;
   }
-  return launches;
-}
+  std::optional<StepPrediction> prediction(bool tf32) const {
+    return predict_step(
+        lowered_,
+        [this](int id) { return kernel_of(id); },
+        backend_.capabilities.compute_capability,
+        tf32);
+  }
+
+ private:
+  /// "" for nodes without a launch.
+  std::string kernel_of(int id) const {
+    const Node& node = lowered_.node(id);
+    const backend::Kernel* kernel = backend::choose(backend_, {lowered_, node}).kernel;
+    return kernel == nullptr || node.def->aliases ? "" : std::string(kernel->name);
+  }
+
+  backend::Backend backend_;
+  Graph lowered_;
+};
 
 class Explainer {
  public:
@@ -161,7 +191,12 @@ class Explainer {
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    run_by(op.row, launches_.kernels.at(name), processor_);
+    const auto algorithm = launches_.algorithms.find(name);
+    run_by(
+        op.row,
+        launches_.kernels.at(name),
+        algorithm == launches_.algorithms.end() ? std::nullopt : std::optional(algorithm->second),
+        processor_);
     if (into != id) op.fused_into = name;
   }
 
@@ -203,10 +238,10 @@ class Explainer {
     return -1;
   }
 
-  /// The update of several variables that contains the update of one; -1 for other ops.
+  /// The update of several variables that contains the update or assignment of one; -1 for others.
   int grouped_update(int id) const {
     const Node& node = graph_.node(id);
-    if (!node.def->update) return -1;
+    if (!node.def->update && !node.is(k_assign, k_assign_add)) return -1;
     const auto update = launches_.updates.find(graph_.node(node.inputs[0].node).name);
     return update == launches_.updates.end() ? -1 : graph_.find(update->second);
   }
@@ -236,6 +271,7 @@ class Explainer {
   int launched(int id, std::set<int>& seen) const {
     if (const int loss = loss_before(id); loss >= 0) return loss;
     if (launches_.kernels.contains(graph_.node(id).name)) return id;
+    if (const int update = grouped_update(id); update >= 0) return update;
     if (!seen.insert(id).second) return -1;
     for (int reader : readers_[static_cast<std::size_t>(id)]) {
       const int found = launched(reader, seen);
@@ -287,11 +323,16 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   e.arch = processor.arch;
   e.batch = spec.training.batch_size;
   const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
-  e.ops = Explainer(session,
-                    gpu.empty() ? launches_of(plan) : launches_on(gpu, session.prepared().graph),
-                    processor,
-                    !gpu.empty())
-              .run();
+  Launches launches;
+  if (gpu.empty()) {
+    launches = launches_of(plan);
+    e.predicted_step = predict_step(session);
+  } else {
+    const PretendedStep step(gpu, session.prepared().graph);
+    launches = step.launches();
+    e.predicted_step = step.prediction(processor.tf32);
+  }
+  e.ops = Explainer(session, std::move(launches), processor, !gpu.empty()).run();
   add_up(e);
   e.hints = hints(session, e);
   return e;
@@ -332,6 +373,9 @@ void Explanation::fields(Fields& f) {
   f("flops_per_step", flops, "of products and convolutions");
   f.fraction("half_flops_share", half_flops_share, "of products and convolutions");
   f.fraction("half_bytes_share", half_bytes_share, "of all outputs");
+  f("predicted_step",
+    predicted_step,
+    {.doc = "launches of a step on a GPU with predicted times; null on a CPU", .may_lack = true});
   f("hints", hints, {.doc = "what could be changed", .each = "one hint"});
 }
 

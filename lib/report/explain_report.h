@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/precision_block.h"
+#include "report/step_prediction.h"
 
 namespace halfstep::report {
 
@@ -45,11 +46,12 @@ struct Explanation {
   std::vector<ExplainedOp> ops;
   plan::RewriteSummary rewrite;
   std::int64_t casts = 0;
-  double cast_bytes = 0;        ///< read and written by casts per step
-  double flops = 0;             ///< of matmuls and convolutions, a step
-  double bytes = 0;             ///< written by all ops, per step
-  double half_flops_share = 0;  ///< of `flops`
-  double half_bytes_share = 0;  ///< of `bytes`
+  double cast_bytes = 0;                         ///< read and written by casts per step
+  double flops = 0;                              ///< of matmuls and convolutions, a step
+  double bytes = 0;                              ///< written by all ops, per step
+  double half_flops_share = 0;                   ///< of `flops`
+  double half_bytes_share = 0;                   ///< of `bytes`
+  std::optional<StepPrediction> predicted_step;  ///< on a GPU, present or pretended
   std::vector<Remark> hints;
 
   void fields(Fields& f);

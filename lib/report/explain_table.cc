@@ -7,6 +7,7 @@
 #include "backend/cost_model.h"
 #include "core/printable.h"
 #include "report/explain_text.h"
+#include "report/text.h"
 
 namespace halfstep::report {
 namespace {
@@ -228,6 +229,32 @@ std::string predictions(const Explanation& e, bool verbose) {
   return text;
 }
 
+/// The algorithms that libraries chose on a device.
+std::string algorithms(const Explanation& e, bool verbose) {
+  std::string text;
+  for (const ExplainedOp& op : e.ops) {
+    if (op.row.algorithm.empty() || !op.fused_into.empty()) continue;
+    if (!verbose && !is_main_phase(op.row.phase)) continue;
+    text += fact("algorithm", fmt::format("{}: {}", op.row.name, op.row.algorithm));
+  }
+  return text;
+}
+
+/// The launches of a step on a GPU with their predicted times.
+std::string predicted_launches(const Explanation& e) {
+  if (!e.predicted_step) return "";
+  const StepPrediction& step = *e.predicted_step;
+  Rows rows{{"launch", "kernel", "GFLOP", "MB", "predicted ms"}};
+  for (const PredictedLaunch& launch : step.launches) {
+    rows.push_back({launch.name,
+                    launch.kernel,
+                    launch.flops > 0 ? fmt::format("{:.3g}", launch.flops / 1e9) : "-",
+                    fmt::format("{:.3g}", launch.bytes / 1e6),
+                    fmt::format("{:.4f}", launch.ms)});
+  }
+  return "\n" + columns(rows, {2, 3, 4});
+}
+
 std::string heading(const Explanation& e) {
   const bool newer = e.rewrite.infer_follows && e.rewrite.target == name(DType::float16);
   return fmt::format("{}{}, {}, batch {}",
@@ -265,11 +292,20 @@ std::string to_table(const Explanation& e, bool verbose) {
   std::string text = heading(e) + "\n\n" + page.text() + "\n";
   if (!verbose) text += fact("backward", other_phases(e));
   text += sums(e);
-  text += predictions(e, verbose);
+  text += predictions(e, verbose) + algorithms(e, verbose);
+  if (e.predicted_step) {
+    text += fact("predicted",
+                 fmt::format("{:.3f} ms a step on {} in {} launches, from operations and bytes{}",
+                             e.predicted_step->ms,
+                             e.predicted_step->gpu,
+                             e.predicted_step->launches.size(),
+                             verbose ? "" : " (-v lists them)"));
+  }
   for (const Remark& hint : e.hints) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
   }
+  if (verbose) text += predicted_launches(e);
   return printable_lines(text) + "\n" + legend(e.rewrite);
 }
 

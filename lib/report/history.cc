@@ -203,6 +203,12 @@ void Throughput::fields(Fields& f) {
     "null unless halfstep tune measured it on this processor, for one thread and for all, and "
     "where a step is faster");
   f.text_or_null("peak_source", peak_source, "how the peak was found; null without a peak");
+  f("predicted_ms",
+    predicted_ms,
+    {.doc =
+         "ms of a step on a device, predicted from its launches' operations and bytes; null on a "
+         "CPU",
+     .may_lack = true});
 }
 
 Throughput throughput_block(const train::StepTimeSummary& s,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/op_handles.h"
-#include "graph/ops/attention.h"
+#include "graph/ops/node_work.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::report {
@@ -11,64 +11,6 @@ namespace {
 
 using graph::Graph;
 using graph::Node;
-
-/// Multiply-adds of a matmul or convolution count twice; other ops are not counted.
-double node_flops(const Graph& graph, const Node& node) {
-  const auto elements = [&](std::size_t i) {
-    return static_cast<double>(graph.type(node.inputs[i]).shape.elements());
-  };
-  const auto outputs =
-      static_cast<double>(node.outputs.empty() ? 0 : node.outputs[0].shape.elements());
-  if (node.is(graph::ops::k_matmul, graph::ops::k_fused_matmul)) {
-    const Shape& a = graph.type(node.inputs[0]).shape;
-    return 2 * outputs * static_cast<double>(node.attrs.get<bool>("transpose_a") ? a[0] : a[1]);
-  }
-  if (node.is(graph::ops::k_batch_matmul_v2)) {
-    const Shape& x = graph.type(node.inputs[0]).shape;
-    const std::size_t contracted = x.rank() - (node.attrs.get<bool>("adj_x") ? 2 : 1);
-    return 2 * outputs * static_cast<double>(x[contracted]);
-  }
-  if (node.is(graph::ops::k_fused_attention, graph::ops::k_fused_attention_grad)) {
-    // Those of the matmuls that it replaces: unseen scores count, and scores that the gradient
-    // computes again do not.
-    const bool to_result = node.is(graph::ops::k_fused_attention);
-    const auto shape = [&](std::size_t i) -> const Shape& {
-      return graph.type(node.inputs[to_result ? i : i + 1]).shape;
-    };
-    const graph::ops::AttentionGeometry g =
-        graph::ops::attention_geometry(node.attrs, shape(0), shape(1), shape(2));
-    return (to_result ? 2 : 4) * static_cast<double>(g.items() * g.queries * g.keys) *
-           static_cast<double>(g.depth + g.value_depth);
-  }
-  if (node.is(graph::ops::k_rnn, graph::ops::k_rnn_grad)) {
-    // The recurrent matmul of each sample and step, or its transpose.
-    const Shape& rows = node.outputs[0].shape;
-    return 2 * outputs / static_cast<double>(rows.back()) *
-           elements(node.is(graph::ops::k_rnn) ? 1 : 2);
-  }
-  if (node.is(graph::ops::k_packed_matmul, graph::ops::k_packed_matmul_update)) {
-    double product = 2;
-    for (const char* extent : {"m", "n", "k"}) {
-      product *= static_cast<double>(node.attrs.get<std::int64_t>(extent));
-    }
-    return product;
-  }
-  const bool forward = node.is(
-      graph::ops::k_conv2d, graph::ops::k_conv2d_bias, graph::ops::k_depthwise_conv2d_native);
-  const bool to_filter = node.is(graph::ops::k_conv2d_backprop_filter,
-                                 graph::ops::k_depthwise_conv2d_native_backprop_filter);
-  if (forward || to_filter ||
-      node.is(graph::ops::k_conv2d_backprop_input,
-              graph::ops::k_depthwise_conv2d_native_backprop_input)) {
-    const Shape& filter = to_filter ? node.outputs[0].shape : graph.type(node.inputs[1]).shape;
-    const bool depthwise = node.is(graph::ops::k_depthwise_conv2d_native,
-                                   graph::ops::k_depthwise_conv2d_native_backprop_input,
-                                   graph::ops::k_depthwise_conv2d_native_backprop_filter);
-    const auto taps = static_cast<double>(filter[0] * filter[1] * (depthwise ? 1 : filter[2]));
-    return 2 * (forward ? outputs : elements(2)) * taps;
-  }
-  return 0;
-}
 
 /// The first floating dtype of some types, else the first dtype, else "".
 template <class Types>
@@ -129,10 +71,16 @@ bool any_half(const std::vector<OpRow>& rows) {
 
 bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
 
-void run_by(OpRow& row, std::string kernel, const Processor& processor) {
+void run_by(OpRow& row,
+            std::string kernel,
+            const std::optional<backend::Algorithm>& algorithm,
+            const Processor& processor) {
   row.kernel = std::move(kernel);
   row.accumulate_dtype = accumulate_dtype(row.kernel, row.type, row.compute_dtype);
   row.tensor_core = uses_tensor_cores(row.kernel, row.compute_dtype, processor);
+  if (!algorithm) return;
+  row.algorithm = algorithm->text;
+  if (algorithm->tensor_cores) row.tensor_core = algorithm->tensor_cores;
 }
 
 OpRow op_row(const Graph& graph, const Node& node) {
@@ -149,7 +97,7 @@ OpRow op_row(const Graph& graph, const Node& node) {
   const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
   row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
   row.reason = node.origin.reason;
-  row.flops = node_flops(graph, node);
+  row.flops = graph::node_work(graph, node).flops;
   return row;
 }
 
@@ -159,7 +107,7 @@ std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
     rows.push_back(op_row(plan.graph(), plan.graph().node(choice.node)));
-    run_by(rows.back(), choice.kernel, processor);
+    run_by(rows.back(), choice.kernel, choice.algorithm, processor);
   }
   return rows;
 }
@@ -167,7 +115,8 @@ std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan
 double flops(const plan::Plan& plan) {
   double sum = 0;
   for (const plan::KernelChoice& choice : plan.kernels()) {
-    if (!choice.kernel.empty()) sum += node_flops(plan.graph(), plan.graph().node(choice.node));
+    if (choice.kernel.empty()) continue;
+    sum += graph::node_work(plan.graph(), plan.graph().node(choice.node)).flops;
   }
   return sum;
 }

@@ -11,8 +11,12 @@
 
 namespace halfstep::report {
 
-/// Notes the kernel that is used for the op on a processor, and the facts that follow from it.
-void run_by(OpRow& row, std::string kernel, const Processor& processor);
+/// Notes the kernel that is used for the op on a processor, the algorithm that its library chose,
+/// and the facts that follow from them.
+void run_by(OpRow& row,
+            std::string kernel,
+            const std::optional<backend::Algorithm>& algorithm,
+            const Processor& processor);
 
 /// "float16", "bfloat16".
 bool is_half_name(std::string_view dtype);

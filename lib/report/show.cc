@@ -66,10 +66,13 @@ std::string step_time_lines(const TrainReport& report) {
   const Throughput& rate = report.throughput;
   text += line("", "{} (ms)", pairs(parts));
   return text + line("throughput",
-                     "{} img/s, {} TFLOP/s{}",
+                     "{} img/s, {} TFLOP/s{}{}",
                      word(rate.total_ips),
                      word(rate.achieved_tflops),
-                     rate.mfu ? fmt::format(", {:.1f} % of the peak", 100 * *rate.mfu) : "");
+                     rate.mfu ? fmt::format(", {:.1f} % of the peak", 100 * *rate.mfu) : "",
+                     rate.predicted_ms
+                         ? fmt::format(", predicted {} ms a step", word(rate.predicted_ms))
+                         : "");
 }
 
 std::string loss_scale_lines(const LossScale& scale) {

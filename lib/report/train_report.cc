@@ -8,6 +8,7 @@
 #include "core/system.h"
 #include "report/precision_block.h"
 #include "report/run_index.h"
+#include "report/step_prediction.h"
 
 namespace halfstep::report {
 namespace {
@@ -218,6 +219,9 @@ TrainReport train_report(train::Session& session,
   report.step_time = time;
   report.throughput = throughput_block(
       time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)), session.backend());
+  if (const auto predicted = predict_step(session)) {
+    report.throughput.predicted_ms = predicted->ms;
+  }
   report.parallel = run.ranks;
   report.memory = result.memory;
   report.loss_scale = loss_scale_block(session.step_spec().loss_scaling, result);

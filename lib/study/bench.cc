@@ -106,6 +106,7 @@ class Bench {
       measured.step_time = time;
       measured.throughput =
           report::throughput_block(time, facts != nullptr ? facts->flops_per_step : 0, backend_);
+      if (facts != nullptr) measured.throughput.predicted_ms = facts->predicted_ms;
       if (!steps_[i].medians.empty()) measured.repeat_median = t_interval(steps_[i].medians);
       if (facts != nullptr) set_precision(i, facts->precision);
       if (i == 0) {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "core/statistics.h"
-#include "graph/ops/fused_update.h"
-#include "report/precision_block.h"
+#include "graph/ops/node_work.h"
+#include "report/step_prediction.h"
 #include "study/bench.h"
 
 namespace halfstep::study {
@@ -15,27 +15,7 @@ using report::ProfiledOp;
 
 constexpr std::int64_t k_warmup = 3;
 
-/// The minimum of bytes that a launch reads and writes: operands and results once each, a variable
-/// that it updates once in each direction.
-double node_bytes(const graph::Graph& graph, const graph::Node& node) {
-  const auto bytes = [](DType dtype, const Shape& shape) {
-    return static_cast<double>(size_bytes(dtype)) * static_cast<double>(shape.elements());
-  };
-  double sum = 0;
-  for (const graph::TensorType& type : node.outputs) sum += bytes(type.dtype, type.shape);
-  for (const graph::Value input : node.inputs) {
-    const graph::TensorType& type = graph.type(input);
-    if (type.dtype == DType::resource) {
-      const graph::TensorType variable = graph::ops::variable_type(graph.node(input.node));
-      sum += 2 * bytes(variable.dtype, variable.shape);
-    } else {
-      sum += bytes(type.dtype, type.shape);
-    }
-  }
-  return sum;
-}
-
-/// A launch with its work per step. bytes: see node_bytes().
+/// A launch with its work per step.
 struct TimedOp {
   ProfiledOp op;
   double flops = 0, bytes = 0;
@@ -79,11 +59,17 @@ std::vector<Share> time_shares(const std::vector<TimedOp>& ops,
   return shares;
 }
 
-report::Profile profile_block(std::int64_t steps, const std::vector<TimedOp>& ops) {
+report::Profile profile_block(std::int64_t steps, bool device, const std::vector<TimedOp>& ops) {
   report::Profile block;
-  block.scope = "a pass of its own in which every launch is timed; medians";
+  block.scope = device ? "captured steps of their own with an event after every launch; medians"
+                       : "a pass of its own in which every launch is timed; medians";
   block.steps = steps;
-  for (const TimedOp& timed : ops) block.total_ms += timed.op.ms;
+  for (const TimedOp& timed : ops) {
+    block.total_ms += timed.op.ms;
+    if (timed.op.predicted_ms) {
+      block.predicted_ms = block.predicted_ms.value_or(0) + *timed.op.predicted_ms;
+    }
+  }
   block.by_type = time_shares<report::TypeShare>(ops, &ProfiledOp::type, block.total_ms);
   block.by_layer = time_shares<report::LayerShare>(ops, &ProfiledOp::layer, block.total_ms);
   block.by_phase = time_shares<report::PhaseShare>(ops, &ProfiledOp::phase, block.total_ms);
@@ -120,8 +106,7 @@ std::optional<report::Profile> profile_ops(train::Session& session,
     ++profiled;
   }
   if (profiled == 0) return std::nullopt;
-  std::map<std::string, double> flops;
-  for (const report::OpRow& row : report::op_rows(session, plan)) flops[row.name] = row.flops;
+  const std::optional<report::StepPrediction> predicted = report::predict_step(session);
   std::vector<TimedOp> ops;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
@@ -132,12 +117,15 @@ std::optional<report::Profile> profile_ops(train::Session& session,
     timed.op.layer = node.origin.layer;
     timed.op.phase = name(node.origin.phase);
     timed.op.kernel = choice.kernel;
+    if (choice.algorithm) timed.op.algorithm = choice.algorithm->text;
+    if (predicted) timed.op.predicted_ms = predicted->ms_of(node.name);
     timed.op.ms = median(milliseconds[static_cast<std::size_t>(choice.node)]);
-    timed.flops = flops[node.name];
-    timed.bytes = node_bytes(graph, node);
+    const graph::NodeWork work = graph::node_work(graph, node);
+    timed.flops = work.flops;
+    timed.bytes = work.bytes;
   }
   if (ops.empty()) return std::nullopt;
-  return profile_block(profiled, ops);
+  return profile_block(profiled, session.backend().device != nullptr, ops);
 }
 
 }  // namespace halfstep::study

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "core/system.h"
 #include "report/precision_block.h"
+#include "report/step_prediction.h"
 
 namespace halfstep::study {
 namespace {
@@ -29,6 +30,7 @@ std::string load_note_for(int threads) {
 PolicyFacts facts_of(train::Session& session) {
   PolicyFacts facts{report::precision_block(session), 0, report::remarks(session.warnings())};
   for (const report::OpRow& row : facts.precision.ops) facts.flops_per_step += row.flops;
+  if (const auto predicted = report::predict_step(session)) facts.predicted_ms = predicted->ms;
   return facts;
 }
 

@@ -68,6 +68,7 @@ struct PolicyFacts {
   report::Precision precision;
   double flops_per_step = 0;
   std::vector<report::Remark> warnings;
+  std::optional<double> predicted_ms = {};  ///< of a step on a device
 };
 
 class Rounds {

@@ -1,6 +1,7 @@
 #include "train/device_batches.h"
 
 #include <array>
+#include <utility>
 
 #include "core/error.h"
 
@@ -86,7 +87,7 @@ void DeviceBatches::aim(std::int64_t ordinal, plan::Plan& plan) {
   set_ordinal(enter_epoch(ordinal), plan);
 }
 
-DeviceOp DeviceBatches::next_op() const {
+DeviceOp DeviceBatches::next_op(DType batch, double scale) const {
   const TensorView &images = images_.all(), &labels = labels_.all();
   return {backend_,
           "NextBatch",
@@ -95,33 +96,48 @@ DeviceOp DeviceBatches::next_op() const {
            {images.dtype, images.shape},
            {labels.dtype, labels.shape}},
           {{"Tin", std::vector<DType>{images.dtype, labels.dtype}},
+           {"Tout", std::vector<DType>{batch, labels.dtype}},
+           {"scales", std::vector<double>{scale, 1}},
            {"batch", order_.options().batch_size},
            {"steps", order_.steps_per_epoch()}}};
 }
 
-void DeviceBatches::advance(plan::Plan& plan) {
-  if (!next_) next_.emplace(next_op());
+bool DeviceBatches::advance(plan::Plan& plan) {
+  const std::optional<plan::Plan::Scaled> scaled = plan.scaled("images");
+  const TensorView images = scaled ? scaled->result : plan.input("images");
+  if (!next_) next_.emplace(next_op(images.dtype, scaled ? scaled->scale : 1));
   const std::array in{plan.input("ordinal"), epoch_order(), images_.all(), labels_.all()};
-  const std::array out{plan.input("images"), plan.input("labels")};
+  const std::array out{images, plan.input("labels")};
   next_->run(in, out);
+  return scaled.has_value();
+}
+
+DeviceBatches::EpochOrder DeviceBatches::order_of(std::int64_t epoch) {
+  const std::int64_t steps = order_.steps_per_epoch();
+  EpochOrder order{epoch, {}, {epoch * steps - 1}};
+  data::Batch batch;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    order_.batch_at(epoch * steps + step, batch);
+    order.samples.insert(order.samples.end(), batch.samples.begin(), batch.samples.end());
+    order.ordinals.push_back(batch.ordinal);
+  }
+  return order;
+}
+
+void DeviceBatches::prepare_next_epoch() {
+  if (next_epoch_.epoch != epoch_ + 1) next_epoch_ = order_of(epoch_ + 1);
 }
 
 std::int64_t DeviceBatches::enter_epoch(std::int64_t ordinal) {
   const std::int64_t steps = order_.steps_per_epoch();
   const std::int64_t epoch = ordinal / steps;
   if (epoch == epoch_) return ordinal % steps;
-  std::vector<std::int32_t> samples;
-  std::vector<std::int64_t> ordinals{epoch * steps - 1};
-  data::Batch batch;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    order_.batch_at(epoch * steps + step, batch);
-    samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
-    ordinals.push_back(batch.ordinal);
-  }
+  const EpochOrder order =
+      next_epoch_.epoch == epoch ? std::exchange(next_epoch_, {}) : order_of(epoch);
   backend_.memory->upload(
-      samples.data(), epoch_order_.data(), samples.size() * sizeof(std::int32_t));
+      order.samples.data(), epoch_order_.data(), order.samples.size() * sizeof(std::int32_t));
   backend_.memory->upload(
-      ordinals.data(), epoch_ordinals_.data(), ordinals.size() * sizeof(std::int64_t));
+      order.ordinals.data(), epoch_ordinals_.data(), order.ordinals.size() * sizeof(std::int64_t));
   epoch_ = epoch;
   return ordinal % steps;
 }

@@ -42,17 +42,29 @@ class DeviceBatches final : public BatchSource {
   /// Within an epoch it only enqueues, without blocking.
   void fill(std::int64_t ordinal, plan::Plan& plan) override;
 
+  /// Shuffles the epoch after the present one on the host, while the device works.
+  void prepare_next_epoch();
+
   /// Sets the ordinal of `plan` to the one before `ordinal`, so that the next advance() gives batch
   /// `ordinal`. Within an epoch it only enqueues.
   void aim(std::int64_t ordinal, plan::Plan& plan);
   /// Enqueues one launch: increments the ordinal of `plan`, and gathers the images and labels of
   /// that batch, which must be a full one of the epoch of the last aim(). It is the same for each
-  /// batch, so that it can be captured.
-  void advance(plan::Plan& plan);
+  /// batch, so that it can be captured. True when it has scaled the images, too
+  /// (plan::Plan::scaled), instead of writing the plan's input.
+  bool advance(plan::Plan& plan);
 
  private:
-  /// The op of advance(), for full batches.
-  DeviceOp next_op() const;
+  /// The op of advance(), for full batches of `images` and a scale.
+  DeviceOp next_op(DType images, double scale) const;
+  /// The permutation of an epoch, and the ordinals from the one before its first on.
+  struct EpochOrder {
+    std::int64_t epoch = -1;
+    std::vector<std::int32_t> samples;
+    std::vector<std::int64_t> ordinals;
+  };
+  EpochOrder order_of(std::int64_t epoch);
+
   /// Uploads the permutation and the ordinals of the epoch of batch `ordinal` unless they are on
   /// the device; returns the batch's index in the epoch.
   std::int64_t enter_epoch(std::int64_t ordinal);
@@ -67,6 +79,7 @@ class DeviceBatches final : public BatchSource {
   backend::Buffer epoch_ordinals_;  ///< from the ordinal before the epoch's first on
   std::optional<DeviceOp> next_;    ///< made at the first advance()
   std::int64_t epoch_ = -1;         ///< the epoch whose order and ordinals are on the device
+  EpochOrder next_epoch_;           ///< made by prepare_next_epoch()
 };
 
 }  // namespace halfstep::train

@@ -7,6 +7,7 @@
 #include "core/dispatch.h"
 #include "graph/op_handles.h"
 #include "precision/loss_scale.h"
+#include "train/device_op.h"
 
 namespace halfstep::train {
 namespace {
@@ -32,9 +33,26 @@ const TensorView* rounded_from(const Node& node, std::span<const TensorView> inp
   return rounds ? &inputs[0] : nullptr;
 }
 
+/// A tensor in host memory: that of a host, or a copy.
+class HostTensor {
+ public:
+  HostTensor(backend::Memory& memory, const TensorView& from) : view_(from) {
+    if (memory.is_host()) return;
+    copy_.emplace(from.dtype, from.shape);
+    view_ = copy_->view();
+    memory.download(from.data, view_.data, from.bytes());
+  }
+  const TensorView& view() const { return view_; }
+
+ private:
+  std::optional<Tensor> copy_;
+  TensorView view_;
+};
+
 class Collector {
  public:
-  Collector(NumericsSample& sample, bool scaled) : sample_(sample), scaled_(scaled) {}
+  Collector(NumericsSample& sample, backend::Memory& memory, bool scaled)
+      : sample_(sample), memory_(memory), scaled_(scaled) {}
 
   void see(const Node& node,
            std::span<const TensorView> inputs,
@@ -71,7 +89,10 @@ class Collector {
            const TensorView& tensor,
            const TensorView* source,
            std::optional<double> scale) {
-    TensorNumerics n = measure(tensor, source);
+    const HostTensor values(memory_, tensor);
+    std::optional<HostTensor> rounded;
+    if (source != nullptr) rounded.emplace(memory_, *source);
+    TensorNumerics n = measure(values.view(), rounded ? &rounded->view() : nullptr);
     n.name = name;
     n.op = node.op;
     n.layer = node.origin.layer;
@@ -85,6 +106,7 @@ class Collector {
   }
 
   NumericsSample& sample_;
+  backend::Memory& memory_;
   bool scaled_;
   const graph::Graph* graph_ = nullptr;
 };
@@ -104,10 +126,11 @@ bool is_sampled(const config::NumericsSpec& spec, std::int64_t ordinal) {
 }
 
 NumericsSample collect_numerics(plan::Plan& plan,
+                                const backend::Backend& backend,
                                 std::int64_t ordinal,
                                 std::optional<double> loss_scale) {
   NumericsSample sample{ordinal, loss_scale, {}};
-  Collector collector(sample, loss_scale.has_value());
+  Collector collector(sample, *backend.memory, loss_scale.has_value());
   collector.set_graph(plan.graph());
   plan.trace([&](const Node& node,
                  std::span<const TensorView> inputs,
@@ -142,9 +165,39 @@ Scan scan(const TensorView& view) {
   return result;
 }
 
+/// Whether all floating elements of some tensors in the memory of a device are finite.
+class DeviceCheck {
+ public:
+  explicit DeviceCheck(const backend::Backend& backend)
+      : backend_(backend), flag_(backend.memory, sizeof(bool)) {}
+
+  bool finite(std::span<const TensorView> tensors) const {
+    std::vector<TensorView> checked;
+    std::vector<DeviceOp::Port> ports;
+    std::vector<DType> dtypes;
+    for (const TensorView& tensor : tensors) {
+      if (!is_floating(tensor.dtype)) continue;
+      checked.push_back(tensor);
+      ports.push_back({tensor.dtype, tensor.shape});
+      dtypes.push_back(tensor.dtype);
+    }
+    if (checked.empty()) return true;
+    const TensorView flag{DType::boolean, {}, flag_.data()};
+    DeviceOp(backend_, "AllFinite", ports, {{"Tin", std::move(dtypes)}}).run(checked, {&flag, 1});
+    bool finite = true;
+    backend_.memory->download(flag_.data(), &finite, sizeof finite);
+    return finite;
+  }
+
+ private:
+  const backend::Backend& backend_;
+  backend::Buffer flag_;
+};
+
 }  // namespace
 
 std::optional<FirstNonfinite> attribute(plan::Plan& plan,
+                                        const backend::Backend& backend,
                                         plan::State& state,
                                         std::optional<double> scale) {
   std::optional<float> after;
@@ -153,12 +206,16 @@ std::optional<FirstNonfinite> attribute(plan::Plan& plan,
     state.write(precision::k_scale_variable, static_cast<float>(*scale));
   }
   std::optional<FirstNonfinite> first;
+  std::optional<DeviceCheck> check;
+  if (backend.device) check.emplace(backend);
   plan.trace([&](const graph::Node& node,
                  std::span<const TensorView> /*inputs*/,
                  std::span<const TensorView> outputs) {
+    // The launches after the first bad one are needed for the loss only.
+    if (first || (check && check->finite(outputs))) return;
     for (const TensorView& out : outputs) {
       if (first || !is_floating(out.dtype)) continue;
-      const Scan found = scan(out);
+      const Scan found = scan(HostTensor(*backend.memory, out).view());
       if (found.infinities + found.nans == 0) continue;
       first = FirstNonfinite{node.name,
                              node.op,

@@ -1,24 +1,32 @@
 #include "train/step_pipeline.h"
 
-#include <array>
-
 namespace halfstep::train {
 namespace {
 
 constexpr std::size_t k_flag_apart = 64;
 
-DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views) {
+/// The op that logs the scalars of a step, and of a step that can be skipped keeps `state` bytes.
+DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views, std::size_t state) {
   const auto values = static_cast<std::int64_t>(views.views().size());
   const auto cell = static_cast<std::int64_t>(OutcomeViews::k_cell);
-  std::vector<DeviceOp::Port> ports{
-      {DType::uint8, {StepPipeline::k_most_steps * values * cell}, true}, {DType::int64, {}}};
+  const bool keeps = state > 0;
+  std::vector<DeviceOp::Port> ports;
+  if (keeps) {
+    const Shape bytes{static_cast<std::int64_t>(state)};
+    ports = {{DType::uint8, bytes, true},
+             {DType::boolean, {}, true},
+             {DType::uint8, bytes},
+             {DType::boolean, {}}};
+  }
+  ports.push_back({DType::uint8, {StepPipeline::k_most_steps * values * cell}, true});
+  ports.push_back({DType::int64, {}});
   std::vector<DType> dtypes;
   for (const TensorView& view : views.views()) {
     ports.push_back({view.dtype, view.shape});
     dtypes.push_back(view.dtype);
   }
   return {backend,
-          "LogScalars",
+          keeps ? "KeepState" : "LogScalars",
           ports,
           {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{StepPipeline::k_most_steps}}}};
 }
@@ -50,18 +58,8 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
       kept_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
       bad_(session.backend().memory, kept_.bytes()),
       taken_(session.backend().memory, 2 * k_flag_apart),
-      write_log_(log_op(session.backend(), views_)),
-      rows_(log_.bytes()) {
-  if (!checks_) return;
-  const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
-  keep_bad_ = std::make_unique<DeviceOp>(session.backend(),
-                                         "KeepState",
-                                         std::vector<DeviceOp::Port>{{DType::uint8, bytes, true},
-                                                                     {DType::boolean, {}, true},
-                                                                     {DType::uint8, bytes},
-                                                                     {DType::boolean, {}}},
-                                         graph::Attrs{});
-}
+      write_log_(log_op(session.backend(), views_, bad_.bytes())),
+      rows_(log_.bytes()) {}
 
 void StepPipeline::begin(std::int64_t ordinal) {
   batches_.aim(ordinal, plan_);
@@ -84,23 +82,23 @@ void StepPipeline::capture(std::int64_t ordinal) {
 }
 
 void StepPipeline::enqueue() {
-  batches_.advance(plan_);
-  plan_.enqueue();
+  plan_.enqueue(batches_.advance(plan_));
   enqueue_outcome(checks_ ? plan_.fetch("ok") : TensorView());
 }
 
 void StepPipeline::enqueue_outcome(const TensorView& ok) {
-  std::vector<TensorView> in{{DType::uint8, {static_cast<std::int64_t>(log_.bytes())}, log_.data()},
-                             plan_.input("ordinal")};
+  std::vector<TensorView> in;
+  if (checks_) {
+    const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
+    in = {{DType::uint8, bytes, bad_.data()},
+          {DType::boolean, {}, taken_.data()},
+          {DType::uint8, bytes, session_.state().device_data()},
+          ok};
+  }
+  in.push_back({DType::uint8, {static_cast<std::int64_t>(log_.bytes())}, log_.data()});
+  in.push_back(plan_.input("ordinal"));
   in.insert(in.end(), views_.views().begin(), views_.views().end());
   write_log_.run(in, {});
-  if (!keep_bad_) return;
-  const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
-  const std::array kept{TensorView{DType::uint8, bytes, bad_.data()},
-                        TensorView{DType::boolean, {}, taken_.data()},
-                        TensorView{DType::uint8, bytes, session_.state().device_data()},
-                        ok};
-  keep_bad_->run(kept, {});
 }
 
 void StepPipeline::run() {
@@ -109,6 +107,7 @@ void StepPipeline::run() {
 }
 
 void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
+  batches_.prepare_next_epoch();
   memory_.download(log_.data(), rows_.data(), rows_.size());
   for (StepOutcome& outcome : outcomes) {
     outcome.ordinal = first++;

@@ -47,9 +47,10 @@ class StepPipeline {
  private:
   StepPipeline(Session& session, DeviceBatches& batches, plan::Plan& plan);
 
-  /// The launches of a step: the next batch, the plan, its outcome to the log.
+  /// The launches of a step: the next batch, the plan, its outcome.
   void enqueue();
-  /// ok: the finite check of the step, read where the step has one.
+  /// One launch: the log and the snapshot. ok: the finite check of the step, read where the step
+  /// has one.
   void enqueue_outcome(const TensorView& ok);
   /// Captures the launches of a step; afterwards the next step is that of batch `ordinal`.
   void capture(std::int64_t ordinal);
@@ -66,7 +67,6 @@ class StepPipeline {
   backend::Buffer bad_;    ///< the snapshot at the first non-finite step
   backend::Buffer taken_;  ///< two flags: whether `bad_` is set, and a constant false
   DeviceOp write_log_;
-  std::unique_ptr<DeviceOp> keep_bad_;
   std::unique_ptr<backend::CapturedGraph> captured_;
   const void* captured_ordinal_ = nullptr;  ///< the address of the plan's ordinal at the capture
   std::vector<std::byte> rows_;             ///< the log on the host

@@ -199,7 +199,8 @@ bool StepRunner::is_sampled(std::int64_t ordinal) const {
 void StepRunner::sample_numerics(StepOutcome& outcome) {
   plan::Plan* plan = session_.trace_plan(order_.batch_samples(outcome.ordinal));
   if (plan == nullptr) return;
-  outcome.numerics = collect_numerics(*plan, outcome.ordinal, outcome.loss_scale_before);
+  outcome.numerics =
+      collect_numerics(*plan, session_.backend(), outcome.ordinal, outcome.loss_scale_before);
   last_sampled_ = outcome.ordinal;
 }
 
@@ -207,7 +208,8 @@ void StepRunner::trace(StepOutcome& outcome) {
   if (options_.traces <= 0) return;
   --options_.traces;
   if (plan::Plan* traced = session_.trace_plan(order_.batch_samples(outcome.ordinal))) {
-    outcome.first_nonfinite = attribute(*traced, session_.state(), outcome.loss_scale_before);
+    outcome.first_nonfinite =
+        attribute(*traced, session_.backend(), session_.state(), outcome.loss_scale_before);
   }
   if (comm::Communicator* ranks = session_.ranks()) {
     outcome.first_nonfinite = first_of_ranks(outcome.first_nonfinite, *ranks);

@@ -5,14 +5,16 @@
 
 `parity`: small models under each policy start from the same weights, see the same batches and have
 the same losses within tolerance; a second run on the GPU ends in the same bits, and so do one that
-was left and resumed and one that launches each kernel by itself. `scaling`: the loss scale, the skipped steps and the finite ones agree where
-gradients overflow. Prints a line per check, `ok NAME: what was seen` or `FAIL NAME: what is wrong`;
-exit status 1 when any failed.
+was left and resumed and one that launches each kernel by itself. `scaling`: the loss scale, the
+skipped steps and the finite ones agree where gradients overflow. Prints a line per check,
+`ok NAME: what was seen` or `FAIL NAME: what is wrong`; exit status 1 when any failed.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,19 +24,8 @@ DENSE = """
     - {type: dense, units: 64, activation: relu}
     - {type: dense, units: 64, activation: relu}
 """
+# Those that use the most libraries come first.
 MODELS = {
-    "mlp": DENSE,
-    "dropout": """
-    - {type: flatten}
-    - {type: dense, units: 70, activation: relu}
-    - {type: dropout, rate: 0.3}
-""",
-    "layer_norm": """
-    - {type: flatten}
-    - {type: dense, units: 48}
-    - {type: layer_normalization}
-    - {type: relu}
-""",
     "cnn": """
     - {type: conv2d, filters: 8, kernel_size: 3, activation: relu}
     - {type: max_pooling2d}
@@ -46,6 +37,18 @@ MODELS = {
     - {type: batch_normalization}
     - {type: relu}
     - {type: global_average_pooling2d}
+""",
+    "mlp": DENSE,
+    "dropout": """
+    - {type: flatten}
+    - {type: dense, units: 70, activation: relu}
+    - {type: dropout, rate: 0.3}
+""",
+    "layer_norm": """
+    - {type: flatten}
+    - {type: dense, units: 48}
+    - {type: layer_normalization}
+    - {type: relu}
 """,
 }
 OPTIMIZERS = {
@@ -108,45 +111,52 @@ def apart(a, b):
 
 def check_recording(program, path, name, flags, recorded):
     """Steps launched as a captured graph against the same launches one by one."""
-    try:
-        launched = train(program, path, "cuda", [*flags, "--set", "device.recorded=false"])
-    except (RuntimeError, ValueError) as error:
-        report(False, f"{name}/recorded", str(error))
-        return
+    launched = train(program, path, "cuda", [*flags, "--set", "device.recorded=false"])
     hashes = [run["reproducibility"]["state_hash"] for run in (recorded, launched)]
     report(hashes[0] == hashes[1], f"{name}/recorded", "replayed steps and launched ones, in bits")
 
 
+def check_policy(program, path, model, word):
+    policy, flags, allowed = POLICIES[word]
+    name = f"{model}/{word}"
+    flags = ["--policy", policy, *flags]
+    try:
+        cpu = train(program, path, "cpu", flags[:2])
+        gpu = train(program, path, "cuda", flags)
+        again = train(program, path, "cuda", flags)
+        start = ("init_hash", "batch_order_hash")
+        same_start = all(cpu["reproducibility"][k] == gpu["reproducibility"][k] for k in start)
+        far = apart(cpu["history"]["loss"], gpu["history"]["loss"])
+        report(same_start and far <= allowed, f"{name}/losses",
+               f"apart by {far:.2e}, allowed {allowed:.0e}" + ("" if same_start else "; another start"))
+        report(gpu["reproducibility"]["state_hash"] == again["reproducibility"]["state_hash"],
+               f"{name}/same_bits", "two runs on the GPU")
+        if policy == "mixed_float16":
+            check_recording(program, path, name, flags, gpu)
+    except (RuntimeError, ValueError) as error:
+        report(False, name, str(error))
+
+
+def check_resume(program, path, model):
+    resumed = subprocess.run([program, "verify-resume", path, "--device", "cuda", "--quiet",
+                              "--policy", "mixed_float16", "--at-step", "5"],
+                             capture_output=True, text=True)
+    report(resumed.returncode == 0, f"{model}/resume",
+           (resumed.stdout + resumed.stderr).strip().replace("\n", " ")[-200:])
+
+
 def check_parity(program, folder, models):
-    for model in models:
-        path = f"{folder}/{model}.yaml"
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(config(MODELS[model], OPTIMIZERS[model]))
-        for word, (policy, flags, allowed) in POLICIES.items():
-            name = f"{model}/{word}"
-            flags = ["--policy", policy, *flags]
-            try:
-                cpu = train(program, path, "cpu", flags[:2])
-                gpu = train(program, path, "cuda", flags)
-                again = train(program, path, "cuda", flags)
-            except (RuntimeError, ValueError) as error:
-                report(False, name, str(error))
-                continue
-            start = ("init_hash", "batch_order_hash")
-            same_start = all(cpu["reproducibility"][k] == gpu["reproducibility"][k] for k in start)
-            far = apart(cpu["history"]["loss"], gpu["history"]["loss"])
-            report(same_start and far <= allowed, f"{name}/losses",
-                   f"apart by {far:.2e}, allowed {allowed:.0e}"
-                   + ("" if same_start else "; another start"))
-            report(gpu["reproducibility"]["state_hash"] == again["reproducibility"]["state_hash"],
-                   f"{name}/same_bits", "two runs on the GPU")
-            if policy == "mixed_float16":
-                check_recording(program, path, name, flags, gpu)
-        resumed = subprocess.run([program, "verify-resume", path, "--device", "cuda", "--quiet",
-                                  "--policy", "mixed_float16", "--at-step", "5"],
-                                 capture_output=True, text=True)
-        report(resumed.returncode == 0, f"{model}/resume",
-               (resumed.stdout + resumed.stderr).strip().replace("\n", " ")[-200:])
+    """Several runs at a time: most of a run's time is that of opening the device."""
+    with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        checks = []
+        for model in models:
+            path = f"{folder}/{model}.yaml"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(config(MODELS[model], OPTIMIZERS[model]))
+            checks += [pool.submit(check_policy, program, path, model, word) for word in POLICIES]
+            checks.append(pool.submit(check_resume, program, path, model))
+        for check in checks:
+            check.result()
 
 
 SCALES = {
@@ -187,7 +197,7 @@ def main():
         # Runs are left where mkdtemp puts them, inside of this.
         tempfile.tempdir = folder
         if options.what == "parity":
-            check_parity(options.program, folder, ["mlp", "cnn"] if options.quick else MODELS)
+            check_parity(options.program, folder, ["cnn", "mlp"] if options.quick else MODELS)
         else:
             check_scaling(options.program, folder)
     return 1 if failures else 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Step times of halfstep and PyTorch side by side, from the same run on the same GPU.
 
-    ratios.py OWN.jsonl TORCH.jsonl
+    ratios.py OWN.jsonl [TORCH.jsonl]
 
 Lines of OWN: {"workload", "policy", "ms"}; of TORCH: the output of scripts/gpu/torch_steps.py. Prints
 a table, then a line per target, `ok NAME: ...` or `FAIL NAME: ...`; exit status 1 when one is missed.
@@ -15,7 +15,8 @@ import sys
 FLOOR_MS = 1.39
 FLOOR_SHARE = 0.85
 
-# (workload, policy): at least this against eager, and against the better of compile and graph.
+MODES = ("eager", "compile", "compile_graph", "graph")
+# (workload, policy): at least this against eager, and against the best of the other modes.
 TARGETS = {
     ("guide_4096", "mixed_float16"): (1.35, 1.10),
     ("guide_4096", "mixed_bfloat16"): (1.35, 1.10),
@@ -51,28 +52,31 @@ def number(value):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     own = {(r["workload"], r["policy"]): r["ms"] for r in lines(sys.argv[1]) if "ms" in r}
-    torch = {(r["workload"], r["policy"], r["mode"]): r["ms"] for r in lines(sys.argv[2])
-             if "ms" in r}
-    gpu = next((r["gpu"] for r in lines(sys.argv[2]) if "gpu" in r), "")
+    beside = lines(sys.argv[2]) if len(sys.argv) > 2 else []
+    torch = {(r["workload"], r["policy"], r["mode"]): r["ms"] for r in beside if "ms" in r}
+    gpu = next((r["gpu"] for r in beside if "gpu" in r), "")
     on_h100 = "H100" in gpu
 
     def best(key):
-        times = [torch[(*key, mode)] for mode in ("compile", "graph") if (*key, mode) in torch]
+        times = [torch[(*key, mode)] for mode in MODES[1:] if (*key, mode) in torch]
         return min(times, default=None)
 
     def by(time, mine):
         return None if time is None or mine is None else time / mine
 
-    print(f"{'workload':<12} {'policy':<15} {'ms':>8} {'eager':>8} {'compile':>8} {'graph':>8}"
-          f" {'/eager':>7} {'/best':>7}")
+    print(f"{'workload':<12} {'policy':<24} {'ms':>8} " + " ".join(f"{m:>13}" for m in MODES)
+          + f" {'/eager':>7} {'/best':>7}")
     for key in sorted({*own, *((w, p) for w, p, _ in torch)}):
-        times = [own.get(key), *(torch.get((*key, mode)) for mode in ("eager", "compile", "graph"))]
+        times = [own.get(key), *(torch.get((*key, mode)) for mode in MODES)]
         ratios = [by(times[1], times[0]), by(best(key), times[0])]
-        print(f"{key[0]:<12} {key[1]:<15} " + " ".join(f"{number(t):>8}" for t in times) + " "
+        print(f"{key[0]:<12} {key[1]:<24} {number(times[0]):>8} "
+              + " ".join(f"{number(t):>13}" for t in times[1:]) + " "
               + " ".join(f"{number(r):>7}" for r in ratios))
+    if not torch:
+        return 0
     for key, wanted in TARGETS.items():
         pairs = {"eager": torch.get((*key, "eager")), "best": best(key)}
         for (what, time), least in zip(pairs.items(), wanted):

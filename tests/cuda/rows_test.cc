@@ -1,6 +1,7 @@
 #include "backend/cuda/rows.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <ostream>
 #include <set>
@@ -55,6 +56,23 @@ TEST_CASE("rows: bfloat16 products want compute capability 8.0") {
   CHECK(old.kernel == nullptr);
   REQUIRE(old.refused.size() == 1);
   CHECK(old.refused[0].second == "bfloat16 needs compute capability 8.0");
+}
+
+TEST_CASE("rows: tensors of more than 2^32 elements are refused before a run") {
+  graph::Graph graph;
+  graph::Builder b(graph, graph::op_table());
+  const std::int64_t side = std::int64_t{1} << 16;
+  for (const std::int64_t columns : {side - 1, side + 1}) {
+    CAPTURE(columns);
+    const graph::Value x =
+        b.placeholder(fmt::format("x{}", columns), DType::uint8, {side, columns});
+    const graph::Value y = b.add("Cast", {x}, {{"DstT", DType::float16}});
+    const Choice choice = choose(pretend(90), {graph, graph.node(y.node)});
+    CHECK((choice.kernel != nullptr) == (columns < side));
+    if (columns < side) continue;
+    REQUIRE(choice.refused.size() == 1);
+    CHECK(choice.refused[0].second == "4295032832 elements are more than 2^32");
+  }
 }
 
 TEST_CASE("rows: nothing runs on a device that is not there") {

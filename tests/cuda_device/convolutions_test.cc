@@ -18,11 +18,9 @@ using backend::cuda::ConvKind;
 using backend::cuda::Convolution;
 using backend::cuda::Float32Math;
 
-/// cuDNN has bfloat16 from Ampere on.
 DType random_dtype(RandomStream& random) {
-  const DType dtype = pick(random, {DType::float16, DType::bfloat16, DType::float32});
-  const bool has_bfloat16 = device().device().capability >= 80;
-  return dtype == DType::bfloat16 && !has_bfloat16 ? DType::float32 : dtype;
+  const std::vector<DType> all = dtypes();
+  return all[random.below(all.size())];
 }
 
 /// Runs the convolution of `c` and reads its output. False when the library has nothing for it.

@@ -39,6 +39,12 @@ const OnDevice& ticket_memory() {
 
 }  // namespace
 
+std::vector<DType> dtypes() {
+  std::vector<DType> all{DType::float32, DType::float16};
+  if (device().device().capability >= 80) all.push_back(DType::bfloat16);
+  return all;
+}
+
 backend::cuda::kernels::Tickets tickets() {
   return {static_cast<unsigned*>(ticket_memory().address())};
 }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/kernels/stream.h"
 #include "backend/cuda/vendor/vendor.h"
@@ -32,6 +33,9 @@ class OnDevice {
   void* address_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+/// The floating dtypes that the libraries multiply in on this device: bfloat16 from Ampere on.
+std::vector<DType> dtypes();
 
 /// Tickets for kernels, all 0.
 backend::cuda::kernels::Tickets tickets();

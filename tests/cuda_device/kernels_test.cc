@@ -7,6 +7,9 @@
 
 #include <map>
 #include <ostream>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cuda_device/device.h"
 #include "cuda_device/kernel_rows.h"
@@ -33,6 +36,34 @@ TEST_CASE("own kernels: tensors need no more alignment than their elements") {
     check_against_reference(kernel, {}, cases);
   }
   misalign(false);
+}
+
+// For tools that slow each kernel down a hundredfold: a few cases of the kernels whose threads
+// share memory, and of those that count their blocks.
+TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::skip()) {
+  constexpr std::size_t k_cases = 3;  // of an op
+  const std::set<std::string_view> sanitized{"cuda/all_finite",
+                                             "cuda/batch_norm",
+                                             "cuda/batch_norm_grad",
+                                             "cuda/bias_grad",
+                                             "cuda/cross_entropy",
+                                             "cuda/keep_state",
+                                             "cuda/next_batch",
+                                             "cuda/reduce",
+                                             "cuda/softmax",
+                                             "cuda/softmax_loss",
+                                             "cuda/sparse_cross_entropy"};
+  std::map<std::string, std::size_t> taken;
+  std::vector<OpCase> cases;
+  for (const OpCase& one : all_kernel_cases()) {
+    if (taken[one.op]++ < k_cases) cases.push_back(one);
+  }
+  int run = 0;
+  for (const backend::Kernel& kernel : cuda_kernel_rows()) {
+    if (sanitized.contains(kernel.name)) run += check_against_reference(kernel, {}, cases);
+  }
+  CHECK(run > static_cast<int>(sanitized.size()));
+  CHECK(tickets_are_zero());
 }
 
 }  // namespace halfstep::testing

@@ -128,8 +128,10 @@ Prepared prepare_loss_scale(const NodeView& node, const Capabilities&) {
       .growth_steps = attrs.get<std::int64_t>("growth_steps"),
       .hysteresis = static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis")),
       .grow_on_equal = attrs.get<bool>("grow_on_equal"),
-      .guard = attrs.get<bool>("guard")};
+      .guard = attrs.get<bool>("guard"),
+      .counts_all = attrs.get<bool>("counts_all")};
   return launch_on_device([p](const Args& a) mutable {
+    if (a.in.size() > 4) p.counter = a.in[4].as<std::int64_t>();
     p.scale = a.in[0].as<float>();
     p.good_steps = a.in[1].as<std::int32_t>();
     p.hysteresis_left = a.in[2].as<std::int32_t>();
@@ -212,44 +214,72 @@ Prepared prepare_gather_batch(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_next_batch(const NodeView& node, const Capabilities&) {
+  const auto scales = node.attrs().get<std::vector<double>>("scales");
   own::NextBatchParams p{.cycle = node.attrs().get<std::int64_t>("steps"),
                          .count = node.attrs().get<std::int64_t>("batch"),
                          .tensors = node.outputs(),
                          .tickets = tickets()};
-  return launch_on_device([p](const Args& a) mutable {
+  return launch_on_device([p, scales](const Args& a) mutable {
     p.ordinal = a.in[0].as<std::int64_t>();
     p.order = a.in[1].as<std::int32_t>();
     for (std::size_t i = 0; i < p.tensors; ++i) {
-      const std::size_t row_bytes = a.out[i].bytes() / static_cast<std::size_t>(p.count);
-      p.tensor.at(i) = {a.in[i + 2].data, a.out[i].data, row_bytes};
+      const TensorView& rows = a.in[i + 2];
+      const std::size_t row_bytes = rows.bytes() / static_cast<std::size_t>(rows.shape[0]);
+      p.tensor.at(i) = {rows.data, a.out[i].data, row_bytes};
+      if (a.out[i].dtype == rows.dtype) continue;
+      p.tensor.at(i).to = a.out[i].dtype;
+      p.tensor.at(i).scale = static_cast<float>(scales.at(i));
     }
     own::next_batch(device().stream(), p);
   });
 }
 
-Prepared prepare_keep_state(const NodeView&, const Capabilities&) {
-  return launch_on_device([](const Args& a) {
+/// in: the log, the ordinal, the values.
+own::LogScalarsParams log_of(std::span<const TensorView> in, std::int64_t slots) {
+  own::LogScalarsParams p{.log = in[0].data,
+                          .ordinal = in[1].as<std::int64_t>(),
+                          .slots = slots,
+                          .count = in.size() - 2};
+  for (std::size_t i = 0; i < p.count; ++i) {
+    p.values.at(i) = in[i + 2].data;
+    p.bytes.at(i) = static_cast<std::uint8_t>(in[i + 2].bytes());
+  }
+  return p;
+}
+
+Prepared prepare_keep_state(const NodeView& node, const Capabilities&) {
+  return launch_on_device([slots = node.attrs().get<std::int64_t>("slots")](const Args& a) {
     own::keep_state(device().stream(),
                     {.kept = a.in[0].data,
                      .state = a.in[2].data,
                      .bytes = a.in[2].bytes(),
                      .taken = a.in[1].as<bool>(),
                      .ok = a.in[3].as<bool>(),
+                     .log = log_of(a.in.subspan(4), slots),
                      .tickets = tickets()});
   });
 }
 
 Prepared prepare_log_scalars(const NodeView& node, const Capabilities&) {
-  own::LogScalarsParams p{.slots = node.attrs().get<std::int64_t>("slots")};
-  return launch_on_device([p](const Args& a) mutable {
-    p.log = a.in[0].data;
-    p.ordinal = a.in[1].as<std::int64_t>();
-    p.count = a.in.size() - 2;
+  return launch_on_device([slots = node.attrs().get<std::int64_t>("slots")](const Args& a) {
+    own::log_scalars(device().stream(), log_of(a.in, slots));
+  });
+}
+
+Prepared prepare_moving_averages(const NodeView& node, const Capabilities&) {
+  const auto momentum = node.attrs().get<std::vector<double>>("momentum");
+  const auto share = node.attrs().get<std::vector<double>>("share");
+  return launch_on_device([=](const Args& a) {
+    own::MovingAveragesParams p{.count = momentum.size()};
     for (std::size_t i = 0; i < p.count; ++i) {
-      p.values.at(i) = a.in[i + 2].data;
-      p.bytes.at(i) = static_cast<std::uint8_t>(a.in[i + 2].bytes());
+      p.tensors.at(i) = {a.in[i].as<float>(),
+                         a.in[p.count + i].as<float>(),
+                         a.in[i].elements(),
+                         static_cast<float>(momentum[i]),
+                         static_cast<float>(share[i])};
     }
-    own::log_scalars(device().stream(), p);
+    if (a.in.size() > 2 * p.count) p.ok = a.in[2 * p.count].as<bool>();
+    own::moving_averages(device().stream(), p);
   });
 }
 
@@ -263,6 +293,7 @@ std::vector<Kernel> training_rows() {
       {"GroupedUpdate", "cuda/update", nullptr, prepare_grouped_update},
       {"GatherBatch", "cuda/gather_batch", nullptr, prepare_gather_batch},
       {"KeepState", "cuda/keep_state", nullptr, prepare_keep_state},
+      {"MovingAverages", "cuda/moving_averages", nullptr, prepare_moving_averages},
       {"NextBatch", "cuda/next_batch", nullptr, prepare_next_batch},
       {"LogScalars", "cuda/log_scalars", nullptr, prepare_log_scalars},
       {"LearningRate", "cuda/learning_rate", nullptr, prepare_learning_rate},

@@ -17,12 +17,15 @@
 #include <set>
 #include <string>
 
+#include "backend/cuda/rows.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "graph/op_handles.h"
-#include "graph/ops/fused_update.h"
+#include "graph/ops/node_work.h"
 #include "nn/step_graph.h"
+#include "plan/pipeline.h"
 #include "plan/plan.h"
+#include "report/step_prediction.h"
 #include "support/paths.h"
 #include "train/fixture.h"
 #include "train/step_pipeline.h"
@@ -44,30 +47,6 @@ struct StepCost {
   double update = 0;  ///< bytes per parameter from the weight gradients to the weights that the
                       ///< next step multiplies by
 };
-
-std::int64_t bytes_of(const graph::TensorType& type) {
-  return type.shape.elements() * static_cast<std::int64_t>(size_bytes(type.dtype));
-}
-
-/// The bytes that a launch of the node reads and writes.
-std::int64_t moved_bytes(const Graph& graph, const Node& node) {
-  std::int64_t bytes = 0;
-  for (const graph::TensorType& type : node.outputs) bytes += bytes_of(type);
-  // A lookup reads as many rows as it writes.
-  std::set<graph::Value> seen;
-  if (node.op == "GatherV2") {
-    bytes += bytes_of(node.outputs[0]);
-    seen.insert(node.inputs[0]);
-  }
-  for (const graph::Value& input : node.inputs) {
-    if (!seen.insert(input).second) continue;
-    const bool variable = graph.type(input).dtype == DType::resource;
-    const std::int64_t once =
-        bytes_of(variable ? ops::variable_type(graph.node(input.node)) : graph.type(input));
-    bytes += variable && node.op != "AssignVariableOp" ? 2 * once : once;
-  }
-  return bytes;
-}
 
 bool is_of_update(const Graph& graph, const Node& node) {
   using graph::Phase;
@@ -105,6 +84,7 @@ class CapturingDevice final : public backend::Device {
   std::unique_ptr<backend::CapturedGraph> capture(const std::function<void()>& enqueue) override {
     return emulated().device->capture(enqueue);
   }
+  std::unique_ptr<backend::Event> make_event() override { return emulated().device->make_event(); }
 };
 
 /// The launches around the plan of a step that goes ahead of the host, by whether the step can be
@@ -121,14 +101,18 @@ std::map<bool, std::size_t> nodes_around() {
     const auto pipeline = StepPipeline::make(run.session(), batches);
     REQUIRE(pipeline != nullptr);
     pipeline->begin(0);
-    const auto captured = emulated().device->capture([&] { plan.enqueue(); });
+    // The gather also scales the batch.
+    const auto captured = emulated().device->capture([&] { plan.enqueue(true); });
+    REQUIRE(plan.scaled("images").has_value());
     around[plan.graph().has_fetch("ok")] = pipeline->nodes() - captured->nodes();
   }
   return around;
 }
 
-StepCost cost_of(const std::filesystem::path& file, const std::string& policy) {
-  static const std::map<bool, std::size_t> k_around = nodes_around();
+/// The training step of a config before lowering; `batch`: 0 for the config's own.
+Graph step_of(const std::filesystem::path& file,
+              const std::string& policy,
+              std::int64_t batch = 0) {
   Diagnostics diagnostics;
   config::RunSpec spec =
       config::parse_run_spec(config::load_file(file.string(), diagnostics), diagnostics);
@@ -142,20 +126,32 @@ StepCost cost_of(const std::filesystem::path& file, const std::string& policy) {
   nn::DataShape data{step.model.inputs.front().shape, stored, {}, DType::int32};
   const Shape& output = step.output.shape;
   data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position
-  const Graph graph =
-      plan::build_step(step, data, spec.training.batch_size, nn::Purpose::train, spec).graph;
+  if (batch == 0) batch = spec.training.batch_size;
+  return plan::build_step(step, data, batch, nn::Purpose::train, spec).graph;
+}
+
+StepCost cost_of(const std::filesystem::path& file, const std::string& policy) {
+  static const std::map<bool, std::size_t> k_around = nodes_around();
+  const Graph graph = step_of(file, policy);
   backend::Backend backend = emulated();
   backend.device = std::make_shared<CapturingDevice>();
   plan::Plan plan = plan::compile(graph, backend);
 
   StepCost cost;
-  cost.nodes = backend.device->capture([&] { plan.enqueue(); })->nodes();
+  const auto scaled = plan::scaled_input(plan.graph(), "images");
+  cost.nodes = backend.device->capture([&] { plan.enqueue(scaled.has_value()); })->nodes();
   cost.nodes += k_around.at(plan.graph().has_fetch("ok"));
   std::int64_t update = 0;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     const Node& node = plan.graph().node(choice.node);
     if (choice.kernel.empty() || node.is(ops::k_cast_variable)) continue;
-    const std::int64_t bytes = moved_bytes(plan.graph(), node);
+    if (scaled && scaled->node == choice.node) {
+      // The gather writes the result.
+      cost.bytes += node.outputs[0].shape.elements() *
+                    static_cast<std::int64_t>(size_bytes(node.outputs[0].dtype));
+      continue;
+    }
+    const auto bytes = static_cast<std::int64_t>(graph::node_work(plan.graph(), node).bytes);
     cost.bytes += bytes;
     if (is_of_update(plan.graph(), node)) update += bytes;
     if (std::getenv("HALFSTEP_PRINT_STEP") != nullptr) {
@@ -182,7 +178,40 @@ std::map<std::string, std::string> rows_of(const std::filesystem::path& path) {
   return rows;
 }
 
+/// The predicted time of a step on an H100, in milliseconds.
+report::StepPrediction predicted(const std::string& config,
+                                 const char* policy,
+                                 std::int64_t batch) {
+  const backend::Backend gpu = backend::cuda::pretend(90);
+  const std::filesystem::path file = test::source_dir() / "configs" / (config + ".yaml");
+  const Graph lowered = plan::lower(step_of(file, policy, batch), gpu).graph;
+  const auto kernel_of = [&](int id) -> std::string {
+    const Node& node = lowered.node(id);
+    const backend::Kernel* kernel = backend::choose(gpu, {lowered, node}).kernel;
+    return kernel == nullptr || node.def->aliases ? "" : std::string(kernel->name);
+  };
+  return report::predict_step(lowered, kernel_of, 90, false).value();
+}
+
 }  // namespace
+
+TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms on an H100") {
+  const report::StepPrediction half = predicted("guide_4096", "mixed_float16", 8192);
+  CHECK(half.ms <= 1.50);
+  // The matmuls alone, at the rate of a large one.
+  double flops = 0, sum = 0;
+  for (const report::PredictedLaunch& launch : half.launches) {
+    flops += launch.flops;
+    sum += launch.ms;
+  }
+  CHECK(flops == doctest::Approx(931.9e9).epsilon(1e-3));
+  CHECK(half.ms >= flops / 798e12 * 1e3);
+  CHECK(half.ms == doctest::Approx(sum));
+  const report::StepPrediction single = predicted("guide_4096", "float32", 8192);
+  CHECK(single.ms / half.ms > 9);
+  // Launches decide about a small model: its nodes at 2 us each.
+  CHECK(predicted("guide_64", "mixed_float16", 128).ms < 0.060);
+}
 
 TEST_CASE("device: a step of a shipped config launches and moves no more than before") {
   const std::filesystem::path table = test::source_dir() / "tests/cuda_run/step_costs.csv";

@@ -30,6 +30,7 @@ class CountedDevice final : public backend::Device {
         inner->workspace_bytes);
   }
   void synchronize() override { device_->synchronize(); }
+  std::unique_ptr<backend::Event> make_event() override { return device_->make_event(); }
   std::unique_ptr<backend::CapturedGraph> capture(const std::function<void()>& enqueue) override {
     struct Counted final : backend::CapturedGraph {
       void launch() override {
@@ -72,6 +73,7 @@ class CountedMemory final : public backend::Memory {
   }
   void download(const void* address, void* host, std::size_t bytes) override {
     ++downloads;
+    downloaded += bytes;
     memory_->download(address, host, bytes);
   }
   void copy(const void* from, void* to, std::size_t bytes) override {
@@ -81,6 +83,7 @@ class CountedMemory final : public backend::Memory {
 
   int uploads = 0;
   int downloads = 0;
+  std::size_t downloaded = 0;  ///< bytes
   int copies = 0;
 
  private:
@@ -207,6 +210,43 @@ TEST_CASE("device: a step that is left out costs no other step, and is traced al
     REQUIRE(skip.first_nonfinite.has_value());
     CHECK(skip.first_nonfinite->loss_finite);
   }
+}
+
+TEST_CASE("device: the trace of a skipped step copies the tensor that overflowed, and no other") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9}}";
+  tiny.data = k_unsplit_digits;
+  tiny.training = "{epochs: 1, batch_size: 8}";
+  backend::Backend counted = emulated();
+  const auto memory = std::make_shared<CountedMemory>(counted.memory);
+  counted.memory = memory;
+  Session session(tiny.spec(), digits(), counted);
+  Session without(tiny.spec(), digits(), counted);
+  /// Bytes that a skipped step copies to the host.
+  const auto downloaded = [&](Session& of, std::int64_t traces) {
+    StepRunner runner(of, {.batches = {0, 20}, .traces = traces});
+    memory->downloaded = 0;
+    const StepOutcome outcome = runner.run({0, 1}, 0)[0];
+    CHECK_FALSE(outcome.applied);
+    CHECK(outcome.first_nonfinite.has_value() == (traces > 0));
+    return memory->downloaded;
+  };
+  const std::size_t trace = downloaded(session, 1) - downloaded(without, 0);
+  const plan::Plan* plan = session.trace_plan(8);
+  std::size_t largest = 0, all = 0;
+  for (int id = 0; id < plan->graph().size(); ++id) {
+    for (const graph::TensorType& type : plan->graph().node(id).outputs) {
+      if (!is_floating(type.dtype)) continue;
+      const std::size_t bytes =
+          static_cast<std::size_t>(type.shape.elements()) * size_bytes(type.dtype);
+      largest = std::max(largest, bytes);
+      all += bytes;
+    }
+  }
+  // A flag for each launch, the loss and the scale.
+  const std::size_t scalars = static_cast<std::size_t>(plan->graph().size()) + 64;
+  REQUIRE(all > 2 * (largest + scalars));
+  CHECK(trace <= largest + scalars);
 }
 
 TEST_CASE(

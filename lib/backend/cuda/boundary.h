@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Incremented with every change of this file; a plugin with another number is refused.
-constexpr std::uint32_t k_abi = 3;
+constexpr std::uint32_t k_abi = 4;
 
 constexpr std::size_t k_most_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
@@ -100,6 +100,7 @@ struct Options {
 struct Device;         ///< an opened device with its stream and libraries
 struct Launch;         ///< a prepared kernel
 struct CapturedGraph;  ///< a captured graph
+struct Event;          ///< a point in the order of launches
 
 /// The functions of a plugin. Addresses of tensors and workspaces are device addresses.
 struct Table {
@@ -141,6 +142,10 @@ struct Table {
   /// Enqueues a launch; `inputs` and `outputs` have one address per input and output of the node.
   Status (*run)(Launch* launch, const void* const* inputs, void* const* outputs, void* workspace);
   void (*discard)(Launch* launch);
+  /// The algorithm, tile, split and workspace of a library's launch and the ops in its epilogue, ""
+  /// for own kernels; valid as long as the launch. `tensor_cores`: 1 with them, 0 without, -1 where
+  /// the library does not say.
+  const char* (*describe)(const Launch* launch, std::int32_t* tensor_cores);
 
   /// Between the two calls, launches are captured and not run.
   Status (*begin_capture)(Device* device);
@@ -149,6 +154,13 @@ struct Table {
   /// The number of kernel launches, copies and fills that were captured.
   std::uint64_t (*graph_nodes)(const CapturedGraph* captured);
   void (*forget)(CapturedGraph* captured);
+
+  Status (*make_event)(Device* device, Event** event);
+  /// Enqueues it, or captures it: each launch of the graph records it anew.
+  Status (*record)(Event* event);
+  /// Device time from `begin` to `end`, once all enqueued work has completed.
+  Status (*elapsed)(const Event* begin, const Event* end, double* seconds);
+  void (*destroy_event)(Event* event);
 };
 
 /// The type of the exported function.

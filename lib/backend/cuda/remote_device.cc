@@ -38,6 +38,13 @@ class RemoteLaunch final : public Launch {
           library_->table().run(launch_, in_.data(), out_.data(), args.workspace),
           node_.c_str());
   }
+  std::optional<Algorithm> algorithm() const override {
+    std::int32_t tensor_cores = -1;
+    Algorithm algorithm{library_->table().describe(launch_, &tensor_cores)};
+    if (algorithm.text.empty()) return std::nullopt;
+    if (tensor_cores >= 0) algorithm.tensor_cores = tensor_cores != 0;
+    return algorithm;
+  }
 
  private:
   std::shared_ptr<PluginLibrary> library_;
@@ -63,6 +70,27 @@ class RemoteCapturedGraph final : public CapturedGraph {
  private:
   std::shared_ptr<PluginLibrary> library_;
   boundary::CapturedGraph* captured_;
+};
+
+class RemoteEvent final : public Event {
+ public:
+  RemoteEvent(std::shared_ptr<PluginLibrary> library, boundary::Event* event)
+      : library_(std::move(library)), event_(event) {}
+  RemoteEvent(const RemoteEvent&) = delete;
+  RemoteEvent& operator=(const RemoteEvent&) = delete;
+  ~RemoteEvent() override { library_->table().destroy_event(event_); }
+
+  void record() override { check(library_->table(), library_->table().record(event_), "an event"); }
+  double seconds_since(const Event& begin) const override {
+    double seconds = 0;
+    const boundary::Event* from = dynamic_cast<const RemoteEvent&>(begin).event_;
+    check(library_->table(), library_->table().elapsed(from, event_, &seconds), "time of events");
+    return seconds;
+  }
+
+ private:
+  std::shared_ptr<PluginLibrary> library_;
+  boundary::Event* event_;
 };
 
 }  // namespace
@@ -142,6 +170,12 @@ std::unique_ptr<CapturedGraph> RemoteDevice::capture(const std::function<void()>
   }
   check(table_, table_.end_capture(device_, &captured), "end of the capture");
   return std::make_unique<RemoteCapturedGraph>(library_, captured);
+}
+
+std::unique_ptr<Event> RemoteDevice::make_event() {
+  boundary::Event* event = nullptr;
+  check(table_, table_.make_event(device_, &event), "an event");
+  return std::make_unique<RemoteEvent>(library_, event);
 }
 
 }  // namespace halfstep::backend::cuda

@@ -32,6 +32,7 @@ class RemoteDevice final : public Memory, public Device {
   Prepared prepare(const Kernel& row, const NodeView& node) override;
   void synchronize() override;
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override;
+  std::unique_ptr<Event> make_event() override;
 
  private:
   struct MemoryInfo {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "backend/functions/body.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::backend::cuda {
@@ -21,6 +23,7 @@ constexpr std::size_t k_most_addends = 256;
 constexpr std::size_t k_most_pieces = 64;
 constexpr std::size_t k_most_values = 64;
 constexpr std::size_t k_most_batches = 4;
+constexpr std::size_t k_most_averages = graph::ops::k_max_averages;
 
 bool executable(DType dtype) {
   constexpr DTypeSet k_types{DType::float32,
@@ -35,11 +38,21 @@ bool executable(DType dtype) {
   return k_types.contains(dtype);
 }
 
+/// Kernels divide indices in 32 bits.
+Accepts indexable(const graph::TensorType& type) {
+  if (type.shape.elements() <= std::numeric_limits<std::uint32_t>::max()) return Accepts::yes();
+  return Accepts::no(fmt::format("{} elements are more than 2^32", type.shape.elements()));
+}
+
 Accepts any(const NodeView& node, const Capabilities&) {
   for (std::size_t i = 0; i < node.inputs(); ++i) {
     if (!executable(node.input(i).dtype)) {
       return Accepts::no(fmt::format("no code for {}", name(node.input(i).dtype)));
     }
+    if (Accepts fits = indexable(node.input(i)); !fits) return fits;
+  }
+  for (std::size_t i = 0; i < node.outputs(); ++i) {
+    if (Accepts fits = indexable(node.output(i)); !fits) return fits;
   }
   return Accepts::yes();
 }
@@ -108,13 +121,31 @@ Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabiliti
   return any(node, capabilities);
 }
 
+/// `first`: the input with the log.
+template <std::size_t first>
 Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
-  if (node.inputs() - 2 > k_most_values) return Accepts::no("more values than fit one launch");
+  if (node.inputs() - first - 2 > k_most_values) {
+    return Accepts::no("more values than fit one launch");
+  }
+  return any(node, capabilities);
+}
+
+Accepts few_averages(const NodeView& node, const Capabilities& capabilities) {
+  if (node.attrs().get<std::vector<double>>("momentum").size() > k_most_averages) {
+    return Accepts::no("more averages than fit one launch");
+  }
   return any(node, capabilities);
 }
 
 Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
   if (node.outputs() > k_most_batches) return Accepts::no("more tensors than fit one launch");
+  for (std::size_t i = 0; i < node.outputs(); ++i) {
+    const DType from = node.input(i + 2).dtype, to = node.output(i).dtype;
+    const bool scales = from == DType::uint8 && (to == DType::float32 || is_half(to));
+    if (from != to && !scales) {
+      return Accepts::no(fmt::format("no {} from {}", name(to), name(from)));
+    }
+  }
   return any(node, capabilities);
 }
 
@@ -234,8 +265,8 @@ std::vector<Kernel> all() {
       {"UnsortedSegmentSum", "cuda/segment_sum", any},
 
       {"GatherBatch", "cuda/gather_batch", any},
-      {"LogScalars", "cuda/log_scalars", few_values},
-      {"KeepState", "cuda/keep_state", any},
+      {"LogScalars", "cuda/log_scalars", few_values<0>},
+      {"KeepState", "cuda/keep_state", few_values<4>},
       {"NextBatch", "cuda/next_batch", few_tensors},
 
       {"InTopKV2", "cuda/in_top_k", any},
@@ -248,6 +279,7 @@ std::vector<Kernel> all() {
       {"CastVariable", "cuda/cast_variable", any},
       {"FusedUpdate", "cuda/update", fused_update},
       {"GroupedUpdate", "cuda/update", any},
+      {"MovingAverages", "cuda/moving_averages", few_averages},
       {"UpdateLossScale", "cuda/loss_scale", any},
       {"LearningRate", "cuda/learning_rate", pieces},
       {"AssignVariableOp", "cuda/assign", any},
@@ -273,6 +305,7 @@ class NoDevice final : public Device {
   }
   void synchronize() override {}
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<Event> make_event() override { return nullptr; }
 };
 
 }  // namespace

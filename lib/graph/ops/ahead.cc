@@ -3,9 +3,10 @@
 //   GatherBatch  batch[i] = rows[order[at + i]] for the attribute's `batch` rows, where
 //                at = (ordinal mod steps) * batch: `order` is the permutation of one epoch of
 //                `steps` full batches and possibly a tail.
-//   NextBatch    ordinal += 1, and the rows of that batch of each tensor, as by GatherBatch.
+//   NextBatch    ordinal += 1, and the rows of that batch of each tensor, as by GatherBatch; where
+//                Tout is another dtype than Tin, float32(row) * scale in float32, rounded to it.
 //   LogScalars   row `ordinal mod slots` of the log = the bytes of each value, in cells of 8.
-//   KeepState    where ok is false and taken is: kept = state, taken = true.
+//   KeepState    where ok is false and taken is: kept = state, taken = true; then as LogScalars.
 
 #include <fmt/format.h>
 
@@ -46,6 +47,10 @@ std::vector<Shape> infer_next_batch(const InferContext& c) {
          c,
          "more batches than the order has");
   std::vector<Shape> batches;
+  const auto& stored = c.node.attrs.get<std::vector<DType>>("Tin");
+  const auto& batch_dtypes = c.node.attrs.get<std::vector<DType>>("Tout");
+  const std::size_t scales = c.node.attrs.get<std::vector<double>>("scales").size();
+  expect(batch_dtypes == stored || scales == stored.size(), c, "a scale is wanted for each tensor");
   for (std::size_t i = 2; i < c.inputs(); ++i) {
     expect(c.input(i).shape.rank() > 0, c, "no rows to take some of");
     batches.push_back(c.input(i).shape.with(0, batch));
@@ -53,16 +58,21 @@ std::vector<Shape> infer_next_batch(const InferContext& c) {
   return batches;
 }
 
-std::vector<Shape> infer_log(const InferContext& c) {
+/// `log`: the input with the log; the ordinal and the values follow.
+void check_log(const InferContext& c, std::size_t log) {
   const std::int64_t slots = c.node.attrs.get<std::int64_t>("slots");
-  const auto values = static_cast<std::int64_t>(c.inputs()) - 2;
-  expect(slots > 0 && handle(c, 0).get<DType>("dtype") == DType::uint8 &&
-             handle(c, 0).get<Shape>("shape") == Shape{slots * values * k_cell},
+  const auto values = static_cast<std::int64_t>(c.inputs() - log) - 2;
+  expect(slots > 0 && handle(c, log).get<DType>("dtype") == DType::uint8 &&
+             handle(c, log).get<Shape>("shape") == Shape{slots * values * k_cell},
          c,
          "the log must be uint8 with 8 bytes for each value of each slot");
-  for (std::size_t i = 2; i < c.inputs(); ++i) {
+  for (std::size_t i = log + 2; i < c.inputs(); ++i) {
     expect(c.input(i).shape.elements() == 1, c, "only single numbers are logged");
   }
+}
+
+std::vector<Shape> infer_log(const InferContext& c) {
+  check_log(c, 0);
   return {};
 }
 
@@ -71,6 +81,7 @@ std::vector<Shape> infer_keep(const InferContext& c) {
          c,
          "the copy must be as large as the state");
   expect(c.input(3).shape.elements() == 1, c, "one flag is wanted");
+  check_log(c, 4);
   return {};
 }
 
@@ -83,16 +94,17 @@ std::vector<OpDef> ahead_ops() {
              "T: type, batch: int, steps: int",
              {.infer = infer_gather_batch, .stage = Stage::lowered}),
       define("NextBatch",
-             "ordinal: resource, order: int32, rows: Tin -> batches: Tin",
-             "Tin: list(type), batch: int, steps: int",
+             "ordinal: resource, order: int32, rows: Tin -> batches: Tout",
+             "Tin: list(type), Tout: list(type), batch: int, steps: int, scales: list(float) = []",
              {.infer = infer_next_batch, .stateful = true, .stage = Stage::lowered}),
       define("LogScalars",
              "log: resource, ordinal: int64, values: Tin",
              "Tin: list(type), slots: int",
              {.infer = infer_log, .stateful = true, .stage = Stage::lowered}),
       define("KeepState",
-             "kept: resource, taken: resource, state: T, ok: bool",
-             "T: type",
+             "kept: resource, taken: resource, state: T, ok: bool, log: resource, ordinal: int64, "
+             "values: Tin",
+             "T: type, Tin: list(type), slots: int",
              {.infer = infer_keep, .stateful = true, .stage = Stage::lowered}),
   };
 }

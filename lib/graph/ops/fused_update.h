@@ -9,6 +9,9 @@
 
 namespace halfstep::graph::ops {
 
+/// Variables of one MovingAverages.
+inline constexpr std::size_t k_max_averages = 32;
+
 /// Input indices of an optimizer op; `inputs` counts them without `ok`.
 struct UpdatePorts {
   std::size_t resources = 0;  ///< handles, which come first: the variable and its slots

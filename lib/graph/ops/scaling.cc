@@ -11,7 +11,8 @@
 //   not: good = 0 and hysteresis_left -= 1; when that reaches 0, scale = max(scale *
 //        backoff_factor, min_scale) and hysteresis_left = hysteresis.
 // So the scale falls on every `hysteresis`-th bad step since it last changed or could have grown.
-// min_scale is a floor that also lifts a scale below it; 0 means none.
+// min_scale is a floor that also lifts a scale below it; 0 means none. Lowering may add a counter
+// of steps: counter += 1 where ok, and in each step with `counts_all`.
 //
 // LearningRate, at `step` updates done, with t = step - warmup_steps from the end of the warm-up
 // on:
@@ -63,6 +64,9 @@ std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
     }
   }
   expect_scalar(c, 3);
+  if (c.inputs() > 4 && c.producer(4).attrs.get<DType>("dtype") != DType::int64) {
+    throw ShapeError("a counter must be int64");
+  }
   return {};
 }
 
@@ -101,10 +105,11 @@ std::vector<OpDef> scaling_ops() {
              "Tin: list(type), unscaled: bool = false, reciprocal: bool = false",
              {.infer = infer_all_finite, .stage = Stage::lowered}),
       define("UpdateLossScale",
-             "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool",
+             "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool, "
+             "counter?: resource",
              "growth_factor: float = 2.0, backoff_factor: float = 0.5, growth_steps: int = 2000, "
              "min_scale: float = 1.0, max_scale: float = 0.0, hysteresis: int = 1, "
-             "grow_on_equal: bool = false, guard: bool = true",
+             "grow_on_equal: bool = false, guard: bool = true, counts_all: bool = false",
              {.infer = infer_update_loss_scale, .stateful = true}),
       define("LearningRate",
              "step: int64 -> lr: float",

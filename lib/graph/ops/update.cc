@@ -27,6 +27,9 @@
 // CastVariable is a variable rounded to 16 bits and kept across steps: it is computed again when
 // the variable was written by an op other than a GroupedUpdate that writes both.
 //
+// MovingAverages updates several float32 variables by one launch: args = n handles, n values, ok if
+// `guarded`; v = v * momentum[i] + value * share[i], each operation rounded to float32.
+//
 // PackedMatMulUpdate is a FusedUpdate whose gradient is the y of a PackedMatMul (packed.cc) without
 // other users, m x n and rounded to T. args = those of the FusedUpdate with the matmul's operand a
 // as the gradient, then its operand b; no ok, which would depend on every gradient.
@@ -114,6 +117,25 @@ std::vector<Shape> infer_product_update(const InferContext& c) {
   expect_operand(ports.rule.gradient, m);
   expect_operand(ports.packed_end, n);
   check_fused_update(c, ports, Shape{m, n});
+  return {};
+}
+
+std::vector<Shape> infer_moving_averages(const InferContext& c) {
+  const std::size_t n = c.node.attrs.get<std::vector<double>>("momentum").size();
+  if (c.node.attrs.get<std::vector<double>>("share").size() != n) {
+    throw ShapeError("a share is wanted for each momentum");
+  }
+  expect_inputs(c, 2 * n + (c.node.attrs.get<bool>("guarded") ? 1 : 0));
+  for (std::size_t i = 0; i < n; ++i) {
+    const TensorType type = variable_type(c.producer(i));
+    const TensorType value = c.input(n + i);
+    if (type == TensorType{DType::float32, value.shape} && value.dtype == DType::float32) continue;
+    throw ShapeError(fmt::format("an average is {} {}, its value {} {}",
+                                 name(type.dtype),
+                                 to_string(type.shape),
+                                 name(value.dtype),
+                                 to_string(value.shape)));
+  }
   return {};
 }
 
@@ -248,6 +270,10 @@ std::vector<OpDef> update_ops() {
              "unscaled: bool = false, reciprocal: bool = false, guarded: bool = false, "
              "use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
+      define("MovingAverages",
+             "args: Targs",
+             "Targs: list(type), momentum: list(float), share: list(float), guarded: bool = false",
+             {.infer = infer_moving_averages, .stateful = true, .stage = Stage::lowered}),
       define("CastVariable",
              "handle: resource -> y: DstT",
              "DstT: {bfloat16, half}",

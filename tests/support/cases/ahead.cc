@@ -21,12 +21,27 @@ std::vector<OpCase> ahead_cases() {
       const auto before = static_cast<double>(at);
       cases.push_back({.name = fmt::format("NextBatch/{} {}", to_string(sample), at),
                        .op = "NextBatch",
-                       .attrs = {{"batch", std::int64_t{4}}, {"steps", std::int64_t{3}}},
+                       .attrs = {{"Tout", std::vector<DType>{DType::uint8, DType::int32}},
+                                 {"batch", std::int64_t{4}},
+                                 {"steps", std::int64_t{3}}},
                        .inputs = {typed(variable({}, before, before), DType::int64),
                                   indices({13}, 0, 13, DType::int32),
                                   typed(whole(sample, 0, 200), DType::uint8),
                                   indices({13}, 0, 9, DType::int32)},
                        .check_gradient = false});
+      for (const DType to : {DType::float32, DType::float16, DType::bfloat16}) {
+        cases.push_back({.name = fmt::format("NextBatch/{} {} {}", to_string(sample), at, name(to)),
+                         .op = "NextBatch",
+                         .attrs = {{"Tout", std::vector<DType>{to, DType::int32}},
+                                   {"batch", std::int64_t{4}},
+                                   {"steps", std::int64_t{3}},
+                                   {"scales", std::vector<double>{1.0 / 255, 1}}},
+                         .inputs = {typed(variable({}, before, before), DType::int64),
+                                    indices({13}, 0, 13, DType::int32),
+                                    typed(whole(sample, 0, 255), DType::uint8),
+                                    indices({13}, 0, 9, DType::int32)},
+                         .check_gradient = false});
+      }
     }
   }
   for (const std::int64_t at : {0, 6}) {
@@ -46,9 +61,14 @@ std::vector<OpCase> ahead_cases() {
       const auto low = static_cast<double>(taken);
       cases.push_back({.name = fmt::format("{}{}", name, taken),
                        .op = "KeepState",
+                       .attrs = {{"slots", std::int64_t{4}}},
                        .inputs = {typed(variable({601}, 0, 200), DType::uint8),
                                   typed(variable({}, low, low), DType::boolean),
                                   typed(whole({601}, 0, 200), DType::uint8),
+                                  flags({}),
+                                  typed(variable({4 * 2 * 8}, 0, 200), DType::uint8),
+                                  ordinal(6),
+                                  typed(uniform({}), DType::float32),
                                   flags({})},
                        .check_gradient = false});
     }

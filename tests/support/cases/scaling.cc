@@ -34,6 +34,12 @@ std::vector<OpCase> scaling_cases() {
         fmt::format("after {}", growth_steps),
         {scale, counter, counter, flags({})},
         {{"growth_steps", growth_steps}, {"hysteresis", std::int64_t{2}}});
+    for (const bool counts_all : {false, true}) {
+      add("UpdateLossScale",
+          fmt::format("after {} with a counter of {}", growth_steps, counts_all ? "all" : "good"),
+          {scale, counter, counter, flags({}), typed(variable({}, 0, 4), DType::int64)},
+          {{"growth_steps", growth_steps}, {"counts_all", counts_all}});
+    }
   }
 
   const Operand step = indices({}, 0, 30, DType::int64);

@@ -76,6 +76,15 @@ std::vector<OpCase> optimizer_cases() {
                      .magnitude = 8,
                      .check_gradient = false});
   }
+  cases.push_back(
+      {.name = "MovingAverages/two",
+       .op = "MovingAverages",
+       .attrs = {{"momentum", std::vector<double>{0.99, 0.9}},
+                 {"share", std::vector<double>{0.01, 0.07}},
+                 {"guarded", true}},
+       .inputs = {variable({5, 7}), variable({601}), uniform({5, 7}), uniform({601}), flags({})},
+       .terms = 2,
+       .check_gradient = false});
   cases.push_back({.name = "CastVariable/plain",
                    .op = "CastVariable",
                    .attrs = {{"DstT", DType::bfloat16}},

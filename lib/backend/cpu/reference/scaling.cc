@@ -110,11 +110,10 @@ Prepared prepare_update_loss_scale(const NodeView& node, const Capabilities&) {
       .hysteresis = static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis")),
       .grow_on_equal = attrs.get<bool>("grow_on_equal"),
       .guard = attrs.get<bool>("guard")};
-  return launch([rule](const Args& a) {
-    rule.run(*a.in[0].as<float>(),
-             *a.in[1].as<std::int32_t>(),
-             *a.in[2].as<std::int32_t>(),
-             *a.in[3].as<bool>());
+  return launch([rule, counts_all = attrs.get<bool>("counts_all")](const Args& a) {
+    const bool ok = *a.in[3].as<bool>();
+    rule.run(*a.in[0].as<float>(), *a.in[1].as<std::int32_t>(), *a.in[2].as<std::int32_t>(), ok);
+    if (a.in.size() > 4 && (ok || counts_all)) ++*a.in[4].as<std::int64_t>();
   });
 }
 

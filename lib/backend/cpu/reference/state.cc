@@ -75,11 +75,31 @@ Accepts value_is_number(const NodeView& node, const Capabilities&) {
                                                : Accepts::yes();
 }
 
+Prepared prepare_moving_averages(const NodeView& node, const Capabilities&) {
+  const auto momentum = node.attrs().get<std::vector<double>>("momentum");
+  const auto share = node.attrs().get<std::vector<double>>("share");
+  return launch([=](const Args& a) {
+    const std::size_t n = momentum.size();
+    if (a.in.size() > 2 * n && !*a.in[2 * n].as<bool>()) return;
+    for (std::size_t t = 0; t < n; ++t) {
+      auto* average = a.in[t].as<float>();
+      const auto* value = a.in[n + t].as<float>();
+      for (std::int64_t i = 0; i < a.in[t].elements(); ++i) {
+        average[i] =
+            average[i] * static_cast<float>(momentum[t]) + value[i] * static_cast<float>(share[t]);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> state_kernels() {
   return {
       {"AssignAddVariableOp", "reference/assign_add_variable", value_is_number, prepare_assign_add},
+      {.op = "MovingAverages",
+       .name = "reference/moving_averages",
+       .prepare = prepare_moving_averages},
       {"AssignVariableOp", "reference/assign_variable", any, prepare_assign},
       {"Cast", "reference/cast", executable, prepare_cast},
       {"Identity", "reference/identity", any, nullptr},

@@ -45,7 +45,9 @@ struct CopiedRows {
   const std::uint8_t* rows;
   std::uint8_t* batch;
   std::int64_t row_bytes;
-  int word;  ///< bytes copied at once
+  int word;  ///< bytes read at once
+  DType to;  ///< other than uint8: converted
+  float scale;
   std::int32_t first_block;
 };
 
@@ -73,6 +75,49 @@ __device__ inline void copy_words(const CopiedRows& t,
   }
 }
 
+/// Each byte as float32(x) * scale, rounded to To.
+template <int word, class To>
+__device__ inline void scale_words(const CopiedRows& t,
+                                   const std::int32_t* order,
+                                   std::int64_t count,
+                                   std::int64_t first,
+                                   std::int64_t step) {
+  constexpr int k_width =
+      word * static_cast<int>(sizeof(To)) > 16 ? 16 / static_cast<int>(sizeof(To)) : word;
+  const std::int64_t words = t.row_bytes / word;
+  for (std::int64_t i = first; i < count * words; i += step) {
+    const Divided at = divide(i, words);
+    const std::int64_t from = order[at.quotient] * t.row_bytes + at.remainder * word;
+    const Pack<std::uint8_t, word> in = load_pack<std::uint8_t, word>(t.rows + from);
+    To* to = reinterpret_cast<To*>(t.batch) + i * word;
+    for (int begin = 0; begin < word; begin += k_width) {
+      Pack<To, k_width> out;
+      for (int j = 0; j < k_width; ++j) {
+        out.element[j] = store<To>(static_cast<float>(in.element[begin + j]) * t.scale);
+      }
+      store_pack<To, k_width>(to + begin, out);
+    }
+  }
+}
+
+template <int word>
+__device__ inline void take_words(const CopiedRows& t,
+                                  const std::int32_t* order,
+                                  std::int64_t count,
+                                  std::int64_t first,
+                                  std::int64_t step) {
+  switch (t.to) {
+    case DType::float32:
+      return scale_words<word, float>(t, order, count, first, step);
+    case DType::float16:
+      return scale_words<word, float16>(t, order, count, first, step);
+    case DType::bfloat16:
+      return scale_words<word, bfloat16>(t, order, count, first, step);
+    default:
+      return copy_words<word>(t, order, count, first, step);
+  }
+}
+
 /// The last block stores the ordinal, after all blocks have read it.
 __global__ void next_batch_kernel(NextRows p) {
   const std::int64_t ordinal = *p.ordinal + 1;
@@ -85,16 +130,16 @@ __global__ void next_batch_kernel(NextRows p) {
   const std::int64_t step = (end - t.first_block) * threads();
   switch (t.word) {
     case 16:
-      copy_words<16>(t, order, p.count, first, step);
+      take_words<16>(t, order, p.count, first, step);
       break;
     case 8:
-      copy_words<8>(t, order, p.count, first, step);
+      take_words<8>(t, order, p.count, first, step);
       break;
     case 4:
-      copy_words<4>(t, order, p.count, first, step);
+      take_words<4>(t, order, p.count, first, step);
       break;
     default:
-      copy_words<1>(t, order, p.count, first, step);
+      take_words<1>(t, order, p.count, first, step);
   }
   if (is_last_block(p.ticket, blocks()) && thread() == 0) *p.ordinal = ordinal;
 }
@@ -128,6 +173,8 @@ void next_batch(Stream stream, const NextBatchParams& p) {
                       static_cast<std::uint8_t*>(from.batch),
                       row_bytes,
                       word,
+                      from.to,
+                      from.scale,
                       static_cast<std::int32_t>(grid.blocks)};
     grid.blocks += grid_of(std::max<std::int64_t>(p.count * row_bytes / word, 1)).blocks;
   }

@@ -28,13 +28,16 @@ struct GatherBatchParams {
 void gather_batch(Stream stream, const GatherBatchParams& params);
 
 /// *ordinal += 1; then batch[i] = rows[order[at + i]] of each tensor, for i in [0, count), with
-/// at = *ordinal modulo `cycle` times `count`. One launch, by words of up to 16 bytes.
+/// at = *ordinal modulo `cycle` times `count`. Rows of uint8 may become float32 or 16 bits:
+/// float32(x) * scale in float32, rounded. One launch, by words of up to 16 bytes.
 struct NextBatchParams {
   static constexpr std::size_t k_max_tensors = 4;
   struct Rows {
     const void* rows = nullptr;
     void* batch = nullptr;
-    std::size_t row_bytes = 0;
+    std::size_t row_bytes = 0;  ///< as stored
+    DType to = DType::uint8;    ///< other than uint8: converted
+    float scale = 1;            ///< of converted rows
   };
 
   std::int64_t* ordinal = nullptr;

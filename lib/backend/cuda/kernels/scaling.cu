@@ -108,6 +108,7 @@ __global__ void check_kernel(Batch batch,
 
 __global__ void loss_scale_kernel(LossScaleParams p) {
   if (thread() != 0) return;
+  if (p.counter != nullptr && (*p.ok || p.counts_all)) ++*p.counter;
   std::int32_t& good_steps = *p.good_steps;
   std::int32_t& hysteresis_left = *p.hysteresis_left;
   if (!*p.ok) {

@@ -42,6 +42,8 @@ struct LossScaleParams {
   std::int32_t hysteresis = 1;
   bool grow_on_equal = false;
   bool guard = true;
+  std::int64_t* counter = nullptr;  ///< += 1 where *ok, or always with counts_all; may be null
+  bool counts_all = false;
 };
 void update_loss_scale(Stream stream, const LossScaleParams& params);
 

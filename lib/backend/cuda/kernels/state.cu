@@ -1,5 +1,6 @@
 #include "backend/cuda/kernels/state.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/cuda/kernels/device/dispatch.h"
@@ -30,6 +31,19 @@ __global__ void assign_kernel(std::uint8_t* to,
   if (ok == nullptr || *ok) copy_bytes(to, from, bytes, packs);
 }
 
+/// By the threads of one block.
+__device__ inline void log_values(const LogScalarsParams& p) {
+  const std::size_t cells = p.count * static_cast<std::size_t>(*p.ordinal % p.slots);
+  for (std::size_t i = static_cast<std::size_t>(thread()); i < p.count;
+       i += static_cast<std::size_t>(threads())) {
+    std::uint8_t* cell = static_cast<std::uint8_t*>(p.log) + (cells + i) * LogScalarsParams::k_cell;
+    const auto* value = static_cast<const std::uint8_t*>(p.values[i]);
+    for (std::uint8_t byte = 0; byte < p.bytes[i]; ++byte) cell[byte] = value[byte];
+  }
+}
+
+__global__ void log_kernel(LogScalarsParams p) { log_values(p); }
+
 /// The last block sets the flag, after all blocks have read it.
 __global__ void keep_kernel(std::uint8_t* to,
                             const std::uint8_t* from,
@@ -37,19 +51,22 @@ __global__ void keep_kernel(std::uint8_t* to,
                             std::int64_t packs,
                             bool* taken,
                             const bool* ok,
+                            LogScalarsParams log,
                             unsigned* ticket) {
+  if (block() == 0) log_values(log);
   if (*ok) return;
   if (!*taken) copy_bytes(to, from, bytes, packs);
   if (is_last_block(ticket, blocks()) && thread() == 0) *taken = true;
 }
 
-__global__ void log_kernel(LogScalarsParams p) {
-  const std::size_t cells = p.count * static_cast<std::size_t>(*p.ordinal % p.slots);
-  for (std::size_t i = static_cast<std::size_t>(thread()); i < p.count;
-       i += static_cast<std::size_t>(threads())) {
-    std::uint8_t* cell = static_cast<std::uint8_t*>(p.log) + (cells + i) * LogScalarsParams::k_cell;
-    const auto* value = static_cast<const std::uint8_t*>(p.values[i]);
-    for (std::uint8_t byte = 0; byte < p.bytes[i]; ++byte) cell[byte] = value[byte];
+/// Blocks of one column of the grid have one tensor.
+__global__ void average_kernel(MovingAveragesParams p) {
+  if (p.ok != nullptr && !*p.ok) return;
+  const auto count = static_cast<std::int64_t>(p.count);
+  const MovingAveragesParams::Tensor& t = p.tensors[static_cast<std::size_t>(block() % count)];
+  const std::int64_t step = blocks() / count * threads();
+  for (std::int64_t i = block() / count * threads() + thread(); i < t.elements; i += step) {
+    t.average[i] = t.average[i] * t.momentum + t.value[i] * t.share;
   }
 }
 
@@ -95,13 +112,19 @@ void keep_state(Stream stream, const KeepStateParams& p) {
          packs,
          p.taken,
          p.ok,
+         p.log,
          p.tickets.data);
 }
 
+void moving_averages(Stream stream, const MovingAveragesParams& p) {
+  std::int64_t longest = 1;
+  for (std::size_t i = 0; i < p.count; ++i) longest = std::max(longest, p.tensors[i].elements);
+  Grid grid = grid_of(longest);
+  grid.blocks *= static_cast<std::int64_t>(p.count);
+  launch(average_kernel, grid, stream, p);
+}
+
 void log_scalars(Stream stream, const LogScalarsParams& p) {
-  if (p.count > LogScalarsParams::k_max_values) {
-    throw LaunchError("a log row of " + std::to_string(p.count) + " values");
-  }
   launch(log_kernel, Grid{.blocks = 1, .threads = 32}, stream, p);
 }
 

@@ -1,6 +1,8 @@
 // Matmuls with epilogues: in the library's epilogue where it supports it, else a plain matmul
 // followed by own kernels.
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "backend/cuda/kernels/bias.h"
@@ -112,6 +114,13 @@ Parts parts_of(const MatmulKey& key, std::int64_t partner_k, const Machine& mach
   }
 }
 
+/// The ops after a matmul, and those of them that the library's epilogue does.
+std::string epilogue_text(Epilogue wanted, Epilogue fused) {
+  if (fused == wanted) return fmt::format(", {} fused", name(wanted));
+  if (fused == Epilogue::none) return fmt::format(", {} by own kernels", name(wanted));
+  return fmt::format(", {} fused, the rest of {} by own kernels", name(fused), name(wanted));
+}
+
 Work prepare_fused_product(const Facts& node, const Machine& machine) {
   MatmulKey key = product_key(node.input(0),
                               node.input(1),
@@ -169,7 +178,9 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
               kernels::bias_grad(stream, params);
             }
           },
-          product_bytes + sum_bytes};
+          product_bytes + sum_bytes,
+          parts.product->algorithm() + epilogue_text(key.epilogue, parts.epilogue),
+          parts.product->uses_tensor_cores()};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "backend/cuda/plugin/library_product.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "backend/cuda/kernels/array.h"
@@ -58,6 +60,12 @@ MatmulKey product_key(const graph::TensorType& a,
           .float32 = machine.float32};
 }
 
+std::string algorithm_text(const std::string& chosen, std::size_t workspace_bytes) {
+  constexpr std::size_t k_kibibyte = 1024;
+  return fmt::format(
+      "{}, workspace {} KiB", chosen, (workspace_bytes + k_kibibyte - 1) / k_kibibyte);
+}
+
 std::size_t aligned(std::size_t bytes) {
   return (bytes + k_alignment - 1) / k_alignment * k_alignment;
 }
@@ -92,6 +100,15 @@ std::size_t LibraryProduct::workspace_bytes() const {
   if (padding_->c) bytes += padded.c.bytes();
   if (padding_->bias) bytes += padded.bias.bytes();
   return bytes;
+}
+
+std::string LibraryProduct::algorithm() const {
+  std::string text = algorithm_text(product_->description(), product_->workspace_bytes());
+  if (padding_) {
+    const MatmulKey& large = padding_->key;
+    text += fmt::format(", padded to {}x{}x{}", large.m, large.n, large.k);
+  }
+  return text;
 }
 
 void LibraryProduct::run(const Matmul::Operands& operands, std::byte* workspace) const {

@@ -17,6 +17,9 @@ MatmulKey product_key(const graph::TensorType& a,
                       const graph::TensorType& y,
                       const Machine& machine);
 
+/// A library's choice with its workspace.
+std::string algorithm_text(const std::string& chosen, std::size_t workspace_bytes);
+
 /// `bytes` rounded up to the alignment of the pieces of a workspace.
 std::size_t aligned(std::size_t bytes);
 
@@ -30,6 +33,9 @@ class LibraryProduct {
   static std::shared_ptr<LibraryProduct> get(const MatmulKey& key, const Machine& machine);
 
   std::size_t workspace_bytes() const;
+  /// The library's algorithm, its workspace and the padding.
+  std::string algorithm() const;
+  bool uses_tensor_cores() const { return product_->uses_tensor_cores(); }
   /// Enqueues it. `workspace` is aligned to k_alignment.
   void run(const Matmul::Operands& operands, std::byte* workspace) const;
 

@@ -23,10 +23,16 @@ struct boundary::Device {
   plugin::Machine machine;
 };
 struct boundary::Launch {
+  Device* device;
   plugin::Work work;
 };
 struct boundary::CapturedGraph {
+  Device* device;
   std::unique_ptr<cuda::CapturedGraph> graph;
+};
+struct boundary::Event {
+  Device* device;
+  std::unique_ptr<cuda::Event> event;
 };
 
 namespace plugin {
@@ -82,6 +88,15 @@ Status fenced(F&& body) noexcept {
   } catch (...) {
     return fail(Status::failed, "an unknown error");
   }
+}
+
+/// The same on a device, which is a thread's own choice in CUDA.
+template <class F>
+Status on(const boundary::Device* device, F&& body) noexcept {
+  return fenced([&] {
+    device->vendor->enter();
+    body();
+  });
 }
 
 template <std::size_t n>
@@ -151,14 +166,17 @@ Status open(const boundary::Options* options, boundary::Device** device) {
   });
 }
 
-void close(boundary::Device* device) { delete device; }
+void close(boundary::Device* device) {
+  on(device, [] {});
+  delete device;
+}
 
 Status synchronize(boundary::Device* device) {
-  return fenced([&] { device->vendor->synchronize(); });
+  return on(device, [&] { device->vendor->synchronize(); });
 }
 
 Status allocate(boundary::Device* device, std::uint64_t bytes, void** address) {
-  return fenced([&] {
+  return on(device, [&] {
     *address = device->vendor->allocate(bytes);
     if (*address == nullptr) {
       constexpr double k_mebibyte = 1024.0 * 1024.0;
@@ -173,14 +191,14 @@ Status allocate(boundary::Device* device, std::uint64_t bytes, void** address) {
 }
 
 void release(boundary::Device* device, void* address) {
-  fenced([&] {
+  on(device, [&] {
     device->vendor->synchronize();
     device->vendor->release(address);
   });
 }
 
 Status memory(boundary::Device* device, std::uint64_t* left, std::uint64_t* total) {
-  return fenced([&] {
+  return on(device, [&] {
     const Vendor::Memory memory = device->vendor->memory();
     *left = memory.free;
     *total = memory.total;
@@ -189,21 +207,21 @@ Status memory(boundary::Device* device, std::uint64_t* left, std::uint64_t* tota
 
 /// Returns only when the host may change its memory.
 Status upload(boundary::Device* device, const void* host, void* address, std::uint64_t bytes) {
-  return fenced([&] {
+  return on(device, [&] {
     device->vendor->upload(address, host, bytes);
     device->vendor->synchronize();
   });
 }
 
 Status download(boundary::Device* device, const void* address, void* host, std::uint64_t bytes) {
-  return fenced([&] {
+  return on(device, [&] {
     device->vendor->download(host, address, bytes);
     device->vendor->synchronize();
   });
 }
 
 Status copy(boundary::Device* device, const void* from, void* to, std::uint64_t bytes) {
-  return fenced([&] { device->vendor->copy(to, from, bytes); });
+  return on(device, [&] { device->vendor->copy(to, from, bytes); });
 }
 
 Status prepare(boundary::Device* device,
@@ -214,8 +232,8 @@ Status prepare(boundary::Device* device,
   const auto found = std::find_if(
       rows().begin(), rows().end(), [&](const Row& candidate) { return candidate.name == row; });
   if (found == rows().end()) return fail(Status::unsupported, "this plugin has no such kernel");
-  return fenced([&] {
-    auto made = std::make_unique<boundary::Launch>();
+  return on(device, [&] {
+    auto made = std::make_unique<boundary::Launch>(boundary::Launch{device, {}});
     made->work = found->prepare(Facts(*node), device->machine);
     *workspace_bytes = made->work.workspace_bytes;
     *launch = made.release();
@@ -226,21 +244,34 @@ Status run(boundary::Launch* launch,
            const void* const* inputs,
            void* const* outputs,
            void* workspace) {
-  return fenced([&] { launch->work.run({inputs, outputs, static_cast<std::byte*>(workspace)}); });
+  return on(launch->device, [&] {
+    launch->work.run({inputs, outputs, static_cast<std::byte*>(workspace)});
+  });
 }
 
-void discard(boundary::Launch* launch) { delete launch; }
+void discard(boundary::Launch* launch) {
+  on(launch->device, [] {});
+  delete launch;
+}
+
+const char* describe(const boundary::Launch* launch, std::int32_t* tensor_cores) {
+  const std::optional<bool>& uses = launch->work.tensor_cores;
+  *tensor_cores = !uses ? -1 : *uses ? 1 : 0;
+  return launch->work.algorithm.c_str();
+}
 
 Status begin_capture(boundary::Device* device) {
-  return fenced([&] { device->vendor->begin_capture(); });
+  return on(device, [&] { device->vendor->begin_capture(); });
 }
 
 Status end_capture(boundary::Device* device, boundary::CapturedGraph** captured) {
-  return fenced([&] { *captured = new boundary::CapturedGraph{device->vendor->end_capture()}; });
+  return on(device, [&] {
+    *captured = new boundary::CapturedGraph{device, device->vendor->end_capture()};
+  });
 }
 
 Status launch_graph(boundary::CapturedGraph* captured) {
-  return fenced([&] { captured->graph->launch(); });
+  return on(captured->device, [&] { captured->graph->launch(); });
 }
 
 std::uint64_t graph_nodes(const boundary::CapturedGraph* captured) {
@@ -248,6 +279,20 @@ std::uint64_t graph_nodes(const boundary::CapturedGraph* captured) {
 }
 
 void forget(boundary::CapturedGraph* captured) { delete captured; }
+
+Status make_event(boundary::Device* device, boundary::Event** event) {
+  return on(device, [&] { *event = new boundary::Event{device, device->vendor->event()}; });
+}
+
+Status record(boundary::Event* event) {
+  return on(event->device, [&] { event->event->record(); });
+}
+
+Status elapsed(const boundary::Event* begin, const boundary::Event* end, double* seconds) {
+  return on(end->device, [&] { *seconds = end->event->seconds_since(*begin->event); });
+}
+
+void destroy_event(boundary::Event* event) { delete event; }
 
 }  // namespace
 }  // namespace plugin
@@ -272,11 +317,16 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .prepare = plugin::prepare,
                                        .run = plugin::run,
                                        .discard = plugin::discard,
+                                       .describe = plugin::describe,
                                        .begin_capture = plugin::begin_capture,
                                        .end_capture = plugin::end_capture,
                                        .launch_graph = plugin::launch_graph,
                                        .graph_nodes = plugin::graph_nodes,
-                                       .forget = plugin::forget};
+                                       .forget = plugin::forget,
+                                       .make_event = plugin::make_event,
+                                       .record = plugin::record,
+                                       .elapsed = plugin::elapsed,
+                                       .destroy_event = plugin::destroy_event};
   return &k_table;
 }
 

@@ -3,6 +3,8 @@
 // kernels. One file per family, which ends with its rows; plugin.cc lists the families.
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +48,8 @@ struct Addresses {
 struct Work {
   std::function<void(const Addresses&)> run;
   std::size_t workspace_bytes = 0;
+  std::string algorithm = {};             ///< of a library, "" for own kernels
+  std::optional<bool> tensor_cores = {};  ///< with which the library computes
 };
 
 using Prepare = Work (*)(const Facts& node, const Machine& machine);

@@ -1,5 +1,7 @@
 // Matmuls by cuBLASLt, convolutions by cuDNN.
 
+#include <fmt/format.h>
+
 #include <array>
 #include <memory>
 #include <optional>
@@ -126,7 +128,9 @@ Work prepare_matmul(const Facts& node, const Machine& machine) {
   return {[product](const Addresses& a) {
             product->run({.a = a.in[0], .b = a.in[1], .c = a.out[0]}, a.workspace);
           },
-          product->workspace_bytes()};
+          product->workspace_bytes(),
+          product->algorithm(),
+          product->uses_tensor_cores()};
 }
 
 /// One library call; an operand whose matrices are not evenly spaced is materialized first, because
@@ -150,7 +154,17 @@ Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
                           .c = at.out[0]},
                          at.workspace + copies);
           },
-          copies + product->workspace_bytes()};
+          copies + product->workspace_bytes(),
+          product->algorithm(),
+          product->uses_tensor_cores()};
+}
+
+/// Bias and ReLU of a convolution, and the launch that applies them.
+std::string epilogue_text(std::string_view op, bool separate) {
+  const bool relu = op == graph::ops::k_conv2d_bias_relu;
+  if (!relu && op != graph::ops::k_conv2d_bias) return "";
+  return fmt::format(
+      ", {} {}", relu ? "bias and ReLU" : "bias", separate ? "by an own kernel" : "fused");
 }
 
 /// The workspace begins with the filter in the library's layout.
@@ -216,7 +230,10 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
               kernels::copy(stream, order);
             }
           },
-          filter_bytes + convolution->workspace_bytes()};
+          filter_bytes + convolution->workspace_bytes(),
+          algorithm_text(convolution->description(), convolution->workspace_bytes()) +
+              epilogue_text(node.op, adds_bias),
+          convolution->uses_tensor_cores()};
 }
 
 }  // namespace

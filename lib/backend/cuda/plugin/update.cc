@@ -200,6 +200,26 @@ Work prepare_assign_add(const Facts& node, const Machine& machine) {
       }};
 }
 
+Work prepare_moving_averages(const Facts& node, const Machine& machine) {
+  const auto& momentum = node.attrs.get<std::vector<double>>("momentum");
+  const auto& share = node.attrs.get<std::vector<double>>("share");
+  kernels::MovingAveragesParams params{.count = momentum.size()};
+  for (std::size_t i = 0; i < params.count; ++i) {
+    params.tensors.at(i) = {.elements = node.input(params.count + i).shape.elements(),
+                            .momentum = static_cast<float>(momentum[i]),
+                            .share = static_cast<float>(share[i])};
+  }
+  return {[=, guard = node.attrs.get<bool>("guarded"), stream = machine.stream()](
+              const Addresses& a) mutable {
+    for (std::size_t i = 0; i < params.count; ++i) {
+      params.tensors.at(i).average = a.variable<float>(i);
+      params.tensors.at(i).value = a.input<float>(params.count + i);
+    }
+    params.ok = guard ? a.input<bool>(2 * params.count) : nullptr;
+    kernels::moving_averages(stream, params);
+  }};
+}
+
 Work prepare_all_finite(const Facts& node, const Machine& machine) {
   const bool unscaled = node.attrs.get<bool>("unscaled");
   const bool reciprocal = node.attrs.get<bool>("reciprocal");
@@ -231,14 +251,17 @@ Work prepare_loss_scale(const Facts& node, const Machine& machine) {
       .growth_steps = node.attrs.get<std::int64_t>("growth_steps"),
       .hysteresis = static_cast<std::int32_t>(node.attrs.get<std::int64_t>("hysteresis")),
       .grow_on_equal = node.attrs.get<bool>("grow_on_equal"),
-      .guard = node.attrs.get<bool>("guard")};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.scale = a.variable<float>(0);
-    params.good_steps = a.variable<std::int32_t>(1);
-    params.hysteresis_left = a.variable<std::int32_t>(2);
-    params.ok = a.input<bool>(3);
-    kernels::update_loss_scale(stream, params);
-  }};
+      .guard = node.attrs.get<bool>("guard"),
+      .counts_all = node.attrs.get<bool>("counts_all")};
+  return {
+      [=, counts = node.inputs.size() > 4, stream = machine.stream()](const Addresses& a) mutable {
+        if (counts) params.counter = a.variable<std::int64_t>(4);
+        params.scale = a.variable<float>(0);
+        params.good_steps = a.variable<std::int32_t>(1);
+        params.hysteresis_left = a.variable<std::int32_t>(2);
+        params.ok = a.input<bool>(3);
+        kernels::update_loss_scale(stream, params);
+      }};
 }
 
 Work prepare_learning_rate(const Facts& node, const Machine& machine) {
@@ -281,6 +304,7 @@ std::vector<Row> update_rows() {
       {"cuda/cast_variable", prepare_cast_variable},
       {"cuda/learning_rate", prepare_learning_rate},
       {"cuda/loss_scale", prepare_loss_scale},
+      {"cuda/moving_averages", prepare_moving_averages},
       {"cuda/update", prepare_update},
   };
 }

@@ -89,11 +89,11 @@ class Matmul {
     void* mask = nullptr;     ///< mask_bytes(m, n): read or written, by epilogue
     bool accumulate = false;  ///< add to the value of c (in `out`, before the epilogue)
   };
-
   virtual ~Matmul() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  /// The chosen algorithm: "algo 66 tile 20 stages 7, fma, float32 sums".
+  /// The chosen algorithm ("algorithm 66 tile 20 ..."), and whether it uses tensor cores.
   virtual std::string description() const = 0;
+  virtual bool uses_tensor_cores() const = 0;
   /// Enqueues it. `workspace` is aligned to k_alignment and in use until the matmul has completed.
   /// Errors: VendorError.
   virtual void run(const Operands& operands, void* workspace) = 0;
@@ -108,10 +108,10 @@ class Convolution {
     void* y = nullptr;       ///< written by forward; the gradients read dy here
     const void* bias = nullptr;
   };
-
   virtual ~Convolution() = default;
   virtual std::size_t workspace_bytes() const = 0;
   virtual std::string description() const = 0;
+  virtual bool uses_tensor_cores() const = 0;
   /// Enqueues it. Errors: VendorError.
   virtual void run(const Operands& operands, void* workspace) = 0;
 };
@@ -124,16 +124,16 @@ class CapturedGraph {
   virtual void launch() = 0;
 };
 
-/// A point in the stream.
+/// A point in the stream. Captured, it is recorded by each launch of the graph.
 class Event {
  public:
   virtual ~Event() = default;
   virtual void record() = 0;
-  /// Blocks until the stream has passed the last record().
+  /// Blocks until the stream has passed the last record() that was not captured.
   virtual void wait() = 0;
   virtual bool passed() = 0;
   /// Seconds of device time from `begin` to this one; both must have passed.
-  virtual double seconds_since(const Event& begin) = 0;
+  virtual double seconds_since(const Event& begin) const = 0;
 };
 
 /// An opened device. Used by one thread at a time.
@@ -145,7 +145,8 @@ class Vendor {
   };
 
   virtual ~Vendor() = default;
-
+  /// Makes it the device of the calling thread; needed in each thread that uses it.
+  virtual void enter() = 0;
   virtual const DeviceFacts& device() const = 0;
   virtual Stream stream() = 0;
 
@@ -162,7 +163,6 @@ class Vendor {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* device, std::uint8_t byte, std::size_t bytes) = 0;
 
-  // Ordering.
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Event> event() = 0;
   /// From here on calls are captured and not run; allocation, release and synchronize() are errors.

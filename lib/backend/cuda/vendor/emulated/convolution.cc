@@ -110,6 +110,7 @@ class EmulatedConvolution final : public Convolution {
 
   std::size_t workspace_bytes() const override { return k_workspace; }
   std::string description() const override { return "emulated, float32 sums"; }
+  bool uses_tensor_cores() const override { return false; }
 
   void run(const Operands& o, void* workspace) override {
     expect_aligned(o.x, k_operand_alignment, "x");

@@ -73,6 +73,7 @@ class EmulatedMatmul final : public Matmul {
 
   std::size_t workspace_bytes() const override { return k_workspace; }
   std::string description() const override { return "emulated, float32 sums"; }
+  bool uses_tensor_cores() const override { return false; }
 
   void run(const Operands& o, void* workspace) override {
     expect_aligned(o.a, k_operand_alignment, "A");

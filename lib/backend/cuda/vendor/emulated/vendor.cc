@@ -44,7 +44,7 @@ class EmulatedEvent final : public Event {
   }
   void wait() override { queue_.drain(); }
   bool passed() override { return passed_; }
-  double seconds_since(const Event& begin) override {
+  double seconds_since(const Event& begin) const override {
     const auto& other = dynamic_cast<const EmulatedEvent&>(begin);
     return std::chrono::duration<double>(moment_ - other.moment_).count();
   }
@@ -82,6 +82,7 @@ class EmulatedVendor final : public Vendor {
     for (const auto& [address, bytes] : blocks_) give_back(address);
   }
 
+  void enter() override {}
   const DeviceFacts& device() const override { return facts_; }
   Stream stream() override { return &queue_; }
 

@@ -206,8 +206,7 @@ bool keeps_promises(const Engine& engine, const ConvArguments& c) {
 
 std::string describe(const Engine& engine) {
   std::string text = fmt::format("engine {}", engine.index);
-  constexpr std::array<std::pair<cudnnBackendNumericalNote_t, std::string_view>, 4> k_words{{
-      {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, "tensor cores"},
+  constexpr std::array<std::pair<cudnnBackendNumericalNote_t, std::string_view>, 3> k_words{{
       {CUDNN_NUMERICAL_NOTE_WINOGRAD, "Winograd"},
       {CUDNN_NUMERICAL_NOTE_FFT, "FFT"},
       {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, "any order"},
@@ -249,7 +248,8 @@ std::vector<ConvPlan> conv_plans(const ConvArguments& arguments,
       const auto workspace =
           static_cast<std::size_t>(plan->integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       if (workspace > workspace_limit) continue;
-      plans.push_back({plan, workspace, describe(engine)});
+      plans.push_back(
+          {plan, workspace, describe(engine), engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)});
     }
   }
   return plans;

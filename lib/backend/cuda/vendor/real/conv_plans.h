@@ -36,7 +36,8 @@ inline constexpr std::int64_t k_bias_id = 4;
 struct ConvPlan {
   DescriptorPtr plan;
   std::size_t workspace_bytes = 0;
-  std::string description;  ///< "engine 43, tensor cores"
+  std::string description;  ///< "engine 43, Winograd"
+  bool tensor_cores = false;
 };
 
 /// Up to `wanted` plans in the order of cuDNN's heuristics that need at most `workspace_limit`

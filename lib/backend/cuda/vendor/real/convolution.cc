@@ -13,6 +13,7 @@ class RealConvolution final : public Convolution {
 
   std::size_t workspace_bytes() const override { return plan_.workspace_bytes; }
   std::string description() const override { return plan_.description; }
+  bool uses_tensor_cores() const override { return plan_.tensor_cores; }
 
   void run(const Operands& o, void* workspace) override {
     std::vector<std::int64_t> ids{k_x_id, k_filter_id, k_y_id};
@@ -37,36 +38,68 @@ class RealConvolution final : public Convolution {
   ConvPlan plan_;
 };
 
-std::size_t bytes_of(const ConvTensor& tensor, DType dtype) {
-  return static_cast<std::size_t>(tensor.elements()) * size_bytes(dtype);
+/// Memory for a trial.
+struct Trial {
+  TrialOperand x, filter, y, bias;
+  Scratch workspace;
+
+  explicit Trial(const ConvArguments& c)
+      : x(c.x.elements(), c.dtype),
+        filter(c.filter.elements(), c.dtype),
+        y(c.y.elements(), c.dtype),
+        bias(c.bias.elements(), c.dtype),
+        workspace(k_conv_workspace_limit) {}
+  Convolution::Operands operands() const {
+    return {.x = x.address(), .filter = filter.address(), .y = y.address(), .bias = bias.address()};
+  }
+};
+
+/// Whether a plan with a ReLU gives NaN for NaN, by which a broken step is found; cuDNN does not
+/// promise it. False without memory for a trial.
+bool keeps_nan(Device& device, const ConvArguments& c, const ConvPlan& plan) {
+  try {
+    const Trial trial(c);
+    fill_nan(device, {&trial.x, &trial.filter, &trial.bias});
+    RealConvolution(device, c, plan).run(trial.operands(), trial.workspace.address());
+    return is_nan(device, trial.y);
+  } catch (const VendorError& error) {
+    if (error.failure() != Failure::out_of_memory) throw;
+    return false;
+  }
 }
 
+/// The fastest plan; the first where memory for a trial is short.
 std::size_t measure(Device& device, const ConvArguments& c, const std::vector<ConvPlan>& plans) {
-  const Scratch x(bytes_of(c.x, c.dtype));
-  const Scratch filter(bytes_of(c.filter, c.dtype));
-  const Scratch y(bytes_of(c.y, c.dtype));
-  const Scratch bias(bytes_of(c.bias, c.dtype));
-  const Scratch workspace(k_conv_workspace_limit);
-  std::vector<std::unique_ptr<RealConvolution>> candidates;
-  std::vector<std::function<void()>> runs;
-  for (const ConvPlan& plan : plans) {
-    candidates.push_back(std::make_unique<RealConvolution>(device, c, plan));
-    runs.emplace_back([&, convolution = candidates.back().get()] {
-      convolution->run(
-          {.x = x.address(), .filter = filter.address(), .y = y.address(), .bias = bias.address()},
-          workspace.address());
-    });
+  try {
+    const Trial trial(c);
+    fill_random(device, {&trial.x, &trial.filter, &trial.y, &trial.bias});
+    std::vector<std::unique_ptr<RealConvolution>> candidates;
+    std::vector<std::function<void()>> runs;
+    for (const ConvPlan& plan : plans) {
+      candidates.push_back(std::make_unique<RealConvolution>(device, c, plan));
+      runs.emplace_back([&, convolution = candidates.back().get()] {
+        convolution->run(trial.operands(), trial.workspace.address());
+      });
+    }
+    return fastest(device, runs);
+  } catch (const VendorError& error) {
+    if (error.failure() != Failure::out_of_memory) throw;
+    return 0;
   }
-  return fastest(device, runs);
 }
 
 }  // namespace
 
 std::unique_ptr<Convolution> prepare_convolution(Device& device, const ConvKey& key) {
   const ConvArguments arguments = conv_arguments(key);
-  const std::size_t wanted = device.autotune == Autotune::measure ? k_candidates : 1;
+  // With a ReLU the first plan may drop NaN.
+  const bool tries = device.autotune == Autotune::measure || arguments.relu;
+  const std::size_t wanted = tries ? k_candidates : 1;
   std::vector<ConvPlan> plans = conv_plans(
       arguments, {.handle = device.cudnn, .properties = {}}, k_conv_workspace_limit, wanted);
+  if (arguments.relu) {
+    std::erase_if(plans, [&](const ConvPlan& plan) { return !keeps_nan(device, arguments, plan); });
+  }
   if (plans.empty()) return nullptr;
   const std::size_t best = choose(
       device, to_string(key), plans.size(), [&] { return measure(device, arguments, plans); });

@@ -1,8 +1,13 @@
 #include "backend/cuda/vendor/real/device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <vector>
+
+#include "core/dispatch.h"
+#include "core/philox.h"
 
 namespace halfstep::backend::cuda::real {
 namespace {
@@ -20,13 +25,16 @@ std::unique_ptr<CUevent_st, DestroyEvent> make_event() {
   return std::unique_ptr<CUevent_st, DestroyEvent>(raw);
 }
 
-/// Median time of one run, in milliseconds.
-float time_of(cudaStream_t stream, const std::function<void()>& run) {
+/// Median time of one run, in milliseconds; `flush` is enqueued before each.
+float time_of(cudaStream_t stream,
+              const std::function<void()>& flush,
+              const std::function<void()>& run) {
   const auto begin = make_event();
   const auto end = make_event();
   for (int i = 0; i < k_warm_ups; ++i) run();
   std::vector<float> times;
   for (int i = 0; i < k_runs; ++i) {
+    flush();
     check(cudaEventRecord(begin.get(), stream), "cudaEventRecord");
     run();
     check(cudaEventRecord(end.get(), stream), "cudaEventRecord");
@@ -41,7 +49,7 @@ float time_of(cudaStream_t stream, const std::function<void()>& run) {
 
 }  // namespace
 
-Scratch::Scratch(std::size_t bytes) {
+Scratch::Scratch(std::size_t bytes) : bytes_(bytes) {
   if (bytes > 0) check(cudaMalloc(&address_, bytes), "cudaMalloc");
 }
 
@@ -49,13 +57,66 @@ Scratch::~Scratch() {
   if (address_ != nullptr) cudaFree(address_);
 }
 
+void fill_random(const Device& device, std::initializer_list<const TrialOperand*> operands) {
+  // A block of values, repeated; the copies from it have ended when it goes.
+  constexpr std::size_t k_values = 1 << 16;
+  for (const TrialOperand* operand : operands) {
+    RandomStream random(1, 0);
+    dispatch_floating(operand->dtype, [&]<class T>(Type<T>) {
+      std::vector<T> values(k_values);
+      for (T& value : values) {
+        value = static_cast<T>(static_cast<Compute<T>>(2 * random.uniform() - 1));
+      }
+      const std::size_t block = k_values * sizeof(T);
+      for (std::size_t at = 0; at < operand->memory.bytes(); at += block) {
+        check(cudaMemcpyAsync(static_cast<std::byte*>(operand->address()) + at,
+                              values.data(),
+                              std::min(block, operand->memory.bytes() - at),
+                              cudaMemcpyHostToDevice,
+                              device.stream),
+              "cudaMemcpyAsync");
+      }
+      check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
+    });
+  }
+}
+
+void fill_nan(const Device& device, std::initializer_list<const TrialOperand*> operands) {
+  for (const TrialOperand* operand : operands) {
+    if (operand->memory.bytes() == 0) continue;
+    // All bits set are a NaN in each floating dtype.
+    check(cudaMemsetAsync(operand->address(), 0xff, operand->memory.bytes(), device.stream),
+          "cudaMemsetAsync");
+  }
+}
+
+bool is_nan(const Device& device, const TrialOperand& operand) {
+  bool all = true;
+  dispatch_floating(operand.dtype, [&]<class T>(Type<T>) {
+    const auto* from = static_cast<const T*>(operand.address());
+    for (const T* source : {from, from + operand.memory.bytes() / sizeof(T) - 1}) {
+      T value{};
+      check(cudaMemcpyAsync(&value, source, sizeof value, cudaMemcpyDeviceToHost, device.stream),
+            "cudaMemcpyAsync");
+      check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
+      all = all && std::isnan(static_cast<Compute<T>>(value));
+    }
+  });
+  return all;
+}
+
 std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates) {
   std::size_t best = candidates.size();
   float best_time = std::numeric_limits<float>::infinity();
   std::string last_error;
+  const Scratch cache(2 * device.l2_bytes);
+  const auto flush = [&] {
+    if (cache.bytes() == 0) return;
+    check(cudaMemsetAsync(cache.address(), 0, cache.bytes(), device.stream), "cudaMemsetAsync");
+  };
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     try {
-      const float time = time_of(device.stream, candidates[i]);
+      const float time = time_of(device.stream, flush, candidates[i]);
       if (time < best_time) {
         best = i;
         best_time = time;

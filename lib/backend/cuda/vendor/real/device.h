@@ -2,6 +2,7 @@
 // The real vendor's matmuls and convolutions, and the device state that they share.
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Device {
   cublasLtHandle_t cublas = nullptr;
   cudnnHandle_t cudnn = nullptr;
   Autotune autotune = Autotune::heuristic;
+  std::size_t l2_bytes = 0;
   Choices choices;
 };
 
@@ -23,18 +25,39 @@ struct Device {
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes);
-  Scratch(Scratch&& other) noexcept : address_(std::exchange(other.address_, nullptr)) {}
+  Scratch(Scratch&& other) noexcept
+      : address_(std::exchange(other.address_, nullptr)), bytes_(other.bytes_) {}
   Scratch& operator=(Scratch&&) = delete;
   ~Scratch();
   void* address() const { return address_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   void* address_ = nullptr;
+  std::size_t bytes_;
 };
 
+/// Memory for an operand of a trial.
+struct TrialOperand {
+  TrialOperand(std::int64_t elements, DType of_dtype)
+      : memory(static_cast<std::size_t>(elements) * size_bytes(of_dtype)), dtype(of_dtype) {}
+  void* address() const { return memory.address(); }
+
+  Scratch memory;
+  DType dtype;
+};
+
+/// Enqueues: fills the operands with values in [-1, 1), since a GPU's clock depends on the bits
+/// that change.
+void fill_random(const Device& device, std::initializer_list<const TrialOperand*> operands);
+/// Enqueues: fills the operands with NaN.
+void fill_nan(const Device& device, std::initializer_list<const TrialOperand*> operands);
+/// Whether the first and the last element are NaN; blocks.
+bool is_nan(const Device& device, const TrialOperand& operand);
+
 /// The index of the fastest of several functions that enqueue the same work, by the median of
-/// repeated runs; failing ones are skipped. Blocks until the stream is idle. Errors: VendorError
-/// when all fail.
+/// repeated runs, each after the second-level cache was overwritten; failing ones are skipped.
+/// Blocks until the stream is idle. Errors: VendorError when all fail.
 std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates);
 
 /// The index of the candidate to use for `key`, of `count`: the first, or the fastest, measured now

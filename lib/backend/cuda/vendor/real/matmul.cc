@@ -59,21 +59,17 @@ std::string describe(const cublasLtMatmulAlgo_t& algorithm) {
         cublasLtMatmulAlgoConfigGetAttribute(&algorithm, name, &value, sizeof value, &written);
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
   };
-  const std::uint64_t flags = implementation_flags(algorithm);
-  return fmt::format("algorithm {} tile {} stages {} split {}, {}",
+  return fmt::format("algorithm {} tile {} stages {} split {} flags {:#x}",
                      get(CUBLASLT_ALGO_CONFIG_ID),
                      get(CUBLASLT_ALGO_CONFIG_TILE_ID),
                      get(CUBLASLT_ALGO_CONFIG_STAGES_ID),
                      get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-                     (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0
-                         ? "tensor cores"
-                         : "no tensor cores");
+                     implementation_flags(algorithm));
 }
 
-/// Bytes from the first to the last element of all matrices.
-std::size_t bytes_of(const LtMatrix& matrix, std::int64_t batch) {
-  const std::int64_t elements = matrix.leading * matrix.columns + (batch - 1) * matrix.batch_stride;
-  return static_cast<std::size_t>(elements) * size_bytes(matrix.dtype);
+/// Memory from the first to the last element of all matrices.
+TrialOperand operand(const LtMatrix& matrix, std::int64_t batch) {
+  return {matrix.leading * matrix.columns + (batch - 1) * matrix.batch_stride, matrix.dtype};
 }
 
 class RealMatmul final : public Matmul {
@@ -88,8 +84,11 @@ class RealMatmul final : public Matmul {
     }
     if (found.empty()) return;
     if (key.epilogue != Epilogue::none) {
-      // The heuristics may propose algorithms for an epilogue that then refuse to run.
-      std::erase_if(found, [&](const auto& candidate) { return !runs(candidate); });
+      // The heuristics may propose algorithms for an epilogue that then refuse to run, and the
+      // library does not promise that its ReLU keeps NaN, by which a broken step is found.
+      const bool relu =
+          key.epilogue == Epilogue::bias_relu || key.epilogue == Epilogue::bias_relu_mask;
+      std::erase_if(found, [&](const auto& candidate) { return !runs(candidate, relu); });
       if (found.empty()) return;
     }
     const std::size_t best =
@@ -101,6 +100,9 @@ class RealMatmul final : public Matmul {
   bool usable() const { return usable_; }
   std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }
   std::string description() const override { return describe(chosen_.algo); }
+  bool uses_tensor_cores() const override {
+    return (implementation_flags(chosen_.algo) & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK) != 0;
+  }
 
   void run(const Operands& operands, void* workspace) override {
     run(chosen_, operands, workspace);
@@ -134,14 +136,14 @@ class RealMatmul final : public Matmul {
 
   /// Memory for the operands of a trial.
   struct Trial {
-    Scratch a, b, c, bias, mask, workspace;
+    TrialOperand a, b, c, bias;
+    Scratch mask, workspace;
 
     explicit Trial(const LtArguments& arguments)
-        : a(bytes_of(arguments.b, arguments.batch)),
-          b(bytes_of(arguments.a, arguments.batch)),
-          c(bytes_of(arguments.d, arguments.batch)),
-          bias(static_cast<std::size_t>(arguments.bias_elements) *
-               size_bytes(arguments.bias_dtype)),
+        : a(operand(arguments.b, arguments.batch)),
+          b(operand(arguments.a, arguments.batch)),
+          c(operand(arguments.d, arguments.batch)),
+          bias(arguments.bias_elements, arguments.bias_dtype),
           mask(aux_bytes(arguments)),
           workspace(k_workspace_limit) {}
     Operands operands() const {
@@ -153,15 +155,17 @@ class RealMatmul final : public Matmul {
     }
   };
 
-  /// Whether the library runs a candidate; true where memory for a trial is short.
-  bool runs(const cublasLtMatmulHeuristicResult_t& candidate) {
+  /// Whether the library runs a candidate, and where `keeps_nan` says so, gives NaN for NaN.
+  /// Without memory for a trial nothing is known: true, except for NaN.
+  bool runs(const cublasLtMatmulHeuristicResult_t& candidate, bool keeps_nan) {
     try {
       const Trial trial(arguments_);
+      fill_nan(device_, {&trial.a, &trial.b, &trial.bias});
       run(candidate, trial.operands(), trial.workspace.address());
       check(cudaStreamSynchronize(device_.stream), "cudaStreamSynchronize");
-      return true;
+      return !keeps_nan || is_nan(device_, trial.c);
     } catch (const VendorError& error) {
-      return error.failure() == Failure::out_of_memory;
+      return error.failure() == Failure::out_of_memory && !keeps_nan;
     }
   }
 
@@ -169,6 +173,7 @@ class RealMatmul final : public Matmul {
   std::size_t measure(const Candidates& found) {
     try {
       const Trial trial(arguments_);
+      fill_random(device_, {&trial.a, &trial.b, &trial.c, &trial.bias});
       std::vector<std::function<void()>> all;
       for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
         all.emplace_back([&] { run(candidate, trial.operands(), trial.workspace.address()); });

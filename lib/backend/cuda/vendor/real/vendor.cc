@@ -18,10 +18,12 @@ using real::check;
 // CUDA 13 dropped Volta.
 constexpr int k_lowest_capability = CUDART_VERSION >= 13000 ? 75 : 70;
 
+/// An attribute for information; 0 where the driver does not tell it, as on virtual GPUs.
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, device), "cudaDeviceGetAttribute");
-  return value;
+  if (cudaDeviceGetAttribute(&value, name, device) == cudaSuccess) return value;
+  (void)cudaGetLastError();
+  return 0;
 }
 
 DeviceFacts facts_of(int device) {
@@ -89,7 +91,15 @@ class RealEvent final : public Event {
   RealEvent& operator=(const RealEvent&) = delete;
   ~RealEvent() override { cudaEventDestroy(event_); }
 
-  void record() override { check(cudaEventRecord(event_, stream_), "cudaEventRecord"); }
+  void record() override {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing");
+    // An external event becomes a node of the graph; others are only dependencies between streams.
+    const bool captured = capture == cudaStreamCaptureStatusActive;
+    check(cudaEventRecordWithFlags(
+              event_, stream_, captured ? cudaEventRecordExternal : cudaEventRecordDefault),
+          "cudaEventRecordWithFlags");
+  }
   void wait() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
   bool passed() override {
     const cudaError_t status = cudaEventQuery(event_);
@@ -97,7 +107,7 @@ class RealEvent final : public Event {
     check(status, "cudaEventQuery");
     return true;
   }
-  double seconds_since(const Event& begin) override {
+  double seconds_since(const Event& begin) const override {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, dynamic_cast<const RealEvent&>(begin).event_, event_),
           "cudaEventElapsedTime");
@@ -144,8 +154,10 @@ class RealVendor final : public Vendor {
  public:
   explicit RealVendor(const VendorOptions& options)
       : facts_(facts_of(options.device)),
+        index_(options.device),
         limit_(options.memory_limit),
         device_{.autotune = options.autotune,
+                .l2_bytes = facts_.l2_bytes,
                 .choices = real::Choices(
                     options.cache_folder,
                     facts_.name,
@@ -163,6 +175,7 @@ class RealVendor final : public Vendor {
   RealVendor& operator=(const RealVendor&) = delete;
   ~RealVendor() override { close(); }
 
+  void enter() override { check(cudaSetDevice(index_), "cudaSetDevice"); }
   const DeviceFacts& device() const override { return facts_; }
   Stream stream() override { return device_.stream; }
 
@@ -252,6 +265,7 @@ class RealVendor final : public Vendor {
   }
 
   DeviceFacts facts_;
+  int index_;
   std::size_t limit_;
   real::Device device_;
   std::map<void*, std::size_t> blocks_;
