@@ -86,8 +86,9 @@ struct NamedNumber {
   }
 };
 
-/// One or two extents: `3` means [3, 3].
+/// Extents along two or three axes; one number stands for all: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
+using Triple = std::array<std::int64_t, 3>;
 
 /// A number may be written as a fraction, `1/255`, a single string as a list of one. Optional
 /// fields: `null` or absence means no value. NamedExtents and NamedNumber: a map, whose order is
@@ -98,6 +99,7 @@ using FieldRef = std::variant<bool*,
                               std::string*,
                               DType*,
                               Pair*,
+                              Triple*,
                               std::vector<std::int64_t>*,
                               std::vector<double>*,
                               std::vector<std::string>*,

@@ -176,12 +176,12 @@ void DataSpec::fields(Fields& f) {
   constexpr double k_most_samples = 1e9;
   f.field("train_samples",
           train_samples,
-          {.doc = "Training samples of synthetic_digits; null: 60000. [samples]",
+          {.doc = "Training samples of synthetic_digits and moving_digits; null: 60000. [samples]",
            .min = 1,
            .max = k_most_samples});
   f.field("test_samples",
           test_samples,
-          {.doc = "Test samples of synthetic_digits; null: 10000. [samples]",
+          {.doc = "Test samples of synthetic_digits and moving_digits; null: 10000. [samples]",
            .min = 1,
            .max = k_most_samples});
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/scalar.h"
@@ -36,9 +37,11 @@ std::string written(const std::vector<T>& values) {
   return "[" + text + "]";
 }
 
-std::string written(const Pair& value) {
-  if (value[0] == value[1]) return written(value[0]);
-  return written(std::vector<std::int64_t>(value.begin(), value.end()));
+template <std::size_t n>
+std::string written(const std::array<std::int64_t, n>& value) {
+  const std::vector<std::int64_t> extents(value.begin(), value.end());
+  const bool same = std::all_of(value.begin(), value.end(), [&](auto v) { return v == value[0]; });
+  return same ? written(value[0]) : written(extents);
 }
 
 std::string written(const std::vector<NamedExtents>&) { return "{}"; }
@@ -55,6 +58,7 @@ std::string_view type_of(const double*) { return "number"; }
 std::string_view type_of(const std::string*) { return "text"; }
 std::string_view type_of(const DType*) { return "one of"; }
 std::string_view type_of(const Pair*) { return "integer or [integer, integer]"; }
+std::string_view type_of(const Triple*) { return "integer or [integer, integer, integer]"; }
 std::string_view type_of(const std::vector<std::int64_t>*) { return "list of integers"; }
 std::string_view type_of(const std::vector<double>*) { return "list of numbers"; }
 std::string_view type_of(const std::vector<std::string>*) { return "word or list of words"; }

@@ -35,9 +35,11 @@ Node value_node(const std::vector<T>& values) {
   return node;
 }
 
-Node value_node(const Pair& value) {
-  if (value[0] == value[1]) return value_node(value[0]);
-  return value_node(std::vector<std::int64_t>(value.begin(), value.end()));
+template <std::size_t n>
+Node value_node(const std::array<std::int64_t, n>& value) {
+  const std::vector<std::int64_t> extents(value.begin(), value.end());
+  const bool same = std::all_of(value.begin(), value.end(), [&](auto v) { return v == value[0]; });
+  return same ? value_node(value[0]) : value_node(extents);
 }
 
 Node value_node(const std::vector<NamedExtents>& value) {

@@ -106,6 +106,32 @@ void check_type(const Node& type, std::span<const std::string_view> types, Diagn
             choices(type.text, {types.begin(), types.end()}));
 }
 
+/// One number for all axes, or a list with one for each.
+template <std::size_t n>
+bool read_extents(const Node& node,
+                  std::array<std::int64_t, n>& value,
+                  std::string_view number,
+                  const About& about,
+                  Diagnostics& out) {
+  std::array<std::int64_t, n> all = value;
+  if (node.kind == Node::Kind::scalar) {
+    if (!read_value(node, all[0], about, out)) return false;
+    all.fill(all[0]);
+  } else if (node.kind == Node::Kind::sequence && node.items.size() == n) {
+    bool good = true;
+    for (std::size_t i = 0; i < n; ++i) good &= read_value(node.items[i], all[i], about, out);
+    if (!good) return false;
+  } else {
+    const bool list = node.kind == Node::Kind::sequence;
+    const std::string got = list ? fmt::format("a list of {}", node.items.size()) : describe(node);
+    out.error(node.where,
+              fmt::format("must be a whole number or a list of {}, got {}", number, got));
+    return false;
+  }
+  value = all;
+  return true;
+}
+
 }  // namespace
 
 bool read_value(const Node& node, bool& value, const About& about, Diagnostics& out) {
@@ -149,22 +175,11 @@ bool read_value(const Node& node, DType& value, const About& about, Diagnostics&
 }
 
 bool read_value(const Node& node, Pair& value, const About& about, Diagnostics& out) {
-  Pair both = value;
-  if (node.kind == Node::Kind::scalar) {
-    if (!read_value(node, both[0], about, out)) return false;
-    both[1] = both[0];
-  } else if (node.kind == Node::Kind::sequence && node.items.size() == 2) {
-    const bool first = read_value(node.items[0], both[0], about, out);
-    const bool second = read_value(node.items[1], both[1], about, out);
-    if (!first || !second) return false;
-  } else {
-    const bool list = node.kind == Node::Kind::sequence;
-    const std::string got = list ? fmt::format("a list of {}", node.items.size()) : describe(node);
-    out.error(node.where, fmt::format("must be a whole number or a list of two, got {}", got));
-    return false;
-  }
-  value = both;
-  return true;
+  return read_extents(node, value, "two", about, out);
+}
+
+bool read_value(const Node& node, Triple& value, const About& about, Diagnostics& out) {
+  return read_extents(node, value, "three", about, out);
 }
 
 bool read_value(const Node& node, std::vector<std::int64_t>& v, const About& a, Diagnostics& out) {

@@ -19,6 +19,7 @@ bool read_value(const Node& node, double& value, const About& about, Diagnostics
 bool read_value(const Node& node, std::string& value, const About& about, Diagnostics& out);
 bool read_value(const Node& node, DType& value, const About& about, Diagnostics& out);
 bool read_value(const Node& node, Pair& value, const About& about, Diagnostics& out);
+bool read_value(const Node& node, Triple& value, const About& about, Diagnostics& out);
 bool read_value(const Node& node, std::vector<std::int64_t>& v, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<double>& value, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out);

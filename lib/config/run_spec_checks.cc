@@ -118,9 +118,10 @@ class Checks {
     table();
     text();
     class_names();
-    const bool synthetic = drawn || data.name == "synthetic_digits";
+    const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
-      if (given(count) && !synthetic) error(count, "is for synthetic_digits only");
+      if (given(count) && !synthetic)
+        error(count, "is for synthetic_digits and moving_digits only");
     }
     const auto is_hex = [](char c) {
       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');

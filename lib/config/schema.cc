@@ -145,10 +145,11 @@ Json schema_of(double value, const About& about) {
   return with_default(plain_schema(&value, about), number(value));
 }
 Json schema_of(DType value, const About&) { return with_default(enum_of_dtypes(), name(value)); }
-Json schema_of(const Pair& value, const About& about) {
+template <std::size_t n>
+Json schema_of(const std::array<std::int64_t, n>& value, const About& about) {
   const Json one = plain_schema(value.data(), about);
-  Json two{{"type", "array"}, {"items", one}, {"minItems", 2}, {"maxItems", 2}};
-  return with_default({{"oneOf", {one, std::move(two)}}}, value);
+  Json all{{"type", "array"}, {"items", one}, {"minItems", n}, {"maxItems", n}};
+  return with_default({{"oneOf", {one, std::move(all)}}}, value);
 }
 template <class T>
 Json schema_of(const std::vector<T>& value, const About& about) {

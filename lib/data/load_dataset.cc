@@ -62,8 +62,8 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
 /// Checks a split against the entry of its set: shape of a sample and range of the labels.
 void check_against(const SetDef& def, const Split& split, const std::string& what) {
   const Shape sample = Shape(split.images.shape().dims().subspan(1));
-  const Shape wanted{def.sample_shape[0], def.sample_shape[1], def.sample_shape[2]};
-  if (def.sample_shape[0] != 0 && sample != wanted) {
+  const Shape wanted(def.sample_shape);
+  if (!def.sample_shape.empty() && sample != wanted) {
     throw UserError(
         ErrorKind::data,
         {},
@@ -95,8 +95,8 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
   LayoutHints hints;
   hints.declared = options.layout;
   hints.wanted = options.model_input;
-  if (def.sample_shape[0] != 0) {
-    hints.wanted = Shape{def.sample_shape[0], def.sample_shape[1], def.sample_shape[2]};
+  if (!def.sample_shape.empty()) {
+    hints.wanted = Shape(def.sample_shape);
   }
   hints.where = options.where;
   if (dataset.train.images.shape().rank() < 2) return;

@@ -100,15 +100,29 @@ Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std
   return dataset;
 }
 
+namespace {
+
+Dataset drawn(const DataOptions& options, Split (*draw)(const DigitsOptions&)) {
+  Dataset dataset;
+  dataset.train =
+      draw({.seed = options.seed, .part = 0, .samples = options.train_samples.value_or(60'000)});
+  dataset.test =
+      draw({.seed = options.seed, .part = 1, .samples = options.test_samples.value_or(10'000)});
+  return dataset;
+}
+
+}  // namespace
+
 Dataset load_synthetic_digits(const SetDef&,
                               const DataOptions& options,
                               std::span<const std::string>) {
-  Dataset dataset;
-  dataset.train = synthetic_digits(
-      {.seed = options.seed, .part = 0, .samples = options.train_samples.value_or(60'000)});
-  dataset.test = synthetic_digits(
-      {.seed = options.seed, .part = 1, .samples = options.test_samples.value_or(10'000)});
-  return dataset;
+  return drawn(options, synthetic_digits);
+}
+
+Dataset load_moving_digits(const SetDef&,
+                           const DataOptions& options,
+                           std::span<const std::string>) {
+  return drawn(options, moving_digits);
 }
 
 }  // namespace halfstep::data

@@ -15,6 +15,9 @@ namespace halfstep::data {
 namespace {
 
 constexpr std::string_view k_stream = "synthetic digits";
+constexpr std::string_view k_clip_stream = "moving digits";
+constexpr std::string_view k_motion_stream = "motion of digits";
+constexpr std::int64_t k_frames = 8;
 constexpr int k_side = 28;
 constexpr int k_pixels = k_side * k_side;
 
@@ -255,21 +258,76 @@ std::int32_t draw_sample(const std::array<GlyphRange, 10>& ranges,
   return static_cast<std::int32_t>(digit);
 }
 
+/// One frame: the digit moved down and right; beyond its edges the paper is blank.
+void move(const std::uint8_t* digit, std::int64_t down, std::int64_t right, std::uint8_t* frame) {
+  for (std::int64_t row = 0; row < k_side; ++row) {
+    for (std::int64_t column = 0; column < k_side; ++column) {
+      const std::int64_t r = row - down, c = column - right;
+      const bool inside = r >= 0 && r < k_side && c >= 0 && c < k_side;
+      *frame++ = inside ? digit[r * k_side + c] : std::uint8_t{0};
+    }
+  }
+}
+
+std::int32_t draw_clip(const std::array<GlyphRange, 10>& ranges,
+                       RandomStream of_digit,
+                       RandomStream of_motion,
+                       std::uint8_t* pixels) {
+  constexpr std::array<std::array<int, 2>, 8> k_moves{
+      {{0, 1}, {1, 1}, {1, 0}, {1, -1}, {0, -1}, {-1, -1}, {-1, 0}, {-1, 1}}};
+  std::array<std::uint8_t, k_pixels> digit{};
+  draw_sample(ranges, of_digit, digit.data());
+  const auto direction = static_cast<std::size_t>(of_motion.below(k_moves.size()));
+  const auto speed = static_cast<std::int64_t>(1 + of_motion.below(2));
+  for (std::int64_t frame = 0; frame < k_frames; ++frame) {
+    const std::int64_t way = speed * frame - speed * (k_frames - 1) / 2;
+    move(digit.data(),
+         way * k_moves[direction][0],
+         way * k_moves[direction][1],
+         pixels + frame * k_pixels);
+  }
+  return static_cast<std::int32_t>(direction);
+}
+
+/// Calls draw(i, the sample's number in the random streams) for each sample, on all threads.
+template <class F>
+void for_each_sample(const DigitsOptions& options, F&& draw) {
+  const std::uint64_t stream = std::uint64_t{options.part} << 40;
+  parallel_for(options.samples, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) draw(i, stream + static_cast<std::uint64_t>(i));
+  });
+}
+
+std::uint64_t key_of(const DigitsOptions& options, std::string_view stream) {
+  return mix(options.seed, name_key(stream.data(), stream.size()));
+}
+
 }  // namespace
 
 Split synthetic_digits(const DigitsOptions& options) {
   Split split{Tensor(DType::uint8, {options.samples, k_side, k_side, 1}),
               Tensor(DType::int32, {options.samples})};
   const std::array<GlyphRange, 10> ranges = glyph_ranges();
-  const std::uint64_t key = mix(options.seed, name_key(k_stream.data(), k_stream.size()));
-  const std::uint64_t stream = std::uint64_t{options.part} << 40;
-  parallel_for(options.samples, 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      split.labels.as<std::int32_t>()[i] =
-          draw_sample(ranges,
-                      RandomStream(key, stream + static_cast<std::uint64_t>(i)),
-                      split.images.as<std::uint8_t>() + i * k_pixels);
-    }
+  const std::uint64_t key = key_of(options, k_stream);
+  for_each_sample(options, [&](std::int64_t i, std::uint64_t number) {
+    split.labels.as<std::int32_t>()[i] = draw_sample(
+        ranges, RandomStream(key, number), split.images.as<std::uint8_t>() + i * k_pixels);
+  });
+  return split;
+}
+
+Split moving_digits(const DigitsOptions& options) {
+  Split split{Tensor(DType::uint8, {options.samples, k_frames, k_side, k_side, 1}),
+              Tensor(DType::int32, {options.samples})};
+  const std::array<GlyphRange, 10> ranges = glyph_ranges();
+  const std::uint64_t digits = key_of(options, k_clip_stream);
+  const std::uint64_t motions = key_of(options, k_motion_stream);
+  for_each_sample(options, [&](std::int64_t i, std::uint64_t number) {
+    split.labels.as<std::int32_t>()[i] =
+        draw_clip(ranges,
+                  RandomStream(digits, number),
+                  RandomStream(motions, number),
+                  split.images.as<std::uint8_t>() + i * k_frames * k_pixels);
   });
   return split;
 }

@@ -19,6 +19,11 @@ struct DigitsOptions {
 /// on dark; labels [samples].
 Split synthetic_digits(const DigitsOptions& options);
 
+/// Clips of a digit that moves, each frame one or two pixels in one of eight directions; the label
+/// is the direction, counted clockwise from right, which no frame alone shows. Sample i depends on
+/// (seed, part, i) alone. Shapes: images uint8 [samples, 8, 28, 28, 1], labels [samples].
+Split moving_digits(const DigitsOptions& options);
+
 // The shapes of the digits before distortion: points in a unit square, y downwards.
 
 struct Point {

@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::array<std::string_view, 10> k_digits{
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+constexpr std::array<std::string_view, 8> k_directions{
+    "right", "down right", "down", "down left", "left", "up left", "up", "up right"};
 constexpr std::array<std::string_view, 10> k_clothes{"T-shirt/top",
                                                      "Trouser",
                                                      "Pullover",
@@ -82,6 +84,7 @@ constexpr std::array k_cifar100_files{SetFile{"train.bin", ""}, SetFile{"test.bi
 
 constexpr std::array<std::int64_t, 3> k_grey28{28, 28, 1};
 constexpr std::array<std::int64_t, 3> k_colour32{32, 32, 3};
+constexpr std::array<std::int64_t, 4> k_clip{8, 28, 28, 1};
 
 constexpr std::array k_sets{
     SetDef{
@@ -155,6 +158,14 @@ constexpr std::array k_sets{
            .origin = "Yann LeCun, Corinna Cortes and Christopher Burges, 1998, from NIST Special "
                      "Databases 1 and 3; http://yann.lecun.com/exdb/mnist/",
            .licence = "CC BY-SA 3.0"},
+    SetDef{.name = "moving_digits",
+           .load = load_moving_digits,
+           .sample_shape = k_clip,
+           .classes = 8,
+           .class_names = k_directions,
+           .origin = "drawn by halfstep: clips of 8 frames in which a digit moves, labelled with "
+                     "the direction",
+           .licence = "Apache-2.0, as halfstep"},
     SetDef{.name = "synthetic_digits",
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,

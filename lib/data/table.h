@@ -34,8 +34,8 @@ struct SetDef {
   std::span<const SetFile> files{};  ///< training first, then test; none for generated sets
   std::string_view folder{};         ///< folder that the published archive unpacks to
   bool test_optional = false;        ///< the second half of `files` may be missing
-  std::array<std::int64_t, 3> sample_shape{};  ///< zeros: taken from the files
-  std::int64_t classes = 0;                    ///< 0: derived from the labels
+  std::span<const std::int64_t> sample_shape{};  ///< none: taken from the files
+  std::int64_t classes = 0;                      ///< 0: derived from the labels
   std::span<const std::string_view> class_names{};
   std::string_view system_folder{};  ///< folder of the set's package in a Linux distribution
   std::string_view remedy{};         ///< advice in the message when the set is not found
@@ -71,6 +71,7 @@ Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std
 Dataset load_synthetic_digits(const SetDef&,
                               const DataOptions&,
                               std::span<const std::string> files);
+Dataset load_moving_digits(const SetDef&, const DataOptions&, std::span<const std::string> files);
 
 // CIFAR-10 and CIFAR-100 in their binary form: records of label bytes and 3072 bytes of a 32x32
 // image, one colour plane after the other.

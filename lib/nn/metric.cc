@@ -32,6 +32,44 @@ constexpr std::array k_of_precision{k_false_positives, k_true_positives};
 constexpr std::array k_of_recall{k_false_negatives, k_true_positives};
 constexpr std::array k_of_f1{k_false_negatives, k_false_positives, k_true_positives};
 
+constexpr std::string_view k_auc = "auc";
+constexpr std::size_t k_thresholds = 200;
+
+/// The counters of `auc`, alphabetical: false positives above each threshold, then true ones.
+constexpr auto k_threshold_names = [] {
+  constexpr std::string_view k_kinds[] = {"false_positives_000", "true_positives_000"};
+  std::array<std::array<char, k_kinds[0].size()>, 2 * k_thresholds> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string_view kind = k_kinds[i / k_thresholds];
+    std::copy(kind.begin(), kind.end(), names[i].begin());
+    std::size_t number = i % k_thresholds;
+    for (std::size_t digit = 1; digit <= 3; ++digit, number /= 10) {
+      names[i][kind.size() - digit] = static_cast<char>('0' + number % 10);
+    }
+  }
+  return names;
+}();
+constexpr auto k_of_auc = [] {
+  std::array<std::string_view, 2 * k_thresholds> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t size = i < k_thresholds ? 19 : 18;
+    names[i] = std::string_view(k_threshold_names[i].data(), size);
+  }
+  return names;
+}();
+
+/// Trapezoids under the true positive rate over the false positive rate. The first threshold is
+/// below every output, so its counts are those of all labels.
+double area_under_curve(std::span<const double> sums, double) {
+  const std::span<const double> fp = sums.first(k_thresholds), tp = sums.last(k_thresholds);
+  if (fp[0] == 0 || tp[0] == 0) return 0;
+  double area = 0;
+  for (std::size_t i = 0; i + 1 < k_thresholds; ++i) {
+    area += (fp[i] - fp[i + 1]) * (tp[i] + tp[i + 1]) / 2;
+  }
+  return area / (fp[0] * tp[0]);
+}
+
 double root_of_mean(std::span<const double> sums, double samples) {
   return std::sqrt(sums[0] / samples);
 }
@@ -58,6 +96,15 @@ constexpr std::array k_metrics{
               "output, share of the samples whose output is above one half (above 0 for scores) "
               "where the label is 1, and not where it is 0.",
               "fraction"},
+    MetricDef{
+        k_auc,
+        "Area under the curve of the true over the false positive rate (ROC), by trapezoids "
+        "between 200 thresholds evenly spaced from 0 to 1, over all outputs, as in Keras: the "
+        "probability that an output whose label is 1 is above one whose label is 0. 0 where "
+        "the labels are all equal.",
+        "fraction",
+        k_of_auc,
+        area_under_curve},
     MetricDef{
         "f1_score",
         "2 TP / (2 TP + FP + FN) over all outputs, with TP true positives, FP false positives "
@@ -120,6 +167,9 @@ bool counts_positives(std::string_view name) {
   return def != nullptr && !def->counters.empty() && def->counters.back() == k_true_positives;
 }
 
+/// Whether the metric wants probabilities of events.
+bool wants_probabilities(std::string_view name) { return name == k_auc || counts_positives(name); }
+
 /// Why the metric means nothing there, or "".
 std::string misfit(std::string_view name,
                    const config::RunSpec& spec,
@@ -130,10 +180,11 @@ std::string misfit(std::string_view name,
                ? ""
                : "is the exp of a categorical cross-entropy, which this loss is not";
   }
-  if (counts_positives(name)) {
+  if (wants_probabilities(name)) {
     const bool scores = loss.from_logits() && loss.label_kind() == LabelKind::events;
-    return scores || loss.takes_probabilities()
-               ? ""
+    return scores || loss.takes_probabilities() ? ""
+           : name == k_auc
+               ? "compares probabilities, but the outputs of this loss are none"
                : "counts the outputs above one half, but the outputs of this loss are no "
                  "probabilities";
   }
@@ -186,6 +237,47 @@ std::vector<Value> count_positives(const MetricContext& c,
       counted = b.add("Mul", {graph::ops::reduce(b, "Sum", counted, outputs), c.weights});
     }
     sums.push_back(graph::ops::reduce(b, "Sum", counted));
+  }
+  return sums;
+}
+
+/// The counters of `auc`: [outputs, thresholds] comparisons, summed over the outputs.
+std::vector<Value> count_by_threshold(const MetricContext& c) {
+  Builder& b = c.b;
+  const Shape shape = b.shape(c.predictions);
+  const Shape column{shape.elements(), 1};
+  const Value outputs = c.from_logits ? b.add("Sigmoid", {c.predictions}) : c.predictions;
+  std::vector<double> thresholds(k_thresholds);
+  for (std::size_t i = 0; i < k_thresholds; ++i) {
+    thresholds[i] = static_cast<double>(i) / (k_thresholds - 1);
+  }
+  // As in Keras, every output is above the first one and below the last one.
+  thresholds.front() = -1e-7;
+  thresholds.back() = 1 + 1e-7;
+  const Value steps = b.add("Const",
+                            {},
+                            {{"dtype", DType::float32},
+                             {"shape", Shape{1, static_cast<std::int64_t>(k_thresholds)}},
+                             {"value", std::move(thresholds)}});
+  const Value above =
+      b.cast(b.add("Greater", {graph::ops::reshape(b, outputs, column), steps}), DType::float32);
+  const Value target = dense_targets(b, c.labels, shape);
+  std::vector<Value> sums;
+  for (const bool label : {false, true}) {
+    Value counted = label ? target : b.add("Sub", {b.scalar(DType::float32, 1), target});
+    if (c.weights.valid()) {
+      Shape rows = shape;
+      for (std::size_t axis = 1; axis < rows.rank(); ++axis) rows = rows.with(axis, 1);
+      counted = b.add("Mul", {counted, graph::ops::reshape(b, c.weights, rows)});
+    }
+    const Value each = b.add("Mul", {above, graph::ops::reshape(b, counted, column)});
+    const Value of_threshold = graph::ops::reduce(b, "Sum", each, std::vector<std::int64_t>{0});
+    const Value split = b.add("Split",
+                              {b.scalar(DType::int32, 0), of_threshold},
+                              {{"num_split", static_cast<std::int64_t>(k_thresholds)}});
+    for (int i = 0; i < static_cast<int>(k_thresholds); ++i) {
+      sums.push_back(graph::ops::reshape(b, {split.node, i}, Shape{}));
+    }
   }
   return sums;
 }
@@ -246,6 +338,7 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
   Builder& b = c.b;
   const Value predictions = c.predictions, labels = c.labels;
   if (name == k_perplexity) return {graph::ops::reduce(b, "Sum", c.losses)};
+  if (name == k_auc) return count_by_threshold(c);
   if (counts_positives(name)) return count_positives(c, find_metric(name)->counters);
   Value each;
   if (name == "accuracy") {

@@ -104,6 +104,18 @@ Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape&
   return b.add("GatherV2", {table, classes, b.scalar(DType::int32, 0)}, {}, "class_weights");
 }
 
+/// The class with the largest of the outputs; of a single one, 1 where it is above one half (above
+/// 0 for scores) and else 0.
+Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
+  const Value axis = b.scalar(DType::int32, 1);
+  const Shape shape = b.shape(outputs);
+  if (shape[1] == 1) {
+    const Value other = b.fill(DType::float32, shape, loss.from_logits() ? 0 : 0.5);
+    outputs = b.add("ConcatV2", {other, outputs, axis});
+  }
+  return b.add("ArgMax", {outputs, axis}, {}, "predictions");
+}
+
 }  // namespace
 
 void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
@@ -129,10 +141,9 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
   const bool classes = spec.loss->label_kind() == LabelKind::classes;
   if (classes) predictions = flatten_positions(b, predictions);
   const Shape& shape = b.shape(predictions);
-  if (purpose != Purpose::train && shape.rank() == 2 && shape[1] > 1) {
-    graph.fetches().emplace_back(
-        "predictions",
-        b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}, {}, "predictions"));
+  const bool event = spec.loss->label_kind() == LabelKind::events && shape.elements() == shape[0];
+  if (purpose != Purpose::train && shape.rank() == 2 && (shape[1] > 1 || event)) {
+    graph.fetches().emplace_back("predictions", predicted_classes(b, predictions, *spec.loss));
   }
   if (purpose == Purpose::predict) return;
 

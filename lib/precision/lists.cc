@@ -56,6 +56,10 @@ constexpr std::array k_rows{
         'I',
         "LeakyRelu LeakyReluGrad Elu EluGrad Selu SeluGrad Softplus SoftplusGrad Softsign "
         "SoftsignGrad Sigmoid SigmoidGrad Tanh TanhGrad Erf Erfc Softmax LogSoftmax"},
+    // halfstep's own. TensorFlow composes GELU: by Erf of ops that are all on the infer list; by
+    // tanh with Pow, which is denied for the range of its result and which this op computes in
+    // float32.
+    Row{'I', 'I', 'I', "Gelu GeluGrad GeluApproximate GeluApproximateGrad"},
     Row{'I', 'I', 'I', "Prod Log Log1p Sqrt"},
     Row{'-', 'I', 'I', "Rsqrt Square SquaredDifference"},
 

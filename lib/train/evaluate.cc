@@ -57,7 +57,8 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   const std::int64_t batch = std::min(session.evaluation_batch(), samples);
   const std::int64_t positions = rows.labels.shape.elements(1, rows.labels.shape.rank());
   const bool classes = rows.labels.dtype == DType::int32 && session.dataset().classes > 1 &&
-                       session.dataset().classes <= k_most_confused && !session.dataset().text;
+                       session.dataset().classes <= k_most_confused && !session.dataset().text &&
+                       session.plan(nn::Purpose::evaluate, batch).graph().has_fetch("predictions");
   if (classes) {
     const std::int64_t n = session.dataset().classes;
     result.confusion = {n, std::vector<std::int64_t>(static_cast<std::size_t>(n * n), 0)};

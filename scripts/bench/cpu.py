@@ -62,6 +62,7 @@ WORKLOADS = [
     ("mnist_cnn", 128, 0.5, 4, ("bfloat16",)),
     ("fashion_cnn", 128, 0.5, 4, ("bfloat16",)),
     ("residual", 128, 0.5, 4, ("bfloat16",)),
+    ("encoder", 32, 1.0, 4, ("float32", "bfloat16")),
 ]
 # JAX's matmuls on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
 LARGEST_JAX = 1024

@@ -22,13 +22,19 @@ def output(command, **options):
     return done.stdout
 
 
+def config_path(name):
+    """A shipped config, or one that is only measured."""
+    shipped = ROOT / f"configs/{name}.yaml"
+    return shipped if shipped.exists() else ROOT / f"scripts/bench/{name}.yaml"
+
+
 class Halfstep:
     """One policy of one config at one batch size."""
 
     pids = ()  # a turn's process has ended when its time is counted
 
     def __init__(self, program, config, batch, policy, threads, max_isa=None):
-        self.command = [str(program), "bench", str(ROOT / f"configs/{config}.yaml"), "--json", "-q"]
+        self.command = [str(program), "bench", str(config_path(config)), "--json", "-q"]
         self.command += ["--synthetic", "--batch-size", str(batch), "--threads", str(threads)]
         self.command += ["--policies", policy, "--repeat", "1"]
         self.environment = dict(os.environ)

@@ -21,6 +21,8 @@ CNNS = {
     AMX: {"fashion_cnn": (4, 2, 2.5), "mnist_cnn": (4, 2, 2.5), "residual": (3, 1.7, 2.5)},
     AVX512_BF16: {name: (1.9, 1, 2) for name in ("fashion_cnn", "mnist_cnn", "residual")},
 }
+# PyTorch's eager step over halfstep's, in float32 and bfloat16: only PyTorch's script has the layers.
+ENCODER = (1.2, 1.5)
 GUIDE_64 = {AMX: (10, 6), AVX512_BF16: (10, 6)}
 NAMES = {"guide_4096": "guide 4096", "guide_64": "guide 64", "fashion_cnn": "BatchNorm CNN"}
 
@@ -152,6 +154,12 @@ def fill(run):
         table.speedup(f"{name} Keras's fastest", keras, fastest(modes, starts="keras"), own(modes))
         eagerly = fastest(modes, starts="torch eager")
         table.speedup(f"{name} PyTorch's fastest eager", eager, eagerly, own(modes))
+    modes = modes_of(run, "encoder 32")
+    if modes:
+        for precision, policy, goal in zip(("float32", "bfloat16"), ("float32", BF16), ENCODER):
+            eager = modes.get(f"torch eager {precision}", [])
+            figure = f"encoder, B = 32: {precision} over PyTorch's eager {precision}"
+            table.speedup(figure, goal if known else None, eager, modes.get(policy, []))
     worst = worst_half(run)
     figure = "every shipped config: 16 bits over float32, the worst"
     if worst:

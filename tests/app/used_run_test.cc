@@ -290,6 +290,11 @@ TEST_CASE("run: one output of an event is the probability of class 1") {
       CHECK(predictions.at(i).at("probability").get<double>() > 0.5);
       CHECK(predictions.at(i).at("probabilities").size() == 2);
     }
+    const Finished evaluated = run(directory, {"eval", activation, "--split", "train", "--json"});
+    CAPTURE(evaluated.err);
+    REQUIRE(evaluated.exit_code == 0);
+    const Json confusion = Json::parse(evaluated.out).at("classes").at("confusion");
+    CHECK(confusion == Json::parse("[[16, 0], [0, 16]]"));
   }
 }
 

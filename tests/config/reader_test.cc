@@ -28,6 +28,7 @@ struct Everything {
   std::string name = "x";
   DType dtype = DType::float32;
   Pair pair{1, 1};
+  Triple triple{1, 1, 1};
   std::vector<std::int64_t> counts;
   std::vector<double> rates;
   std::vector<std::string> names;
@@ -52,6 +53,7 @@ struct Everything {
     f.field("name", name, {});
     f.field("dtype", dtype, {});
     f.field("pair", pair, {.min = 1});
+    f.field("triple", triple, {.min = 1});
     f.field("counts", counts, {.min = 0});
     f.field("rates", rates, {});
     f.field("names", names, {});

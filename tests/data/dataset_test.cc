@@ -21,6 +21,7 @@ TEST_CASE("dataset: every named set and format is in its table once, in order") 
                                                     "fashion_mnist",
                                                     "kmnist",
                                                     "mnist",
+                                                    "moving_digits",
                                                     "synthetic_digits"});
   for (const std::span<const SetDef> table : {named_sets(), formats()}) {
     std::string_view before;
@@ -40,7 +41,7 @@ TEST_CASE("dataset: every named set and format is in its table once, in order") 
   for (const SetDef& def : named_sets()) {
     CAPTURE(def.name);
     CHECK(def.class_names.size() > 0);
-    CHECK(def.sample_shape[0] > 0);
+    CHECK(!def.sample_shape.empty());
     CHECK(
         (def.files.empty() || contains(def.remedy, "fetch_datasets.sh " + std::string(def.name))));
   }

@@ -44,6 +44,41 @@ TEST_CASE("synthetic digits: they are the same on every machine") {
         "1c42361933cff67ae2c5330eda939ad7");
 }
 
+TEST_CASE("moving digits: each frame is the one before, moved the same way in all of them") {
+  constexpr std::array<std::array<std::int64_t, 2>, 8> k_moves{
+      {{0, 1}, {1, 1}, {1, 0}, {1, -1}, {0, -1}, {-1, -1}, {-1, 0}, {-1, 1}}};
+  const Split clips = moving_digits({.seed = 4, .part = 0, .samples = 64});
+  REQUIRE(clips.images.shape() == Shape{64, 8, 28, 28, 1});
+  std::array<int, 8> seen{};
+  for (std::int64_t i = 0; i < 64; ++i) {
+    const auto label = static_cast<std::size_t>(clips.labels.as<std::int32_t>()[i]);
+    REQUIRE(label < k_moves.size());
+    ++seen[label];
+    const std::uint8_t* clip = clips.images.as<std::uint8_t>() + i * 8 * 28 * 28;
+    // The pixels that both frames show are the same at one of the two speeds.
+    const auto moved = [&](std::int64_t frame, std::int64_t speed) {
+      for (std::int64_t r = 4; r < 24; ++r) {
+        for (std::int64_t c = 4; c < 24; ++c) {
+          const std::int64_t before =
+              (r - speed * k_moves[label][0]) * 28 + c - speed * k_moves[label][1];
+          if (clip[(frame + 1) * 784 + r * 28 + c] != clip[frame * 784 + before]) return false;
+        }
+      }
+      return true;
+    };
+    for (const std::int64_t frame : {2, 3, 4}) {
+      CAPTURE(i);
+      CAPTURE(frame);
+      CHECK((moved(frame, 1) || moved(frame, 2)));
+    }
+  }
+  for (const int count : seen) CHECK(count > 0);
+  const Split few = moving_digits({.seed = 4, .part = 0, .samples = 5});
+  CHECK(std::memcmp(few.images.as<std::byte>(), clips.images.as<std::byte>(), few.images.bytes()) ==
+        0);
+  CHECK(hash_of(moving_digits({.seed = 4, .part = 1, .samples = 64})) != hash_of(clips));
+}
+
 TEST_CASE("synthetic digits: threads and the number of samples do not matter") {
   const int threads = thread_count();
   const Split all = synthetic_digits({.seed = 3, .part = 0, .samples = 1000});

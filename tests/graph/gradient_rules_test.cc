@@ -75,6 +75,8 @@ TEST_CASE("gradient rules: the ops they emit are TensorFlow's") {
       {"LeakyRelu", {x}, "LeakyReluGrad"},
       {"Elu", {x}, "EluGrad"},
       {"Selu", {x}, "SeluGrad"},
+      {"Gelu", {x}, "GeluGrad"},
+      {"GeluApproximate", {x}, "GeluApproximateGrad"},
       {"Softplus", {x}, "SoftplusGrad"},
       {"Softsign", {x}, "SoftsignGrad"},
       {"Sigmoid", {x}, "SigmoidGrad"},

@@ -34,6 +34,10 @@ CASES = [
     ("f1_score", 1, False, "never"),
     ("perplexity", 3, True, "classes"),
     ("perplexity", 3, False, "one_hot"),
+    ("auc", 1, False, "bits"),
+    ("auc", 3, False, "one_hot"),
+    ("auc", 1, True, "bits"),
+    ("auc", 1, False, "never"),
 ]
 
 
@@ -45,6 +49,8 @@ def metric_of(name, scores, labels):
         return kind(from_logits=scores)
     if name == "f1_score":
         return keras.metrics.F1Score(average="micro", threshold=0.5)
+    if name == "auc":
+        return keras.metrics.AUC(from_logits=scores)
     if name == "root_mean_squared_error":
         return keras.metrics.RootMeanSquaredError()
     kind = keras.metrics.Precision if name == "precision" else keras.metrics.Recall

@@ -34,12 +34,14 @@ CLASSES = {
     "average": keras.layers.Average,
     "average_pooling1d": keras.layers.AveragePooling1D,
     "average_pooling2d": keras.layers.AveragePooling2D,
+    "average_pooling3d": keras.layers.AveragePooling3D,
     "batch_normalization": keras.layers.BatchNormalization,
     "concatenate": keras.layers.Concatenate,
     "conv1d": keras.layers.Conv1D,
     "conv1d_transpose": keras.layers.Conv1DTranspose,
     "conv2d": keras.layers.Conv2D,
     "conv2d_transpose": keras.layers.Conv2DTranspose,
+    "conv3d": keras.layers.Conv3D,
     "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
@@ -50,7 +52,9 @@ CLASSES = {
     "global_average_pooling1d": keras.layers.GlobalAveragePooling1D,
     "global_average_pooling2d": keras.layers.GlobalAveragePooling2D,
     "global_max_pooling1d": keras.layers.GlobalMaxPooling1D,
+    "global_average_pooling3d": keras.layers.GlobalAveragePooling3D,
     "global_max_pooling2d": keras.layers.GlobalMaxPooling2D,
+    "global_max_pooling3d": keras.layers.GlobalMaxPooling3D,
     "gru": keras.layers.GRU,
     "group_normalization": keras.layers.GroupNormalization,
     "layer_normalization": keras.layers.LayerNormalization,
@@ -58,6 +62,8 @@ CLASSES = {
     "lstm": keras.layers.LSTM,
     "max_pooling1d": keras.layers.MaxPooling1D,
     "max_pooling2d": keras.layers.MaxPooling2D,
+    "max_pooling3d": keras.layers.MaxPooling3D,
+    "zero_padding3d": keras.layers.ZeroPadding3D,
     "maximum": keras.layers.Maximum,
     "minimum": keras.layers.Minimum,
     "multi_head_attention": keras.layers.MultiHeadAttention,
@@ -598,6 +604,53 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
             [[1, 3, 3, 2]],
             {"policy": policy},
         ),
+    ]
+
+VOLUME = [2, 3, 4, 4, 2]
+CONV3D = {"type": "conv3d", "filters": 2, "kernel_size": 2}
+CASES += [
+    ("conv3d", CONV3D, [VOLUME]),
+    (
+        "conv3d, same, strides, activation",
+        {**CONV3D, "kernel_size": [3, 2, 3], "strides": [2, 1, 2], "padding": "same", "activation": "tanh"},
+        [[1, 5, 3, 4, 3]],
+    ),
+    ("conv3d, strides", {**CONV3D, "strides": [3, 2, 1], "use_bias": False}, [[1, 6, 4, 3, 2]]),
+    ("conv3d, dilation", {**CONV3D, "dilation_rate": [2, 1, 2], "padding": "same"}, [[1, 4, 3, 4, 2]]),
+    (
+        "conv3d, groups, regularizer",
+        {**CONV3D, "filters": 4, "groups": 2, "kernel_regularizer": "l2", "bias_regularizer": "l1"},
+        [[1, 3, 3, 3, 4]],
+    ),
+    ("conv3d, depth 1", {**CONV3D, "kernel_size": [1, 2, 2], "strides": [2, 1, 1]}, [VOLUME]),
+    ("max_pooling3d", {"type": "max_pooling3d"}, [VOLUME]),
+    (
+        "max_pooling3d, same, overlap",
+        {"type": "max_pooling3d", "pool_size": [2, 3, 2], "strides": [1, 2, 1], "padding": "same"},
+        [VOLUME],
+    ),
+    ("average_pooling3d", {"type": "average_pooling3d", "pool_size": 2}, [VOLUME]),
+    (
+        "average_pooling3d, same, overlap",
+        {"type": "average_pooling3d", "pool_size": [3, 2, 3], "strides": [2, 1, 2], "padding": "same"},
+        [[1, 4, 4, 3, 2]],
+    ),
+    ("global_average_pooling3d", {"type": "global_average_pooling3d"}, [VOLUME]),
+    ("global_average_pooling3d, keepdims", {"type": "global_average_pooling3d", "keepdims": True}, [VOLUME]),
+    ("global_max_pooling3d", {"type": "global_max_pooling3d"}, [VOLUME]),
+    ("zero_padding3d", {"type": "zero_padding3d"}, [[1, 2, 2, 3, 1]]),
+    ("zero_padding3d, triple", {"type": "zero_padding3d", "padding": [1, 0, 2]}, [[1, 2, 2, 3, 1]]),
+    (
+        "zero_padding3d, sides",
+        {"type": "zero_padding3d", "padding": [[1, 0], [0, 2], [2, 1]]},
+        [[1, 2, 2, 3, 1]],
+    ),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (f"conv3d, {policy}", {**CONV3D, "padding": "same"}, [[1, 3, 3, 3, 2]], {"policy": policy}),
+        (f"average_pooling3d, {policy}", {"type": "average_pooling3d", "pool_size": 2}, [[1, 2, 4, 4, 2]], {"policy": policy}),
+        (f"gelu, approximate, {policy}", {"type": "gelu", "approximate": True}, [[3, 6]], {"policy": policy}),
     ]
 
 RECURRENT = {"gru", "lstm", "simple_rnn"}

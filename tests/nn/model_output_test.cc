@@ -197,7 +197,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
              "mean_absolute_error, mean_squared_error, "
              "sparse_categorical_crossentropy"},
         Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
-        Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, f1_score, mean_absolute_error"},
+        Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, auc, f1_score"},
         Case{"[{type: dense, units: 10, kernel_initializer: xavier}]",
              k_sparse,
              "",

@@ -55,6 +55,11 @@ struct StdMath {
   static constexpr C log1p(C x) {
     return std::log1p(x);
   }
+  /// The standard normal distribution function.
+  template <class C>
+  static constexpr C normal_cdf(C x) {
+    return C(0.5) * std::erfc(x * C(-0.70710678118654752440));
+  }
   template <class C>
   static constexpr C pow(C x, C y) {
     return std::pow(x, y);

@@ -1,4 +1,5 @@
-// Activations and their gradients, which are ops of their own in TensorFlow.
+// Activations and their gradients, which are ops of their own in TensorFlow, except GELU, which
+// TensorFlow composes; the kernels of one op round once and keep only its input.
 
 #include "graph/ops/ops.h"
 #include "graph/ops/rules.h"
@@ -26,6 +27,14 @@ std::vector<Value> gradient_leaky_relu(const GradientContext& c) {
 
 std::vector<Value> gradient_elu(const GradientContext& c) {
   return {c.b.add("EluGrad", {c.dy[0], c.output(0)})};
+}
+
+std::vector<Value> gradient_gelu(const GradientContext& c) {
+  return {c.b.add("GeluGrad", {c.dy[0], c.input(0)})};
+}
+
+std::vector<Value> gradient_gelu_approximate(const GradientContext& c) {
+  return {c.b.add("GeluApproximateGrad", {c.dy[0], c.input(0)})};
 }
 
 std::vector<Value> gradient_selu(const GradientContext& c) {
@@ -72,6 +81,10 @@ std::vector<OpDef> activation_ops() {
   return {
       row("Elu", k_float, gradient_elu),
       of_output("EluGrad"),
+      row("Gelu", k_float, gradient_gelu),
+      row("GeluApproximate", k_float, gradient_gelu_approximate),
+      of_input("GeluApproximateGrad", k_float),
+      of_input("GeluGrad", k_float),
       row("LeakyRelu", k_leaky, gradient_leaky_relu),
       of_input("LeakyReluGrad", k_leaky),
       row("Relu",

@@ -143,16 +143,7 @@ Value elu(Builder& b, Value x, double alpha) {
 }
 
 Value gelu(Builder& b, Value x, bool approximate) {
-  const Value half = b.add("Mul", {constant(b, x, 0.5), x});
-  Value inner;
-  if (approximate) {
-    const Value cube = b.add("Pow", {x, constant(b, x, 3)});
-    const Value bent = b.add("AddV2", {x, b.add("Mul", {constant(b, x, 0.044715), cube})});
-    inner = plain(b, "Tanh", b.add("Mul", {constant(b, x, 0.7978845608028654), bent}));
-  } else {
-    inner = plain(b, "Erf", b.add("RealDiv", {x, constant(b, x, 1.4142135623730951)}));
-  }
-  return b.add("Mul", {half, b.add("AddV2", {constant(b, x, 1), inner})});
+  return plain(b, approximate ? "GeluApproximate" : "Gelu", x);
 }
 
 Value silu(Builder& b, Value x) { return b.add("Mul", {x, plain(b, "Sigmoid", x)}); }

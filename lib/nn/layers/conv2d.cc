@@ -1,11 +1,8 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <type_traits>
 
 #include "graph/ops/ops.h"
-#include "nn/layers/activations.h"
-#include "nn/layers/image.h"
+#include "nn/layers/convolution.h"
 
 namespace halfstep::nn {
 namespace {
@@ -20,150 +17,14 @@ constexpr std::array k_sequence_paddings{
     config::Named{SequencePadding::causal, "causal"},
 };
 
-void filters_field(config::Fields& f, std::int64_t& filters) {
-  f.field("filters",
-          filters,
-          {.doc = "Channels of the output. [channels]",
-           .required = true,
-           .min = 1,
-           .max = k_max_units});
-}
-
 void depth_multiplier_field(config::Fields& f, std::int64_t& depth_multiplier) {
   f.field("depth_multiplier",
           depth_multiplier,
           {.doc = "Filters per input channel. [filters]", .min = 1, .max = k_max_window});
 }
 
-/// The fields that all convolutions share; one over sequences is one over images of one row.
-struct Convolution {
-  config::Pair kernel_size{0, 0};
-  config::Pair strides{1, 1};
-  Padding padding = Padding::valid;
-  DataFormatField data_format;
-  config::Pair dilation_rate{1, 1};
-  std::optional<std::string> activation;
-  bool use_bias = true;
-  InitializerSpec bias_initializer{"zeros"};
-  std::optional<RegularizerSpec> bias_regularizer;
-
-  /// Windows over sequences where size, step and distance are numbers, else over images;
-  /// `choose_padding` declares the field between them.
-  template <class T, class Choose>
-  void window_fields(config::Fields& f, T& size, T& step, T& distance, Choose choose_padding) {
-    constexpr bool image = std::is_same_v<T, config::Pair>;
-    f.field("kernel_size",
-            size,
-            {.doc = image ? "Height and width of the filters. [pixels]"
-                          : "Length of the filters. [steps]",
-             .required = true,
-             .min = 1,
-             .max = k_max_window});
-    f.field("strides",
-            step,
-            {.doc = image ? "Pixels by which the window moves, downwards and to the right. [pixels]"
-                          : "Steps by which the window moves. [steps]",
-             .min = 1,
-             .max = k_max_window});
-    choose_padding();
-    data_format.field(f);
-    f.field("dilation_rate",
-            distance,
-            {.doc = fmt::format("{} between neighbouring elements of a filter; above 1 only with "
-                                "strides 1. [{}]",
-                                image ? "Pixels" : "Steps",
-                                image ? "pixels" : "steps"),
-             .min = 1,
-             .max = k_max_window});
-  }
-
-  void image_fields(config::Fields& f) {
-    window_fields(f, kernel_size, strides, dilation_rate, [&] {
-      f.choice("padding",
-               padding,
-               k_paddings,
-               {.doc = "valid: the window stays within the image, height' = ceil((height - reach + "
-                       "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
-                       "around the image, height' = ceil(height / stride)."});
-    });
-  }
-
-  void output_fields(config::Fields& f) {
-    activation_field(f, activation);
-    f.field("use_bias", use_bias, {.doc = "Whether a bias is added to each channel."});
-    initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the bias.");
-    regularizer_field(f, "bias_regularizer", bias_regularizer, "Penalty on the bias.");
-  }
-
-  void check_common(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-    nn::check(bias_initializer, diagnostics);
-    const bool strided = strides[0] > 1 || strides[1] > 1;
-    if (strided && (dilation_rate[0] > 1 || dilation_rate[1] > 1)) {
-      diagnostics.error(where, "strides and dilation_rate may not both be above 1");
-    }
-  }
-
-  graph::Attrs window_attrs() const {
-    return {{"strides", over_image(strides)},
-            {"padding", to_tensorflow(padding)},
-            {"dilations", over_image(dilation_rate)}};
-  }
-
-  Value convolve(LayerContext& c, std::string_view op, Value x, Value filter) const {
-    return finish(c, c.b.add(op, {x, filter}, window_attrs()));
-  }
-
-  /// Bias and activation.
-  Value finish(LayerContext& c, Value y) const {
-    if (use_bias) {
-      const Shape channels{c.b.shape(y).back()};
-      y = c.b.add("BiasAdd", {y, c.weight("bias", channels, bias_initializer, bias_regularizer)});
-    }
-    return activate(c.b, activation, y);
-  }
-};
-
-/// The fields of convolutions whose filters see all channels, or those of their group.
-struct Filters : Convolution {
-  std::int64_t filters = 0;
-  std::int64_t groups = 1;
-  InitializerSpec kernel_initializer{"glorot_uniform"};
-  std::optional<RegularizerSpec> kernel_regularizer;
-
-  void other_fields(config::Fields& f) {
-    f.field("groups",
-            groups,
-            {.doc = "Parts into which input channels and filters are split; each part of the "
-                    "filters sees its part of the channels alone. [groups]",
-             .min = 1,
-             .max = k_max_window});
-    output_fields(f);
-    initializer_field(
-        f, "kernel_initializer", kernel_initializer, "Initial values of the filters.");
-    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the filters.");
-  }
-
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    check_common(diagnostics, where);
-    nn::check(kernel_initializer, diagnostics);
-    if (filters % groups != 0) {
-      diagnostics.error(where,
-                        fmt::format("{} filters cannot be split into {} groups", filters, groups));
-    }
-  }
-
-  /// The channels that a filter sees.
-  std::int64_t seen(const LayerContext& c, std::int64_t channels) const {
-    if (channels % groups != 0) {
-      c.fail(fmt::format("{} channels cannot be split into {} groups", channels, groups));
-    }
-    return channels / groups;
-  }
-};
-
 /// Shapes: kernel [h, w, channels / groups, filters].
-struct Conv2D : Filters {
+struct Conv2D : GroupedConvolution {
   void fields(config::Fields& f) {
     filters_field(f, filters);
     image_fields(f);
@@ -172,16 +33,13 @@ struct Conv2D : Filters {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     const std::int64_t depth = seen(c, image_shape(c, x[0]).back());
-    const Value kernel = c.weight("kernel",
-                                  {kernel_size[0], kernel_size[1], depth, filters},
-                                  kernel_initializer,
-                                  kernel_regularizer);
-    return convolve(c, "Conv2D", x[0], kernel);
+    const Value filter = kernel(c, {kernel_size[0], kernel_size[1], depth, filters});
+    return convolve(c, "Conv2D", x[0], filter);
   }
 };
 
 /// Shapes: kernel [length, channels / groups, filters].
-struct Conv1D : Filters {
+struct Conv1D : GroupedConvolution {
   SequencePadding sequence_padding = SequencePadding::valid;
 
   Conv1D() { kernel_size = {1, 0}; }
@@ -204,8 +62,7 @@ struct Conv1D : Filters {
   Value build(LayerContext& c, std::span<const Value> x) const {
     Value image = sequence_as_image(c, x[0]);
     const std::int64_t depth = seen(c, c.b.shape(image).back());
-    const Value kernel = c.weight(
-        "kernel", {kernel_size[1], depth, filters}, kernel_initializer, kernel_regularizer);
+    const Value stored = kernel(c, {kernel_size[1], depth, filters});
     if (sequence_padding == SequencePadding::causal) {
       const std::int64_t before = (kernel_size[1] - 1) * dilation_rate[1];
       const std::vector<std::int64_t> pairs{0, 0, 0, 0, before, 0, 0, 0};
@@ -213,7 +70,7 @@ struct Conv1D : Filters {
     }
     Convolution windows = *this;
     windows.padding = sequence_padding == SequencePadding::same ? Padding::same : Padding::valid;
-    const Value filter = graph::ops::reshape(c.b, kernel, {1, kernel_size[1], depth, filters});
+    const Value filter = graph::ops::reshape(c.b, stored, {1, kernel_size[1], depth, filters});
     return image_as_sequence(c, windows.convolve(c, "Conv2D", image, filter));
   }
 };
@@ -315,11 +172,8 @@ struct SeparableConv2D : Convolution {
 /// adds its multiple of the filter to the output. Over sequences where T is a number, else over
 /// images. Shapes: kernel [h, w, filters, channels], over sequences [length, filters, channels].
 template <class T>
-struct ConvTranspose : Convolution {
+struct ConvTranspose : KernelConvolution {
   static constexpr bool k_image = std::is_same_v<T, config::Pair>;
-  std::int64_t filters = 0;
-  InitializerSpec kernel_initializer{"glorot_uniform"};
-  std::optional<RegularizerSpec> kernel_regularizer;
 
   ConvTranspose() {
     if (!k_image) kernel_size = {1, 0};
@@ -341,15 +195,7 @@ struct ConvTranspose : Convolution {
     } else {
       window_fields(f, kernel_size[1], strides[1], dilation_rate[1], choose_padding);
     }
-    output_fields(f);
-    initializer_field(
-        f, "kernel_initializer", kernel_initializer, "Initial values of the filters.");
-    regularizer_field(f, "kernel_regularizer", kernel_regularizer, "Penalty on the filters.");
-  }
-
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    check_common(diagnostics, where);
-    nn::check(kernel_initializer, diagnostics);
+    other_fields(f);
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -358,16 +204,13 @@ struct ConvTranspose : Convolution {
     const Value images = k_image ? x[0] : sequence_as_image(c, x[0]);
     const Shape in = b.shape(images);
     const Shape filter{kernel_size[0], kernel_size[1], filters, in[3]};
-    const Value kernel = c.weight("kernel",
-                                  k_image ? filter : Shape(filter.dims().subspan(1)),
-                                  kernel_initializer,
-                                  kernel_regularizer);
+    const Value stored = kernel(c, k_image ? filter : Shape(filter.dims().subspan(1)));
     const std::vector<std::int64_t> out{in[0], reach(in, 0), reach(in, 1), filters};
     if (count(out) > k_max_elements) {
       c.fail(fmt::format("its output would have {:.2g} elements: too many", count(out)));
     }
     const Value sums = b.add("Conv2DBackpropInput",
-                             {b.ints(out), graph::ops::reshape(b, kernel, filter), images},
+                             {b.ints(out), graph::ops::reshape(b, stored, filter), images},
                              window_attrs());
     const Value y = finish(c, sums);
     return k_image ? y : image_as_sequence(c, y);
@@ -382,9 +225,6 @@ struct ConvTranspose : Convolution {
            std::max((kernel_size[axis] - 1) * dilation_rate[axis] + 1, stride);
   }
 };
-
-constexpr std::string_view k_sums =
-    "Sums of products are accumulated in float32 under every policy.";
 
 }  // namespace
 

@@ -54,6 +54,10 @@ Shape image_shape(const LayerContext& c, graph::Value x) {
   return shape_of_rank(c, x, 4, "images [height, width, channels]");
 }
 
+Shape volume_shape(const LayerContext& c, graph::Value x) {
+  return shape_of_rank(c, x, 5, "volumes [depth, height, width, channels]");
+}
+
 Shape sequence_shape(const LayerContext& c, graph::Value x) {
   return shape_of_rank(c, x, 3, "sequences [steps, channels]");
 }

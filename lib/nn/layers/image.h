@@ -1,8 +1,10 @@
 #pragma once
-// Helpers of layers that work on images [batch, height, width, channels], and on sequences [batch,
-// steps, channels] as images of one row.
+// Helpers of layers that work on images [batch, height, width, channels], on sequences [batch,
+// steps, channels] as images of one row, and on volumes [batch, depth, height, width, channels].
 
 #include <optional>
+#include <string_view>
+#include <type_traits>
 
 #include "nn/layers/table.h"
 
@@ -14,6 +16,24 @@ inline constexpr std::array k_paddings{
     config::Named{Padding::valid, "valid"},
     config::Named{Padding::same, "same"},
 };
+
+/// The words of the reference for windows over sequences, images and volumes.
+struct WindowWords {
+  std::string_view extents, cells, unit, moves, extent, whole;
+};
+
+/// Those for extents of type T: one number, a Pair or a Triple.
+template <class T>
+constexpr WindowWords window_words() {
+  if constexpr (std::is_same_v<T, config::Triple>) {
+    return {"Depth, height and width", "Cells", "cells", "", "depth", "volume"};
+  } else if constexpr (std::is_same_v<T, config::Pair>) {
+    constexpr std::string_view k_moves = ", downwards and to the right";
+    return {"Height and width", "Pixels", "pixels", k_moves, "height", "image"};
+  } else {
+    return {"Length", "Steps", "steps", "", "steps", "sequence"};
+  }
+}
 
 /// TensorFlow's name of a padding: VALID or SAME.
 std::string to_tensorflow(Padding padding);
@@ -35,6 +55,9 @@ Shape image_shape(const LayerContext& c, graph::Value x);
 
 /// The shape of a batch of sequences. Errors: UserError(config) when x does not have rank 3.
 Shape sequence_shape(const LayerContext& c, graph::Value x);
+
+/// The shape of a batch of volumes. Errors: UserError(config) when x does not have rank 5.
+Shape volume_shape(const LayerContext& c, graph::Value x);
 
 /// Sequences as images [batch, 1, steps, channels]. Errors: as sequence_shape.
 graph::Value sequence_as_image(const LayerContext& c, graph::Value x);

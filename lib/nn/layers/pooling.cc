@@ -1,3 +1,8 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <numeric>
+
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
 
@@ -19,42 +24,39 @@ struct Pooling {
   }
 
  protected:
-  /// The fields of windows over sequences where `size` and `step` are numbers, else over images.
   template <class T>
   void window_fields(config::Fields& f, T& size, T& step) {
-    constexpr bool image = std::is_same_v<T, config::Pair>;
+    constexpr WindowWords words = window_words<T>();
     f.field("pool_size",
             size,
-            {.doc = image ? "Height and width of the window. [pixels]"
-                          : "Length of the window. [steps]",
+            {.doc = fmt::format("{} of the window. [{}]", words.extents, words.unit),
              .min = 1,
              .max = k_max_window});
     f.field("strides",
             step,
-            {.doc = image ? "Pixels by which the window moves; 0: its size. [pixels]"
-                          : "Steps by which the window moves; 0: its size. [steps]",
+            {.doc = fmt::format(
+                 "{} by which the window moves; 0: its size. [{}]", words.cells, words.unit),
              .min = 0,
              .max = k_max_window});
     f.choice("padding",
              padding,
              k_paddings,
-             {.doc = image ? "valid: windows stay within the image, height' = floor((height - "
-                             "pool_size) / stride) + 1; same: they may reach over the edge, where "
-                             "nothing counts, height' = ceil(height / stride)."
-                           : "valid: windows stay within the sequence, steps' = floor((steps - "
-                             "pool_size) / stride) + 1; same: they may reach over its ends, where "
-                             "nothing counts, steps' = ceil(steps / stride)."});
+             {.doc = fmt::format("valid: windows stay within the {1}, {0}' = floor(({0} - "
+                                 "pool_size) / stride) + 1; same: they may reach beyond it, where "
+                                 "nothing counts, {0}' = ceil({0} / stride).",
+                                 words.extent,
+                                 words.whole)});
     data_format.field(f);
   }
 
-  Value pool(LayerContext& c, Value images) const {
-    config::Pair steps = strides;
+  Value pool(LayerContext& c, Value images) const { return pool(c, images, pool_size, strides); }
+  Value pool(LayerContext& c, Value images, config::Pair size, config::Pair steps) const {
     for (std::size_t i = 0; i < 2; ++i) {
-      if (steps[i] == 0) steps[i] = pool_size[i];
+      if (steps[i] == 0) steps[i] = size[i];
     }
     return c.b.add(op,
                    {images},
-                   {{"ksize", over_image(pool_size)},
+                   {{"ksize", over_image(size)},
                     {"strides", over_image(steps)},
                     {"padding", to_tensorflow(padding)}});
   }
@@ -78,11 +80,40 @@ struct Pooling1D : Pooling {
   }
 };
 
+/// Over each frame, then over the depth of each column of the results: the largest of largest
+/// values is the largest, and as many cells count in each window of a frame that is at the same
+/// position.
+struct Pooling3D : Pooling {
+  config::Triple extents{2, 2, 2};
+  config::Triple steps{0, 0, 0};
+
+  explicit Pooling3D(std::string_view pooling_op) : Pooling{pooling_op} {}
+
+  void fields(config::Fields& f) { window_fields(f, extents, steps); }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    const Shape in = volume_shape(c, x[0]);
+    const Value frames = graph::ops::reshape(b, x[0], {in[0] * in[1], in[2], in[3], in[4]});
+    const Value pooled = pool(c, frames, {extents[1], extents[2]}, {steps[1], steps[2]});
+    const Shape frame = b.shape(pooled);
+    const Value columns =
+        graph::ops::reshape(b, pooled, {in[0], in[1], frame[1] * frame[2], in[4]});
+    const Value y = pool(c, columns, {extents[0], 1}, {steps[0], 1});
+    return graph::ops::reshape(b, y, {in[0], b.shape(y)[1], frame[1], frame[2], in[4]});
+  }
+};
+
 struct MaxPooling2D : Pooling2D {
   MaxPooling2D() : Pooling2D{{"MaxPool"}} {}
 };
 struct AveragePooling2D : Pooling2D {
   AveragePooling2D() : Pooling2D{{"AvgPool"}} {}
+};
+struct MaxPooling3D : Pooling3D {
+  MaxPooling3D() : Pooling3D("MaxPool") {}
+};
+struct AveragePooling3D : Pooling3D {
+  AveragePooling3D() : Pooling3D("AvgPool") {}
 };
 struct MaxPooling1D : Pooling1D {
   MaxPooling1D() : Pooling1D("MaxPool") {}
@@ -94,15 +125,17 @@ struct AveragePooling1D : Pooling1D {
 /// Over all axes of a sample but its channels.
 struct GlobalPooling {
   std::string_view op;
-  bool image;
+  int axes;  ///< 1 for sequences, 2 for images, 3 for volumes
   bool keepdims = false;
   DataFormatField data_format{};
 
   void fields(config::Fields& f) {
     f.field("keepdims",
             keepdims,
-            {.doc = image ? "Whether height and width stay, as axes of 1."
-                          : "Whether the axis of steps stays, as an axis of 1."});
+            {.doc = fmt::format("Whether {} stay, as axes of 1.",
+                                axes == 1   ? "the steps"
+                                : axes == 2 ? "height and width"
+                                            : "depth, height and width")});
     data_format.field(f);
   }
 
@@ -111,14 +144,11 @@ struct GlobalPooling {
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    std::vector<std::int64_t> axes{1};
-    if (image) {
-      image_shape(c, x[0]);
-      axes.push_back(2);
-    } else {
-      sequence_shape(c, x[0]);
-    }
-    return graph::ops::reduce(c.b, op, x[0], axes, keepdims);
+    static constexpr std::array k_shapes{sequence_shape, image_shape, volume_shape};
+    k_shapes[static_cast<std::size_t>(axes) - 1](c, x[0]);
+    std::vector<std::int64_t> reduced(static_cast<std::size_t>(axes));
+    std::iota(reduced.begin(), reduced.end(), 1);
+    return graph::ops::reduce(c.b, op, x[0], reduced, keepdims);
   }
 };
 
@@ -126,7 +156,7 @@ struct GlobalPooling {
 struct GlobalAveragePooling1D : GlobalPooling {
   static constexpr MaskUse k_masks = MaskUse::used;
 
-  GlobalAveragePooling1D() : GlobalPooling{"Mean", false} {}
+  GlobalAveragePooling1D() : GlobalPooling{"Mean", 1} {}
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     if (!c.mask_of(0).valid()) return GlobalPooling::build(c, x);
@@ -141,13 +171,19 @@ struct GlobalAveragePooling1D : GlobalPooling {
   }
 };
 struct GlobalAveragePooling2D : GlobalPooling {
-  GlobalAveragePooling2D() : GlobalPooling{"Mean", true} {}
+  GlobalAveragePooling2D() : GlobalPooling{"Mean", 2} {}
+};
+struct GlobalAveragePooling3D : GlobalPooling {
+  GlobalAveragePooling3D() : GlobalPooling{"Mean", 3} {}
+};
+struct GlobalMaxPooling3D : GlobalPooling {
+  GlobalMaxPooling3D() : GlobalPooling{"Max", 3} {}
 };
 struct GlobalMaxPooling1D : GlobalPooling {
-  GlobalMaxPooling1D() : GlobalPooling{"Max", false} {}
+  GlobalMaxPooling1D() : GlobalPooling{"Max", 1} {}
 };
 struct GlobalMaxPooling2D : GlobalPooling {
-  GlobalMaxPooling2D() : GlobalPooling{"Max", true} {}
+  GlobalMaxPooling2D() : GlobalPooling{"Max", 2} {}
 };
 
 constexpr std::string_view k_windows =
@@ -155,6 +191,11 @@ constexpr std::string_view k_windows =
 constexpr std::string_view k_global =
     "x [batch, height, width, channels], y [batch, channels], with keepdims [batch, 1, 1, "
     "channels]";
+constexpr std::string_view k_windows_of_volumes =
+    "x [batch, depth, height, width, channels], y [batch, depth', height', width', channels]";
+constexpr std::string_view k_global_of_volumes =
+    "x [batch, depth, height, width, channels], y [batch, channels], with keepdims [batch, 1, 1, "
+    "1, channels]";
 constexpr std::string_view k_windows_of_steps =
     "x [batch, steps, channels], y [batch, steps', channels]";
 constexpr std::string_view k_global_of_steps =
@@ -170,6 +211,22 @@ extern const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
     "average_pooling2d",
     "Average of each window of each channel.",
     {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
+extern const LayerDef k_average_pooling3d = layer_def<AveragePooling3D>(
+    "average_pooling3d",
+    "Average of each window of each channel of a volume or clip.",
+    {.example = "{pool_size: 2}", .example_input = "[4, 4, 6, 3]", .shapes = k_windows_of_volumes});
+extern const LayerDef k_global_average_pooling3d = layer_def<GlobalAveragePooling3D>(
+    "global_average_pooling3d",
+    "Average of each channel over the whole volume or clip.",
+    {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes});
+extern const LayerDef k_global_max_pooling3d =
+    layer_def<GlobalMaxPooling3D>("global_max_pooling3d",
+                                  "Maximum of each channel over the whole volume or clip.",
+                                  {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes});
+extern const LayerDef k_max_pooling3d = layer_def<MaxPooling3D>(
+    "max_pooling3d",
+    "Maximum of each window of each channel of a volume or clip.",
+    {.example = "{pool_size: 2}", .example_input = "[4, 4, 6, 3]", .shapes = k_windows_of_volumes});
 extern const LayerDef k_global_average_pooling1d =
     layer_def<GlobalAveragePooling1D>("global_average_pooling1d",
                                       "Average of each channel over the whole sequence, or over "

@@ -1,11 +1,6 @@
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "config/read_value.h"
 #include "core/philox.h"
 #include "nn/layers/image.h"
+#include "nn/layers/random_fields.h"
 
 namespace halfstep::nn {
 namespace {
@@ -34,20 +29,6 @@ constexpr std::array k_flip_modes{
     config::Named{FlipMode::horizontal, "horizontal"},
     config::Named{FlipMode::vertical, "vertical"},
     config::Named{FlipMode::horizontal_and_vertical, "horizontal_and_vertical"},
-};
-
-enum class FillMode { constant, nearest, reflect, wrap };
-constexpr std::array k_fill_modes{
-    config::Named{FillMode::constant, "constant"},
-    config::Named{FillMode::nearest, "nearest"},
-    config::Named{FillMode::reflect, "reflect"},
-    config::Named{FillMode::wrap, "wrap"},
-};
-
-enum class Interpolation { bilinear, nearest };
-constexpr std::array k_interpolations{
-    config::Named{Interpolation::bilinear, "bilinear"},
-    config::Named{Interpolation::nearest, "nearest"},
 };
 
 /// Base of the random layers: identity outside of training; the draws are a function of (run seed,
@@ -107,15 +88,8 @@ struct RandomTranslation : RandomImage {
         "positive is down or right.";
     f.field("height_factor", written_height, {.doc = k_share, .required = true});
     f.field("width_factor", written_width, {.doc = k_share, .required = true});
-    f.choice("fill_mode",
-             fill_mode,
-             k_fill_modes,
-             {.doc = "Values beyond the edge: fill_value, the nearest pixel, the mirrored "
-                     "image, or the image's other side."});
-    f.choice("interpolation",
-             interpolation,
-             k_interpolations,
-             {.doc = "How values between the pixels are found."});
+    fill_mode_field(f, fill_mode);
+    interpolation_field(f, interpolation);
     f.field("fill_value", fill_value, {.doc = "Value for fill_mode constant."});
     common_fields(f);
   }
@@ -138,24 +112,6 @@ struct RandomTranslation : RandomImage {
          {"fill_mode", std::string(config::name_of(fill_mode, k_fill_modes))},
          {"fill_value", fill_value},
          {"interpolation", std::string(config::name_of(interpolation, k_interpolations))}});
-  }
-
- private:
-  static void read_range(const config::Node& node, std::vector<double>& range, Diagnostics& out) {
-    if (node.kind == config::Node::Kind::null) return;
-    const config::About about{.doc = {}, .min = -1, .max = 1};
-    if (node.kind == config::Node::Kind::sequence) {
-      std::vector<double> both;
-      if (!read_value(node, both, about, out)) return;
-      if (both.size() == 2) {
-        range = {std::min(both[0], both[1]), std::max(both[0], both[1])};
-      } else {
-        out.error(node.where, fmt::format("must be one share or [low, high], got {}", both.size()));
-      }
-      return;
-    }
-    double share = 0;
-    if (read_value(node, share, about, out)) range = {-std::abs(share), std::abs(share)};
   }
 };
 

@@ -26,18 +26,22 @@ struct RandomElements {
         "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
   }
 
-  /// True with probability 1 - rate. A mask has a draw for each sample, along its first axis, or
-  /// one that all samples of the batch share.
-  graph::Value mask(LayerContext& c, const Shape& shape, bool shared = false) const {
+  /// Numbers in [0, 1), float32. There is a draw for each sample, along the first axis, or one that
+  /// all samples of the batch share.
+  graph::Value uniform(LayerContext& c, const Shape& shape, bool shared = false) const {
     const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
     const std::int64_t first = shared ? 0 : c.first_sample * shape.elements(1, shape.rank());
-    const graph::Value uniform = c.b.add("RandomUniformFromOrdinal",
-                                         {c.ordinal},
-                                         {{"shape", shape},
-                                          {"seed", static_cast<std::int64_t>(key)},
-                                          {"stream", c.stream(which)},
-                                          {"first", first}});
-    return c.b.add("GreaterEqual", {uniform, c.b.scalar(DType::float32, rate)});
+    return c.b.add("RandomUniformFromOrdinal",
+                   {c.ordinal},
+                   {{"shape", shape},
+                    {"seed", static_cast<std::int64_t>(key)},
+                    {"stream", c.stream(which)},
+                    {"first", first}});
+  }
+
+  /// True with probability 1 - rate.
+  graph::Value mask(LayerContext& c, const Shape& shape, bool shared = false) const {
+    return c.b.add("GreaterEqual", {uniform(c, shape, shared), c.b.scalar(DType::float32, rate)});
   }
 
   /// Zeroes elements and scales the others by 1 / (1 - rate).

@@ -209,6 +209,42 @@ struct ZeroPadding2D : Sides {
   }
 };
 
+/// One number, [depth, height, width] or [[before, after], [top, bottom], [left, right]].
+struct ZeroPadding3D {
+  config::Node written;
+  std::array<config::Pair, 3> sides{{{1, 1}, {1, 1}, {1, 1}}};
+  DataFormatField data_format;
+
+  void fields(config::Fields& f) {
+    f.field("padding",
+            written,
+            {.doc = "Zeros on each side: a number, [depth, height, width] or [[before, after], "
+                    "[top, bottom], [left, right]]; absent: 1. [cells]"});
+    data_format.field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) {
+    data_format.check(diagnostics, where);
+    if (written.kind == config::Node::Kind::null) return;
+    const config::About about{.doc = {}, .min = 0, .max = k_max_window};
+    const bool list = written.kind == config::Node::Kind::sequence;
+    if (list && written.items.size() != sides.size()) {
+      diagnostics.error(written.where,
+                        fmt::format("must be one entry or three, got {}", written.items.size()));
+      return;
+    }
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      if (!read_value(list ? written.items[i] : written, sides[i], about, diagnostics)) return;
+    }
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    volume_shape(c, x[0]);
+    std::vector<std::int64_t> pairs{0, 0};
+    for (const config::Pair& side : sides) pairs.insert(pairs.end(), side.begin(), side.end());
+    pairs.insert(pairs.end(), {0, 0});
+    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
+  }
+};
+
 struct ZeroPadding1D {
   config::Pair padding{1, 1};
   DataFormatField data_format;
@@ -280,5 +316,14 @@ extern const LayerDef k_zero_padding2d =
                               .example_input = "[4, 5, 2]",
                               .shapes = "x [batch, height, width, channels], y [batch, height + "
                                         "top + bottom, width + left + right, channels]"});
+
+extern const LayerDef k_zero_padding3d = layer_def<ZeroPadding3D>(
+    "zero_padding3d",
+    "Volumes or clips with zeros around them.",
+    {.example = "{padding: [[1, 0], 1, [2, 1]]}",
+     .example_input = "[2, 4, 5, 2]",
+     .shapes =
+         "x [batch, depth, height, width, channels], y [batch, depth + before + after, height "
+         "+ top + bottom, width + left + right, channels]"});
 
 }  // namespace halfstep::nn

@@ -11,6 +11,7 @@ extern const LayerDef k_attention;
 extern const LayerDef k_average;
 extern const LayerDef k_average_pooling1d;
 extern const LayerDef k_average_pooling2d;
+extern const LayerDef k_average_pooling3d;
 extern const LayerDef k_batch_normalization;
 extern const LayerDef k_bidirectional;
 extern const LayerDef k_concatenate;
@@ -18,7 +19,9 @@ extern const LayerDef k_conv1d;
 extern const LayerDef k_conv1d_transpose;
 extern const LayerDef k_conv2d;
 extern const LayerDef k_conv2d_transpose;
+extern const LayerDef k_conv3d;
 extern const LayerDef k_cropping2d;
+extern const LayerDef k_cutout;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
 extern const LayerDef k_dropout;
@@ -28,8 +31,10 @@ extern const LayerDef k_flatten;
 extern const LayerDef k_gelu;
 extern const LayerDef k_global_average_pooling1d;
 extern const LayerDef k_global_average_pooling2d;
+extern const LayerDef k_global_average_pooling3d;
 extern const LayerDef k_global_max_pooling1d;
 extern const LayerDef k_global_max_pooling2d;
+extern const LayerDef k_global_max_pooling3d;
 extern const LayerDef k_group_normalization;
 extern const LayerDef k_gru;
 extern const LayerDef k_hard_sigmoid;
@@ -42,6 +47,7 @@ extern const LayerDef k_lstm;
 extern const LayerDef k_masking;
 extern const LayerDef k_max_pooling1d;
 extern const LayerDef k_max_pooling2d;
+extern const LayerDef k_max_pooling3d;
 extern const LayerDef k_maximum;
 extern const LayerDef k_minimum;
 extern const LayerDef k_mish;
@@ -50,7 +56,9 @@ extern const LayerDef k_multiply;
 extern const LayerDef k_permute;
 extern const LayerDef k_position_embedding;
 extern const LayerDef k_prelu;
+extern const LayerDef k_random_crop;
 extern const LayerDef k_random_flip;
+extern const LayerDef k_random_rotation;
 extern const LayerDef k_random_translation;
 extern const LayerDef k_relu;
 extern const LayerDef k_relu6;
@@ -74,6 +82,7 @@ extern const LayerDef k_time_distributed;
 extern const LayerDef k_up_sampling2d;
 extern const LayerDef k_zero_padding1d;
 extern const LayerDef k_zero_padding2d;
+extern const LayerDef k_zero_padding3d;
 
 namespace {
 
@@ -85,6 +94,7 @@ constexpr std::array k_layers{
     &k_average,
     &k_average_pooling1d,
     &k_average_pooling2d,
+    &k_average_pooling3d,
     &k_batch_normalization,
     &k_bidirectional,
     &k_concatenate,
@@ -92,7 +102,9 @@ constexpr std::array k_layers{
     &k_conv1d_transpose,
     &k_conv2d,
     &k_conv2d_transpose,
+    &k_conv3d,
     &k_cropping2d,
+    &k_cutout,
     &k_dense,
     &k_depthwise_conv2d,
     &k_dropout,
@@ -102,8 +114,10 @@ constexpr std::array k_layers{
     &k_gelu,
     &k_global_average_pooling1d,
     &k_global_average_pooling2d,
+    &k_global_average_pooling3d,
     &k_global_max_pooling1d,
     &k_global_max_pooling2d,
+    &k_global_max_pooling3d,
     &k_group_normalization,
     &k_gru,
     &k_hard_sigmoid,
@@ -116,6 +130,7 @@ constexpr std::array k_layers{
     &k_masking,
     &k_max_pooling1d,
     &k_max_pooling2d,
+    &k_max_pooling3d,
     &k_maximum,
     &k_minimum,
     &k_mish,
@@ -124,7 +139,9 @@ constexpr std::array k_layers{
     &k_permute,
     &k_position_embedding,
     &k_prelu,
+    &k_random_crop,
     &k_random_flip,
+    &k_random_rotation,
     &k_random_translation,
     &k_relu,
     &k_relu6,
@@ -148,6 +165,7 @@ constexpr std::array k_layers{
     &k_up_sampling2d,
     &k_zero_padding1d,
     &k_zero_padding2d,
+    &k_zero_padding3d,
 };
 
 }  // namespace

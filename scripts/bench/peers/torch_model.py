@@ -32,6 +32,42 @@ class Flatten(nn.Module):
         return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1) if x.dim() == 4 else x.flatten(1)
 
 
+class Positions(nn.Module):
+    """A learned vector per step, for each sample."""
+
+    def __init__(self, steps, width):
+        super().__init__()
+        self.vectors = nn.Parameter(torch.empty(steps, width).uniform_(-0.05, 0.05))
+
+    def forward(self, x):
+        return self.vectors.expand(x.shape[0], -1, -1)
+
+
+class Attention(nn.Module):
+    """Self-attention, one matmul for query, key and value, and PyTorch's fused attention."""
+
+    def __init__(self, fields, width):
+        super().__init__()
+        self.heads, self.depth = fields["num_heads"], fields["key_dim"]
+        self.causal = fields.get("use_causal_mask", False)
+        inner = self.heads * self.depth
+        self.operands, self.result = nn.Linear(width, 3 * inner), nn.Linear(inner, width)
+
+    def forward(self, x):
+        batch, steps, _ = x.shape
+        heads = self.operands(x).view(batch, steps, 3 * self.heads, self.depth)
+        query, key, value = heads.transpose(1, 2).chunk(3, 1)
+        attended = nn.functional.scaled_dot_product_attention(
+            query, key, value, is_causal=self.causal
+        )
+        return self.result(attended.transpose(1, 2).reshape(batch, steps, -1))
+
+
+class MeanOfSteps(nn.Module):
+    def forward(self, x):
+        return x.mean(1)
+
+
 def conv(fields, channels):
     kernel, strides = network.pair(fields["kernel_size"]), network.pair(fields.get("strides"))
     bias = fields.get("use_bias", True)
@@ -58,6 +94,16 @@ def module(layer, shape):
         made = nn.MaxPool2d(size, network.pair(fields.get("strides"), list(size)))
     elif kind == "global_average_pooling2d":
         made = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    elif kind == "layer_normalization":
+        made = nn.LayerNorm(shape[-1], eps=fields.get("epsilon", 1e-3))
+    elif kind == "embedding":
+        made = nn.Embedding(fields["input_dim"], fields["output_dim"])
+    elif kind == "position_embedding":
+        made = Positions(fields["sequence_length"], shape[-1])
+    elif kind == "multi_head_attention":
+        made = Attention(fields, shape[-1])
+    elif kind == "global_average_pooling1d":
+        made = MeanOfSteps()
     elif kind == "dropout":
         made = nn.Dropout(fields["rate"])
     elif kind == "flatten":
@@ -70,22 +116,28 @@ def module(layer, shape):
     return nn.Sequential(made, ACTIVATIONS[activation]()) if activation else made
 
 
+def part(layer):
+    """The name of a layer's module; the layers of a block have dots in theirs."""
+    return layer.name.replace(".", "_")
+
+
 class Model(nn.Module):
     def __init__(self, task):
         super().__init__()
         self.layers = task.layers
         self.parts = nn.ModuleDict()
         image = task.input[-1:] + task.input[:-1] if len(task.input) == 3 else task.input
-        values = {"x": torch.zeros([2, *image])}
+        tokens = any(layer.type == "embedding" for layer in self.layers)
+        values = {"x": torch.zeros([2, *image], dtype=torch.int64 if tokens else None)}
         for layer in self.layers:
             inputs = [values[name] for name in layer.inputs]
             if layer.type != "add":
-                self.parts[layer.name] = module(layer, inputs[0].shape[1:])
+                self.parts[part(layer)] = module(layer, inputs[0].shape[1:])
             with torch.no_grad():
                 values[layer.name] = self.one(layer, inputs)
 
     def one(self, layer, inputs):
-        return inputs[0] + inputs[1] if layer.type == "add" else self.parts[layer.name](inputs[0])
+        return inputs[0] + inputs[1] if layer.type == "add" else self.parts[part(layer)](inputs[0])
 
     def forward(self, x):
         values = {"x": x}
@@ -103,6 +155,11 @@ def optimizer_of(model, fields, **more):
         return torch.optim.RMSprop(parameters, rate, alpha=0.9, eps=1e-7, **more)
     if kind == "adam":
         return torch.optim.Adam(parameters, rate, eps=1e-7, fused=True, **more)
+    if kind == "adamw":
+        decay = fields.get("weight_decay", 0.004)
+        return torch.optim.AdamW(
+            parameters, rate, eps=1e-7, weight_decay=decay, fused=True, **more
+        )
     return torch.optim.SGD(
         parameters,
         rate,

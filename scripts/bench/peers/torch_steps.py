@@ -33,7 +33,11 @@ def maker(task, last, autocast, products, compiled):
         image = len(task.input) == 3
         layout = torch.channels_last if image and last else torch.contiguous_format
         shape = task.input[-1:] + task.input[:-1] if image else task.input
-        x = torch.rand([task.batch, *shape]).contiguous(memory_format=layout)
+        vocabulary = [la.fields["input_dim"] for la in task.layers if la.type == "embedding"]
+        if vocabulary:
+            x = torch.randint(0, vocabulary[0], [task.batch, *shape])
+        else:
+            x = torch.rand([task.batch, *shape]).contiguous(memory_format=layout)
         labels = torch.randint(0, task.classes, [task.batch])
         model = Model(task).train().to(memory_format=layout)
         optimizer = optimizer_of(model, task.optimizer)

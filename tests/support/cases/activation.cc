@@ -5,8 +5,17 @@ namespace halfstep::testing {
 std::vector<OpCase> activation_cases() {
   std::vector<OpCase> cases;
   const Shape odd{3, 5, 7};
-  for (std::string_view op :
-       {"Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Sigmoid", "Tanh"}) {
+  for (std::string_view op : {"Relu",
+                              "Relu6",
+                              "LeakyRelu",
+                              "Elu",
+                              "Selu",
+                              "Gelu",
+                              "GeluApproximate",
+                              "Softplus",
+                              "Softsign",
+                              "Sigmoid",
+                              "Tanh"}) {
     const auto add = [&](std::string_view what, Operand x, bool slope = true) {
       cases.push_back({.name = fmt::format("{}/{}", op, what),
                        .op = std::string(op),
@@ -20,8 +29,13 @@ std::vector<OpCase> activation_cases() {
     add("special", special({41}), false);
     add("empty", away({4, 0}));
   }
-  for (std::string_view op :
-       {"ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad", "SoftsignGrad"}) {
+  for (std::string_view op : {"ReluGrad",
+                              "Relu6Grad",
+                              "LeakyReluGrad",
+                              "GeluGrad",
+                              "GeluApproximateGrad",
+                              "SoftplusGrad",
+                              "SoftsignGrad"}) {
     cases.push_back({.name = fmt::format("{}/odd", op),
                      .op = std::string(op),
                      .inputs = {uniform(odd), away(odd, 0.25, 9)},
