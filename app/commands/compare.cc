@@ -15,6 +15,7 @@
 #include "report/finished_runs.h"
 #include "report/run_files.h"
 #include "report/tables.h"
+#include "slurm.h"
 #include "study/compare_summary.h"
 #include "study_run.h"
 #include "terminal.h"
@@ -102,7 +103,7 @@ int compare_policies(const CompareFlags& state) {
   if (directory) keep_messages(directory->file(report::k_log_file));
 
   StudyDisplay display(progress_options(state.run), "seed", names.headline);
-  options.requests = train::take_request;
+  options.requests = requests_within_limit(loaded.spec.training);
   const train::InterruptGuard signals;
   report::CompareReport report = study::compare(options, dataset, device, display);
   report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));

@@ -85,7 +85,8 @@ Entrants Rounds::run(std::int64_t index,
 bool Rounds::asked_to_leave() {
   const train::Request request = options_.requests ? options_.requests() : train::Request::none;
   if (request == train::Request::interrupt) left_as_ = train::Status::interrupted;
-  if (request == train::Request::preempt) left_as_ = train::Status::preempted;
+  if (request == train::Request::preempt || request == train::Request::time_limit)
+    left_as_ = train::Status::preempted;
   return left_as_ != train::Status::completed;
 }
 
