@@ -226,6 +226,23 @@ def an_array_of_runs_becomes_one_comparison(work):
     assert len(comparison["runs"]) == 9, len(comparison["runs"])
 
 
+def the_shards_of_an_array_become_one_comparison(work):
+    script = SOURCE / "configs" / "slurm" / "compare_shards.sh"
+    short = work / "short.yaml"
+    short.write_text(CONFIG.replace("epochs: 60, batch_size: 8", "epochs: 1, batch_size: 64"))
+    # The batch script has tasks of eight threads.
+    os.environ["HALFSTEP_THREADS"] = "1"
+    job = output(["sbatch", "--parsable", "--wait", "--cpus-per-task=1", str(script), "short.yaml"],
+                 cwd=work)
+    shards = work / "runs" / f"shards-{job}"
+    merged = json.loads(output(["halfstep", "compare", "--merge", str(shards), "--json"], cwd=work))
+    whole = json.loads(output(
+        ["halfstep", "compare", "short.yaml", "--seeds", "9", "--no-run-dir", "--json"], cwd=work))
+    assert len(merged["runs"]) == 27, len(merged["runs"])
+    assert merged["pairs"] == whole["pairs"]
+    assert [run["final_hash"] for run in merged["runs"]] == [run["final_hash"] for run in whole["runs"]]
+
+
 def main():
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing or os.getuid() != 0:
@@ -245,7 +262,8 @@ def main():
             for case in [srun_trains_as_mpirun_does, ranks_without_a_protocol_are_refused,
                          a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been,
                          a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends,
-                         an_array_of_runs_becomes_one_comparison]:
+                         an_array_of_runs_becomes_one_comparison,
+                         the_shards_of_an_array_become_one_comparison]:
                 begin = time.monotonic()
                 try:
                     case(work)
