@@ -352,6 +352,7 @@ int train_and_report(const RunOptions& options,
     run.ranks = report::parallel_block(
         session, ranks.communicator()->gather(report::rank_text(session, host_name(), result)));
     ranks.close();
+    log_info("{}", report::parallel_line(*run.ranks));
   }
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
