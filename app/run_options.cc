@@ -47,6 +47,7 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
   add_setting(overrides, written, "--seed", "seed", o.seed);
   add_setting(overrides, written, "--epochs", "training.epochs", o.epochs);
   add_setting(overrides, written, "--max-steps", "training.max_steps", o.max_steps);
+  add_setting(overrides, written, "--time-limit", "training.time_limit", o.time_limit);
   add_setting(overrides, written, "--target", "training.target", o.target);
   add_setting(overrides, written, "--numerics", "report.numerics.mode", o.numerics);
   if (o.allow_fallback) {

@@ -26,7 +26,7 @@ struct RunOptions {
   std::vector<config::Override> settings;  ///< --set, --set-str and --unset, in their order
   std::optional<std::string> policy, rewrite, tensorflow, device, target, numerics;
   /// Numbers as text: the config's reader reports errors in them.
-  std::optional<std::string> threads, batch_size, seed, epochs, max_steps;
+  std::optional<std::string> threads, batch_size, seed, epochs, max_steps, time_limit;
   std::string run_dir;
   bool json = false;
   bool allow_fallback = false;

@@ -1,14 +1,20 @@
+#include "slurm.h"
+
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "core/log.h"
 #include "environment.h"
-#include "training_run.h"
 
 extern char** environ;
 
@@ -33,26 +39,101 @@ constexpr std::array k_rows{
     Row{"SLURM_RESTART_COUNT", "restart_count"},
 };
 
-/// Runs a program with its standard output redirected to our standard error; returns its exit
-/// status, or -1 with errno set.
-int run(std::array<std::string, 3> words) {
-  std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
+struct Ended {
+  int status = -1;     ///< exit status; -1: the program did not run
+  std::string output;  ///< its standard output
+  std::string why;     ///< it failed
+};
+
+/// Runs a program to its end.
+Ended run(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  Ended ended;
+  std::array<int, 2> pipe_ends{};
+  if (::pipe(pipe_ends.data()) != 0) {
+    ended.why = std::strerror(errno);
+    return ended;
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 1);
+  posix_spawn_file_actions_addclose(&actions, pipe_ends[0]);
   pid_t child = 0;
   const int failure =
       posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  ::close(pipe_ends[1]);
+  std::array<char, 512> buffer{};
+  for (ssize_t n = 0;
+       failure == 0 && (n = ::read(pipe_ends[0], buffer.data(), buffer.size())) != 0;) {
+    if (n > 0) ended.output.append(buffer.data(), static_cast<std::size_t>(n));
+    if (n < 0 && errno != EINTR) break;
+  }
+  ::close(pipe_ends[0]);
   if (failure != 0) {
-    errno = failure;
-    return -1;
+    ended.why = std::strerror(failure);
+    return ended;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
+    if (errno == EINTR) continue;
+    ended.why = std::strerror(errno);
+    return ended;
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (ended.status != 0) ended.why = fmt::format("it ended with {}", ended.status);
+  return ended;
+}
+
+/// Seconds from Slurm's notation of a duration: [days-][[hours:]minutes:]seconds.
+std::optional<double> slurm_seconds(std::string_view text) {
+  double seconds = 0, days = 0;
+  const std::size_t dash = text.find('-');
+  const auto number = [](std::string_view digits) -> std::optional<double> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return {};
+    return value;
+  };
+  if (dash != std::string_view::npos) {
+    const std::optional<double> value = number(text.substr(0, dash));
+    if (!value) return std::nullopt;
+    days = *value;
+    text.remove_prefix(dash + 1);
+  }
+  for (;;) {
+    const std::size_t colon = text.find(':');
+    const std::optional<double> value = number(text.substr(0, colon));
+    if (!value) return std::nullopt;
+    seconds = 60 * seconds + *value;
+    if (colon == std::string_view::npos) return 86400 * days + seconds;
+    text.remove_prefix(colon + 1);
+  }
+}
+
+/// Seconds until Slurm ends the job: from SLURM_JOB_END_TIME, which newer versions set, else from
+/// `squeue`. Nothing for a job without a limit; with a warning where the limit cannot be found.
+std::optional<double> seconds_to_job_end(const report::SlurmJob& job) {
+  if (const auto text = environment("SLURM_JOB_END_TIME")) {
+    std::int64_t end = 0;
+    const auto read = std::from_chars(text->data(), text->data() + text->size(), end);
+    if (read.ec == std::errc() && read.ptr == text->data() + text->size()) {
+      const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+      return static_cast<double>(end) - now.count();
+    }
+  }
+  Ended ended = run({"squeue", "--noheader", "--jobs", job.id, "--format", "%L"});
+  while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();
+  if (ended.output == "UNLIMITED") return std::nullopt;
+  const std::optional<double> seconds = slurm_seconds(ended.output);
+  if (!seconds) {
+    log_warning("the time limit of job {} is not known: squeue: {}; training.time_limit sets one",
+                job.id,
+                ended.why.empty() ? "it says '" + ended.output + "'" : ended.why);
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -68,15 +149,42 @@ std::optional<report::SlurmJob> slurm_job() {
 }
 
 bool requeue(const report::SlurmJob& job) {
-  const int status = run({"scontrol", "requeue", job.id});
-  if (status == 0) {
+  const Ended ended = run({"scontrol", "requeue", job.id});
+  if (ended.status == 0) {
     log_info("asked Slurm to run job {} again", job.id);
     return true;
   }
-  const std::string why =
-      status < 0 ? std::strerror(errno) : fmt::format("it ended with {}", status);
-  log_warning("scontrol requeue {}: {}; the batch script has to requeue the job", job.id, why);
+  log_warning(
+      "scontrol requeue {}: {}; the batch script has to requeue the job", job.id, ended.why);
   return false;
+}
+
+std::function<train::Request()> requests_within_limit(const config::TrainingSpec& spec) {
+  std::optional<double> seconds;
+  if (spec.time_limit) {
+    seconds = 60 * *spec.time_limit;
+  } else if (spec.stop_before_time_limit) {
+    const std::optional<report::SlurmJob> job = slurm_job();
+    if (job) seconds = seconds_to_job_end(*job);
+    if (!job) log_info("no time limit: this is no Slurm job, and training.time_limit is not set");
+  }
+  if (!seconds) return train::take_request;
+  const double ahead = spec.stop_before_time_limit.value_or(0);
+  if (*seconds <= ahead) {
+    log_warning(
+        "the time limit is in {:.0f} s, and training is to end {:.0f} s before it: it ends after "
+        "its first step",
+        *seconds,
+        ahead);
+  } else if (!spec.time_limit) {
+    log_info("the time limit of the Slurm job is in {:.0f} s; training ends {:.0f} s before it",
+             *seconds,
+             ahead);
+  }
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> left(*seconds - ahead);
+  return train::requests_before(Clock::now() + std::chrono::duration_cast<Clock::duration>(left),
+                                train::take_request);
 }
 
 }  // namespace halfstep::app

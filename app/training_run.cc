@@ -22,6 +22,7 @@
 #include "report/parallel_block.h"
 #include "report/run_files.h"
 #include "report/run_index.h"
+#include "slurm.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -288,20 +289,97 @@ int train_silently(train::Session& session, train::TrainOptions options, const R
     ranks.communicator()->gather(report::rank_text(session, host_name(), result));
     ranks.close();
   }
-  const bool missed = session.spec().training.target && result.time_to_accuracy &&
-                      !result.time_to_accuracy->reached;
-  return report::exit_code(result.status, missed);
+  return report::exit_code(session.spec(), result);
+}
+
+/// The rank that prints and writes the files of the run.
+int train_and_report(const RunOptions& options,
+                     const StartedRun& start,
+                     report::RunDirectory& directory,
+                     train::Session& session,
+                     train::TrainOptions train_options,
+                     const Ranks& ranks) {
+  const config::RunSpec& spec = session.spec();
+  const backend::Backend& device = session.backend();
+  report::RunInfo run;
+  run.started_at = utc_now();
+  run.directory = directory.path();
+  run.overrides = start.loaded.overrides;
+  run.command = command_words();
+  run.configs = start.loaded.texts;
+  run.slurm = slurm_job();
+  run.restart_count = start.resume.checkpoint.empty() ? 0 : restart_count(directory);
+  run.rank_count = ranks.alone() ? 1 : ranks.communicator()->size();
+  run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
+
+  ProgressDisplay display(progress_options(options), spec.training.epochs);
+  RunObserver observer(display, directory);
+  train_options.directory = [&] { return directory.path(); };
+  train_options.changed = start.changed;
+  train_options.numerics = true;
+  train_options.requests = requests_within_limit(spec.training);
+  std::optional<train::Trainer> made;
+  ranks.together([&] { made.emplace(session, train_options, observer); });
+  train::Trainer& trainer = *made;
+  const bool ended = trainer.done() && is_final(directory);
+  ranks.from_first(ended ? "ended" : "");
+  if (ended) {
+    ranks.close();
+    return print_again(directory, spec, options.json);
+  }
+  print_warnings(trainer.warnings());
+  directory.begin(spec, run, report::context(device), true);
+  write_file_atomically(directory.file(report::k_run_data_file),
+                        report::dump(report::run_data(session.dataset())));
+  if (!device.device) {
+    write_file_atomically(directory.file(report::k_cost_model_file),
+                          backend::cost_model(device.capabilities).text());
+  }
+  keep_messages(directory.file(report::k_log_file));
+  // The next process counts this one, however soon it is killed.
+  if (run.restart_count > 0) {
+    directory.write_report(report::train_report(session, trainer.result(), run, true));
+  }
+
+  while (trainer.advance(trainer.steps_to_epoch_end())) {
+    if (observer.take_epoch_end()) {
+      directory.write_report(report::train_report(session, trainer.result(), run, true));
+    }
+  }
+  const train::TrainResult result = trainer.finish();
+  clear_progress();
+  if (!ranks.alone() && result.status != train::Status::rank_lost) {
+    run.ranks = report::parallel_block(
+        session, ranks.communicator()->gather(report::rank_text(session, host_name(), result)));
+    ranks.close();
+    log_info("{}", report::parallel_line(*run.ranks));
+  }
+  const report::TrainReport report = report::train_report(session, result, run, false);
+  directory.write_report(report);
+  // The warnings known before training were printed before its first step.
+  tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
+  say_ending(report, "", "");
+  if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
+  if (options.json) {
+    fmt::print("{}", report::dump(to_json(report)));
+  } else {
+    print_summary(report, directory.file(report::k_report_file));
+  }
+  return static_cast<int>(report.exit_code.value_or(0));
 }
 
 int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks& ranks) {
   StartedRun start;
-  ranks.together([&] { start.loaded = load_config(options); });
+  ranks.together([&] {
+    start.loaded = load_config(options);
+    // Before the wait for the other ranks, which may be slow to read it.
+    if (!ranks.alone()) ranks.communicator()->set_timeout(start.loaded.spec.parallel.timeout);
+  });
   ranks.together([&] { claim(options, flags, ranks, start); });
   const LoadedConfig& loaded = start.loaded;
   const config::RunSpec& spec = loaded.spec;
   Resume& resume = start.resume;
   resume.checkpoint = ranks.from_first(resume.checkpoint);
-  if (!ranks.alone()) ranks.communicator()->set_timeout(spec.parallel.timeout);
 
   backend::Backend device;
   data::Dataset dataset;
@@ -332,78 +410,15 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
   train_options.init_from = flags.init_from;
   train_options.requests = train::take_request;
   const train::InterruptGuard signals(signal_of(spec.slurm.signal));
-  if (!ranks.speaks()) {
-    const std::string place = ranks.from_first("");
-    train_options.directory = [place] { return place; };
-    train_options.saves = false;
-    return train_silently(session, std::move(train_options), ranks);
+  if (ranks.speaks()) {
+    ranks.from_first(std::filesystem::absolute(start.directory->path()).string());
+    return train_and_report(
+        options, start, *start.directory, session, std::move(train_options), ranks);
   }
-  report::RunDirectory& directory = *start.directory;
-  ranks.from_first(std::filesystem::absolute(directory.path()).string());
-
-  report::RunInfo run;
-  run.started_at = utc_now();
-  run.directory = directory.path();
-  run.overrides = loaded.overrides;
-  run.command = command_words();
-  run.configs = loaded.texts;
-  run.slurm = slurm_job();
-  run.restart_count = resume.checkpoint.empty() ? 0 : restart_count(directory);
-  run.rank_count = ranks.alone() ? 1 : ranks.communicator()->size();
-  run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
-
-  ProgressDisplay display(progress_options(options), spec.training.epochs);
-  RunObserver observer(display, directory);
-  train_options.directory = [&] { return directory.path(); };
-  train_options.changed = start.changed;
-  train_options.numerics = true;
-  std::optional<train::Trainer> made;
-  ranks.together([&] { made.emplace(session, train_options, observer); });
-  train::Trainer& trainer = *made;
-  const bool ended = trainer.done() && is_final(directory);
-  ranks.from_first(ended ? "ended" : "");
-  if (ended) {
-    ranks.close();
-    return print_again(directory, spec, options.json);
-  }
-  print_warnings(trainer.warnings());
-  directory.begin(spec, run, report::context(device), true);
-  write_file_atomically(directory.file(report::k_run_data_file),
-                        report::dump(report::run_data(dataset)));
-  if (!device.device) {
-    write_file_atomically(directory.file(report::k_cost_model_file),
-                          backend::cost_model(device.capabilities).text());
-  }
-  keep_messages(directory.file(report::k_log_file));
-  // The next process counts this one, however soon it is killed.
-  if (run.restart_count > 0) {
-    directory.write_report(report::train_report(session, trainer.result(), run, true));
-  }
-
-  while (trainer.advance(trainer.steps_to_epoch_end())) {
-    if (observer.take_epoch_end()) {
-      directory.write_report(report::train_report(session, trainer.result(), run, true));
-    }
-  }
-  const train::TrainResult result = trainer.finish();
-  clear_progress();
-  if (!ranks.alone() && result.status != train::Status::rank_lost) {
-    run.ranks = report::parallel_block(
-        session, ranks.communicator()->gather(report::rank_text(session, host_name(), result)));
-    ranks.close();
-  }
-  const report::TrainReport report = report::train_report(session, result, run, false);
-  directory.write_report(report);
-  // The warnings known before training were printed before its first step.
-  tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
-  say_ending(report, "", "");
-  if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
-  if (options.json) {
-    fmt::print("{}", report::dump(to_json(report)));
-  } else {
-    print_summary(report, directory.file(report::k_report_file));
-  }
-  return static_cast<int>(report.exit_code.value_or(0));
+  const std::string place = ranks.from_first("");
+  train_options.directory = [place] { return place; };
+  train_options.saves = false;
+  return train_silently(session, std::move(train_options), ranks);
 }
 
 }  // namespace

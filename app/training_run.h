@@ -1,7 +1,6 @@
 #pragma once
 // A training run with its directory, reports and progress: the steps of `train`. `--resume`: the
-// checkpoint to resume from, the directory of the run, and the settings that may differ. The Slurm
-// job of this process, if any.
+// checkpoint to resume from, the directory of the run, and the settings that may differ.
 
 #include <optional>
 #include <string>
@@ -43,13 +42,6 @@ Resume find_resume(const RunOptions& options,
 std::vector<std::string> check_settings(const Resume& resume,
                                         const config::RunSpec& spec,
                                         const std::vector<std::string>& allowed);
-
-/// The job described by Slurm's variables; nothing outside of a job.
-std::optional<report::SlurmJob> slurm_job();
-
-/// Asks Slurm to requeue the job (`scontrol requeue ID`). False, with a warning, when scontrol
-/// cannot be run or refuses.
-bool requeue(const report::SlurmJob& job);
 
 struct TrainFlags {
   ResumeFlags resume;

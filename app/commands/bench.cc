@@ -13,6 +13,7 @@
 #include "report/bench_report.h"
 #include "report/run_files.h"
 #include "report/tables.h"
+#include "slurm.h"
 #include "study/random_data.h"
 #include "study_run.h"
 #include "terminal.h"
@@ -81,7 +82,7 @@ int bench(const BenchFlags& state) {
   if (directory) keep_messages(directory->file(report::k_log_file));
 
   StudyDisplay display(progress_options(state.run), "repeat", "");
-  options.requests = train::take_request;
+  options.requests = requests_within_limit(loaded.spec.training);
   const train::InterruptGuard signals;
   report::BenchReport report = study::bench(options, dataset, device, display);
   if (!report.message.empty()) log_info("{}", report.message);

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <filesystem>
 #include <limits>
 #include <memory>
 
@@ -14,8 +16,11 @@
 #include "open_device.h"
 #include "report/finished_runs.h"
 #include "report/run_files.h"
+#include "report/run_index.h"
 #include "report/tables.h"
+#include "slurm.h"
 #include "study/compare_summary.h"
+#include "study/shards.h"
 #include "study_run.h"
 #include "terminal.h"
 
@@ -29,6 +34,8 @@ struct CompareFlags {
   std::vector<std::string> given;  ///< names of the flags that were given
   std::string margin = "0.2pp";
   std::vector<std::string> fail_if;
+  std::string shard, merge;  ///< K/N, and the directory of the shards
+  bool array = false;
   std::vector<std::string> more_runs;  ///< after the first, which takes the position of the config
   bool no_run_dir = false;
 };
@@ -66,8 +73,68 @@ void choose_policies(const CompareFlags& state,
   }
 }
 
+/// The shard of this task of a Slurm array.
+study::Shard array_shard() {
+  const auto number = [](std::string_view name, std::optional<std::int64_t> usual = {}) {
+    const auto text = environment(name);
+    std::int64_t value = 0;
+    const bool read =
+        text && std::from_chars(text->data(), text->data() + text->size(), value).ec == std::errc();
+    if (!read && !usual) {
+      fail("--array",
+           fmt::format("this is no task of a Slurm array: {} is not set", name),
+           "sbatch --array=0-8, or --shard K/N without Slurm");
+    }
+    return read ? value : *usual;
+  };
+  const std::int64_t task = number("SLURM_ARRAY_TASK_ID"), count = number("SLURM_ARRAY_TASK_COUNT");
+  const std::int64_t first = number("SLURM_ARRAY_TASK_MIN", 0);
+  const std::int64_t step = number("SLURM_ARRAY_TASK_STEP", 1);
+  const std::int64_t index = (task - first) / std::max<std::int64_t>(step, 1) + 1;
+  return study::parse_shard(fmt::format("{}/{}", index, count), "--array");
+}
+
+std::optional<study::Shard> asked_shard(const CompareFlags& state) {
+  if (state.shard.empty() && !state.array) return std::nullopt;
+  const std::string flag = state.array ? "--array" : "--shard";
+  if (state.array && !state.shard.empty()) fail("--array", "excludes --shard");
+  if (state.no_run_dir || state.run.run_dir.empty()) {
+    fail(flag, "needs --run-dir, the directory that all shards share");
+  }
+  if (!state.fail_if.empty()) fail("--fail-if", "is for --merge: a shard has no result");
+  if (state.run.json) fail("--json", "is for --merge: a shard has no report");
+  return state.array ? array_shard() : study::parse_shard(state.shard, flag);
+}
+
+int train_one_shard(const CompareFlags& state,
+                    const study::Shard& shard,
+                    const LoadedConfig& loaded,
+                    study::CompareOptions& options,
+                    const data::Dataset& dataset,
+                    const backend::Backend& device) {
+  say_device(device);
+  StudyDisplay display(
+      progress_options(state.run), "round", study::plan_of(options, dataset).headline);
+  options.requests = requests_within_limit(loaded.spec.training);
+  const train::InterruptGuard signals;
+  const train::Status status =
+      study::train_shard(options,
+                         shard,
+                         state.run.run_dir,
+                         loaded.spec,
+                         report::config_block(loaded.spec, loaded.overrides),
+                         dataset,
+                         device,
+                         display);
+  clear_progress();
+  if (status != train::Status::completed)
+    log_info("asked to leave: the runs under way are dropped");
+  return report::ending_named(report::name(status)).study[0];
+}
+
 int compare_policies(const CompareFlags& state) {
   require_alone("compare");
+  const std::optional<study::Shard> shard = asked_shard(state);
   study::CompareOptions options;
   options.seeds = state.seeds;
   Diagnostics diagnostics;
@@ -87,22 +154,22 @@ int compare_policies(const CompareFlags& state) {
       !state.run.run_dir.empty() && environment("HALFSTEP_RUN_DIR") != state.run.run_dir;
   if (state.no_run_dir && named) fail("--no-run-dir", "--run-dir asks for the opposite");
   std::optional<report::RunDirectory> directory = study_directory(
-      state.run, loaded.spec, state.no_run_dir ? KeepStudy::never : KeepStudy::by_default);
+      state.run, loaded.spec, state.no_run_dir || shard ? KeepStudy::never : KeepStudy::by_default);
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = load_data(loaded);
   // Checked before a run begins in the directory: a gate must fit the comparison.
-  const study::ComparisonNames names = study::names_of(options, dataset);
-  study::check_gates(options.gates, names);
+  const std::string headline = study::plan_of(options, dataset).headline;
   check_warnings(state.run, options.variants, dataset, device);
+  if (shard) return train_one_shard(state, *shard, loaded, options, dataset, device);
   const report::RunInfo run = study_info(state.run, loaded.overrides, directory);
   const report::Context context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 
-  StudyDisplay display(progress_options(state.run), "seed", names.headline);
-  options.requests = train::take_request;
+  StudyDisplay display(progress_options(state.run), "seed", headline);
+  options.requests = requests_within_limit(loaded.spec.training);
   const train::InterruptGuard signals;
   report::CompareReport report = study::compare(options, dataset, device, display);
   report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));
@@ -111,9 +178,10 @@ int compare_policies(const CompareFlags& state) {
   return exit_code;
 }
 
-/// Flags of training do not apply to finished runs.
+/// Flags of training do not apply to runs that are finished.
 void refuse_training_flags(const CompareFlags& state) {
-  static constexpr std::array<std::string_view, 13> k_fitting{"--baseline",
+  static constexpr std::array<std::string_view, 14> k_fitting{"--baseline",
+                                                              "--merge",
                                                               "--margin",
                                                               "--fail-if",
                                                               "--json",
@@ -200,8 +268,33 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
   return finish_study(state.run, none, report, report::compare_table(report));
 }
 
+int merge(const CompareFlags& state) {
+  if (!state.run.configs.empty() || state.baseline) {
+    fail(state.baseline ? "--baseline" : "CONFIG",
+         "is that of the shards, in the directory of --merge");
+  }
+  refuse_training_flags(state);
+  study::CompareOptions options;
+  options.margin = study::parse_margin(state.margin);
+  options.gates = study::parse_gates(state.fail_if);
+  study::MergedComparison merged = study::merge_shards(state.merge, options);
+  RunOptions given = state.run;
+  given.configs = {(std::filesystem::path(state.merge) / study::k_shared_config_file).string()};
+  const LoadedConfig loaded = load_config(given);
+  std::optional<report::RunDirectory> directory;
+  directory.emplace(state.merge, loaded.spec);
+  const report::RunInfo run = study_info(given, merged.config.overrides, directory);
+  directory->begin(loaded.spec, run, merged.context, false);
+  report::complete(merged.report, run, merged.context, std::move(merged.config));
+  const int exit_code =
+      finish_study(state.run, directory, merged.report, report::compare_table(merged.report));
+  if (!merged.report.message.empty()) log(LogLevel::error, merged.report.message);
+  return exit_code;
+}
+
 int compare(const CompareFlags& state) {
   apply_logging(state.run);
+  if (!state.merge.empty()) return merge(state);
   std::vector<std::string> paths = state.run.configs;
   paths.insert(paths.end(), state.more_runs.begin(), state.more_runs.end());
   if (paths.empty()) fail("", "compare needs a CONFIG, or at least two finished RUNs");
@@ -232,6 +325,12 @@ std::function<int()> declare_compare(CLI::App& command) {
   command.add_flag("--no-run-dir",
                    state->no_run_dir,
                    "keep no report; without this it is kept in a directory under runs/");
+  command.add_option("--shard",
+                     state->shard,
+                     "K/N: train the Kth of N parts of the runs, in a --run-dir that all share");
+  command.add_flag("--array", state->array, "the same as a task of a Slurm array");
+  command.add_option(
+      "--merge", state->merge, "DIR of shards: the report of the comparison that they trained");
   command.add_option("--margin", state->margin, "largest difference that does not matter: 0.2pp");
   command
       .add_option("--fail-if",

@@ -29,6 +29,9 @@ std::function<int()> declare_train(CLI::App& command) {
                   state->train.resume.allowed,
                   "PATH of a setting that may differ from the run's from here on")
       ->allow_extra_args(false);
+  command.add_option("--time-limit",
+                     state->run.time_limit,
+                     "minutes from now, before which training saves and ends with 75");
   command.add_option(
       "--init-from", state->train.init_from, "a checkpoint whose weights to start from");
   command.add_flag("--dry-run",

@@ -1,5 +1,6 @@
 #include "comm/communicator.h"
 
+#include <cmath>
 #include <utility>
 
 #include "core/dispatch.h"
@@ -21,6 +22,37 @@ void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtyp
       auto total = static_cast<Compute<T>>(in[i]);
       for (int r = 1; r < ranks; ++r) total += static_cast<Compute<T>>(in[r * count + i]);
       out[i] = static_cast<T>(total);
+    }
+  });
+}
+
+void Communicator::start_exact(const std::byte* numbers,
+                               std::int64_t count,
+                               const std::function<void(float*)>& fill) {
+  if (!measures_errors_) return;
+  ExactSum& exact = exact_[numbers];
+  // The tail of an epoch may have other numbers at this address.
+  if (std::ssize(exact.numbers) != count) exact.sum = sum(count, DType::float32);
+  exact.numbers.assign(static_cast<std::size_t>(count), 0);
+  fill(exact.numbers.data());
+  exact.sum->start(reinterpret_cast<std::byte*>(exact.numbers.data()));
+  exact.started = true;
+}
+
+void Communicator::compare_exact(const std::byte* numbers, std::int64_t count, DType dtype) {
+  const auto found = exact_.find(numbers);
+  if (found == exact_.end() || !found->second.started) return;
+  ExactSum& exact = found->second;
+  exact.started = false;
+  wait(reinterpret_cast<const std::byte*>(exact.numbers.data()));
+  dispatch_floating(dtype, [&]<class T>(Type<T>) {
+    const auto* rounded = reinterpret_cast<const T*>(numbers);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double sum = exact.numbers[static_cast<std::size_t>(i)];
+      const double error = static_cast<double>(static_cast<float>(rounded[i])) - sum;
+      if (!std::isfinite(error)) continue;
+      error_.squared_errors += error * error;
+      error_.squared_sums += sum * sum;
     }
   });
 }

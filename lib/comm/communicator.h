@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,8 +59,18 @@ struct Transport {
 
 /// The traffic of this rank so far.
 struct Traffic {
-  double waited_seconds = 0;     ///< of the calling threads in wait() and gather()
-  std::uint64_t sent_bytes = 0;  ///< of numbers, to other ranks
+  double waited_seconds = 0;      ///< of the calling threads in wait() and gather()
+  double summing_seconds = 0;     ///< in which a sum was under way, waited for or not
+  std::uint64_t sent_bytes = 0;   ///< of numbers, to other ranks
+  std::uint64_t saved_bytes = 0;  ///< that float32 instead of 16 bits would have sent beside them
+};
+
+/// The distance of sums in 16 bits from sums of the same numbers in float32, over those that were
+/// done in both ways and are finite.
+struct SumError {
+  std::int64_t steps = 0;
+  double squared_errors = 0;  ///< sum over the elements of (16 bits - float32)^2
+  double squared_sums = 0;    ///< sum over the elements of float32^2
 };
 
 class Communicator {
@@ -81,6 +93,35 @@ class Communicator {
   /// Ends the exchange; all ranks call it, and nothing after it. A process that ends without it
   /// leaves the others to find that it is lost.
   virtual void close() = 0;
+
+  /// Has the sums of 16 bits that are started from now on done in float32 as well, or no longer.
+  /// All ranks call it at the same point.
+  void measure_errors(bool measure) {
+    measures_errors_ = measure;
+    if (measure) ++error_.steps;
+  }
+  const SumError& error() const { return error_; }
+  /// While errors are measured, starts a sum in float32 beside that of the 16-bit numbers at
+  /// `numbers`: of `count` numbers that `fill` writes, before their rounding.
+  void start_exact(const std::byte* numbers,
+                   std::int64_t count,
+                   const std::function<void(float*)>& fill);
+  /// Waits for the exact sum beside the one at `numbers`, if there is any, and adds the difference.
+  void compare_exact(const std::byte* numbers, std::int64_t count, DType dtype);
+
+ protected:
+  /// Destructors of derived classes call it, since a Sum may refer to them.
+  void drop_exact_sums() { exact_.clear(); }
+
+ private:
+  struct ExactSum {
+    std::vector<float> numbers;
+    std::unique_ptr<Sum> sum;
+    bool started = false;
+  };
+  bool measures_errors_ = false;
+  SumError error_;
+  std::map<const std::byte*, ExactSum> exact_;
 };
 
 /// The sums of a few float64 numbers over all ranks, in place. Blocking. Errors: RankLost.

@@ -85,12 +85,16 @@ class Exchange final : public Communicator {
   ~Exchange() override {
     progress_thread_.request_stop();
     under_way_changed_.notify_all();
+    drop_exact_sums();
   }
 
   int rank() const override { return mpi_->rank(); }
   int size() const override { return mpi_->size(); }
   const Transport& transport() const override { return transport_; }
-  Traffic traffic() const override { return traffic_; }
+  Traffic traffic() const override {
+    const std::lock_guard lock(mutex_);
+    return traffic_;
+  }
   void set_timeout(double seconds) override { timeout_ = Seconds(seconds); }
 
   std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) override {
@@ -143,10 +147,13 @@ class Exchange final : public Communicator {
       sum.request_ = mpi_->alltoall(
           Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
       sum.state_ = ExchangedSum::State::scattering;
+      if (under_way_.empty()) summing_since_ = Clock::now();
       under_way_.push_back(&sum);
       ++started_;
-      traffic_.sent_bytes +=
+      const std::uint64_t bytes =
           2 * static_cast<std::uint64_t>(size() - 1) * static_cast<std::uint64_t>(sum.part_bytes_);
+      traffic_.sent_bytes += bytes;
+      if (size_bytes(sum.dtype_) == 2) traffic_.saved_bytes += bytes;
     }
     under_way_changed_.notify_one();
   }
@@ -223,8 +230,12 @@ class Exchange final : public Communicator {
       earlier_gather = sum->state_ != ExchangedSum::State::scattering &&
                        sum->state_ != ExchangedSum::State::added;
     }
-    std::erase_if(under_way_,
-                  [](const ExchangedSum* sum) { return sum->state_ == ExchangedSum::State::idle; });
+    const auto ended = std::erase_if(under_way_, [](const ExchangedSum* sum) {
+      return sum->state_ == ExchangedSum::State::idle;
+    });
+    if (ended > 0 && under_way_.empty()) {
+      traffic_.summing_seconds += Seconds(Clock::now() - summing_since_).count();
+    }
   }
 
   /// Calls `done` until it returns true. Errors: RankLost.
@@ -352,9 +363,10 @@ class Exchange final : public Communicator {
   Transport transport_;
   Traffic traffic_;
   std::vector<Peer> peers_;
-  std::mutex mutex_;  ///< of all below, and of the calls of mpi_
+  mutable std::mutex mutex_;  ///< of all below, of traffic_, and of the calls of mpi_
   std::condition_variable_any under_way_changed_;
   std::vector<ExchangedSum*> under_way_;  ///< in the order of their start
+  Clock::time_point summing_since_;       ///< while there are any
   std::int64_t started_ = 0;              ///< operations of this rank
   std::int64_t told_ = 0;
   std::exception_ptr failure_;  ///< a RankLost, after which MPI is not called any more
@@ -378,48 +390,17 @@ void ExchangedSum::start(std::byte* numbers) {
   exchange_.start(*this);
 }
 
-/// Open MPI since version 3, the common name of MPICH's interface, and Debian's MPICH.
-constexpr std::array<const char*, 4> k_usual_names{
-    "libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so"};
-/// Where mpiexec of MPICH or Intel MPI started the ranks.
-constexpr std::array<const char*, 4> k_names_of_mpich{
-    "libmpich.so.12", "libmpi.so.12", "libmpi.so", "libmpi.so.40"};
-
-struct Found {
-  std::string file;
-  std::optional<LoadedLibrary> library;
-  std::string problem;
-};
-
-Found find_library(const std::string& given, bool mpich_first) {
-  const auto& usual = mpich_first ? k_names_of_mpich : k_usual_names;
-  std::vector<std::string> files{given};
-  if (given.empty()) files.assign(usual.begin(), usual.end());
-  Found found;
-  for (const std::string& file : files) {
-    LoadedLibrary library(file);
-    if (!library) {
-      if (found.problem.empty()) found.problem = library.error();
-      continue;
-    }
-    const char* missing = missing_function(library);
-    if (missing == nullptr) return {file, std::move(library), ""};
-    found.problem = fmt::format("{} has no {}", file, missing);
-  }
-  return found;
-}
-
 }  // namespace
 
 MpiLibrary find_mpi(const std::string& library) {
-  const Found found = find_library(library, false);
+  const FoundLibrary found = find_library(library, false);
   if (!found.library) return {"", "", "", found.problem};
   return {
       found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
 }
 
 std::shared_ptr<Communicator> start_mpi(const MpiOptions& options) {
-  const Found found = find_library(options.library, options.mpich);
+  const FoundLibrary found = find_library(options.library, options.mpich);
   if (!found.library) {
     throw UserError(ErrorKind::unavailable,
                     {},

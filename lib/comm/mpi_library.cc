@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 
@@ -231,6 +233,19 @@ bool is_open_mpi(const LoadedLibrary& library) {
   return library.find("ompi_mpi_comm_world") != nullptr;
 }
 
+/// The name of the first function that a library lacks; nullptr: it has all.
+const char* missing_function(const LoadedLibrary& library) {
+  if (is_open_mpi(library)) return Functions<OpenMpi::Handle>().load(library);
+  return Functions<Mpich::Handle>().load(library);
+}
+
+/// Open MPI since version 3, the common name of MPICH's interface, and Debian's MPICH.
+constexpr std::array<const char*, 4> k_usual_names{
+    "libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so"};
+/// Where mpiexec of MPICH or Intel MPI started the ranks.
+constexpr std::array<const char*, 4> k_names_of_mpich{
+    "libmpich.so.12", "libmpi.so.12", "libmpi.so", "libmpi.so.40"};
+
 }  // namespace
 
 LoadedLibrary::LoadedLibrary(const std::string& file)
@@ -246,14 +261,27 @@ const char* interface_name(const LoadedLibrary& library) {
   return is_open_mpi(library) ? "Open MPI" : "MPICH";
 }
 
-const char* missing_function(const LoadedLibrary& library) {
-  if (is_open_mpi(library)) return Functions<OpenMpi::Handle>().load(library);
-  return Functions<Mpich::Handle>().load(library);
-}
-
 std::unique_ptr<Mpi> open_mpi_library(const LoadedLibrary& library) {
   if (is_open_mpi(library)) return std::make_unique<Library<OpenMpi>>(library);
   return std::make_unique<Library<Mpich>>(library);
+}
+
+FoundLibrary find_library(const std::string& given, bool mpich_first) {
+  const auto& usual = mpich_first ? k_names_of_mpich : k_usual_names;
+  std::vector<std::string> files{given};
+  if (given.empty()) files.assign(usual.begin(), usual.end());
+  FoundLibrary found;
+  for (const std::string& file : files) {
+    LoadedLibrary library(file);
+    if (!library) {
+      if (found.problem.empty()) found.problem = library.error();
+      continue;
+    }
+    const char* missing = missing_function(library);
+    if (missing == nullptr) return {file, std::move(library), ""};
+    found.problem = fmt::format("{} has no {}", file, missing);
+  }
+  return found;
 }
 
 }  // namespace halfstep::comm

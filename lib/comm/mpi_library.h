@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace halfstep::comm {
@@ -70,9 +71,18 @@ class Mpi {
 
 /// The name of the library's binary interface.
 const char* interface_name(const LoadedLibrary& library);
-/// The name of a function that the library lacks, or nullptr.
-const char* missing_function(const LoadedLibrary& library);
 /// Errors: InternalError where a function is missing.
 std::unique_ptr<Mpi> open_mpi_library(const LoadedLibrary& library);
+
+/// A library that can be used, or why there is none.
+struct FoundLibrary {
+  std::string file;
+  std::optional<LoadedLibrary> library;
+  std::string problem;  ///< of the first file where `library` is empty
+};
+
+/// Loads the library `given`; "": the first of the usual names with all functions, MPICH's before
+/// Open MPI's if asked.
+FoundLibrary find_library(const std::string& given, bool mpich_first);
 
 }  // namespace halfstep::comm

@@ -12,7 +12,7 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 18> k_free{"name",
+constexpr std::array<std::string_view, 20> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 18> k_free{"name",
                                                   "training.checkpoint_every",
                                                   "training.keep",
                                                   "training.target",
-                                                  "training.stop_at_target"};
+                                                  "training.stop_at_target",
+                                                  "training.time_limit",
+                                                  "training.stop_before_time_limit"};
 
 /// Settings that the stored state of a run depends on.
 constexpr std::array<std::string_view, 5> k_fixed{

@@ -147,6 +147,20 @@ void TrainingSpec::fields(Fields& f) {
   f.field("stop_at_target",
           stop_at_target,
           {.doc = "Whether training ends after the epoch that reaches the target."});
+  f.field(
+      "time_limit",
+      time_limit,
+      {.doc = "Training ends with a checkpoint and exit code 75 before the process is this old; "
+              "--resume auto goes on from it. null: the limit is that of the Slurm job, if "
+              "stop_before_time_limit asks for it. [minutes]",
+       .above = 0});
+  f.field(
+      "stop_before_time_limit",
+      stop_before_time_limit,
+      {.doc = "How long before the time limit training ends; null: 0 before time_limit, and the "
+              "limit of a Slurm job is not looked up. It ends earlier where the longest step so "
+              "far, or the validation of an epoch, might last longer than the rest. [s]",
+       .min = 0});
 }
 
 void NumericsSpec::fields(Fields& f) {

@@ -66,6 +66,8 @@ struct TrainingSpec {
   std::optional<std::string> keep_best;  ///< the metric by which the best checkpoint is kept
   std::optional<std::string> target;     ///< parse_target accepts it
   bool stop_at_target = true;
+  std::optional<double> time_limit;              ///< minutes; absent: that of the Slurm job
+  std::optional<double> stop_before_time_limit;  ///< seconds
 
   void fields(Fields& f);
 };

@@ -1,6 +1,9 @@
 #include "report/parallel_block.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "comm/communicator.h"
 #include "core/json_fields.h"
@@ -13,9 +16,25 @@ void RankBlock::fields(Fields& f) {
   f("host", host, "on which it ran");
   f("threads", threads, {.doc = "that it computed with", .min = 1});
   f("step_seconds", step_seconds, "s, mean of a step");
+  f("step_median", step_median, "s, median of a step");
+  f("step_min", step_min, "s, of the fastest step");
+  f("step_max", step_max, "s, of the slowest step");
   f("waited_seconds", waited_seconds, "s of it, mean, in which the rank waited for others");
   f("compute_seconds", compute_seconds, "s of it, mean, without waiting");
+  f("summing_seconds",
+    summing_seconds,
+    "s of it, mean, in which a sum over the ranks was under way");
   f("sent_bytes", sent_bytes, "per step, mean, to other ranks");
+  f("saved_bytes", saved_bytes, "per step, mean, that float32 would have sent beside these");
+}
+
+void SumErrorBlock::fields(Fields& f) {
+  f("steps",
+    steps,
+    {.doc = "whose sums were done in both ways, the first of each epoch", .min = 1});
+  f("relative",
+    relative,
+    "root of the sum of squared differences of gradients over that of squared float32 sums");
 }
 
 void ParallelBlock::fields(Fields& f) {
@@ -26,18 +45,36 @@ void ParallelBlock::fields(Fields& f) {
   f("slowest", slowest, "rank with the longest compute_seconds");
   f("imbalance", imbalance, "its compute_seconds over those of the median rank");
   f("waited_share", waited_share, "fraction of the time of all ranks in which they waited");
+  f("hidden_share",
+    hidden_share,
+    {.doc = "fraction of the time in which sums were under way in which the ranks computed; null "
+            "without sums",
+     .min = 0,
+     .max = 1});
+  f("sum_error",
+    sum_error,
+    {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32",
+     .may_lack = true});
 }
 
 std::string rank_text(const train::Session& session,
                       const std::string& host,
                       const train::TrainResult& result) {
+  // Without a counted step all of them.
+  const bool counted = std::any_of(
+      result.steps.begin(), result.steps.end(), [](const auto& step) { return step.counted; });
   train::StepSample sums;
+  std::vector<double> totals;
   for (const train::StepSample& step : result.steps) {
+    if (counted && !step.counted) continue;
+    totals.push_back(step.total);
     sums.total += step.total;
     sums.waited += step.waited;
+    sums.summing += step.summing;
     sums.sent_bytes += step.sent_bytes;
+    sums.saved_bytes += step.saved_bytes;
   }
-  const double steps = std::max(1.0, static_cast<double>(result.steps.size()));
+  const double steps = std::max(1.0, static_cast<double>(totals.size()));
   RankBlock block;
   block.rank = session.ranks()->rank();
   block.host = host;
@@ -45,7 +82,14 @@ std::string rank_text(const train::Session& session,
   block.step_seconds = sums.total / steps;
   block.waited_seconds = sums.waited / steps;
   block.compute_seconds = block.step_seconds - block.waited_seconds;
+  block.summing_seconds = sums.summing / steps;
   block.sent_bytes = sums.sent_bytes / steps;
+  block.saved_bytes = sums.saved_bytes / steps;
+  if (!totals.empty()) {
+    block.step_median = median(totals);
+    block.step_min = *std::min_element(totals.begin(), totals.end());
+    block.step_max = *std::max_element(totals.begin(), totals.end());
+  }
   return to_json(block).dump();
 }
 
@@ -55,7 +99,7 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
   block.library = session.ranks()->transport().library;
   block.all_reduce_dtype = name(session.step_spec().parallel.all_reduce_dtype);
   std::vector<double> compute;
-  double waited = 0, all = 0;
+  double waited = 0, all = 0, summing = 0, hidden = 0;
   for (const std::string& text : texts) {
     RankBlock& rank = block.each.emplace_back();
     std::vector<Violation> violations;
@@ -64,13 +108,55 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
     compute.push_back(rank.compute_seconds);
     waited += rank.waited_seconds;
     all += rank.step_seconds;
+    summing += rank.summing_seconds;
+    hidden += std::max(0.0, rank.summing_seconds - rank.waited_seconds);
   }
   const auto slowest = std::max_element(compute.begin(), compute.end());
   block.slowest = slowest - compute.begin();
   const double median = halfstep::median(compute);
   block.imbalance = median > 0 ? *slowest / median : 1;
   block.waited_share = all > 0 ? waited / all : 0;
+  if (summing > 0) block.hidden_share = hidden / summing;
+  // All ranks have the same sums, and so the same errors.
+  const comm::SumError& error = session.ranks()->error();
+  if (error.squared_sums > 0) {
+    block.sum_error = {error.steps, std::sqrt(error.squared_errors / error.squared_sums)};
+  }
   return block;
+}
+
+std::string parallel_line(const ParallelBlock& block) {
+  std::vector<double> medians;
+  double sent = 0, saved = 0, least = 0, most = 0;
+  for (const RankBlock& rank : block.each) {
+    medians.push_back(rank.step_median);
+    sent += rank.sent_bytes / static_cast<double>(block.ranks);
+    saved += rank.saved_bytes / static_cast<double>(block.ranks);
+    least = medians.size() == 1 ? rank.step_min : std::min(least, rank.step_min);
+    most = std::max(most, rank.step_max);
+  }
+  const RankBlock& slowest = block.each.at(static_cast<std::size_t>(block.slowest));
+  std::string text = fmt::format(
+      "{} ranks: step {:.3g} ms (median; {:.3g} to {:.3g}), {:.0f} % of the time waited",
+      block.ranks,
+      1e3 * median(medians),
+      1e3 * least,
+      1e3 * most,
+      100 * block.waited_share);
+  if (block.hidden_share) {
+    text += fmt::format(", {:.0f} % of the sums hidden", 100 * *block.hidden_share);
+  }
+  text += fmt::format(
+      "; rank {} ({}) computes longest, {:.2f} times the median; {:.3g} MB per step "
+      "and rank sent",
+      slowest.rank,
+      slowest.host,
+      block.imbalance,
+      sent / 1e6);
+  if (saved > 0)
+    text += fmt::format(", {:.3g} MB saved by {}", saved / 1e6, block.all_reduce_dtype);
+  if (block.sum_error) text += fmt::format(", relative error {:.2g}", block.sum_error->relative);
+  return text;
 }
 
 }  // namespace halfstep::report

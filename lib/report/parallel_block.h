@@ -2,6 +2,7 @@
 // The block `parallel` of a training run's report: its ranks and their traffic.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,20 @@ struct RankBlock {
   std::int64_t rank = 0;
   std::string host;
   std::int64_t threads = 1;
-  double step_seconds = 0;     ///< mean of a step
+  double step_seconds = 0;  ///< mean of a step
+  double step_median = 0, step_min = 0, step_max = 0;
   double waited_seconds = 0;   ///< of it waiting for other ranks, mean
   double compute_seconds = 0;  ///< the rest
+  double summing_seconds = 0;  ///< with a sum under way, mean
   double sent_bytes = 0;       ///< per step, to other ranks, mean
+  double saved_bytes = 0;      ///< per step, by 16 bits
+  void fields(Fields& f);
+};
+
+/// The distance of sums in 16 bits from those in float32.
+struct SumErrorBlock {
+  std::int64_t steps = 0;
+  double relative = 0;
   void fields(Fields& f);
 };
 
@@ -27,9 +38,11 @@ struct ParallelBlock {
   std::string library;
   std::string all_reduce_dtype;
   std::vector<RankBlock> each;
-  std::int64_t slowest = 0;  ///< the rank that computes longest
-  double imbalance = 1;      ///< its compute time over the median rank's
-  double waited_share = 0;   ///< of the time of all ranks
+  std::int64_t slowest = 0;                ///< the rank that computes longest
+  double imbalance = 1;                    ///< its compute time over the median rank's
+  double waited_share = 0;                 ///< of the time of all ranks
+  std::optional<double> hidden_share;      ///< of the time of sums; nothing without any
+  std::optional<SumErrorBlock> sum_error;  ///< nothing where sums are float32
   void fields(Fields& f);
 };
 
@@ -39,5 +52,7 @@ std::string rank_text(const train::Session& session,
                       const train::TrainResult& result);
 /// The block from the texts of all ranks.
 ParallelBlock parallel_block(const train::Session& session, const std::vector<std::string>& texts);
+/// The block in one line: step times, the rank that computes longest, and the traffic.
+std::string parallel_line(const ParallelBlock& block);
 
 }  // namespace halfstep::report

@@ -67,8 +67,10 @@ RunBlock run_block(const TrainResult& result, const RunInfo& run) {
 
 std::string_view name(Status status) { return ending_of(status).status; }
 
-int exit_code(Status status, bool target_missed) {
-  return ending_of(status).run[target_missed ? 1 : 0];
+int exit_code(const config::RunSpec& spec, const TrainResult& result) {
+  const auto& target = result.time_to_accuracy;
+  const bool missed = spec.training.target && target && !target->reached;
+  return ending_of(result.status).run[missed ? 1 : 0];
 }
 
 void RunBlock::fields(Fields& f) {
@@ -204,12 +206,10 @@ TrainReport train_report(train::Session& session,
                     result.counters.retried * spec.training.batch_size};
   report.time_to_accuracy = result.time_to_accuracy;
   if (!running) {
-    const auto& target = result.time_to_accuracy;
-    const bool missed = spec.training.target && target && !target->reached;
-    report.exit_code = exit_code(result.status, missed);
+    report.exit_code = exit_code(spec, result);
     if (report.exit_code == static_cast<int>(ErrorKind::target)) {
       if (!report.message.empty()) report.message += "; ";
-      report.message += missed_target(*target, report.history);
+      report.message += missed_target(*result.time_to_accuracy, report.history);
       // Only a run that did all its steps goes on.
       report.message += result.status == Status::completed
                             ? "; give it more epochs, or begin a run with another target"

@@ -8,8 +8,8 @@
 
 namespace halfstep::report {
 
-/// The exit code for the end of a run.
-int exit_code(train::Status status, bool target_missed);
+/// The exit code for the end of a run, which may have missed the target of its config.
+int exit_code(const config::RunSpec& spec, const train::TrainResult& result);
 std::string_view name(train::Status status);
 
 struct RunBlock {

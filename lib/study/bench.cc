@@ -99,16 +99,17 @@ class Bench {
     for (std::size_t i = 0; i < variants_.size(); ++i) {
       BenchPolicy& policy = result_.policies[i];
       report::Measured& measured = policy.measured;
-      const PolicyFacts* facts = rounds_.facts(policy.policy);
+      const auto facts = rounds_.facts().find(policy.policy);
+      const bool began = facts != rounds_.facts().end();
       train::StepTimeSummary time =
           train::summarize(steps_[i].steps, steps_[i].first_step_seconds, 0);
       time.warmup_steps = options_.warmup;
       measured.step_time = time;
       measured.throughput =
-          report::throughput_block(time, facts != nullptr ? facts->flops_per_step : 0, backend_);
-      if (facts != nullptr) measured.throughput.predicted_ms = facts->predicted_ms;
+          report::throughput_block(time, began ? facts->second.flops_per_step : 0, backend_);
+      if (began) measured.throughput.predicted_ms = facts->second.predicted_ms;
       if (!steps_[i].medians.empty()) measured.repeat_median = t_interval(steps_[i].medians);
-      if (facts != nullptr) set_precision(i, facts->precision);
+      if (began) set_precision(i, facts->second.precision);
       if (i == 0) {
         result_.measured = measured;
         continue;
@@ -221,7 +222,7 @@ BenchReport bench(const BenchOptions& options,
   if (rounds.left_as() != Status::completed) result.status = report::name(rounds.left_as());
   result.notes = notes(result);
   if (!rounds.load_note().empty()) result.notes.push_back(rounds.load_note());
-  result.warnings = rounds.warnings();
+  result.warnings = warnings_of(rounds.facts());
   return result;
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "report/train_report.h"
-#include "study/compare_summary.h"
 #include "train/session.h"
 
 namespace halfstep::study {
@@ -66,34 +66,9 @@ RunRecord finish(Entrant& entrant) {
   return record;
 }
 
-/// Trains all policies with one more seed; false after a request to leave.
-bool run_seed(std::int64_t index,
-              const CompareOptions& options,
-              Rounds& rounds,
-              StudyObserver& observer,
-              std::vector<RunRecord>& records) {
-  std::vector<Variant> variants = options.variants;
-  for (Variant& variant : variants) {
-    variant.spec.seed += index;
-    // All policies train for the same number of steps; the step at which the target was reached is
-    // recorded anyway.
-    variant.spec.training.stop_at_target = false;
-  }
-  std::vector<RunRecord> finished;
-  for (const std::unique_ptr<Entrant>& entrant : rounds.run(index, variants)) {
-    if (rounds.asked_to_leave()) return false;
-    finished.push_back(finish(*entrant));
-  }
-  for (RunRecord& record : finished) {
-    observer.on_run(record.run);
-    records.push_back(std::move(record));
-  }
-  return !finished.empty();
-}
-
 }  // namespace
 
-ComparisonNames names_of(const CompareOptions& options, const data::Dataset& dataset) {
+ComparisonPlan plan_of(const CompareOptions& options, const data::Dataset& dataset) {
   const config::RunSpec& spec = options.variants.front().spec;
   std::vector<std::string> splits;
   if (dataset.test.samples() > 0) splits.emplace_back("test_");
@@ -101,14 +76,73 @@ ComparisonNames names_of(const CompareOptions& options, const data::Dataset& dat
   splits.emplace_back("train_");
   const bool accuracy =
       std::find(spec.metrics.begin(), spec.metrics.end(), "accuracy") != spec.metrics.end();
-  ComparisonNames names{
-      {}, options.baseline, {}, splits.front() + (accuracy ? "accuracy" : "loss")};
-  for (const Variant& variant : options.variants) names.policies.push_back(variant.name);
+  ComparisonPlan plan;
+  plan.baseline = options.baseline;
+  plan.headline = splits.front() + (accuracy ? "accuracy" : "loss");
+  for (const Variant& variant : options.variants) plan.policies.push_back(variant.name);
   for (const std::string& split : splits) {
-    for (const std::string& metric : spec.metrics) names.metrics.push_back(split + metric);
-    names.metrics.push_back(split + "loss");
+    for (const std::string& metric : spec.metrics) plan.metrics.push_back(split + metric);
+    plan.metrics.push_back(split + "loss");
   }
-  return names;
+  plan.margin = options.margin;
+  plan.target = spec.training.target.has_value();
+  plan.split = dataset.test.samples() > 0 ? "test" : "validation";
+  for (std::int64_t i = 0; i < options.seeds; ++i) plan.seeds.push_back(spec.seed + i);
+  check_gates(options.gates, plan);
+  return plan;
+}
+
+std::vector<RunRecord> train_seed(const std::vector<Variant>& variants,
+                                  std::int64_t seed,
+                                  std::int64_t index,
+                                  Rounds& rounds,
+                                  StudyObserver& observer) {
+  std::vector<Variant> seeded = variants;
+  for (Variant& variant : seeded) {
+    variant.spec.seed = seed;
+    // All policies train for the same number of steps; the step at which the target was reached is
+    // recorded anyway.
+    variant.spec.training.stop_at_target = false;
+  }
+  std::vector<RunRecord> records;
+  for (const std::unique_ptr<Entrant>& entrant : rounds.run(index, seeded)) {
+    if (rounds.asked_to_leave()) return {};
+    records.push_back(finish(*entrant));
+  }
+  for (const RunRecord& record : records) observer.on_run(record.run);
+  return records;
+}
+
+report::CompareReport comparison_report(const ComparisonPlan& plan,
+                                        const ComparisonResults& results,
+                                        const std::vector<Gate>& gates) {
+  report::CompareReport comparison = summarise(results.records, plan);
+  comparison.seeds = plan.seeds;
+  for (report::PolicyBlock& policy : comparison.policies) {
+    const auto facts = results.facts.find(policy.policy);
+    if (facts == results.facts.end()) continue;
+    policy.flops_per_step = facts->second.flops_per_step;
+    policy.precision = facts->second.precision;
+  }
+  if (results.left_as != Status::completed) {
+    comparison.status = report::name(results.left_as);
+    comparison.notes.push_back(fmt::format("asked to leave: {} of {} seeds are complete",
+                                           results.records.size() / plan.policies.size(),
+                                           plan.seeds.size()));
+  }
+  if (!results.records.empty()) {
+    for (std::string& note : comparison_notes(comparison)) {
+      comparison.notes.push_back(std::move(note));
+    }
+    comparison.notes.insert(
+        comparison.notes.end(), results.load_notes.begin(), results.load_notes.end());
+  }
+  for (const Gate& gate : gates) {
+    comparison.gates.push_back(evaluate_gate(gate, plan, comparison));
+  }
+  comparison.message = report::missed_targets(comparison);
+  comparison.warnings = warnings_of(results.facts);
+  return comparison;
 }
 
 report::CompareReport compare(const CompareOptions& options,
@@ -116,44 +150,19 @@ report::CompareReport compare(const CompareOptions& options,
                               const backend::Backend& backend,
                               StudyObserver& observer) {
   require(!options.variants.empty() && options.seeds > 0, "nothing to compare");
-  const config::RunSpec& spec = options.variants.front().spec;
-  SummaryOptions summary{names_of(options, dataset)};
-  summary.margin = options.margin;
-  summary.target = spec.training.target.has_value();
-  summary.split = dataset.test.samples() > 0 ? "test" : "validation";
-  check_gates(options.gates, summary);
-
+  const ComparisonPlan plan = plan_of(options, dataset);
   Rounds rounds(options, options.seeds, dataset, backend, observer);
-  std::vector<RunRecord> records;
-  std::int64_t done = 0;
-  while (done < options.seeds && run_seed(done, options, rounds, observer, records)) ++done;
-
-  report::CompareReport comparison = summarise(records, summary);
-  for (report::PolicyBlock& policy : comparison.policies) {
-    const PolicyFacts* facts = rounds.facts(policy.policy);
-    if (facts == nullptr) continue;
-    policy.flops_per_step = facts->flops_per_step;
-    policy.precision = facts->precision;
+  ComparisonResults results;
+  for (std::int64_t i = 0; i < options.seeds; ++i) {
+    std::vector<RunRecord> records =
+        train_seed(options.variants, plan.seeds[static_cast<std::size_t>(i)], i, rounds, observer);
+    if (records.empty()) break;
+    std::move(records.begin(), records.end(), std::back_inserter(results.records));
   }
-  const bool left = rounds.left_as() != Status::completed;
-  if (left) comparison.status = report::name(rounds.left_as());
-  for (std::int64_t i = 0; i < options.seeds; ++i) comparison.seeds.push_back(spec.seed + i);
-  if (left) {
-    comparison.notes.push_back(
-        fmt::format("asked to leave: {} of {} seeds are complete", done, options.seeds));
-  }
-  if (done > 0) {
-    for (std::string& note : comparison_notes(comparison)) {
-      comparison.notes.push_back(std::move(note));
-    }
-    if (!rounds.load_note().empty()) comparison.notes.push_back(rounds.load_note());
-  }
-  for (const Gate& gate : options.gates) {
-    comparison.gates.push_back(evaluate_gate(gate, summary, comparison));
-  }
-  comparison.message = report::missed_targets(comparison);
-  comparison.warnings = rounds.warnings();
-  return comparison;
+  results.facts = rounds.facts();
+  results.left_as = rounds.left_as();
+  if (!rounds.load_note().empty()) results.load_notes.insert(rounds.load_note());
+  return comparison_report(plan, results, options.gates);
 }
 
 }  // namespace halfstep::study

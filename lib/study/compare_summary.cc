@@ -67,7 +67,10 @@ std::optional<RatioEstimate> speedup(const std::vector<Pair>& pairs,
     return RatioEstimate{{baseline / variant, std::nullopt, 1}};
   }
   std::vector<TimedBlock> blocks;
-  for (const Pair& pair : pairs) pair_blocks(pair.baseline->steps, pair.variant->steps, blocks);
+  for (const Pair& pair : pairs) {
+    if (pair.baseline->turns != pair.variant->turns) continue;
+    pair_blocks(pair.baseline->steps, pair.variant->steps, blocks);
+  }
   if (blocks.empty()) return std::nullopt;
   RatioEstimate ratio = ratio_of_medians(blocks);
   // A single block with a single step each has no other resample.

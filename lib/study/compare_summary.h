@@ -17,6 +17,8 @@ struct RunRecord {
   std::vector<BlockedStep> steps;   ///< steady ones
   std::vector<double> losses;       ///< of each batch
   std::vector<std::uint8_t> right;  ///< 1 for each correctly predicted example, in file order
+  /// The runs with which it took turns have the same; blocks of others are not paired.
+  std::string turns = {};
 };
 
 struct SummaryOptions : ComparisonNames {

@@ -57,7 +57,7 @@ Entrants Rounds::run(std::int64_t index,
     entrants.push_back(std::make_unique<Entrant>(variant, dataset_, backend_));
     Entrant& entrant = *entrants.back();
     lanes.push_back({&entrant.trainer, &entrant.listener});
-    if (index > 0) continue;
+    if (facts_.contains(variant.name)) continue;
     facts_[variant.name] = facts_of(entrant.session);
     observer_.on_session(variant.name, entrant.session);
   }
@@ -87,19 +87,15 @@ Entrants Rounds::run(std::int64_t index,
 bool Rounds::asked_to_leave() {
   const train::Request request = options_.requests ? options_.requests() : train::Request::none;
   if (request == train::Request::interrupt) left_as_ = train::Status::interrupted;
-  if (request == train::Request::preempt) left_as_ = train::Status::preempted;
+  if (request == train::Request::preempt || request == train::Request::time_limit)
+    left_as_ = train::Status::preempted;
   return left_as_ != train::Status::completed;
 }
 
-const PolicyFacts* Rounds::facts(const std::string& policy) const {
-  const auto found = facts_.find(policy);
-  return found == facts_.end() ? nullptr : &found->second;
-}
-
-std::vector<report::Remark> Rounds::warnings() const {
+std::vector<report::Remark> warnings_of(const std::map<std::string, PolicyFacts>& facts) {
   std::vector<report::Remark> merged;
-  for (const auto& [policy, facts] : facts_) {
-    for (const report::Remark& remark : facts.warnings) {
+  for (const auto& [policy, each] : facts) {
+    for (const report::Remark& remark : each.warnings) {
       if (std::find(merged.begin(), merged.end(), remark) == merged.end()) merged.push_back(remark);
     }
   }

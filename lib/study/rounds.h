@@ -71,6 +71,9 @@ struct PolicyFacts {
   std::optional<double> predicted_ms = {};  ///< of a step on a device
 };
 
+/// The warnings of all policies, without duplicates.
+std::vector<report::Remark> warnings_of(const std::map<std::string, PolicyFacts>& facts);
+
 class Rounds {
  public:
   /// `count` rounds. All references must outlive the object.
@@ -90,10 +93,8 @@ class Rounds {
   bool asked_to_leave();
   /// `completed` unless there was a request to leave.
   train::Status left_as() const { return left_as_; }
-  /// Null for a policy that has not begun its first round.
-  const PolicyFacts* facts(const std::string& policy) const;
-  /// The warnings of all policies, without duplicates.
-  std::vector<report::Remark> warnings() const;
+  /// Of the policies that have begun their first round.
+  const std::map<std::string, PolicyFacts>& facts() const { return facts_; }
   /// A note when other processes kept the processors busy before the study itself created load, ""
   /// otherwise.
   const std::string& load_note() const { return load_note_; }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -55,6 +57,20 @@ Request take_request() {
     return Request::checkpoint;
   }
   return Request::none;
+}
+
+std::function<Request()> requests_before(std::chrono::steady_clock::time_point limit,
+                                         std::function<Request()> own) {
+  using Clock = std::chrono::steady_clock;
+  return [limit,
+          own = std::move(own),
+          last = std::optional<Clock::time_point>(),
+          longest = Clock::duration::zero()]() mutable {
+    const Clock::time_point now = Clock::now();
+    if (last) longest = std::max(longest, now - *last);
+    last = now;
+    return std::max(own(), now + longest < limit ? Request::none : Request::time_limit);
+  };
 }
 
 }  // namespace halfstep::train

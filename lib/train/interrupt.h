@@ -1,7 +1,10 @@
 #pragma once
-// Signals become requests that training polls between two steps. The handler only sets a flag.
+// Signals and time limits become requests that training polls between two steps. The handler of a
+// signal only sets a flag.
 
+#include <chrono>
 #include <csignal>
+#include <functional>
 
 namespace halfstep::train {
 
@@ -9,6 +12,7 @@ enum class Request {
   none,
   checkpoint,  ///< SIGHUP: save and continue
   interrupt,   ///< SIGINT: save and exit with 130; a second one exits immediately
+  time_limit,  ///< save and exit with 75 before the job's scheduler ends the process
   preempt,     ///< SIGTERM or the signal of the job's scheduler: save and exit with 75
 };
 
@@ -24,5 +28,10 @@ class InterruptGuard {
 
 /// The strongest request so far. A request to exit persists; one for a checkpoint is cleared.
 Request take_request();
+
+/// The requests of `own`, and time_limit from the call on after which the longest interval so far
+/// between two calls (a step, or the validation of an epoch) could end after `limit`.
+std::function<Request()> requests_before(std::chrono::steady_clock::time_point limit,
+                                         std::function<Request()> own);
 
 }  // namespace halfstep::train

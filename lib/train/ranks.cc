@@ -15,7 +15,8 @@ constexpr double k_seconds_between = 0.1;
 constexpr double k_most_calls_between = 1000;
 
 /// From the weakest to the strongest.
-constexpr std::array k_requests{Request::checkpoint, Request::interrupt, Request::preempt};
+constexpr std::array k_requests{
+    Request::checkpoint, Request::interrupt, Request::time_limit, Request::preempt};
 
 class RankRequests {
  public:

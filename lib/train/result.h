@@ -72,7 +72,9 @@ struct StepSample {
   double finite_check = 0;  ///< unscaling and the check
   double optimizer = 0;     ///< clipping and updates
   double waited = 0;        ///< of these, waiting for other ranks
+  double summing = 0;       ///< in which a sum over the ranks was under way
   double sent_bytes = 0;    ///< to other ranks
+  double saved_bytes = 0;   ///< by 16 bits instead of float32
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
   bool repeats = false;  ///< `total` is the mean over steps timed together, as in the sample before

@@ -121,6 +121,11 @@ void StepRunner::run_one(std::int64_t ordinal) {
   outcome.loss_scale_before = loss_scale(session_.state());
   const bool sampled = is_sampled(ordinal);
   if (sampled) sample_numerics(outcome);
+  // The error of 16-bit sums is measured in the first step of each epoch.
+  const bool measured = session_.ranks() != nullptr &&
+                        session_.spec().parallel.all_reduce_dtype != DType::float32 &&
+                        ordinal % order_.steps_per_epoch() == 0;
+  if (session_.ranks()) session_.ranks()->measure_errors(measured);
   const comm::Traffic before = session_.ranks() ? session_.ranks()->traffic() : comm::Traffic{};
   plan::PhaseSeconds phases{};
   plan.run(phases);
@@ -128,14 +133,16 @@ void StepRunner::run_one(std::int64_t ordinal) {
   if (session_.ranks()) {
     const comm::Traffic after = session_.ranks()->traffic();
     outcome.time.waited = after.waited_seconds - before.waited_seconds;
+    outcome.time.summing = after.summing_seconds - before.summing_seconds;
+    outcome.time.saved_bytes = static_cast<double>(after.saved_bytes - before.saved_bytes);
     outcome.time.sent_bytes = static_cast<double>(after.sent_bytes - before.sent_bytes);
   }
   // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
   views(plan).read(*session_.backend().memory, outcome);
   outcome.time.total = seconds_since(begin);
   outcome.time.samples = order_.batch_samples(ordinal);
-  outcome.time.counted =
-      outcome.applied && !sampled && outcome.time.samples == session_.spec().training.batch_size;
+  outcome.time.counted = outcome.applied && !sampled && !measured &&
+                         outcome.time.samples == session_.spec().training.batch_size;
   outcome.retry = rules_.retries(outcome);
   if (!outcome.applied) trace(outcome);
 }

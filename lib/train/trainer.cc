@@ -255,6 +255,9 @@ void Trainer::handle_request(Request request) {
     case Request::interrupt:
       end(Status::interrupted, "interrupted");
       break;
+    case Request::time_limit:
+      end(Status::preempted, "the time limit is near; please requeue");
+      break;
     case Request::preempt:
       end(Status::preempted, "asked to leave; please requeue");
       break;

@@ -114,7 +114,17 @@ TEST_CASE("ranks: two ranks of mpirun train as one process does, and say so once
   for (const Json& rank : parallel.at("each")) {
     CHECK(rank.at("step_seconds") >= rank.at("waited_seconds"));
     CHECK(rank.at("sent_bytes") > 4 * (784 * 16 + 16 * 10));
+    CHECK(rank.at("saved_bytes") == 0);
+    CHECK(rank.at("step_min") <= rank.at("step_median"));
+    CHECK(rank.at("step_median") <= rank.at("step_max"));
+    CHECK(rank.at("summing_seconds") > 0);
+    CHECK(rank.at("summing_seconds") <= rank.at("step_seconds"));
   }
+  CHECK(parallel.at("hidden_share") >= 0);
+  CHECK(parallel.at("hidden_share") < 1);
+  CHECK(parallel.at("sum_error").is_null());
+  CHECK(holds(two.err, "2 ranks: step "));
+  CHECK(holds(two.err, "computes longest"));
   const auto losses = [](const Json& report) { return report.at("history").at("val_loss"); };
   for (std::size_t epoch = 0; epoch < losses(alone).size(); ++epoch) {
     const double loss = losses(alone).at(epoch);
@@ -122,6 +132,36 @@ TEST_CASE("ranks: two ranks of mpirun train as one process does, and say so once
   }
   CHECK(together.at("reproducibility").at("batch_order_hash") ==
         alone.at("reproducibility").at("batch_order_hash"));
+}
+
+TEST_CASE("ranks: a report says what sums in 16 bits save and lose") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const auto parallel = [&](const std::string& dtype) {
+    const Finished end =
+        train_ranks(directory, 2, dtype, {"--set", "parallel.all_reduce_dtype=" + dtype});
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    return report_of(directory, dtype).at("parallel");
+  };
+  const double whole = parallel("float32").at("each").at(0).at("sent_bytes");
+  // Ulp / 2 of rounding each part and the sum, relative to numbers that may cancel.
+  struct Case {
+    std::string dtype;
+    double least, most;
+  };
+  for (const Case& c : {Case{"bfloat16", 0x1p-12, 0x1p-7}, Case{"float16", 0x1p-15, 0x1p-10}}) {
+    CAPTURE(c.dtype);
+    const Json block = parallel(c.dtype);
+    const Json& rank = block.at("each").at(0);
+    CHECK(rank.at("sent_bytes").get<double>() + rank.at("saved_bytes").get<double>() ==
+          doctest::Approx(whole).epsilon(1e-3));
+    CHECK(rank.at("saved_bytes").get<double>() > 0.45 * whole);
+    CHECK(block.at("sum_error").at("steps") >= 1);
+    CHECK(block.at("sum_error").at("relative") > c.least);
+    CHECK(block.at("sum_error").at("relative") < c.most);
+  }
 }
 
 TEST_CASE("ranks: the library that carries the sums changes no bit") {

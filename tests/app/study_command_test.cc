@@ -193,4 +193,96 @@ TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
   CHECK(holds(halfstep({"compare", "a", "b"}, directory.path()).err, "b/report.json:1:"));
 }
 
+TEST_CASE("compare: shards that die are repeated, and --merge makes the report of all") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.training = "{epochs: 40, batch_size: 16}";
+  write_config(directory, run);
+  const auto words = [](const std::string& shard) {
+    return std::vector<std::string>{
+        "--seeds", "4", "--run-dir", "shared", "--shard", shard, "--progress", "none"};
+  };
+  const Finished whole = compare(directory, {"--seeds", "4", "--run-dir", "whole"});
+  REQUIRE(whole.exit_code == 0);
+  // Killed at any point: before, between and after the files of its runs.
+  for (const int milliseconds : {1, 30, 100, 200, 400}) {
+    std::vector<std::string> all{
+        "compare", "run.yaml", "--threads", "1", "--policies", "float32,mixed_bfloat16"};
+    for (const std::string& word : words("1/2")) all.push_back(word);
+    Process process(halfstep_words(all), directory.path());
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  CHECK(compare(directory, words("1/2")).exit_code == 0);
+  const Finished early = halfstep({"compare", "--merge", "shared"}, directory.path());
+  CHECK(early.exit_code == 3);
+  CHECK(holds(early.err, "the run of float32 with seed 8 is missing"));
+  CHECK(holds(early.err, "the run of mixed_bfloat16 with seed 10 is missing"));
+  CHECK(compare(directory, words("2/2")).exit_code == 0);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const Finished merged = halfstep(
+        {"compare", "--merge", "shared", "--fail-if", "mixed_bfloat16.test_accuracy.delta < -1"},
+        directory.path());
+    CAPTURE(merged.err);
+    CHECK(merged.exit_code == 0);
+  }
+  CHECK(halfstep({"report", "validate", "shared"}, directory.path()).exit_code == 0);
+  const Json one = report_of(directory, "whole"), merged = report_of(directory, "shared");
+  CHECK(one.at("config") == merged.at("config"));
+  CHECK(one.at("seeds") == merged.at("seeds"));
+  CHECK(one.at("pairs") == merged.at("pairs"));
+  REQUIRE(merged.at("runs").size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    for (const std::string key : {"policy",
+                                  "seed",
+                                  "status",
+                                  "steps",
+                                  "test",
+                                  "train",
+                                  "final_hash",
+                                  "init_hash",
+                                  "batch_order_hash"}) {
+      CAPTURE(key);
+      CHECK(one.at("runs").at(i).at(key) == merged.at("runs").at(i).at(key));
+    }
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const std::string key : {"policy",
+                                  "runs",
+                                  "accuracy",
+                                  "accuracy_delta",
+                                  "mcnemar",
+                                  "tost",
+                                  "metrics",
+                                  "loss_curve",
+                                  "precision"}) {
+      CAPTURE(key);
+      CHECK(one.at("policies").at(i).at(key) == merged.at("policies").at(i).at(key));
+    }
+  }
+  CHECK(merged.at("policies").at(1).at("speedup").at("ci95").is_array());
+}
+
+TEST_CASE("compare: mistakes with shards end with 2") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  struct Row {
+    std::vector<std::string> words;
+    std::string_view said;
+  };
+  for (const Row& row :
+       {Row{{"--shard", "1/2"}, "needs --run-dir"},
+        Row{{"--shard", "3/2", "--run-dir", "d"}, "such as 2/5"},
+        Row{{"--shard", "1/9", "--run-dir", "d"}, "9 shards for 6 runs"},
+        Row{{"--array", "--run-dir", "d"}, "SLURM_ARRAY_TASK_ID is not set"},
+        Row{{"--shard", "1/2", "--run-dir", "d", "--fail-if", "a.b < 1"}, "is for --merge"},
+        Row{{"--merge", "d"}, "is that of the shards"}}) {
+    const Finished end = compare(directory, row.words);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(holds(end.err, row.said));
+  }
+}
+
 }  // namespace halfstep::test

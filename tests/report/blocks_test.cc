@@ -167,7 +167,14 @@ TEST_CASE("exit codes: each end of a run has its own") {
                               Row{Status::diverged, true, 4}};
   for (const Row& row : k_rows) {
     CAPTURE(name(row.status));
-    CHECK(exit_code(row.status, row.missed) == row.code);
+    config::RunSpec spec;
+    train::TrainResult result;
+    result.status = row.status;
+    if (row.missed) {
+      spec.training.target = "accuracy=1";
+      result.time_to_accuracy.emplace();
+    }
+    CHECK(exit_code(spec, result) == row.code);
   }
 }
 

@@ -180,6 +180,33 @@ def a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been(work):
     assert ended["reproducibility"] == whole["reproducibility"]
 
 
+def a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends(work):
+    script = SOURCE / "configs" / "slurm" / "ranks.sh"
+    shape = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
+    # Slurm's shortest limit, of a minute; training ends after about fifteen seconds of it.
+    limited = work / "limited.yaml"
+    limited.write_text(CONFIG.replace("epochs: 60", f"epochs: 100000, stop_before_time_limit: 45"))
+    begin = time.monotonic()
+    job = output(["sbatch", "--parsable", *shape, "--time=1", "--signal=USR2@1", str(script), "limited.yaml"],
+                 cwd=work)
+    run = work / "runs" / f"job-{job}"
+    wait_until("the job is requeued", 60, lambda: state_of(job) == "PENDING" and run.exists())
+    seconds = time.monotonic() - begin
+    assert 10 < seconds < 40, f"it left after {seconds:.0f} s of 60, with 45 s asked for"
+    left = report(run)
+    assert (left["status"], left["exit_code"]) == ("preempted", 75), left["status"]
+    assert left["message"] == "the time limit is near; please requeue", left["message"]
+    epochs = len(left["history"]["epoch"]) + 1
+    limited.write_text(CONFIG.replace("epochs: 60", f"epochs: {epochs}, stop_before_time_limit: 45"))
+    output(["scontrol", "update", f"jobid={job}", "StartTime=now"])
+    wait_until("the job ends", 120, lambda: state_of(job) == "COMPLETED")
+    ended = report(run)
+    assert ended["run"]["restart_count"] == 1, ended["run"]
+    output(["srun", "--mpi=pmix", "-n", "2", "halfstep", "train", "limited.yaml", "--run-dir",
+            "unlimited"], cwd=work)
+    assert ended["reproducibility"] == report(work / "unlimited")["reproducibility"]
+
+
 def an_array_of_runs_becomes_one_comparison(work):
     script = SOURCE / "configs" / "slurm" / "compare_array.sh"
     short = work / "short.yaml"
@@ -197,6 +224,23 @@ def an_array_of_runs_becomes_one_comparison(work):
         ["halfstep", "compare", *sorted(str(run) for run in runs.iterdir()), "--json"], cwd=work))
     assert comparison["kind"] == "compare", comparison["kind"]
     assert len(comparison["runs"]) == 9, len(comparison["runs"])
+
+
+def the_shards_of_an_array_become_one_comparison(work):
+    script = SOURCE / "configs" / "slurm" / "compare_shards.sh"
+    short = work / "short.yaml"
+    short.write_text(CONFIG.replace("epochs: 60, batch_size: 8", "epochs: 1, batch_size: 64"))
+    # The batch script has tasks of eight threads.
+    os.environ["HALFSTEP_THREADS"] = "1"
+    job = output(["sbatch", "--parsable", "--wait", "--cpus-per-task=1", str(script), "short.yaml"],
+                 cwd=work)
+    shards = work / "runs" / f"shards-{job}"
+    merged = json.loads(output(["halfstep", "compare", "--merge", str(shards), "--json"], cwd=work))
+    whole = json.loads(output(
+        ["halfstep", "compare", "short.yaml", "--seeds", "9", "--no-run-dir", "--json"], cwd=work))
+    assert len(merged["runs"]) == 27, len(merged["runs"])
+    assert merged["pairs"] == whole["pairs"]
+    assert [run["final_hash"] for run in merged["runs"]] == [run["final_hash"] for run in whole["runs"]]
 
 
 def main():
@@ -217,7 +261,9 @@ def main():
         with LocalSlurm(folder):
             for case in [srun_trains_as_mpirun_does, ranks_without_a_protocol_are_refused,
                          a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been,
-                         an_array_of_runs_becomes_one_comparison]:
+                         a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends,
+                         an_array_of_runs_becomes_one_comparison,
+                         the_shards_of_an_array_become_one_comparison]:
                 begin = time.monotonic()
                 try:
                     case(work)

@@ -139,15 +139,15 @@ TEST_CASE("compare: the metric is the test accuracy, else that of validation, el
   CompareOptions options = tiny_options({"float32", "mixed_float16"}, 1);
   config::RunSpec& spec = options.variants.front().spec;
   data::Dataset without;
-  CHECK(names_of(options, tiny_data()).headline == "test_accuracy");
-  CHECK(names_of(options, tiny_data()).policies ==
+  CHECK(plan_of(options, tiny_data()).headline == "test_accuracy");
+  CHECK(plan_of(options, tiny_data()).policies ==
         std::vector<std::string>{"float32", "mixed_float16"});
-  CHECK(names_of(options, without).headline == "val_accuracy");
+  CHECK(plan_of(options, without).headline == "val_accuracy");
   spec.data.validation_split = 0;
-  CHECK(names_of(options, without).headline == "train_accuracy");
+  CHECK(plan_of(options, without).headline == "train_accuracy");
   spec.metrics.clear();
-  CHECK(names_of(options, without).metrics == std::vector<std::string>{"train_loss"});
-  CHECK(names_of(options, without).headline == "train_loss");
+  CHECK(plan_of(options, without).metrics == std::vector<std::string>{"train_loss"});
+  CHECK(plan_of(options, without).headline == "train_loss");
 }
 
 }  // namespace

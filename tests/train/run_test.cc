@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <ostream>
 #include <string_view>
+#include <thread>
 
 #include "train/fixture.h"
 
@@ -55,7 +57,7 @@ TEST_CASE("run: preparing batches ahead changes no bit") {
 TEST_CASE("run: a request to leave saves a checkpoint from which the run goes on alike") {
   Run whole(TinyRun().spec());
   const std::string expected = whole.finish().state_hash;
-  for (const Request request : {Request::interrupt, Request::preempt}) {
+  for (const Request request : {Request::interrupt, Request::time_limit, Request::preempt}) {
     const test::TemporaryDirectory directory;
     TrainOptions options = in_directory(directory.path().string());
     int asked = 0;
@@ -69,6 +71,22 @@ TEST_CASE("run: a request to leave saves a checkpoint from which the run goes on
     Run rest(TinyRun().spec(), in_directory(directory.path().string()));
     CHECK(rest.finish().state_hash == expected);
   }
+}
+
+TEST_CASE("run: a limit of time is a request to leave one interval of the longest before it") {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds k_interval{40};
+  const Clock::time_point begin = Clock::now();
+  Request signal = Request::none;
+  const auto requests = requests_before(begin + 10 * k_interval, [&] { return signal; });
+  CHECK(requests() == Request::none);
+  std::this_thread::sleep_until(begin + 5 * k_interval);
+  // The next interval could last until 10, this one was of 5: on the limit, and not before it.
+  CHECK(requests() == Request::time_limit);
+  signal = Request::preempt;
+  CHECK(requests() == Request::preempt);
+  CHECK(requests_before(Clock::now() + std::chrono::hours(1),
+                        [] { return Request::checkpoint; })() == Request::checkpoint);
 }
 
 TEST_CASE("run: a request for a checkpoint saves one and goes on") {

@@ -43,15 +43,22 @@ Prepared prepare_all_reduce_start(const NodeView& node, const Capabilities& capa
   const graph::TensorType& packed = node.output();
   const std::shared_ptr<comm::Sum> sum =
       capabilities.ranks->sum(packed.shape.elements(), packed.dtype);
-  return launch([sum](const Args& args) {
-    const TensorView& to = args.out[0];
-    auto* next = to.as<std::byte>();
+  const auto pack = [](const Args& args, DType dtype, std::byte* next) {
     for (const TensorView& from : args.in) {
-      copy_numbers(from.dtype, from.as<std::byte>(), to.dtype, next, from.elements());
-      next += static_cast<std::size_t>(from.elements()) * size_bytes(to.dtype);
+      copy_numbers(from.dtype, from.as<std::byte>(), dtype, next, from.elements());
+      next += static_cast<std::size_t>(from.elements()) * size_bytes(dtype);
     }
-    std::memset(next, 0, static_cast<std::size_t>(to.as<std::byte>() + to.bytes() - next));
+    return next;
+  };
+  return launch([sum, pack, ranks = capabilities.ranks](const Args& args) {
+    const TensorView& to = args.out[0];
+    std::byte* const end = pack(args, to.dtype, to.as<std::byte>());
+    std::memset(end, 0, static_cast<std::size_t>(to.as<std::byte>() + to.bytes() - end));
     sum->start(to.as<std::byte>());
+    if (to.dtype == DType::float32) return;
+    ranks->start_exact(to.as<std::byte>(), to.elements(), [&](float* exact) {
+      pack(args, DType::float32, reinterpret_cast<std::byte*>(exact));
+    });
   });
 }
 
@@ -59,6 +66,7 @@ Prepared prepare_all_reduce_wait(const NodeView&, const Capabilities& capabiliti
   return launch([ranks = capabilities.ranks](const Args& args) {
     const TensorView& from = args.in[0];
     ranks->wait(from.as<std::byte>());
+    ranks->compare_exact(from.as<std::byte>(), from.elements(), from.dtype);
     const auto* next = from.as<std::byte>();
     for (const TensorView& to : args.out) {
       copy_numbers(from.dtype, next, to.dtype, to.as<std::byte>(), to.elements());
