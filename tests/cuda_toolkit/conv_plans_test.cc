@@ -32,9 +32,10 @@ ConvTarget target(const Device& device) {
               {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()})};
 }
 
-std::string plans_of(const ConvKey& key, const ConvTarget& target) {
+/// The first plan; its description is empty where there is none.
+ConvPlan first_plan(const ConvKey& key, const ConvTarget& target) {
   const auto plans = conv_plans(conv_arguments(key), target, k_conv_workspace_limit, 1);
-  return plans.empty() ? "" : plans.front().description;
+  return plans.empty() ? ConvPlan{} : plans.front();
 }
 
 TEST_CASE("cuDNN plans: every convolution of the shipped configs, on every device") {
@@ -47,10 +48,10 @@ TEST_CASE("cuDNN plans: every convolution of the shipped configs, on every devic
       CAPTURE(to_string(key));
       if (key.dtype == DType::bfloat16 && !device.has_bfloat16) continue;
       // As configs ask for by default: strict float32, deterministic.
-      const std::string plan = plans_of(key, on);
-      CHECK_FALSE(plan.empty());
-      CHECK(plan.find("any order") == std::string::npos);
-      if (key.dtype == DType::float32) CHECK(plan.find("tensor cores") == std::string::npos);
+      const ConvPlan plan = first_plan(key, on);
+      CHECK_FALSE(plan.description.empty());
+      CHECK(plan.description.find("any order") == std::string::npos);
+      if (key.dtype == DType::float32) CHECK_FALSE(plan.tensor_cores);
     }
   }
 }
@@ -63,7 +64,7 @@ TEST_CASE("cuDNN plans: bias and ReLU in the same pass") {
     for (const bool relu : {false, true}) {
       key.relu = relu;
       CAPTURE(to_string(key));
-      CHECK_FALSE(plans_of(key, h100).empty());
+      CHECK_FALSE(first_plan(key, h100).description.empty());
     }
   }
 }
@@ -80,7 +81,7 @@ TEST_CASE("cuDNN plans: TensorFloat-32 is taken when it is allowed and there, an
     const ConvTarget on = target(device);
     const auto on_tensor_cores = [&](Float32Math math) {
       key.float32 = math;
-      return plans_of(key, on).find("tensor cores") != std::string::npos;
+      return first_plan(key, on).tensor_cores;
     };
     CHECK_FALSE(on_tensor_cores(Float32Math::ieee));
     // Turing has no TensorFloat-32; bfloat16 came with the same generation.
@@ -96,7 +97,7 @@ TEST_CASE("cuDNN plans: no bfloat16 before Ampere") {
   key.geometry.inputs = key.geometry.group_inputs = 8;
   key.geometry.outputs = key.geometry.group_outputs = 8;
   key.dtype = DType::bfloat16;
-  CHECK(plans_of(key, target({"t4", false})).empty());
+  CHECK(first_plan(key, target({"t4", false})).description.empty());
 }
 
 TEST_CASE("cuDNN plans: properties that are none are refused in cuDNN's words") {

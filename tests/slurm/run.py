@@ -158,6 +158,14 @@ def ranks_without_a_protocol_are_refused(work):
     assert "--mpi=pmix" in done.stderr, done.stderr
 
 
+def start_again(job):
+    """Starts a requeued job, which Slurm lets wait for two minutes.
+
+    Not within the second in which it was requeued: slurmd then refuses its revoked credential.
+    """
+    output(["scontrol", "update", f"jobid={job}", "StartTime=now+3"])
+
+
 def a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been(work):
     script = SOURCE / "configs" / "slurm" / "ranks.sh"
     shape = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
@@ -168,8 +176,7 @@ def a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been(work):
     wait_until("the job is requeued", 60, lambda: state_of(job) == "PENDING")
     left = report(run)
     assert (left["status"], left["exit_code"]) == ("preempted", 75), left["status"]
-    # Slurm lets a requeued job wait for two minutes.
-    output(["scontrol", "update", f"jobid={job}", "StartTime=now"])
+    start_again(job)
     wait_until("the job ends", 300, lambda: state_of(job) == "COMPLETED")
     ended = report(run)
     assert ended["status"] == "completed", ended["status"]
@@ -198,7 +205,7 @@ def a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends(work):
     assert left["message"] == "the time limit is near; please requeue", left["message"]
     epochs = len(left["history"]["epoch"]) + 1
     limited.write_text(CONFIG.replace("epochs: 60", f"epochs: {epochs}, stop_before_time_limit: 45"))
-    output(["scontrol", "update", f"jobid={job}", "StartTime=now"])
+    start_again(job)
     wait_until("the job ends", 120, lambda: state_of(job) == "COMPLETED")
     ended = report(run)
     assert ended["run"]["restart_count"] == 1, ended["run"]
