@@ -138,12 +138,16 @@ class ByImages final : public Launch {
                    std::int64_t images) {
     Program program(node, arithmetic, capabilities);
     std::optional<std::size_t> result;
-    if (keeps_to_calling_thread()) {
-      run_alone([&] { result = op.add(program, images); });
-    } else {
+    PreparedSteps done;
+    const auto build = [&] {
       result = op.add(program, images);
+      done = program.finish_steps();
+    };
+    if (keeps_to_calling_thread()) {
+      run_alone(build);
+    } else {
+      build();
     }
-    PreparedSteps done = program.finish_steps();
     programs_.push_back({.steps = std::move(done.steps),
                          .workspace = reserve(done.workspace_bytes),
                          .result = result.value_or(0),
