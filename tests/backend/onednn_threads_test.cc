@@ -57,6 +57,7 @@ TEST_CASE(
       {"more pieces than threads", {7, 30, 30, 48}, {3, 3, 48, 32}},
       {"an image larger than a piece", {5, 40, 40, 64}, {1, 1, 64, 64}},
       {"first layer", {37, 28, 28, 1}, {5, 5, 1, 16}, {2, 2}},
+      {"a large filter", {3, 8, 8, 96}, {3, 3, 96, 80}},
       {"depthwise", {19, 28, 28, 40}, {3, 3, 40, 1}},
   };
   const std::vector<OpCase> cases = conv_cases(convs);

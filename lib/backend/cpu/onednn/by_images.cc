@@ -65,6 +65,7 @@ class ByImages final : public Launch {
     for (std::size_t i = 0; i < node.inputs(); ++i) {
       const bool images = std::find(op.inputs.begin(), op.inputs.end(), i) != op.inputs.end();
       in_.push_back(port(node.input(i), images, op.batch));
+      if (!images) shared_elements_ += node.input(i).shape.elements();
     }
     out_ = port(node.output(), !op.sums, op.batch);
     for (std::int64_t part = 0; part < cut_.parts; ++part) {
@@ -83,8 +84,9 @@ class ByImages final : public Launch {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   void run(const Args& args) override {
-    for (Piece& program : programs_) program.prepared = false;
     if (sum_floats_ == 0) {
+      prepare(args, false);
+      if (cut_.rest < cut_.images) prepare(args, true);
       run_all_pieces(args);
       return;
     }
@@ -107,6 +109,8 @@ class ByImages final : public Launch {
   }
 
  private:
+  static constexpr std::int64_t k_shared_elements = 1 << 16;
+
   /// A tensor of a piece: the shape for `cut_.images` and for `cut_.rest` images, and the bytes
   /// from one image to the next, 0 without images.
   struct Port {
@@ -118,7 +122,6 @@ class ByImages final : public Launch {
     std::size_t workspace = 0;
     std::size_t result = 0;  ///< offset of a sum
     std::vector<TensorView> in = {};
-    bool prepared = false;
   };
 
   Port port(const graph::TensorType& type, bool images, std::int64_t batch) const {
@@ -139,15 +142,9 @@ class ByImages final : public Launch {
     Program program(node, arithmetic, capabilities);
     std::optional<std::size_t> result;
     PreparedSteps done;
-    const auto build = [&] {
-      result = op.add(program, images);
-      done = program.finish_steps();
-    };
-    if (keeps_to_calling_thread()) {
-      run_alone(build);
-    } else {
-      build();
-    }
+    on_calling_thread([&] { result = op.add(program, images); });
+    program.lay_out_shared();
+    on_calling_thread([&] { done = program.finish_steps(); });
     programs_.push_back({.steps = std::move(done.steps),
                          .workspace = reserve(done.workspace_bytes),
                          .result = result.value_or(0),
@@ -198,28 +195,49 @@ class ByImages final : public Launch {
     }
   }
 
+  static void on_calling_thread(FunctionRef<void()> body) {
+    if (keeps_to_calling_thread()) {
+      run_alone(body);
+    } else {
+      body();
+    }
+  }
+
+  bool is_rest(std::int64_t piece) const {
+    return piece + 1 == cut_.pieces && cut_.rest < cut_.images;
+  }
+
+  /// A tensor in piece `piece` of a launch.
+  TensorView view(const Port& port, const TensorView& whole, std::int64_t piece) const {
+    TensorView of_piece = is_rest(piece) ? port.rest : port.piece;
+    of_piece.data = static_cast<std::byte*>(whole.data) + piece * cut_.images * port.image_bytes;
+    return of_piece;
+  }
+
+  /// Prepares the operands that the first part's program, or that of the rest, shares with others.
+  void prepare(const Args& args, bool rest) {
+    Piece& program = rest ? programs_.back() : programs_.front();
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      program.in[i] = view(in_[i], args.in[i], rest ? cut_.pieces - 1 : 0);
+    }
+    const Args shared{program.in, args.out, args.workspace + program.workspace};
+    // Another region of all threads costs more than the layout of a small filter.
+    if (shared_elements_ < k_shared_elements) {
+      on_calling_thread([&] { program.steps->prepare(shared); });
+    } else {
+      program.steps->prepare(shared);
+    }
+  }
+
   /// Returns the sum of the piece, where there is one.
   float* run_piece(const Args& args, std::int64_t piece, std::int64_t part) {
-    const bool rest = piece + 1 == cut_.pieces && cut_.rest < cut_.images;
-    Piece& program = programs_[static_cast<std::size_t>(rest ? cut_.parts : part)];
-    const auto view = [&](const Port& p, const TensorView& whole) {
-      TensorView of_piece = rest ? p.rest : p.piece;
-      of_piece.data = static_cast<std::byte*>(whole.data) + piece * cut_.images * p.image_bytes;
-      return of_piece;
-    };
-    for (std::size_t i = 0; i < in_.size(); ++i) program.in[i] = view(in_[i], args.in[i]);
-    const TensorView out = view(out_, args.out[0]);
+    const bool rest = is_rest(piece);
+    Piece& program = rest ? programs_.back() : programs_[static_cast<std::size_t>(part)];
+    for (std::size_t i = 0; i < in_.size(); ++i) program.in[i] = view(in_[i], args.in[i], piece);
+    const TensorView out = view(out_, args.out[0], piece);
     const Args of_piece{program.in, {&out, 1}, args.workspace + program.workspace};
-    const auto compute = [&] {
-      if (!program.prepared) program.steps->prepare(of_piece);
-      program.prepared = true;
-      program.steps->run_piece(of_piece);
-    };
-    if (keeps_to_calling_thread()) {
-      run_alone(compute);
-    } else {
-      compute();
-    }
+    std::byte* shared = args.workspace + (rest ? program : programs_.front()).workspace;
+    on_calling_thread([&] { program.steps->run_piece(of_piece, shared); });
     return reinterpret_cast<float*>(of_piece.workspace + program.result);
   }
 
@@ -227,6 +245,7 @@ class ByImages final : public Launch {
   Cut cut_;
   std::vector<Port> in_;
   Port out_;
+  std::int64_t shared_elements_ = 0;
   std::vector<Piece> programs_;                  ///< one for each part, and one for the rest
   std::vector<std::atomic<std::int64_t>> next_;  ///< piece of each part
   std::int64_t sum_floats_ = 0;

@@ -203,6 +203,7 @@ auto choose(const Program& program, const Conv& c, const Make& make) {
 using Sum = std::optional<std::size_t>;
 
 Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
+  program.begin_shared();
   const ConvDescs user = stored(program, c, Result::y);
   const auto how = choose(program, c, forward);
   const std::int64_t channels = node.input(0).shape[3];
@@ -219,6 +220,7 @@ Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
 }
 
 Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
+  program.begin_shared();
   const ConvDescs user = stored(program, c, Result::x);
   const auto how = choose(program, c, backward_data);
   const std::int64_t channels = node.input(2).shape[3];

@@ -8,6 +8,7 @@
 
 #include "backend/capabilities.h"
 #include "backend/kernel.h"
+#include "core/parallel.h"
 
 namespace halfstep::backend::cpu::onednn {
 
@@ -45,7 +46,11 @@ void run_openmp_on_pool(bool on);
 /// inside it too: it runs on core/thread_pool, or has no threads.
 bool keeps_to_calling_thread();
 
-/// Number of loops they ran on more than one thread, to test that oneDNN calls them.
+/// Calls body, whose primitives have loops without barriers, as reorders have: on a pool these run
+/// on the threads that are free.
+void run_independent_loops(FunctionRef<void()> body);
+
+/// Number of loops they ran on more than one thread, all of which they needed.
 long openmp_teams();
 
 /// Names of the undefined symbols of GNU (GOMP_, omp_), LLVM and Intel OpenMP (__kmpc_, kmp_) in

@@ -103,12 +103,15 @@ class Program::Run final : public Steps {
   explicit Run(const vector::Loops& l) : loops(l), stream(engine()) {}
 
   void prepare(const Args& args) override {
-    set_addresses(args);
-    for (std::size_t i = 0; i < first_of_piece; ++i) run_step(i, args);
+    if (first_of_piece == 0) return;
+    set_addresses(args, args.workspace);
+    run_independent_loops([&] {
+      for (std::size_t i = 0; i < first_of_piece; ++i) run_step(i, args);
+    });
   }
 
-  void run_piece(const Args& args) override {
-    set_addresses(args);
+  void run_piece(const Args& args, std::byte* shared) override {
+    set_addresses(args, shared);
     for (std::size_t i = first_of_piece; i < steps.size(); ++i) run_step(i, args);
   }
 
@@ -119,11 +122,12 @@ class Program::Run final : public Steps {
   std::size_t first_of_piece = 0;
 
  private:
-  void set_addresses(const Args& args) {
+  void set_addresses(const Args& args, std::byte* shared) {
     for (Slot& slot : slots) {
-      void* data = slot.kind == Kind::input    ? args.in[slot.where].data
-                   : slot.kind == Kind::output ? args.out[slot.where].data
-                                               : args.workspace + slot.where;
+      void* data = slot.kind == Kind::input       ? args.in[slot.where].data
+                   : slot.kind == Kind::output    ? args.out[slot.where].data
+                   : slot.kind == Kind::workspace ? args.workspace + slot.where
+                                                  : shared + slot.where;
       if (data == slot.last) continue;
       check(dnnl_memory_set_data_handle(slot.memory.get(), data));
       slot.last = data;
@@ -234,12 +238,34 @@ std::pair<Program::Memory, std::size_t> Program::result(const dnnl::memory::desc
   return {add(desc, Kind::workspace, offset), offset};
 }
 
-void Program::begin_piece() { run_->first_of_piece = run_->steps.size(); }
+void Program::begin_piece() {
+  run_->first_of_piece = run_->steps.size();
+  section_ = Section::piece;
+}
+
+void Program::lay_out_shared() {
+  // Behind the conversions of shared operands, which they read.
+  std::vector<decltype(run_->steps)::value_type> piece(
+      std::make_move_iterator(run_->steps.begin() +
+                              static_cast<std::ptrdiff_t>(run_->first_of_piece)),
+      std::make_move_iterator(run_->steps.end()));
+  run_->steps.resize(run_->first_of_piece);
+  for (const auto& [from, to] : shared_reorders_) reorder(from, to);
+  shared_reorders_.clear();
+  run_->first_of_piece = run_->steps.size();
+  run_->steps.insert(run_->steps.end(),
+                     std::make_move_iterator(piece.begin()),
+                     std::make_move_iterator(piece.end()));
+}
 
 Program::Memory Program::in_layout(Memory from, const dnnl::memory::desc& wanted) {
   if (run_->slots[from].memory.get_desc() == wanted) return from;
   const Memory to = add(wanted, Kind::workspace, reserve(wanted.get_size()));
-  reorder(from, to);
+  if (section_ == Section::shared) {
+    shared_reorders_.emplace_back(from, to);
+  } else {
+    reorder(from, to);
+  }
   return to;
 }
 
@@ -270,6 +296,7 @@ void Program::reorder(Memory from, Memory to) {
 }
 
 Program::Memory Program::add(const dnnl::memory::desc& desc, Kind kind, std::size_t where) {
+  if (kind == Kind::workspace && section_ == Section::shared) kind = Kind::shared_workspace;
   run_->slots.push_back({dnnl::memory(desc, engine(), DNNL_MEMORY_NONE), kind, where});
   return run_->slots.size() - 1;
 }

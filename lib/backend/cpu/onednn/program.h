@@ -33,15 +33,17 @@ struct Split {
 /// different dtypes. A sum is float32.
 enum class Role { operand, result, sum };
 
-/// A finished program. Its steps before Program::begin_piece() prepare operands that all pieces of
-/// a launch share.
+/// A finished program. The steps between begin_shared() and begin_piece() prepare operands that all
+/// pieces of a launch share.
 class Steps : public Launch {
  public:
+  /// On all threads.
   virtual void prepare(const Args& args) = 0;
-  virtual void run_piece(const Args& args) = 0;
+  /// `shared`: the workspace of the same program's prepare().
+  virtual void run_piece(const Args& args, std::byte* shared) = 0;
   void run(const Args& args) final {
     prepare(args);
-    run_piece(args);
+    run_piece(args, args.workspace);
   }
 };
 
@@ -94,7 +96,10 @@ class Program {
            const dnnl::memory::desc& scratchpad,
            const std::vector<std::pair<int, Memory>>& args);
 
+  void begin_shared() { section_ = Section::shared; }
   void begin_piece();
+  /// Creates the reorders of shared operands, for as many threads as the caller's team may have.
+  void lay_out_shared();
 
   PreparedSteps finish_steps();
   Prepared finish() {
@@ -104,7 +109,8 @@ class Program {
 
  private:
   class Run;
-  enum class Kind { input, output, workspace };
+  enum class Kind { input, output, workspace, shared_workspace };
+  enum class Section { only, shared, piece };
 
   Memory add(const dnnl::memory::desc& desc, Kind kind, std::size_t where);
   std::size_t reserve(std::size_t bytes);
@@ -116,6 +122,8 @@ class Program {
   dnnl::memory::data_type operand_type_;
   std::unique_ptr<Run> run_;
   std::size_t workspace_bytes_ = 0;
+  Section section_ = Section::only;
+  std::vector<std::pair<Memory, Memory>> shared_reorders_;
   std::vector<std::pair<Memory, Memory>> late_reorders_;
   std::vector<std::pair<std::size_t, std::size_t>> late_conversions_;  // output port, offset
 };

@@ -14,6 +14,7 @@ namespace {
 
 std::atomic<bool> g_on_pool{false};
 std::atomic<long> g_teams{0};
+thread_local bool t_independent = false;
 
 }  // namespace
 
@@ -40,8 +41,9 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /
   // oneDNN requests at most omp_get_max_threads(), but stores the number in a primitive.
   const int size = threads == 0 ? omp_get_max_threads() : static_cast<int>(threads);
   const bool alone = size == 1 || !g_on_pool.load(std::memory_order_relaxed);
-  if (!alone && halfstep::run_team(size, halfstep::Team::cooperating, [=](int) { body(data); })) {
-    g_teams.fetch_add(1, std::memory_order_relaxed);
+  const auto team = t_independent ? halfstep::Team::independent : halfstep::Team::cooperating;
+  if (!alone && halfstep::run_team(size, team, [=](int) { body(data); })) {
+    if (!t_independent) g_teams.fetch_add(1, std::memory_order_relaxed);
   } else {
     halfstep::run_alone([=] { body(data); });
   }
@@ -78,6 +80,12 @@ std::span<const OpenMpFunction> own_openmp_functions() {
 }
 
 void run_openmp_on_pool(bool on) { g_on_pool = on; }
+
+void run_independent_loops(FunctionRef<void()> body) {
+  t_independent = true;
+  body();
+  t_independent = false;
+}
 
 long openmp_teams() { return g_teams; }
 

@@ -9,6 +9,8 @@ std::span<const OpenMpFunction> own_openmp_functions() { return {}; }
 
 void run_openmp_on_pool(bool /*on*/) {}
 
+void run_independent_loops(FunctionRef<void()> body) { body(); }
+
 long openmp_teams() { return 0; }
 
 }  // namespace halfstep::backend::cpu::onednn
