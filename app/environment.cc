@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +20,15 @@ std::optional<std::string> environment(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
   return std::string(value);
+}
+
+std::optional<std::int64_t> environment_number(std::string_view name) {
+  const auto text = environment(name);
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto [at, error] = std::from_chars(text->data(), end, value);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
 }
 
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix) {

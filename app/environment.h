@@ -1,6 +1,7 @@
 #pragma once
 // Access to the environment; no other file reads it.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@ namespace halfstep::app {
 
 /// The value of a variable; an empty one counts as unset.
 std::optional<std::string> environment(std::string_view name);
+
+/// The whole number that a variable holds; nothing where it holds none.
+std::optional<std::int64_t> environment_number(std::string_view name);
 
 /// All non-empty variables whose names begin with `prefix`.
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "backend/cost_model.h"
@@ -42,11 +41,9 @@ std::shared_ptr<const backend::CostModel> read_cost_model(const std::string& pat
 /// The threads that Slurm assigns to the task, where Slurm does not restrict its affinity.
 std::optional<std::int64_t> slurm_threads() {
   const auto word = environment("SLURM_CPUS_PER_TASK");
-  std::int64_t threads = 0;
   if (!word) return std::nullopt;
-  const char* end = word->data() + word->size();
-  const auto [at, error] = std::from_chars(word->data(), end, threads);
-  if (error != std::errc() || at != end || threads < 1) {
+  const std::int64_t threads = environment_number("SLURM_CPUS_PER_TASK").value_or(0);
+  if (threads < 1) {
     print_warnings({config::warning(config::k_idle_variable,
                                     {"SLURM_CPUS_PER_TASK", 0, 0, ""},
                                     fmt::format("is '{}', which is no number of threads", *word))});

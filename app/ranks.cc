@@ -46,11 +46,8 @@ constexpr std::string_view k_error = "error: ";
 
 Launch launch_of_process() {
   for (const LaunchVariable& row : k_launch_variables) {
-    const auto text = environment(row.variable);
-    int ranks = 0;
-    if (!text) continue;
-    std::from_chars(text->data(), text->data() + text->size(), ranks);
-    if (ranks > 1) return {std::string(row.launcher), ranks};
+    const std::int64_t ranks = environment_number(row.variable).value_or(0);
+    if (ranks > 1) return {std::string(row.launcher), static_cast<int>(ranks)};
   }
   return {};
 }

@@ -116,13 +116,9 @@ std::optional<double> slurm_seconds(std::string_view text) {
 /// Seconds until Slurm ends the job: from SLURM_JOB_END_TIME, which newer versions set, else from
 /// `squeue`. Nothing for a job without a limit; with a warning where the limit cannot be found.
 std::optional<double> seconds_to_job_end(const report::SlurmJob& job) {
-  if (const auto text = environment("SLURM_JOB_END_TIME")) {
-    std::int64_t end = 0;
-    const auto read = std::from_chars(text->data(), text->data() + text->size(), end);
-    if (read.ec == std::errc() && read.ptr == text->data() + text->size()) {
-      const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-      return static_cast<double>(end) - now.count();
-    }
+  if (const auto end = environment_number("SLURM_JOB_END_TIME")) {
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<double>(*end) - now.count();
   }
   Ended ended = run({"squeue", "--noheader", "--jobs", job.id, "--format", "%L"});
   while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -75,21 +74,18 @@ void choose_policies(const CompareFlags& state,
 
 /// The shard of this task of a Slurm array.
 study::Shard array_shard() {
-  const auto number = [](std::string_view name, std::optional<std::int64_t> usual = {}) {
-    const auto text = environment(name);
-    std::int64_t value = 0;
-    const bool read =
-        text && std::from_chars(text->data(), text->data() + text->size(), value).ec == std::errc();
-    if (!read && !usual) {
+  const auto number = [](std::string_view name) {
+    const std::optional<std::int64_t> value = environment_number(name);
+    if (!value) {
       fail("--array",
            fmt::format("this is no task of a Slurm array: {} is not set", name),
            "sbatch --array=0-8, or --shard K/N without Slurm");
     }
-    return read ? value : *usual;
+    return *value;
   };
   const std::int64_t task = number("SLURM_ARRAY_TASK_ID"), count = number("SLURM_ARRAY_TASK_COUNT");
-  const std::int64_t first = number("SLURM_ARRAY_TASK_MIN", 0);
-  const std::int64_t step = number("SLURM_ARRAY_TASK_STEP", 1);
+  const std::int64_t first = environment_number("SLURM_ARRAY_TASK_MIN").value_or(0);
+  const std::int64_t step = environment_number("SLURM_ARRAY_TASK_STEP").value_or(1);
   const std::int64_t index = (task - first) / std::max<std::int64_t>(step, 1) + 1;
   return study::parse_shard(fmt::format("{}/{}", index, count), "--array");
 }

@@ -2,13 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 
 #include "backend/backend.h"
 #include "backend/cuda/cuda.h"
 #include "command.h"
+#include "config/merge.h"
+#include "config/reader.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "graph/ops/ops.h"
@@ -171,20 +172,20 @@ report::CudaBlock cuda_block(const cuda::Survey& cuda) {
 /// The index of the GPU that --device asks for; nothing without it.
 std::optional<std::size_t> wanted_gpu(const std::string& device) {
   if (device.empty()) return std::nullopt;
-  std::size_t index = 0;
-  std::string_view rest = device;
-  const bool gpu = rest.starts_with("cuda");
-  if (gpu) rest.remove_prefix(4);
-  if (gpu && rest.empty()) return index;
-  const char* end = rest.data() + rest.size();
-  if (gpu && rest.size() > 1 && rest[0] == ':' &&
-      std::from_chars(rest.data() + 1, end, index).ptr == end) {
-    return index;
+  const Where where{"--device", 0, 0, ""};
+  config::Node node = config::Node::scalar(device, where);
+  config::spell_out(node, "device");
+  config::DeviceSpec wanted;
+  Diagnostics diagnostics;
+  config::read(node, wanted, diagnostics, {});
+  diagnostics.throw_if_any(ErrorKind::config);
+  if (wanted.kind != config::DeviceKind::cuda) {
+    throw UserError(ErrorKind::config,
+                    where,
+                    fmt::format("'{}' is no GPU", device),
+                    "cuda, or cuda:1 for the second one; the CPU is always tried");
   }
-  throw UserError(ErrorKind::config,
-                  {"--device", 0, 0, ""},
-                  fmt::format("'{}' is no GPU", device),
-                  "cuda, or cuda:1 for the second one; the CPU is always tried");
+  return static_cast<std::size_t>(wanted.index);
 }
 
 /// `device`: the GPU that must be usable; "": whatever there is.

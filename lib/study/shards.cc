@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "core/directory_lock.h"
 #include "core/files.h"
@@ -129,14 +131,36 @@ Stored read_stored(const std::string& path) {
   return stored;
 }
 
+/// Makes a directory, with those above it.
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw UserError(ErrorKind::data, {directory, 0, 0, ""}, error.message());
+}
+
+/// Locks a directory that others lock for moments only, such as shards that begin with this one.
+std::unique_ptr<DirectoryLock> lock_when_free(const std::string& directory) {
+  constexpr int k_attempts = 200, k_attempts_unlocked = 10;
+  for (int attempt = 1, unlocked = 0;; ++attempt) {
+    try {
+      return std::make_unique<DirectoryLock>(directory);
+    } catch (const UserError&) {
+      // Where nobody holds it, somebody has just dropped it, or it cannot be made at all.
+      if (!directory_in_use(directory).value_or(false)) ++unlocked;
+      if (attempt == k_attempts || unlocked == k_attempts_unlocked) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 /// Keeps the plan in the directory, or compares it with the one there.
 void keep_plan(const std::string& directory,
                const std::string& text,
                const config::RunSpec& config) {
   const std::string path = (fs::path(directory) / k_plan_file).string();
   std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw UserError(ErrorKind::data, {directory, 0, 0, ""}, error.message());
+  make_directory(directory);
+  const std::unique_ptr<DirectoryLock> lock = lock_when_free(directory);
   if (!fs::exists(path, error)) {
     write_file_atomically((fs::path(directory) / k_shared_config_file).string(),
                           config::print(config, {.absolute_paths = true}));
@@ -204,7 +228,7 @@ train::Status train_shard(const CompareOptions& options,
     std::vector<std::unique_ptr<DirectoryLock>> locks;
     std::vector<Variant> variants;
     for (const RunName& name : unit) {
-      fs::create_directories(name.folder(directory, plan));
+      make_directory(name.folder(directory, plan));
       locks.push_back(std::make_unique<DirectoryLock>(name.folder(directory, plan)));
       variants.push_back(options.variants[name.policy]);
     }

@@ -166,7 +166,7 @@ TEST_CASE("slurm: training leaves before the end of the job with a checkpoint, a
   CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
 }
 
-TEST_CASE("slurm: a limit that cannot be found is told, and none is not") {
+TEST_CASE("slurm: a job whose time limit is unknown is warned of, one without a limit is not") {
   const TemporaryDirectory directory;
   write_config(directory);
   fs::create_directory(directory.path() / "bin");

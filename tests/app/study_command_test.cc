@@ -4,6 +4,7 @@
 
 #include <array>
 #include <csignal>
+#include <memory>
 #include <ostream>
 #include <string_view>
 #include <thread>
@@ -262,6 +263,38 @@ TEST_CASE("compare: shards that die are repeated, and --merge makes the report o
     }
   }
   CHECK(merged.at("policies").at(1).at("speedup").at("ci95").is_array());
+}
+
+TEST_CASE("compare: shards that begin together in an empty directory all train") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const std::string shared = "together" + std::to_string(repeat);
+    std::vector<std::unique_ptr<Process>> shards;
+    for (const std::string shard : {"1/3", "2/3", "3/3"}) {
+      const std::vector<std::string> words{"compare",
+                                           "run.yaml",
+                                           "--threads",
+                                           "1",
+                                           "--policies",
+                                           "float32,mixed_bfloat16",
+                                           "--seeds",
+                                           "3",
+                                           "--run-dir",
+                                           shared,
+                                           "--shard",
+                                           shard,
+                                           "--progress",
+                                           "none"};
+      shards.push_back(std::make_unique<Process>(halfstep_words(words), directory.path()));
+    }
+    for (const auto& shard : shards) {
+      const Finished end = shard->wait();
+      CAPTURE(end.err);
+      CHECK(end.exit_code == 0);
+    }
+    CHECK(halfstep({"compare", "--merge", shared}, directory.path()).exit_code == 0);
+  }
 }
 
 TEST_CASE("compare: mistakes with shards end with 2") {
