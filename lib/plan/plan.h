@@ -27,7 +27,7 @@ struct ScaledInput {
   int node = -1;
   double scale = 1;
 };
-/// The launch of a lowered graph that scales its input `name` of uint8, if it is the first one.
+/// The launch of a lowered graph that scales its input `name` of uint8, which no other reads.
 std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_view name);
 
 /// Called after each launch. An output may alias an input without further uses; an input whose size

@@ -23,7 +23,6 @@ constexpr std::size_t k_most_addends = 256;
 constexpr std::size_t k_most_pieces = 64;
 constexpr std::size_t k_most_values = 64;
 constexpr std::size_t k_most_batches = 4;
-constexpr std::size_t k_most_averages = graph::ops::k_max_averages;
 
 bool executable(DType dtype) {
   constexpr DTypeSet k_types{DType::float32,
@@ -131,7 +130,7 @@ Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
 }
 
 Accepts few_averages(const NodeView& node, const Capabilities& capabilities) {
-  if (node.attrs().get<std::vector<double>>("momentum").size() > k_most_averages) {
+  if (node.attrs().get<std::vector<double>>("momentum").size() > graph::ops::k_max_averages) {
     return Accepts::no("more averages than fit one launch");
   }
   return any(node, capabilities);

@@ -17,7 +17,7 @@ class Backward {
         math_(capabilities.isa, node.input(0).dtype),
         unit_(capabilities.isa, node.input(0).dtype, half),
         parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
-    packed::WorkspaceLayout part;
+    WorkspaceLayout part;
     const auto operand = [&](I64 rows, I64 depth) {
       Operand o{unit_.layout(rows, depth), 0};
       o.at = part.reserve(o.layout.bytes());

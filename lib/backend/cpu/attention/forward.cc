@@ -22,11 +22,11 @@ class Forward {
         key_(unit_.layout(g_.keys, g_.depth)),
         value_(unit_.layout(g_.value_depth, g_.keys)) {
     // Where there are fewer items than threads, several threads take queries of one item.
-    const I64 wanted = g_.items() > 0 ? packed::divide_up(capabilities.threads, g_.items()) : 1;
+    const I64 wanted = g_.items() > 0 ? divide_up(capabilities.threads, g_.items()) : 1;
     splits_ = std::clamp<I64>(wanted, 1, std::max<I64>(1, panels_of(g_.queries)));
     parts_ = std::clamp<I64>(g_.items() * splits_, 1, capabilities.threads);
     const I64 blocks = std::min(value_.kc_steps(), value_.steps());
-    packed::WorkspaceLayout part;
+    WorkspaceLayout part;
     query_at_ = part.reserve(query_.bytes());
     key_at_ = part.reserve(key_.bytes());
     value_at_ = part.reserve(value_.bytes());

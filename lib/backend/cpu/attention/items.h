@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/packed/conv_grid.h"
 #include "backend/cpu/packed/panel_unit.h"
 #include "backend/cpu/vector/rows.h"
+#include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 #include "core/parallel.h"
 #include "graph/ops/attention.h"
@@ -91,7 +91,7 @@ void for_units(const packed::PanelUnit& unit,
 void keep_block(void* context, const float* sums, I64 block);
 
 inline constexpr I64 k_float = sizeof(float);
-inline I64 panels_of(I64 rows) { return packed::divide_up(rows, k_block); }
+inline I64 panels_of(I64 rows) { return divide_up(rows, k_block); }
 
 /// FusedAttention and FusedAttentionGrad; `half`: the microkernel of 16-bit operands, if any.
 Prepared prepare_forward(const NodeView& node,

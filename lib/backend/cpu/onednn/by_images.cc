@@ -16,8 +16,6 @@ struct Cut {
   std::int64_t parts = 1;  ///< of the pieces, each computed by one thread at a time
 };
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 /// Bytes that an image of the operands, and of a result with images, has as float32.
 std::int64_t image_bytes(const NodeView& node, const ImageOp& op) {
   std::int64_t elements = op.sums ? 0 : node.output().shape.elements();
@@ -75,13 +73,14 @@ class ByImages final : public Launch {
     if (op.sums) {
       sum_floats_ = node.output().shape.elements();
       for (std::int64_t part = 0; part < cut_.parts; ++part) {
-        sum_offsets_.push_back(reserve(static_cast<std::size_t>(sum_floats_) * sizeof(float)));
+        sum_offsets_.push_back(
+            workspace_.reserve(sum_floats_ * static_cast<std::int64_t>(sizeof(float))));
       }
       sums_.resize(sum_offsets_.size());
     }
   }
 
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(workspace_.bytes()); }
 
   void run(const Args& args) override {
     if (sum_floats_ == 0) {
@@ -119,8 +118,8 @@ class ByImages final : public Launch {
   };
   struct Piece {
     std::unique_ptr<Steps> steps;
-    std::size_t workspace = 0;
-    std::size_t result = 0;  ///< offset of a sum
+    std::int64_t workspace = 0;  ///< offset
+    std::size_t result = 0;      ///< offset of a sum
     std::vector<TensorView> in = {};
   };
 
@@ -145,17 +144,11 @@ class ByImages final : public Launch {
     on_calling_thread([&] { result = op.add(program, images); });
     program.lay_out_shared();
     on_calling_thread([&] { done = program.finish_steps(); });
-    programs_.push_back({.steps = std::move(done.steps),
-                         .workspace = reserve(done.workspace_bytes),
-                         .result = result.value_or(0),
-                         .in = std::vector<TensorView>(in_.size())});
-  }
-
-  std::size_t reserve(std::size_t bytes) {
-    const std::size_t offset = workspace_bytes_;
-    workspace_bytes_ += (bytes + AlignedBuffer::k_alignment - 1) / AlignedBuffer::k_alignment *
-                        AlignedBuffer::k_alignment;
-    return offset;
+    programs_.push_back(
+        {.steps = std::move(done.steps),
+         .workspace = workspace_.reserve(static_cast<std::int64_t>(done.workspace_bytes)),
+         .result = result.value_or(0),
+         .in = std::vector<TensorView>(in_.size())});
   }
 
   std::int64_t first_piece(std::int64_t part) const { return cut_.pieces * part / cut_.parts; }
@@ -249,9 +242,9 @@ class ByImages final : public Launch {
   std::vector<Piece> programs_;                  ///< one for each part, and one for the rest
   std::vector<std::atomic<std::int64_t>> next_;  ///< piece of each part
   std::int64_t sum_floats_ = 0;
-  std::vector<std::size_t> sum_offsets_;  ///< of the sum of each part
-  std::vector<float*> sums_;              ///< in the launch that runs
-  std::size_t workspace_bytes_ = 0;
+  std::vector<std::int64_t> sum_offsets_;  ///< of the sum of each part
+  std::vector<float*> sums_;               ///< in the launch that runs
+  WorkspaceLayout workspace_;
 };
 
 }  // namespace

@@ -301,19 +301,12 @@ Program::Memory Program::add(const dnnl::memory::desc& desc, Kind kind, std::siz
   return run_->slots.size() - 1;
 }
 
-std::size_t Program::reserve(std::size_t bytes) {
-  const std::size_t offset = workspace_bytes_;
-  workspace_bytes_ += (bytes + AlignedBuffer::k_alignment - 1) / AlignedBuffer::k_alignment *
-                      AlignedBuffer::k_alignment;
-  return offset;
-}
-
 PreparedSteps Program::finish_steps() {
   for (const auto& [from, to] : late_reorders_) reorder(from, to);
   for (const auto& [port, offset] : late_conversions_) {
     run_->steps.emplace_back(Run::Narrow{port, offset});
   }
-  return {std::move(run_), workspace_bytes_};
+  return {std::move(run_), static_cast<std::size_t>(workspace_.bytes())};
 }
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/vector/convert.h"
+#include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 
 namespace halfstep::backend::cpu::onednn {
@@ -113,7 +114,9 @@ class Program {
   enum class Section { only, shared, piece };
 
   Memory add(const dnnl::memory::desc& desc, Kind kind, std::size_t where);
-  std::size_t reserve(std::size_t bytes);
+  std::size_t reserve(std::size_t bytes) {
+    return static_cast<std::size_t>(workspace_.reserve(static_cast<std::int64_t>(bytes)));
+  }
   void reorder(Memory from, Memory to);
 
   dnnl::memory::data_type type(Role role) const;
@@ -121,7 +124,7 @@ class Program {
   Arithmetic arithmetic_;
   dnnl::memory::data_type operand_type_;
   std::unique_ptr<Run> run_;
-  std::size_t workspace_bytes_ = 0;
+  WorkspaceLayout workspace_;
   Section section_ = Section::only;
   std::vector<std::pair<Memory, Memory>> shared_reorders_;
   std::vector<std::pair<Memory, Memory>> late_reorders_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
+#include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 #include "graph/ops/window.h"
 
@@ -20,9 +21,6 @@ inline constexpr I64 k_k_block = 32;     // values
 inline constexpr I64 k_line_bytes = 64;  // of a cache line, and of a k block
 inline constexpr I64 k_value_bytes = 2;  // of bfloat16 and float16
 
-inline I64 divide_up(I64 x, I64 y) { return (x + y - 1) / y; }
-inline I64 round_up(I64 x, I64 y) { return divide_up(x, y) * y; }
-
 /// The operand that a convolution or a gradient computes.
 enum class ConvResult { y, x, w };
 
@@ -35,20 +33,6 @@ double conv_flops(const ConvGeometry& g);
 I64 pixels_read(const WindowAxis& a);
 /// Whether a window reads pixel `i`.
 bool is_read(const WindowAxis& a, I64 i);
-
-/// Offsets into a workspace, aligned to cache lines.
-class WorkspaceLayout {
- public:
-  I64 reserve(I64 bytes) {
-    const I64 offset = bytes_;
-    bytes_ += round_up(bytes, k_line_bytes);
-    return offset;
-  }
-  I64 bytes() const { return bytes_; }
-
- private:
-  I64 bytes_ = 0;
-};
 
 /// The grids of an image along one axis.
 struct ConvGridAxis {

@@ -25,10 +25,10 @@ class Backward {
         masked_(node.inputs() > 8),
         all_taken_(node.inputs() <= 9) {
     constexpr I64 k_float = sizeof(float);
-    packed::WorkspaceLayout shared;
+    WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
     part_ = shared.bytes();
-    packed::WorkspaceLayout part;
+    WorkspaceLayout part;
     scratch_ = part.reserve(matmul_.scratch_bytes());
     dh_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
     direct_ = part.reserve(packed::k_block * g_.units * k_float);

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/cpu/packed/conv_grid.h"
 #include "backend/cpu/recurrent/panel_matmul.h"
 #include "backend/cpu/vector/rows.h"
+#include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 #include "core/parallel.h"
 #include "graph/ops/recurrent.h"
@@ -57,7 +57,7 @@ struct Panels {
 
   Panels(const RnnGeometry& g, int threads);
 
-  I64 count() const { return packed::divide_up(batch, packed::k_block); }
+  I64 count() const { return divide_up(batch, packed::k_block); }
   I64 rows(I64 panel) const { return std::min(packed::k_block, batch - panel * packed::k_block); }
   /// Calls body(panel, part) for all panels, on all threads.
   template <class F>

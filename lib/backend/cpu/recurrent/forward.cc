@@ -23,11 +23,11 @@ class Forward {
         panels_(g_, capabilities.threads),
         masked_(node.inputs() > 5),
         all_taken_(node.inputs() <= 6) {
-    packed::WorkspaceLayout shared;
+    WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
     bias_ = shared.reserve(g_.columns() * k_float);
     part_ = shared.bytes();
-    packed::WorkspaceLayout part;
+    WorkspaceLayout part;
     scratch_ = part.reserve(matmul_.scratch_bytes());
     z_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
     rows_ = part.reserve((g_.columns() + 4 * g_.units) * k_float);

@@ -203,6 +203,7 @@ Work prepare_assign_add(const Facts& node, const Machine& machine) {
 Work prepare_moving_averages(const Facts& node, const Machine& machine) {
   const auto& momentum = node.attrs.get<std::vector<double>>("momentum");
   const auto& share = node.attrs.get<std::vector<double>>("share");
+  static_assert(kernels::MovingAveragesParams::k_max_tensors == graph::ops::k_max_averages);
   kernels::MovingAveragesParams params{.count = momentum.size()};
   for (std::size_t i = 0; i < params.count; ++i) {
     params.tensors.at(i) = {.elements = node.input(params.count + i).shape.elements(),
