@@ -63,9 +63,13 @@ WORKLOADS = [
     ("fashion_cnn", 128, 0.5, 4, ("bfloat16",)),
     ("residual", 128, 0.5, 4, ("bfloat16",)),
     ("encoder", 32, 1.0, 4, ("float32", "bfloat16")),
+    ("lstm_rows", 128, 0.3, 4, ("float32", "bfloat16")),
+    ("cifar10_resnet", 128, 0.5, 4, ("bfloat16",)),
 ]
 # JAX's matmuls on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
 LARGEST_JAX = 1024
+# Steps of the encoder with as many tokens in all: (tokens of a sample, batch).
+SEQUENCES = [(128, 32), (1024, 4)]
 # Modes with fewer turns that others left alone get up to so many more.
 MIN_TURNS, EXTRA_ROUNDS = 2, 2
 # Steps next to busy processes: (config, batch).
@@ -191,6 +195,15 @@ class Bench:
                     shared.append(mode.turn(seconds))
             name = f"{config} {batch}, {policy}"
             found[name] = {"quiet": quiet, "busy": shared, "processes": BUSY_PROCESSES}
+        return found
+
+    def memory_of_sequences(self):
+        """{tokens of a sample: bytes of a bfloat16 step of the encoder}."""
+        found = {}
+        for tokens, batch in SEQUENCES:
+            mode = self.halfstep("encoder", batch, "mixed_bfloat16")
+            mode.bench(1, 0, "--set", f"model.inputs.tokens=[{tokens}]")
+            found[tokens] = mode.memory()["planned_arena_bytes"]
         return found
 
     def raw_ratios(self, batches):
@@ -339,6 +352,8 @@ def main():
     run["state"] = machine.state(bench.all_samples)
     run["versions"] |= {"oneDNN": onednn(bench)}
     extras = run["extras"] = {}
+    if any(key.startswith("encoder") for key in run["workloads"]):
+        extras["sequences"] = bench.memory_of_sequences()
     if whole and not options.quick:
         batches = [batch for batch in (128, 1024, 8192) if batch <= options.largest]
         extras["raw"] = bench.raw_ratios(batches)

@@ -21,8 +21,13 @@ CNNS = {
     AMX: {"fashion_cnn": (4, 2, 2.5), "mnist_cnn": (4, 2, 2.5), "residual": (3, 1.7, 2.5)},
     AVX512_BF16: {name: (1.9, 1, 2) for name in ("fashion_cnn", "mnist_cnn", "residual")},
 }
-# PyTorch's eager step over halfstep's, in float32 and bfloat16: only PyTorch's script has the layers.
-ENCODER = (1.2, 1.5)
+# bfloat16 over float32, and the figures beside peers, which are the same on all processors: PyTorch's
+# eager step over halfstep's in float32 and bfloat16 (only PyTorch's script has the encoder's layers);
+# the faster of PyTorch and Keras over halfstep in float32; PyTorch's best bfloat16 over halfstep's.
+ENCODER = {AMX: 3, AVX512_BF16: 1.5}
+ENCODER_EAGER = {"float32": 1.2, "bfloat16": 1.5}
+LSTM_FLOAT32 = 1.5
+RESNET = {AMX: (3, 1, 1.3), AVX512_BF16: (1.5, 1, 1.3)}
 GUIDE_64 = {AMX: (10, 6), AVX512_BF16: (10, 6)}
 NAMES = {"guide_4096": "guide 4096", "guide_64": "guide 64", "fashion_cnn": "BatchNorm CNN"}
 
@@ -154,12 +159,7 @@ def fill(run):
         table.speedup(f"{name} Keras's fastest", keras, fastest(modes, starts="keras"), own(modes))
         eagerly = fastest(modes, starts="torch eager")
         table.speedup(f"{name} PyTorch's fastest eager", eager, eagerly, own(modes))
-    modes = modes_of(run, "encoder 32")
-    if modes:
-        for precision, policy, goal in zip(("float32", "bfloat16"), ("float32", BF16), ENCODER):
-            eager = modes.get(f"torch eager {precision}", [])
-            figure = f"encoder, B = 32: {precision} over PyTorch's eager {precision}"
-            table.speedup(figure, goal if known else None, eager, modes.get(policy, []))
+    fill_models(table, run, column if known else None)
     worst = worst_half(run)
     figure = "every shipped config: 16 bits over float32, the worst"
     if worst:
@@ -183,6 +183,26 @@ def fill(run):
     return table.lines
 
 
+def fill_models(table, run, column):
+    """Models with attention, recurrent and residual layers; without a column 16 bits are to lose nothing."""
+    modes = modes_of(run, "encoder 32")
+    if modes:
+        slow, fast = modes.get("float32"), modes.get(BF16)
+        table.speedup("encoder: bfloat16 over float32", ENCODER.get(column, 1), slow, fast)
+        for precision, goal in ENCODER_EAGER.items():
+            mine = modes.get("float32" if precision == "float32" else BF16)
+            eager = modes.get(f"torch eager {precision}")
+            table.speedup(f"encoder: {precision} over PyTorch's eager {precision}", goal, eager, mine)
+    modes = modes_of(run, "lstm_rows 128")
+    if modes:
+        theirs = fastest(modes, starts=("torch", "keras"), ends="float32")
+        figure = "LSTM: float32 over the faster of PyTorch and Keras"
+        table.speedup(figure, LSTM_FLOAT32, theirs, modes.get("float32"))
+    modes = modes_of(run, "cifar10_resnet 128")
+    if modes:
+        three(table, "ResNet-20", modes, RESNET.get(column, (1, 1, None)))
+
+
 def fill_extras(table, run):
     """Figures in addition to the targets of the steps."""
     extras = run.get("extras", {})
@@ -197,6 +217,11 @@ def fill_extras(table, run):
         if len(bytes_of) == 2:
             share = bytes_of[BF16] / bytes_of["float32"]
             table.add(f"{key}: activation bytes, bfloat16 over float32", 0.55, share, at_most=True)
+    sequences = extras.get("sequences", {})
+    if sequences:
+        (_, few), (_, many) = sorted(sequences.items(), key=lambda item: int(item[0]))
+        figure = "encoder: bytes of a step a token, 1,024 tokens a sample over 128"
+        table.add(figure, 1.3, many / few, at_most=True)
     for name, result in extras.get("accuracy", {}).items():
         wall, torch = result["wall_seconds"], result.get("torch_seconds")
         table.add(f"{name}, seconds with start-up", result["target"], wall, at_most=True)

@@ -42,6 +42,8 @@ def model_of(keras, task):
             made = kinds.MaxPooling2D(size, network.pair(fields.get("strides"), list(size)))
         elif layer.type == "global_average_pooling2d":
             made = kinds.GlobalAveragePooling2D()
+        elif layer.type == "lstm":
+            made = kinds.LSTM(fields["units"])
         elif layer.type == "dropout":
             made = kinds.Dropout(fields["rate"])
         elif layer.type == "flatten":

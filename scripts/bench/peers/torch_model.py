@@ -68,6 +68,29 @@ class MeanOfSteps(nn.Module):
         return x.mean(1)
 
 
+class LastState(nn.Module):
+    """The last state of an LSTM."""
+
+    def __init__(self, channels, units):
+        super().__init__()
+        self.lstm = nn.LSTM(channels, units, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x)[0][:, -1]
+
+
+class CenterCrop(nn.Module):
+    """The middle of every image, where halfstep takes a random part of each: less work."""
+
+    def __init__(self, height, width):
+        super().__init__()
+        self.size = height, width
+
+    def forward(self, x):
+        top, left = ((have - want) // 2 for have, want in zip(x.shape[2:], self.size))
+        return x[:, :, top : top + self.size[0], left : left + self.size[1]]
+
+
 def conv(fields, channels):
     kernel, strides = network.pair(fields["kernel_size"]), network.pair(fields.get("strides"))
     bias = fields.get("use_bias", True)
@@ -104,6 +127,14 @@ def module(layer, shape):
         made = Attention(fields, shape[-1])
     elif kind == "global_average_pooling1d":
         made = MeanOfSteps()
+    elif kind == "lstm":
+        made = LastState(shape[-1], fields["units"])
+    elif kind == "zero_padding2d":
+        made = nn.ZeroPad2d(fields["padding"])
+    elif kind == "random_crop":
+        made = CenterCrop(fields["height"], fields["width"])
+    elif kind == "random_flip":
+        made = nn.Identity()  # halfstep mirrors half of the images: less work
     elif kind == "dropout":
         made = nn.Dropout(fields["rate"])
     elif kind == "flatten":
