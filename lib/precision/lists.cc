@@ -50,6 +50,8 @@ constexpr std::array k_rows{
         'I',
         "FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGradV2 FusedBatchNormGradV3 "
         "_FusedBatchNormEx"},
+    // halfstep's own, like the FusedBatchNormV3 by which Keras 2 computes it.
+    Row{'I', 'I', 'I', "LayerNorm LayerNormGrad"},
     Row{'I', 'I', 'I', "AvgPool AvgPoolGrad AvgPool3D AvgPool3DGrad"},
     Row{'I',
         'I',

@@ -119,6 +119,54 @@ Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
       own::batch_norm_grad_workspace(p));
 }
 
+/// The kernels have moments of float64 for values of float64 alone.
+Accepts accepts_layer_norm(const NodeView& node, const Capabilities&) {
+  const DType x = node.output().dtype;
+  const DType moments = x == DType::float64 ? x : DType::float32;
+  return node.output(1).dtype == moments ? Accepts::yes() : Accepts::no("moments");
+}
+
+Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  return launch_on_device([rows = x.elements() / x.back(),
+                           columns = x.back(),
+                           epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
+    own::layer_norm(device().stream(),
+                    {.dtype = a.in[0].dtype,
+                     .x = a.in[0].data,
+                     .gamma = a.in[1].data,
+                     .beta = a.in[2].data,
+                     .y = a.out[0].data,
+                     .mean = a.out[1].data,
+                     .inverse = a.out[2].data,
+                     .rows = rows,
+                     .columns = columns,
+                     .epsilon = epsilon});
+  });
+}
+
+Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(1).shape;
+  own::LayerNormGradParams p{.dtype = node.input(1).dtype,
+                             .rows = x.elements() / x.back(),
+                             .columns = x.back(),
+                             .tickets = tickets()};
+  return launch_on_device(
+      [p](const Args& a) mutable {
+        p.dy = a.in[0].data;
+        p.x = a.in[1].data;
+        p.gamma = a.in[2].data;
+        p.mean = a.in[3].data;
+        p.inverse = a.in[4].data;
+        p.dx = a.out[0].data;
+        p.dgamma = a.out[1].data;
+        p.dbeta = a.out[2].data;
+        p.workspace = a.workspace;
+        own::layer_norm_grad(device().stream(), p);
+      },
+      own::layer_norm_grad_workspace(p));
+}
+
 own::ImageBatch images_of(const NodeView& node) {
   const Shape& x = node.output().shape;
   return {.dtype = node.output().dtype,
@@ -181,6 +229,8 @@ std::vector<Kernel> image_rows() {
       {"AvgPoolGrad", "cuda/avg_pool_grad", nullptr, prepare_avg_pool_grad},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
       {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
+      {"LayerNorm", "cuda/layer_norm", accepts_layer_norm, prepare_layer_norm},
+      {"LayerNormGrad", "cuda/layer_norm_grad", accepts_layer_norm, prepare_layer_norm_grad},
       {"MaxPool", "cuda/max_pool", nullptr, prepare_pool<own::max_pool>},
       {"MaxPoolGrad", "cuda/max_pool_grad", nullptr, prepare_max_pool_grad},
       {"RandomFlip", "cuda/random_flip", nullptr, prepare_flip},

@@ -92,9 +92,11 @@ TEST_CASE("lowering: layers become the ops of Keras's TensorFlow backend") {
       {"[4]",
        "type: batch_normalization",
        "Reshape FusedBatchNormV3 Mul Mul AddV2 Mul Mul AddV2 Reshape"},
-      {"[4]",
-       "type: layer_normalization",
-       "Mean StopGradient SquaredDifference Mean AddV2 Rsqrt Mul Neg Mul AddV2 Mul AddV2"},
+      {"[4]", "type: layer_normalization", "LayerNorm"},
+      {"[3, 4]",
+       "type: layer_normalization, axis: 1",
+       "Reshape Reshape Mean StopGradient SquaredDifference Mean AddV2 Rsqrt Mul Neg Mul AddV2 Mul "
+       "AddV2"},
       {"[4]",
        "type: dense, units: 2, use_bias: false, kernel_regularizer: {l1: 1, l2: 1}",
        "Abs Sum Mul Square Sum Mul AddV2 MatMul"},
@@ -131,9 +133,7 @@ TEST_CASE("lowering: under a mixed policy what needs float32 stays in it") {
       {"type: batch_normalization",
        "Cast:float16 Reshape:float16 FusedBatchNormV3:float16 Mul Mul AddV2 Mul Mul AddV2 "
        "Reshape:float16"},
-      {"type: layer_normalization",
-       "Cast:float16 Cast Mean StopGradient SquaredDifference Mean AddV2 Rsqrt Mul Neg Mul AddV2 "
-       "Mul AddV2 Cast:float16"},
+      {"type: layer_normalization", "Cast:float16 LayerNorm:float16"},
       {"type: softmax", "Cast:float16 Softmax:float16"},
       {"type: dense, units: 2, use_bias: false, kernel_regularizer: l2",
        "Cast:float16 Square Sum Mul Cast:float16 MatMul:float16"},

@@ -95,6 +95,14 @@ Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+Accepts layer_norm(const NodeView& node, const Capabilities& capabilities) {
+  const DType x = node.output().dtype;
+  const DType moments = x == DType::float64 ? x : DType::float32;
+  if (node.output(1).dtype != moments) return Accepts::no("moments of another dtype");
+  if (node.output().shape.elements() == 0) return Accepts::no("empty");
+  return any(node, capabilities);
+}
+
 Accepts fused_norm(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::string>("activation_mode") != "Relu") {
     return Accepts::no("no such activation");
@@ -232,6 +240,8 @@ std::vector<Kernel> all() {
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
       {"_FusedBatchNormEx", "cuda/batch_norm", fused_norm, nullptr, 0b100001},
       {"BatchNormReluGrad", "cuda/batch_norm_grad", any, nullptr, 0b11},
+      {"LayerNorm", "cuda/layer_norm", layer_norm, nullptr, 0b1},
+      {"LayerNormGrad", "cuda/layer_norm_grad", layer_norm, nullptr, 0b11},
       {"MaxPool", "cuda/max_pool", channels_last},
       {"MaxPoolGrad", "cuda/max_pool_grad", channels_last},
       {"AvgPool", "cuda/avg_pool", channels_last},

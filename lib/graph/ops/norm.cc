@@ -7,6 +7,10 @@
 //   _FusedBatchNormEx   z = activation(y + side_input), of y rounded to T and the rounded sum
 //   BatchNormReluGrad   the gradient through z = Relu(y): y_backprop is taken as 0 where z,
 //                       recomputed from x, is not above 0
+//
+// LayerNorm, halfstep's own, normalizes each row of x, its last axis:
+//   m = mean(x), r = 1 / sqrt(mean((x - m)^2) + epsilon), y = (x - m) * r * gamma + beta
+// It computes in float32 for 16-bit x and rounds y once.
 
 #include <fmt/core.h>
 
@@ -83,6 +87,39 @@ std::vector<Shape> infer_norm_grad(const InferContext& c) {
   return {x, channels, channels, Shape{0}, Shape{0}};
 }
 
+/// The shape of a value per row of x; inputs [first, last) must have the extent of a row.
+Shape checked_rows(const InferContext& c, const Shape& x, std::size_t first, std::size_t last) {
+  if (x.rank() < 1) throw ShapeError("a scalar has no rows to be normalized");
+  for (std::size_t i = first; i < last; ++i) expect_channels(c, i, {x.back()});
+  return Shape(std::span(x.begin(), x.rank() - 1));
+}
+
+std::vector<Shape> infer_layer_norm(const InferContext& c) {
+  const Shape per_row = checked_rows(c, c.input(0).shape, 1, 3);
+  return {c.input(0).shape, per_row, per_row};
+}
+
+std::vector<Shape> infer_layer_norm_grad(const InferContext& c) {
+  const Shape& x = c.input(1).shape;
+  const Shape per_row = checked_rows(c, x, 2, 3);
+  if (c.input(0).shape != x || c.input(3).shape != per_row || c.input(4).shape != per_row) {
+    throw ShapeError(fmt::format("the gradient has shape {}, the moments {} and {}, the input {}",
+                                 to_string(c.input(0).shape),
+                                 to_string(c.input(3).shape),
+                                 to_string(c.input(4).shape),
+                                 to_string(x)));
+  }
+  return {x, {x.back()}, {x.back()}};
+}
+
+/// Through y alone: the moments are there for the gradient.
+std::vector<Value> gradient_layer_norm(const GradientContext& c) {
+  if (!c.dy[0].valid()) return std::vector<Value>(3);
+  const int node = c.b.add_node(
+      "LayerNormGrad", {c.dy[0], c.input(0), c.input(1), c.output(1), c.output(2)}, {});
+  return {{node, 0}, {node, 1}, {node, 2}};
+}
+
 /// Uses the saved batch statistics in training and the given ones in inference; the gradient with
 /// respect to given statistics is undefined, as in TensorFlow.
 std::vector<Value> gradient_norm(const GradientContext& c) {
@@ -133,6 +170,15 @@ std::vector<OpDef> norm_ops() {
              "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, "
              "is_training: bool = true",
              {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
+      define("LayerNorm",
+             "x: T, gamma: U, beta: U -> y: T, mean: U, inverse_deviation: U",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",
+             {.infer = infer_layer_norm, .gradient = gradient_layer_norm}),
+      define("LayerNormGrad",
+             "y_backprop: T, x: T, gamma: U, mean: U, inverse_deviation: U -> x_backprop: T, "
+             "gamma_backprop: U, beta_backprop: U",
+             "T: {half, bfloat16, float, double}, U: {float, double}",
+             {.infer = infer_layer_norm_grad}),
   };
 }
 

@@ -152,7 +152,19 @@ struct LayerNormalization {
     const Shape shape = c.b.shape(given[0]);
     const std::vector<std::int64_t> over = axis.of(c, shape);
     const ChosenExtents chosen(shape, over);
-    const auto weights = parameters.weights(c, chosen.weight(), chosen.broadcast);
+    auto weights = parameters.weights(c, chosen.weight(), chosen.broadcast);
+    if (over.size() == 1 && over[0] + 1 == static_cast<std::int64_t>(shape.rank())) {
+      const DType moments = c.b.dtype(given[0]) == DType::float64 ? DType::float64 : DType::float32;
+      const auto or_constant = [&](Value weight, double value) {
+        return weight.valid() ? c.b.cast(weight, moments)
+                              : c.b.fill(moments, chosen.weight(), value);
+      };
+      const Value y =
+          c.b.add("LayerNorm",
+                  {given[0], or_constant(weights.gamma, 1), or_constant(weights.beta, 0)},
+                  {{"epsilon", epsilon}});
+      return c.b.cast(y, c.compute());
+    }
     const Value y = normalized(c.b, as_float32(c.b, given[0]), over, epsilon, weights);
     return c.b.cast(y, c.compute());
   }

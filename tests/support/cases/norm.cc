@@ -65,6 +65,33 @@ std::vector<OpCase> normalization_cases() {
       }
     }
   }
+  // Moments in double, for the gradient rule.
+  cases.push_back({.name = "LayerNorm/double",
+                   .op = "LayerNorm",
+                   .inputs = {uniform({3, 7}), uniform({7}, 0.5, 2), uniform({7})},
+                   .dtypes = DTypeSet{DType::float64}});
+  for (const Size& s : {Size{"rows", {3, 5, 37}},
+                        Size{"one row", {7}},
+                        Size{"long rows", {2, 2500}},
+                        Size{"many rows", {300, 70}}}) {
+    const Operand x = uniform(s.x), gamma = vector(s.x.back(), 0.5, 2);
+    const Shape rows(std::span(s.x.begin(), s.x.rank() - 1));
+    const auto per_row = [&](double low, double high) {
+      return typed(uniform(rows, low, high), DType::float32);
+    };
+    const auto add_rows = [&](std::string_view op, std::vector<Operand> inputs) {
+      cases.push_back({.name = fmt::format("{}/{}", op, s.name),
+                       .op = std::string(op),
+                       .inputs = std::move(inputs),
+                       // Sums of up to 128 rows are float32.
+                       .terms = 24 + std::min<std::int64_t>(128, rows.elements()),
+                       .magnitude = 64,
+                       .check_gradient = false});
+    };
+    add_rows("LayerNorm", {x, gamma, vector(s.x.back(), -2, 2)});
+    cases.back().attrs.set("epsilon", 0x1p-10);
+    add_rows("LayerNormGrad", {x, x, gamma, per_row(-1, 1), per_row(0.5, 2)});
+  }
   return cases;
 }
 

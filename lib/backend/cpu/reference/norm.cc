@@ -8,6 +8,11 @@
 //   inference: dx = g * dy
 // Fused: a side input is added to the rounded y, the sum is rounded, then ReLU; backward, dy is
 // taken as 0 where the rounded y is not above 0. Bit-identical for every number of threads.
+//
+// Layer normalization of the rows of x [rows, columns], in double as well, with r = 1 / sqrt(v +
+// epsilon) and xhat = (x - m) * r per row:
+//   y = xhat * gamma + beta, dbeta = sum dy, dgamma = sum dy * xhat over rows
+//   dx = r * (dy * gamma - mean(dy * gamma) - xhat * mean(dy * gamma * xhat)), means over the row
 
 #include <algorithm>
 #include <array>
@@ -173,6 +178,88 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities&) {
   });
 }
 
+/// Calls body(row, offset of its first element) for each row of x, in parallel.
+template <class F>
+void for_each_row(const Shape& x, const F& body) {
+  const std::int64_t columns = x.back();
+  const std::int64_t rows = columns == 0 ? 0 : x.elements() / columns;
+  const std::int64_t grain = std::max<std::int64_t>(1, 2'000 / std::max<std::int64_t>(1, columns));
+  parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) body(row, row * columns);
+  });
+}
+
+Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
+  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T>) {
+    return launch([shape = node.input(0).shape,
+                   epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
+      const std::int64_t columns = shape.back();
+      for_each_row(shape, [&](std::int64_t row, std::int64_t first) {
+        const T* x = a.in[0].as<T>() + first;
+        T* y = a.out[0].as<T>() + first;
+        double mean = 0, variance = 0;
+        for (std::int64_t c = 0; c < columns; ++c) mean += load_sum(x[c]);
+        mean /= static_cast<double>(columns);
+        for (std::int64_t c = 0; c < columns; ++c) {
+          variance += (load_sum(x[c]) - mean) * (load_sum(x[c]) - mean);
+        }
+        const double inverse = 1 / std::sqrt(variance / static_cast<double>(columns) + epsilon);
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const double normal = (load_sum(x[c]) - mean) * inverse;
+          y[c] = store<T>(normal * element_as_double(a.in[1], c) + element_as_double(a.in[2], c));
+        }
+        set(a.out[1], row, mean);
+        set(a.out[2], row, inverse);
+      });
+    });
+  });
+}
+
+Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
+  return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
+    return launch([shape = node.input(1).shape](const Args& a) {
+      const std::int64_t columns = shape.back();
+      const std::int64_t rows = columns == 0 ? 0 : shape.elements() / columns;
+      const T* dy = a.in[0].as<T>();
+      const T* x = a.in[1].as<T>();
+      const auto normal = [&](std::int64_t row, std::int64_t c) {
+        return (load_sum(x[row * columns + c]) - element_as_double(a.in[3], row)) *
+               element_as_double(a.in[4], row);
+      };
+      // Before dx, which may have the memory of dy or x.
+      parallel_for(columns, 16, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t c = begin; c < end; ++c) {
+          double dgamma = 0, dbeta = 0;
+          for (std::int64_t row = 0; row < rows; ++row) {
+            const double g = load_sum(dy[row * columns + c]);
+            dgamma += g * normal(row, c);
+            dbeta += g;
+          }
+          set(a.out[1], c, dgamma);
+          set(a.out[2], c, dbeta);
+        }
+      });
+      for_each_row(shape, [&](std::int64_t row, std::int64_t first) {
+        const auto scaled = [&](std::int64_t c) {
+          return load_sum(dy[first + c]) * element_as_double(a.in[2], c);
+        };
+        double mean = 0, slope = 0;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          mean += scaled(c);
+          slope += scaled(c) * normal(row, c);
+        }
+        mean /= static_cast<double>(columns);
+        slope /= static_cast<double>(columns);
+        T* dx = a.out[0].as<T>() + first;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          dx[c] = store<T>(element_as_double(a.in[4], row) *
+                           (scaled(c) - mean - normal(row, c) * slope));
+        }
+      });
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> norm_kernels() {
@@ -196,6 +283,16 @@ std::vector<Kernel> norm_kernels() {
        .name = "reference/batch_norm_relu_grad",
        .accepts = executable,
        .prepare = prepare_norm_grad,
+       .inplace = 0b11},
+      {.op = "LayerNorm",
+       .name = "reference/layer_norm",
+       .accepts = executable,
+       .prepare = prepare_layer_norm,
+       .inplace = 0b1},
+      {.op = "LayerNormGrad",
+       .name = "reference/layer_norm_grad",
+       .accepts = executable,
+       .prepare = prepare_layer_norm_grad,
        .inplace = 0b11},
   };
 }

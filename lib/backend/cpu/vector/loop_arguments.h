@@ -1,5 +1,5 @@
 #pragma once
-// The arguments of loops over channels, windows and scores (loops.h).
+// The arguments of loops over channels, rows, windows and scores (loops.h).
 
 #include <cstdint>
 
@@ -9,6 +9,15 @@ namespace halfstep::backend::cpu::vector {
 struct NormChannels {
   const float *mean, *gain, *offset;
   float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
+};
+
+/// A run of a row in layer normalization: y = (x - mean) * inverse * gamma + beta, and its
+/// gradient dx = inverse * (dy * gamma - constant - (x - mean) * slope).
+struct NormRow {
+  const float* gamma;
+  const float* beta;
+  float mean, inverse;
+  float constant = 0, slope = 0;
 };
 
 /// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *

@@ -119,6 +119,17 @@ struct Loops {
                             const float* b,
                             std::int64_t rows,
                             std::int64_t columns);
+  float (*squared_distances)(const float* x, float mean, std::int64_t n);
+  void (*row_comoments)(
+      float* sums, const float* dy, const float* x, const float* gamma, float mean, std::int64_t n);
+  void (*normalize_row)(float* y, const float* x, const NormRow& p, std::int64_t n);
+  void (*normalize_row_grad)(float* dx,
+                             float* dgamma,
+                             float* dbeta,
+                             const float* dy,
+                             const float* x,
+                             const NormRow& p,
+                             std::int64_t n);
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);

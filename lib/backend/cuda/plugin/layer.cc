@@ -138,6 +138,44 @@ Work prepare_batch_norm_grad(const Facts& node, const Machine& machine) {
           kernels::batch_norm_grad_workspace(params)};
 }
 
+Work prepare_layer_norm(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::LayerNormParams params{.dtype = node.input(0).dtype,
+                                  .rows = x.elements() / x.back(),
+                                  .columns = x.back(),
+                                  .epsilon = node.attrs.get<double>("epsilon")};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.gamma = a.in[1];
+    params.beta = a.in[2];
+    params.y = a.out[0];
+    params.mean = a.out[1];
+    params.inverse = a.out[2];
+    kernels::layer_norm(stream, params);
+  }};
+}
+
+Work prepare_layer_norm_grad(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(1).shape;
+  kernels::LayerNormGradParams params{.dtype = node.input(1).dtype,
+                                      .rows = x.elements() / x.back(),
+                                      .columns = x.back(),
+                                      .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.dy = a.in[0];
+            params.x = a.in[1];
+            params.gamma = a.in[2];
+            params.mean = a.in[3];
+            params.inverse = a.in[4];
+            params.dx = a.out[0];
+            params.dgamma = a.out[1];
+            params.dbeta = a.out[2];
+            params.workspace = a.workspace;
+            kernels::layer_norm_grad(stream, params);
+          },
+          kernels::layer_norm_grad_workspace(params)};
+}
+
 Work prepare_max_pool(const Facts& node, const Machine& machine) {
   return prepare_pool(node, machine, kernels::max_pool);
 }
@@ -242,6 +280,8 @@ std::vector<Row> layer_rows() {
       {"cuda/avg_pool_grad", prepare_avg_pool_grad},
       {"cuda/batch_norm", prepare_batch_norm},
       {"cuda/batch_norm_grad", prepare_batch_norm_grad},
+      {"cuda/layer_norm", prepare_layer_norm},
+      {"cuda/layer_norm_grad", prepare_layer_norm_grad},
       {"cuda/bias_add", prepare_bias_add},
       {"cuda/bias_grad", prepare_bias_grad},
       {"cuda/cross_entropy", prepare_cross_entropy},
