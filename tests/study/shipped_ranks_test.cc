@@ -79,7 +79,7 @@ TEST_CASE("ranks: the first steps of each shipped config are those of one proces
       for (std::size_t step = 0; step < alone.size(); ++step) {
         CAPTURE(step);
         for (const auto& of_rank : each) CHECK(of_rank.at(step) == each[0].at(step));
-        // Sums of up to 4096 products, in another order, in each step so far.
+        // Sums of up to 4096 terms, in another order, in each step so far.
         const double tolerance = epsilon(DType::float32) * std::sqrt(4096.0) *
                                  static_cast<double>(step + 1) * std::max(1.0, alone[step]);
         CHECK(std::abs(each[0].at(step) - alone[step]) <= tolerance);
