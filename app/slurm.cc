@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "environment.h"
 
@@ -167,12 +168,16 @@ std::function<train::Request()> requests_within_limit(const config::TrainingSpec
   if (!seconds) return train::take_request;
   const double ahead = spec.stop_before_time_limit.value_or(0);
   if (*seconds <= ahead) {
-    log_warning(
-        "the time limit is in {:.0f} s, and training is to end {:.0f} s before it: it ends after "
-        "its first step",
-        *seconds,
-        ahead);
-  } else if (!spec.time_limit) {
+    // With 75 a script would requeue the job, for the same end.
+    throw UserError(ErrorKind::config,
+                    {"", 0, 0, "training.stop_before_time_limit"},
+                    fmt::format("no time is left to train: the time limit is in {:.0f} s, and "
+                                "training is to end {:.0f} s before it",
+                                *seconds,
+                                ahead),
+                    "a job with a longer limit, or a smaller stop_before_time_limit");
+  }
+  if (!spec.time_limit) {
     log_info("the time limit of the Slurm job is in {:.0f} s; training ends {:.0f} s before it",
              *seconds,
              ahead);

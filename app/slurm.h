@@ -19,8 +19,8 @@ bool requeue(const report::SlurmJob& job);
 
 /// The requests of signals, and one to leave before the time limit of the config or of the Slurm
 /// job, as training.time_limit and training.stop_before_time_limit say. Tells the limit of a job,
-/// and warns where it cannot be found or is too close. Of several ranks one calls it, since each
-/// call may ask Slurm's controller.
+/// and warns where it cannot be found. Of several ranks one calls it, since each call may ask
+/// Slurm's controller. Errors: UserError(config) where no time is left before training is to end.
 std::function<train::Request()> requests_within_limit(const config::TrainingSpec& spec);
 
 }  // namespace halfstep::app

@@ -317,9 +317,11 @@ int train_and_report(const RunOptions& options,
   train_options.directory = [&] { return directory.path(); };
   train_options.changed = start.changed;
   train_options.numerics = true;
-  train_options.requests = requests_within_limit(spec.training);
   std::optional<train::Trainer> made;
-  ranks.together([&] { made.emplace(session, train_options, observer); });
+  ranks.together([&] {
+    train_options.requests = requests_within_limit(spec.training);
+    made.emplace(session, train_options, observer);
+  });
   train::Trainer& trainer = *made;
   const bool ended = trainer.done() && is_final(directory);
   ranks.from_first(ended ? "ended" : "");

@@ -369,6 +369,13 @@ class Checks {
       epoch_metric("training.early_stopping.monitor", spec_.training.early_stopping->monitor);
     }
     if (spec_.training.keep_best) epoch_metric("training.keep_best", *spec_.training.keep_best);
+    if (spec_.training.accumulate_steps > spec_.training.batch_size) {
+      error("training.accumulate_steps",
+            fmt::format("{} parts of a batch of {}",
+                        spec_.training.accumulate_steps,
+                        spec_.training.batch_size),
+            "batch_size counts the samples of all parts together");
+    }
     const std::vector<std::string>& metrics = spec_.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
       if (std::find(metrics.begin(),

@@ -106,6 +106,17 @@ void TrainingSpec::fields(Fields& f) {
       batch_size,
       {.doc = "Samples in one training step; the last batch of an epoch may be smaller. [samples]",
        .min = 1});
+  f.field(
+      "accumulate_steps",
+      accumulate_steps,
+      {.doc = "Parts in which the batch_size samples of a step are computed, one after another; "
+              "their gradients are added in float32 before the one update, so that activations "
+              "need the memory of a part. As gradient_accumulation_steps in Keras with batches "
+              "of batch_size / accumulate_steps, except that schedules count updates here and "
+              "batches there, and that moving statistics are set once, to the mean of those of "
+              "the parts. [parts]",
+       .min = 1,
+       .max = 1024});
   f.field("validation_batch_size",
           validation_batch_size,
           {.doc = "Samples in one batch of validation and test; null: batch_size. [samples]",

@@ -57,6 +57,7 @@ struct TrainingSpec {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> max_steps;
   std::int64_t batch_size = 32;
+  std::int64_t accumulate_steps = 1;  ///< parts of a step's samples, computed one after another
   std::optional<std::int64_t> validation_batch_size;  ///< absent: batch_size
   std::vector<NamedNumber> class_weight;              ///< by class number; others weigh 1
   CheckpointEvery checkpoint_every;

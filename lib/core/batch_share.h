@@ -29,6 +29,16 @@ struct BatchShare {
     rows = 1;
     first = std::min(first, samples - 1);
   }
+
+  /// Part `i` of `of` of these rows, `of` at most their number, without the others.
+  BatchShare part(std::int64_t i, std::int64_t of) const {
+    BatchShare result = *this;
+    const std::int64_t begin = rows * i / of;
+    result.first += begin;
+    result.rows = rows * (i + 1) / of - begin;
+    if (counted > 0) result.counted = result.rows;
+    return result;
+  }
 };
 
 }  // namespace halfstep

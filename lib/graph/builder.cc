@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/op_handles.h"
+
 namespace halfstep::graph {
 namespace {
 
@@ -173,7 +175,16 @@ Value Builder::placeholder(std::string_view name, DType dtype, const Shape& shap
 }
 
 Value Builder::variable(Variable variable) {
-  require(graph_.variable(variable.name) == nullptr, "variable '{}' exists", variable.name);
+  if (const Variable* known = graph_.variable(variable.name)) {
+    require(*known == variable, "variable '{}' exists and is another one", variable.name);
+    for (int id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (node.is(ops::k_var_handle_op) &&
+          node.attrs.get<std::string>("shared_name") == variable.name) {
+        return {id, 0};
+      }
+    }
+  }
   const Value handle = add("VarHandleOp",
                            {},
                            {{"dtype", variable.type.dtype},

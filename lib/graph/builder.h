@@ -54,7 +54,8 @@ class Builder {
   /// An input slot, which the host writes before each step.
   Value placeholder(std::string_view name, DType dtype, const Shape& shape);
 
-  /// Declares a variable and returns its handle (VarHandleOp).
+  /// Declares a variable and returns its handle (VarHandleOp); that of the same variable, where it
+  /// was declared before.
   Value variable(Variable variable);
   /// The stored value of a variable handle, in its own dtype.
   Value read(Value handle);

@@ -77,6 +77,8 @@ struct Variable {
   bool trainable = true;
   Initializer initializer;
   std::string layer;
+
+  bool operator==(const Variable&) const = default;
 };
 
 class Graph {

@@ -34,14 +34,36 @@ bool same_axes(const Shape& a, const Shape& b) {
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
+Shape batched(std::int64_t rows, const Shape& sample) {
+  std::vector<std::int64_t> dims{rows};
+  dims.insert(dims.end(), sample.begin(), sample.end());
+  return Shape(dims);
+}
+
+/// The rows of the part that is built, from an input slot with those of all parts. A part begins
+/// with its images.
+Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shape& sample) {
+  Builder& b = step.b;
+  const ScopeGuard scope(b, origin(Phase::input, ""), "");
+  const int known = step.graph.find(name);
+  const Value all =
+      known >= 0 ? Value{known, 0} : b.placeholder(name, dtype, batched(step.share.rows, sample));
+  if (step.parts == 1) return all;
+  std::vector<std::int64_t> begin(sample.rank() + 1, 0);
+  begin.front() = step.part.first - step.share.first;
+  const Shape rows = batched(step.part.rows, sample);
+  const Value slice =
+      b.add("Slice", {all, b.ints(std::move(begin)), b.ints({rows.begin(), rows.end()})});
+  step.graph.node(slice.node).control = step.previous;
+  return slice;
+}
+
 /// Stored samples as float32 in the input shape of the model.
-Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std::int64_t batch) {
-  const auto batched = [&](const Shape& sample) {
-    std::vector<std::int64_t> dims{batch};
-    dims.insert(dims.end(), sample.begin(), sample.end());
-    return Shape(dims);
-  };
-  const Value images = b.placeholder("images", data.sample_dtype, batched(data.sample));
+Value prepare_input(StepDraft& step) {
+  Builder& b = step.b;
+  const StepSpec& spec = step.spec;
+  const DataShape& data = step.data;
+  const Value images = input_rows(step, "images", data.sample_dtype, data.sample);
   const ScopeGuard scope(b, origin(Phase::input, "the input is scaled in float32"), "input");
   Value x = b.cast(images, DType::float32);
   const double by_dtype = data.sample_dtype == DType::uint8 ? 1.0 / 255.0 : 1.0;
@@ -57,7 +79,7 @@ Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std
                                 to_string(wanted)),
                     wanted.rank() == 3 ? "an input is [height, width, channels]" : "");
   }
-  return graph::ops::reshape(b, x, batched(wanted));
+  return graph::ops::reshape(b, x, batched(step.part.rows, wanted));
 }
 
 /// The scores that a final activation was applied to, found through casts, in float32.
@@ -118,19 +140,22 @@ Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
 
 }  // namespace
 
-void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
-  const std::int64_t batch = step.share.rows;
+void build_loss(StepDraft& step) {
+  const std::int64_t batch = step.part.rows;
   Builder& b = step.b;
   Graph& graph = step.graph;
   const StepSpec& spec = step.spec;
-  const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-  const Value x = prepare_input(b, spec, data, batch);
+  const DataShape& data = step.data;
+  const Purpose purpose = step.purpose;
+  const int known = graph.find("ordinal");
+  const Value ordinal = known >= 0 ? Value{known, 0} : b.placeholder("ordinal", DType::int64, {});
+  const Value x = prepare_input(step);
 
   Forward forward;
   {
     const ScopeGuard scope(b, origin(Phase::forward, ""), "");
     forward = build_forward(
-        b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train, step.share.first);
+        b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train, step.part.first);
   }
   const Value output = forward.outputs.at(0);
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
@@ -149,13 +174,7 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
 
   check_labels_fit(
       spec.loss->label_kind(), sample_output, data.label, data.label_dtype, spec.loss_where);
-  std::vector<std::int64_t> label_dims{batch};
-  label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
-  Value labels;
-  {
-    const ScopeGuard scope(b, origin(Phase::input, ""), "");
-    labels = b.placeholder("labels", data.label_dtype, Shape(label_dims));
-  }
+  Value labels = input_rows(step, "labels", data.label_dtype, data.label);
   const Value softmax_logits = scores_behind(b, output, "Softmax");
   const std::int64_t positions = classes ? data.label.elements() : 1;
   if (classes) labels = graph::ops::reshape(b, labels, {batch * positions});
@@ -176,7 +195,7 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
   }
   step.loss = graph::ops::reduce(b, "Mean", trained);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
-  step.loss = weighted_by_share(b, step.loss, step.share);
+  step.loss = weighted_by_share(b, step.loss, step.part);
   graph.fetches().emplace_back("loss", step.loss);
 
   {
@@ -191,7 +210,7 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
           const Value count = b.scalar(DType::float32, static_cast<double>(positions));
           sum = b.add("RealDiv", {sum, count});
         }
-        if (step.share.counted == 0) sum = weighted_by_share(b, sum, step.share);
+        if (step.part.counted == 0) sum = weighted_by_share(b, sum, step.part);
         graph.fetches().emplace_back("metric/" + counters[i], sum);
       }
     }
@@ -209,11 +228,12 @@ Graph build_step(const StepSpec& spec,
                  const DataShape& data,
                  const BatchShare& batch,
                  Purpose purpose) {
-  StepDraft step(spec, batch);
-  build_loss(step, data, purpose);
+  StepDraft step(spec, data, batch, purpose);
+  build_loss(step);
   if (purpose == Purpose::train) {
     differentiate_loss(step);
     promote_weight_gradients(step);
+    accumulate_gradients(step);
     all_reduce(step);
     append_updates(step);
   }

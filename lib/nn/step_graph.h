@@ -3,6 +3,7 @@
 // and finite check, clipping, updates. There is no control flow: in a skipped step the value `ok`,
 // an input of every update, is false.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ struct StepSpec {
   precision::LossScaling loss_scaling;
   config::OnNonfinite on_nonfinite = config::OnNonfinite::stop;
   config::GradDtype grad_dtype = config::GradDtype::compute;
+  std::int64_t accumulate_steps = 1;
   config::ParallelSpec parallel;
   std::vector<std::string> metrics;
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
@@ -59,11 +61,25 @@ enum class Purpose { train, evaluate, predict };
 /// A training step under construction, and the values that its parts pass on. It
 /// does not move: the builder refers to the graph.
 struct StepDraft {
-  StepDraft(const StepSpec& of, const BatchShare& of_batch)
-      : spec(of), share(of_batch), b(graph, graph::op_table()) {}
+  StepDraft(const StepSpec& of,
+            const DataShape& of_data,
+            const BatchShare& of_batch,
+            Purpose of_purpose)
+      : spec(of),
+        data(of_data),
+        share(of_batch),
+        purpose(of_purpose),
+        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.rows) : 1),
+        part(share.part(0, parts)),
+        b(graph, graph::op_table()) {}
 
   const StepSpec& spec;
-  BatchShare share;  ///< the samples that the step computes
+  const DataShape& data;
+  const BatchShare share;  ///< the samples that the step computes
+  const Purpose purpose;
+  const std::int64_t parts;   ///< in which they are computed, one after another
+  BatchShare part;            ///< the samples whose loss is built
+  std::vector<int> previous;  ///< nodes of the parts before that run before this one begins
   graph::Graph graph;
   graph::Builder b;
   graph::Value loss;
@@ -74,12 +90,14 @@ struct StepDraft {
   graph::Value scale;
   std::vector<Weight> weights;
   std::vector<graph::Value> gradients;
+  bool promoted = false;  ///< by promote_weight_gradients()
 };
 
-/// Input, forward pass and, unless the step only predicts, loss and metrics. The loss of a share of
-/// a batch is its part of the batch's mean, so that the losses and gradients of all ranks add up to
-/// those of the batch. Errors: UserError(config) when shapes do not fit.
-void build_loss(StepDraft& step, const DataShape& data, Purpose purpose);
+/// Input, forward pass and, unless the step only predicts, loss and metrics, of a part of the
+/// step's samples. The loss of a share of a batch is its part of the batch's mean, so that the
+/// losses and gradients of all parts and ranks add up to those of the batch. Errors:
+/// UserError(config) when shapes do not fit.
+void build_loss(StepDraft& step);
 
 // The parts of a training step after the loss, in the order in which they are appended. Each is a
 // pass of plan/pipeline.h.
@@ -91,6 +109,12 @@ void differentiate_loss(StepDraft& step);
 /// Where precision.grad_dtype is float32: replaces gradients of weights that are rounded to 16 bits
 /// before they become float32 by ones that are computed in float32.
 void promote_weight_gradients(StepDraft& step);
+
+/// Where the samples are computed in several parts: appends loss and gradients of the further ones,
+/// each after the gradients of the one before were added, so that the memory of activations is that
+/// of one part. Sums of gradients are float32, rounded to the dtype of the gradient once. Moving
+/// statistics are set to their mean over the parts.
+void accumulate_gradients(StepDraft& step);
 
 /// The part that the mean over a share has in the mean over its batch.
 graph::Value weighted_by_share(graph::Builder& b, graph::Value mean, const BatchShare& share);
@@ -108,14 +132,13 @@ void append_updates(StepDraft& step);
 inline constexpr std::string_view k_iterations_variable = "optimizer/iterations";
 
 /// The whole step: build_loss() and, for training, differentiate_loss(),
-/// promote_weight_gradients(), all_reduce() and append_updates(), of `batch` samples or a rank's
-/// share of them.
-/// Input slots: images [rows, ...], labels [rows, ...], ordinal (int64 scalar). Fetches: loss
-/// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
-/// `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric, predictions
-/// (int64 [batch], or [batch * positions] for a class at each position); train adds ok (bool),
-/// learning_rate and, if configured, loss_scale (before the step) and global_norm. Errors:
-/// UserError(config) when shapes do not fit.
+/// promote_weight_gradients(), accumulate_gradients(), all_reduce() and append_updates(), of
+/// `batch` samples or a rank's share of them. Input slots: images [rows, ...], labels [rows, ...],
+/// ordinal (int64 scalar). Fetches: loss (float32 scalar, regularization included), outputs
+/// (float32 [rows of the first part, ...]), one `metric/<counter>` sum over the batch (float32
+/// scalar) per counter of a metric, predictions (int64 [batch], or [batch * positions] for a class
+/// at each position); train adds ok (bool), learning_rate and, if configured, loss_scale (before
+/// the step) and global_norm. Errors: UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         const BatchShare& batch,

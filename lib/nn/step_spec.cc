@@ -146,6 +146,7 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
       precision::resolve_loss_scaling(spec.precision.loss_scale, computes_float16(spec.precision));
   step.on_nonfinite = spec.precision.on_nonfinite;
   step.grad_dtype = spec.precision.grad_dtype;
+  step.accumulate_steps = spec.training.accumulate_steps;
   step.parallel = spec.parallel;
   step.metrics = spec.metrics;
   step.input_scale = spec.data.scale;

@@ -40,6 +40,9 @@ Value all_finite(Builder& b, const std::vector<Value>& gradients) {
   return ok;
 }
 
+/// Whether a result of a step is the sum of those of the parts of its batch.
+bool is_sum(std::string_view fetch) { return fetch == "loss" || fetch.starts_with("metric/"); }
+
 Value squared_norm(Builder& b, Value g) {
   return graph::ops::reduce(b, "Sum", b.add("Square", {g}));
 }
@@ -142,16 +145,20 @@ void differentiate_loss(StepDraft& step) {
   Value target = step.loss;
   if (scaling.mode != LossScaling::Mode::none) {
     const ScopeGuard scope(b, in_float32(Phase::loss, "the loss is scaled in float32"), "");
-    step.scale_variables = precision::declare_scale(b, scaling);
-    step.scale = b.read(step.scale_variables.scale);
+    if (!step.scale.valid()) {
+      step.scale_variables = precision::declare_scale(b, scaling);
+      step.scale = b.read(step.scale_variables.scale);
+      b.graph().fetches().emplace_back("loss_scale", step.scale);
+    }
     target = b.add("Mul", {step.loss, step.scale}, {}, "loss/scaled");
-    b.graph().fetches().emplace_back("loss_scale", step.scale);
   }
 
   std::vector<Value> reads;
   for (const Weight& weight : step.record.weights) reads.push_back(weight.read);
   const ScopeGuard scope(b, in_float32(Phase::backward, ""), "gradients");
   const std::vector<Value> gradients = passes::differentiate(b, target, reads);
+  step.weights.clear();
+  step.gradients.clear();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].valid()) continue;
     step.weights.push_back(step.record.weights[i]);
@@ -169,6 +176,69 @@ void promote_weight_gradients(StepDraft& step) {
   if (step.spec.grad_dtype != config::GradDtype::float32) return;
   const ScopeGuard scope(step.b, in_float32(Phase::loss, "losses are computed in float32"), "loss");
   for (Value& g : step.gradients) g = passes::promote_weight_gradient(step.b, g);
+  step.promoted = true;
+}
+
+void accumulate_gradients(StepDraft& step) {
+  if (step.parts == 1) return;
+  Builder& b = step.b;
+  const ModelRecord record = step.record;
+  const std::vector<Weight> weights = step.weights;
+  std::vector<Value> sums = step.gradients;
+  std::vector<Value> statistics;
+  std::vector<std::pair<std::string, Value>> results;
+  const auto add_part = [&] {
+    const ScopeGuard scope(
+        b,
+        in_float32(Phase::backward, "float32: gradients of the parts of a batch are added"),
+        "accumulate");
+    const auto add = [&](Value& sum, Value x) {
+      sum = b.add("AddV2", {b.cast(sum, DType::float32), b.cast(x, DType::float32)});
+      // The lists of an automatic rewrite would let it add in 16 bits.
+      b.graph().node(sum.node).preserve = true;
+    };
+    const bool first = results.empty();
+    step.previous.clear();
+    for (std::size_t i = 0; i < sums.size() && !first; ++i) {
+      add(sums[i], step.gradients[i]);
+      step.previous.push_back(sums[i].node);
+    }
+    b.origin().phase = Phase::metrics;
+    const double weight =
+        static_cast<double>(step.part.rows) / static_cast<double>(step.share.rows);
+    for (std::size_t i = 0; i < step.record.assignments.size(); ++i) {
+      Value value = step.record.assignments[i].value;
+      const DType dtype = b.dtype(value);
+      if (is_floating(dtype)) value = b.add("Mul", {value, b.scalar(dtype, weight)});
+      if (first) {
+        statistics.push_back(value);
+      } else if (is_floating(dtype)) {
+        statistics[i] = b.add("AddV2", {statistics[i], value});
+      }
+    }
+    if (first) results = b.graph().fetches();
+    for (auto& [name, value] : results) {
+      if (!first && is_sum(name)) add(value, b.graph().fetch(name));
+    }
+    b.graph().fetches().clear();
+  };
+  add_part();
+  for (std::int64_t i = 1; i < step.parts; ++i) {
+    step.part = step.share.part(i, step.parts);
+    build_loss(step);
+    differentiate_loss(step);
+    if (step.promoted) promote_weight_gradients(step);
+    add_part();
+  }
+  b.graph().fetches() = std::move(results);
+  step.record = record;
+  step.weights = weights;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    step.gradients[i] = b.cast(sums[i], b.dtype(step.gradients[i]));
+  }
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    step.record.assignments[i].value = statistics[i];
+  }
 }
 
 void all_reduce(StepDraft& step) {
@@ -199,7 +269,7 @@ void all_reduce(StepDraft& step) {
     }
     AllReduceBucket& scalars = bucket(DType::float32);
     for (auto& [fetch, value] : b.graph().fetches()) {
-      if (fetch == "loss" || fetch.starts_with("metric/")) scalars.add(value);
+      if (is_sum(fetch)) scalars.add(value);
     }
     for (Assignment& assignment : step.record.assignments) {
       if (!is_floating(b.dtype(assignment.value))) continue;

@@ -49,6 +49,11 @@ constexpr std::array k_passes{
          .reason = "computes gradients of weights in float32 where precision.grad_dtype says so; "
                    "before their first readers are appended",
          .exact = false},
+    Pass{.name = "accumulate_gradients",
+         .run = nn::accumulate_gradients,
+         .reason = "appends the further parts of a batch that training.accumulate_steps divides, "
+                   "and adds their gradients; before the sum over the ranks, which is then one",
+         .required = "a step would train on a part of its batch"},
     Pass{.name = "all_reduce",
          .run = nn::all_reduce,
          .reason = "adds gradients, loss and metrics over the ranks of the run, in buckets; before "
@@ -227,8 +232,8 @@ Prepared build_step(const nn::StepSpec& step_spec,
                     nn::Purpose purpose,
                     const config::RunSpec& spec,
                     const PassOptions& options) {
-  nn::StepDraft step(step_spec, batch);
-  nn::build_loss(step, data, purpose);
+  nn::StepDraft step(step_spec, data, batch, purpose);
+  nn::build_loss(step);
   Prepared prepared;
   for (const Pass& pass : k_passes) {
     const bool skipped = options.skip.contains(pass.name);

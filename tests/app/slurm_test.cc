@@ -137,8 +137,8 @@ TEST_CASE("slurm: training leaves before the end of the job with a checkpoint, a
     std::vector<std::string> environment;
     std::string left;  ///< that squeue prints
   };
-  // The job ends 3601 s from now, training 3600 s before.
-  for (const Case& c : {Case{"variable", {"SLURM_JOB_END_TIME=" + unix_time(3602)}, "INVALID"},
+  // Training is to end 3600 s before the job, which must not be over when the process has started.
+  for (const Case& c : {Case{"variable", {"SLURM_JOB_END_TIME=" + unix_time(3604)}, "INVALID"},
                         Case{"squeue", {}, "1:00:02"},
                         Case{"squeue, with days", {}, "0-01:00:02"}}) {
     CAPTURE(c.name);
@@ -164,6 +164,18 @@ TEST_CASE("slurm: training leaves before the end of the job with a checkpoint, a
   CHECK(rest.exit_code == 0);
   CHECK(train(directory, "whole").exit_code == 0);
   CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
+}
+
+TEST_CASE("slurm: without time before the limit nothing is trained, and no script requeues") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = train_under(directory,
+                                   {"SLURM_JOB_ID=80", "SLURM_JOB_END_TIME=" + unix_time(600)},
+                                   {"--set", "training.stop_before_time_limit=3600"});
+  CHECK(end.exit_code == 2);
+  CHECK(end.err.find("no time is left to train: the time limit is in") != std::string::npos);
+  CHECK(end.err.find("stop_before_time_limit") != std::string::npos);
+  CHECK(!fs::exists(directory.path() / "run" / "checkpoints"));
 }
 
 TEST_CASE("slurm: a job whose time limit is unknown is warned of, one without a limit is not") {

@@ -126,6 +126,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("device: a batch in parts trains as on the CPU") {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun tiny;
+    tiny.layers = k_residual;
+    tiny.precision = policy.precision;
+    config::RunSpec spec = tiny.spec();
+    spec.training.accumulate_steps = 3;
+    check_alike(spec, policy.compute);
+  }
+}
+
 TEST_CASE("device: what was allocated at most is known") {
   const backend::Backend backend = open_emulated();
   { const backend::Buffer large(backend.memory, 3000), small(backend.memory, 1000); }

@@ -163,6 +163,10 @@ CASES = [
         "rms_rate": 0.5}}),
     ("muon, wide kernel, no rms_rate", {"units": 6, "optimizer": {
         "type": "muon", "learning_rate": 0.1, "rms_rate": None}}),
+    ("accumulated gradients", {"accumulate": 2, "metrics": ["accuracy"],
+                               "optimizer": {"type": "adam", "learning_rate": 0.1}}),
+    ("accumulated gradients, clipped", {"accumulate": 3, "optimizer": {
+        "type": "sgd", "learning_rate": 0.5, "momentum": 0.5, "global_clipnorm": 0.125}}),
 ]
 
 
@@ -239,6 +243,9 @@ def run(index, name, config):
     if "schedule" in config:
         own["learning_rate"] = schedule_of(config["schedule"])
         optimizer_config = {"type": "sgd", "learning_rate": config["schedule"]}
+    accumulate = config.get("accumulate", 1)
+    if accumulate > 1:
+        own["gradient_accumulation_steps"] = accumulate
     optimizer = OPTIMIZERS[optimizer_config["type"]](**own)
     loss_of = LOSSES[loss_config["type"]](**fields(loss_config))
     metrics = config.get("metrics", [])
@@ -256,6 +263,10 @@ def run(index, name, config):
         losses.append(float(loss))
         variables = [layer.kernel, layer.bias]
         optimizer.apply(tape.gradient(loss, variables), variables)
+    # A step of halfstep is an update: the batches of Keras between two of them.
+    losses = np.reshape(losses, (-1, accumulate)).mean(1)
+    rates = rates[::accumulate]
+    sums = {m: np.reshape(v, (-1, accumulate)).sum(1) for m, v in sums.items()}
     return {
         "name": name,
         "layer": {"type": "dense", "name": "logits", "units": units,
@@ -264,8 +275,8 @@ def run(index, name, config):
         "optimizer": optimizer_config,
         "metrics": metrics,
         **({"positions": list(positions)} if positions else {}),
-        **{k: config[k] for k in ("masked", "class_weight") if k in config},
-        "steps": STEPS,
+        **{k: config[k] for k in ("masked", "class_weight", "accumulate") if k in config},
+        "steps": STEPS // accumulate,
         "x": numbers(x),
         "integers": kind in ("classes", "bits"),
         "labels": numbers(labels),

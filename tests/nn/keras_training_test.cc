@@ -1,5 +1,5 @@
 // Losses, metrics, optimizers and schedules against values that generate_keras_training.py has
-// taken from Keras 3: a dense layer is trained for six steps by the whole step graph.
+// taken from Keras 3: a dense layer is trained for six batches by the whole step graph.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ config::RunSpec spec_of(const json& c, std::int64_t inputs, std::int64_t batch) 
   const Shape sample = sample_of(c, inputs);
   json layers = json::array({c["layer"]});
   if (c.contains("masked")) layers.insert(layers.begin(), json{{"type", "masking"}});
-  json training{{"batch_size", batch}};
+  json training{{"batch_size", batch}, {"accumulate_steps", c.value("accumulate", 1)}};
   if (c.contains("class_weight")) training["class_weight"] = c["class_weight"];
   const json config{{"data", {{"name", "mnist"}}},
                     {"model", {{"input", sample.dims()}, {"layers", layers}}},
@@ -151,7 +151,8 @@ TEST_CASE("training: losses, metrics, rates and weights are Keras's") {
   for (const json& c : data["cases"]) {
     const std::string& case_name = c["name"].get_ref<const std::string&>();
     CAPTURE(case_name);
-    Lesson(c, data["inputs"].get<std::int64_t>(), data["batch"].get<std::int64_t>()).run();
+    const auto batch = data["batch"].get<std::int64_t>();
+    Lesson(c, data["inputs"].get<std::int64_t>(), batch * c.value("accumulate", 1)).run();
   }
 }
 
