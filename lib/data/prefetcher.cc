@@ -10,12 +10,12 @@
 namespace halfstep::data {
 namespace {
 
-/// Allocates the slot's tensors with the capacity of a full batch.
+/// Allocates the slot's tensors with the rows of a full batch.
 void reserve(LoadedBatch& slot, const Loader& loader, DType image_dtype) {
   const SplitView& data = loader.data();
-  if (slot.images.shape() == data.images.shape.with(0, loader.batch_size())) return;
-  slot.images = Tensor(image_dtype, data.images.shape.with(0, loader.batch_size()));
-  slot.labels = Tensor(data.labels.dtype, data.labels.shape.with(0, loader.batch_size()));
+  if (slot.images.shape() == data.images.shape.with(0, loader.batch_rows())) return;
+  slot.images = Tensor(image_dtype, data.images.shape.with(0, loader.batch_rows()));
+  slot.labels = Tensor(data.labels.dtype, data.labels.shape.with(0, loader.batch_rows()));
 }
 
 Prefetcher::Produce produce_from(Loader loader, DType image_dtype) {

@@ -1,11 +1,15 @@
 #include "nn/step_graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/metric.h"
+#include "nn/mixup.h"
 
 namespace halfstep::nn {
 namespace {
@@ -34,10 +38,10 @@ bool same_axes(const Shape& a, const Shape& b) {
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
-/// Stored samples as float32 in the input shape of the model.
-Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std::int64_t batch) {
+/// `rows` stored samples as float32 in the input shape of the model.
+Value prepare_input(Builder& b, const StepSpec& spec, const DataShape& data, std::int64_t rows) {
   const auto batched = [&](const Shape& sample) {
-    std::vector<std::int64_t> dims{batch};
+    std::vector<std::int64_t> dims{rows};
     dims.insert(dims.end(), sample.begin(), sample.end());
     return Shape(dims);
   };
@@ -124,7 +128,17 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
   Graph& graph = step.graph;
   const StepSpec& spec = step.spec;
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-  const Value x = prepare_input(b, spec, data, batch);
+  std::optional<Mixup> mixup;
+  if (purpose == Purpose::train && spec.mixup_alpha) {
+    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
+    mixup.emplace(b, *spec.mixup_alpha, ordinal, spec.seed, step.share);
+  }
+  const std::int64_t stored_rows = mixup ? 2 * batch : batch;
+  Value x = prepare_input(b, spec, data, stored_rows);
+  if (mixup) {
+    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
+    x = mixup->mean_of_halves(x);
+  }
 
   Forward forward;
   {
@@ -149,7 +163,7 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
 
   check_labels_fit(
       spec.loss->label_kind(), sample_output, data.label, data.label_dtype, spec.loss_where);
-  std::vector<std::int64_t> label_dims{batch};
+  std::vector<std::int64_t> label_dims{stored_rows};
   label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
   Value labels;
   {
@@ -158,21 +172,42 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
   }
   const Value softmax_logits = scores_behind(b, output, "Softmax");
   const std::int64_t positions = classes ? data.label.elements() : 1;
-  if (classes) labels = graph::ops::reshape(b, labels, {batch * positions});
-  const LossContext context{b,
-                            predictions,
-                            classes ? flatten_positions(b, softmax_logits) : softmax_logits,
-                            scores_behind(b, output, "Sigmoid"),
-                            labels};
-  Value per_sample = spec.loss->build(context);
+  if (mixup && positions > 1) {
+    throw UserError(ErrorKind::config,
+                    spec.loss_where,
+                    "data.augment.mixup mixes samples with one label each; these labels are a "
+                    "class at each position");
+  }
+  if (classes) labels = graph::ops::reshape(b, labels, {stored_rows * positions});
+  LossContext context{b,
+                      predictions,
+                      classes ? flatten_positions(b, softmax_logits) : softmax_logits,
+                      scores_behind(b, output, "Sigmoid"),
+                      labels};
+  // The loss of each row, by itself and times the weight of the class.
+  const bool weighted = purpose == Purpose::train && !spec.class_weights.empty();
+  const auto losses = [&](Value of) {
+    context.labels = of;
+    const Value loss = spec.loss->build(context);
+    if (!weighted) return std::pair(loss, loss);
+    const Value weight = class_weights(b, spec, of, b.shape(predictions));
+    return std::pair(loss, b.add("Mul", {loss, weight}));
+  };
+  Value per_sample, trained;
+  if (mixup) {
+    const auto [own_labels, partner_labels] = Mixup::halves(b, labels);
+    const auto own = losses(own_labels), partner = losses(partner_labels);
+    per_sample = mixup->mean(own.first, partner.first);
+    trained = weighted ? mixup->mean(own.second, partner.second) : per_sample;
+    labels = mixup->heavier(own_labels, partner_labels);
+  } else {
+    std::tie(per_sample, trained) = losses(labels);
+  }
   Value weights;
   if (forward.mask.valid()) {
     weights = mask_weights(b, spec, forward.mask, per_sample);
-    per_sample = b.add("Mul", {per_sample, weights});
-  }
-  Value trained = per_sample;
-  if (purpose == Purpose::train && !spec.class_weights.empty()) {
-    trained = b.add("Mul", {per_sample, class_weights(b, spec, labels, b.shape(predictions))});
+    trained = b.add("Mul", {trained, weights});
+    per_sample = weighted ? b.add("Mul", {per_sample, weights}) : trained;
   }
   step.loss = graph::ops::reduce(b, "Mean", trained);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});

@@ -41,7 +41,10 @@ class BatchesInPlace final : public BatchSource {
 }  // namespace
 
 data::BatchOptions batch_options(const config::RunSpec& spec) {
-  return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};
+  return {.batch_size = spec.training.batch_size,
+          .seed = static_cast<std::uint64_t>(spec.seed),
+          .shuffle = spec.data.shuffle,
+          .partners = spec.data.augment.mixup.has_value()};
 }
 
 std::unique_ptr<BatchSource> host_batches(const data::SplitView& rows,

@@ -8,8 +8,9 @@
 namespace halfstep::train {
 namespace {
 
-std::size_t order_bytes(const data::SplitView& rows) {
-  return static_cast<std::size_t>(rows.samples()) * sizeof(std::int32_t);
+std::size_t order_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
+  return static_cast<std::size_t>(rows.samples() * batches.rows_per_sample()) *
+         sizeof(std::int32_t);
 }
 
 std::size_t ordinal_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
@@ -49,11 +50,11 @@ DeviceBatches::DeviceBatches(const backend::Backend& backend,
       order_(rows.samples(), batches),
       images_(backend, rows.images),
       labels_(backend, rows.labels),
-      epoch_order_(backend.memory, order_bytes(rows)),
+      epoch_order_(backend.memory, order_bytes(rows, batches)),
       epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)) {}
 
 std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
-  return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows) +
+  return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows, batches) +
          ordinal_bytes(rows, batches);
 }
 
@@ -73,10 +74,11 @@ void DeviceBatches::set_ordinal(std::int64_t index, plan::Plan& plan) {
 
 void DeviceBatches::fill(std::int64_t ordinal, plan::Plan& plan) {
   const std::int64_t index = enter_epoch(ordinal);
-  const std::int64_t first = index * order_.options().batch_size;
+  const std::int64_t rows = order_.options().rows_per_sample();
+  const std::int64_t first = index * order_.options().batch_size * rows;
   const TensorView order{
       DType::int32,
-      {order_.batch_samples(ordinal)},
+      {order_.batch_samples(ordinal) * rows},
       epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
   set_ordinal(index + 1, plan);
   images_.gather(order, plan.input("ordinal"), 1, plan.input("images"));
@@ -98,7 +100,7 @@ DeviceOp DeviceBatches::next_op(DType batch, double scale) const {
           {{"Tin", std::vector<DType>{images.dtype, labels.dtype}},
            {"Tout", std::vector<DType>{batch, labels.dtype}},
            {"scales", std::vector<double>{scale, 1}},
-           {"batch", order_.options().batch_size},
+           {"batch", order_.options().batch_size * order_.options().rows_per_sample()},
            {"steps", order_.steps_per_epoch()}}};
 }
 

@@ -83,6 +83,26 @@ TEST_CASE("ranks: two and three ranks train as one process, to the order of summ
   }
 }
 
+TEST_CASE("ranks: samples are mixed with the same partners and weights on any number of ranks") {
+  TinyRun tiny;
+  tiny.layers = k_random;
+  tiny.data =
+      "{name: synthetic_digits, train_samples: 160, test_samples: 60, augment: {mixup: {}}}";
+  tiny.training = "{epochs: 2, batch_size: 53}";
+  tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
+  Run alone(tiny.spec());
+  const TrainResult one = alone.finish();
+  for (const int ranks : {2, 3}) {
+    CAPTURE(ranks);
+    const TrainResult result = train_ranks(tiny.spec(), ranks).front();
+    CHECK(result.batch_order_hash == one.batch_order_hash);
+    // Sums of 53 samples in float32.
+    CHECK(std::abs(last_loss(result) - last_loss(one)) < 1e-5 * last_loss(one));
+  }
+  tiny.data = k_unsplit_digits;
+  CHECK(std::abs(last_loss(Run(tiny.spec()).finish()) - last_loss(one)) > 1e-3);
+}
+
 TEST_CASE("ranks: a repetition has the same bits") {
   TinyRun tiny;
   const std::string first = train_ranks(tiny.spec(), 2).front().state_hash;
