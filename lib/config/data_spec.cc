@@ -187,6 +187,14 @@ void DataSpec::fields(Fields& f) {
           shuffle,
           {.doc = "Whether the training samples are drawn in a new order in each epoch; false: in "
                   "file order."});
+  f.field(
+      "sample_weight",
+      sample_weight,
+      {.doc = "Weights of samples: a column of a csv, which the model then does not see, or the "
+              "name w of arrays w_train and, beside a test set, w_test of an npz. The loss of a "
+              "sample is multiplied by its weight and still divided by the number of samples, "
+              "as in Keras; metrics use them where their name begins with weighted_. null: all "
+              "samples count alike."});
   f.section("augment",
             augment,
             {.doc = "Random changes of training samples together with their labels."});

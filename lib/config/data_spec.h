@@ -105,6 +105,7 @@ struct DataSpec {
   std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
   AugmentSpec augment;
+  std::optional<std::string> sample_weight;   ///< column of a csv, or name of arrays of an npz
   std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data
   std::optional<std::int64_t> test_samples;

@@ -165,4 +165,15 @@ void Loader::fill(const Batch& batch,
   }
 }
 
+void Loader::fill_weights(const Batch& batch, const TensorView& weights) const {
+  require(data_.weighted() && weights.elements() >= batch.size(),
+          "weights of {} samples into {}",
+          batch.size(),
+          weights.elements());
+  const auto* all = data_.weights.as<const float>();
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    weights.as<float>()[i] = all[batch.samples[i]];
+  }
+}
+
 }  // namespace halfstep::data

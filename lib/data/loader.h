@@ -109,6 +109,9 @@ class Loader {
             const TensorView& images,
             const TensorView& labels,
             bool parallel = true) const;
+  /// Copies the batch's weights to the first elements of `weights`, float32 [>= size]. Errors:
+  /// InternalError for data without weights.
+  void fill_weights(const Batch& batch, const TensorView& weights) const;
 
  private:
   SplitView data_;

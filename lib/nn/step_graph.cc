@@ -97,6 +97,17 @@ Value mask_weights(Builder& b, const StepSpec& spec, Value mask, Value losses) {
   return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
 }
 
+/// The weights of samples [rows] as those of their losses, of which each sample has as many.
+Value spread_weights(Builder& b, Value weights, Value losses) {
+  const Shape shape = b.shape(losses);
+  const std::int64_t rows = b.shape(weights)[0], each = shape.elements() / rows;
+  if (each > 1) {
+    const Value column = graph::ops::reshape(b, weights, {rows, 1});
+    weights = b.add("BroadcastTo", {column, b.ints({rows, each})});
+  }
+  return graph::ops::reshape(b, weights, shape);
+}
+
 /// The weight of the class of each row of predictions, float32 [rows].
 Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape& predictions) {
   const Value classes = class_labels(b, labels, predictions);
@@ -165,10 +176,13 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
       spec.loss->label_kind(), sample_output, data.label, data.label_dtype, spec.loss_where);
   std::vector<std::int64_t> label_dims{stored_rows};
   label_dims.insert(label_dims.end(), data.label.begin(), data.label.end());
-  Value labels;
+  Value labels, sample_weights;
   {
     const ScopeGuard scope(b, origin(Phase::input, ""), "");
     labels = b.placeholder("labels", data.label_dtype, Shape(label_dims));
+    if (spec.sample_weights) {
+      sample_weights = b.placeholder("sample_weights", DType::float32, {stored_rows});
+    }
   }
   const Value softmax_logits = scores_behind(b, output, "Softmax");
   const std::int64_t positions = classes ? data.label.elements() : 1;
@@ -184,24 +198,36 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
                       classes ? flatten_positions(b, softmax_logits) : softmax_logits,
                       scores_behind(b, output, "Sigmoid"),
                       labels};
-  // The loss of each row, by itself and times the weight of the class.
-  const bool weighted = purpose == Purpose::train && !spec.class_weights.empty();
-  const auto losses = [&](Value of) {
+  // The loss of each row, by itself and times the weights of its class and sample.
+  const bool by_class = purpose == Purpose::train && !spec.class_weights.empty();
+  const bool weighted = by_class || spec.sample_weights;
+  const auto losses = [&](Value of, Value of_samples) {
     context.labels = of;
     const Value loss = spec.loss->build(context);
-    if (!weighted) return std::pair(loss, loss);
-    const Value weight = class_weights(b, spec, of, b.shape(predictions));
-    return std::pair(loss, b.add("Mul", {loss, weight}));
+    Value product = loss;
+    if (by_class) {
+      product = b.add("Mul", {product, class_weights(b, spec, of, b.shape(predictions))});
+    }
+    if (of_samples.valid()) {
+      product = b.add("Mul", {product, spread_weights(b, of_samples, loss)});
+    }
+    return std::pair(loss, product);
   };
   Value per_sample, trained;
   if (mixup) {
-    const auto [own_labels, partner_labels] = Mixup::halves(b, labels);
-    const auto own = losses(own_labels), partner = losses(partner_labels);
+    const auto own_and_partner = [&](Value both) {
+      return both.valid() ? Mixup::halves(b, both) : std::pair<Value, Value>();
+    };
+    const auto [own_labels, partner_labels] = own_and_partner(labels);
+    const auto [own_weights, partner_weights] = own_and_partner(sample_weights);
+    const auto own = losses(own_labels, own_weights);
+    const auto partner = losses(partner_labels, partner_weights);
     per_sample = mixup->mean(own.first, partner.first);
     trained = weighted ? mixup->mean(own.second, partner.second) : per_sample;
     labels = mixup->heavier(own_labels, partner_labels);
+    if (spec.sample_weights) sample_weights = mixup->heavier(own_weights, partner_weights);
   } else {
-    std::tie(per_sample, trained) = losses(labels);
+    std::tie(per_sample, trained) = losses(labels, sample_weights);
   }
   Value weights;
   if (forward.mask.valid()) {
@@ -209,6 +235,7 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
     trained = b.add("Mul", {trained, weights});
     per_sample = weighted ? b.add("Mul", {per_sample, weights}) : trained;
   }
+  if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, per_sample);
   step.loss = graph::ops::reduce(b, "Mean", trained);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
   step.loss = weighted_by_share(b, step.loss, step.share);
@@ -219,7 +246,8 @@ void build_loss(StepDraft& step, const DataShape& data, Purpose purpose) {
     for (const std::string& name : spec.metrics) {
       const std::vector<std::string> counters = counter_names(name);
       const std::vector<Value> sums = build_metric(
-          {b, predictions, labels, per_sample, spec.loss->from_logits(), weights}, name);
+          {b, predictions, labels, per_sample, spec.loss->from_logits(), weights, sample_weights},
+          name);
       for (std::size_t i = 0; i < counters.size(); ++i) {
         Value sum = sums[i];
         if (positions > 1) {

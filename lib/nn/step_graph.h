@@ -44,6 +44,7 @@ struct StepSpec {
   config::GradDtype grad_dtype = config::GradDtype::compute;
   config::ParallelSpec parallel;
   std::vector<std::string> metrics;
+  bool sample_weights = false;        ///< training and evaluation take a weight for each sample
   std::optional<double> mixup_alpha;  ///< of training samples; absent: they are not mixed
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
@@ -111,7 +112,8 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// The whole step: build_loss() and, for training, differentiate_loss(),
 /// promote_weight_gradients(), all_reduce() and append_updates(), of `batch` samples or a rank's
 /// share of them.
-/// Input slots: images [rows, ...], labels [rows, ...], ordinal (int64 scalar); a step of training
+/// Input slots: images [rows, ...], labels [rows, ...], where samples have weights
+/// sample_weights (float32 [rows]), ordinal (int64 scalar); a step of training
 /// with mixup takes the rows of the samples and then those of their partners. Fetches: loss
 /// (float32 scalar, regularization included), outputs (float32 [batch, ...]), one
 /// `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric, predictions

@@ -149,6 +149,7 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   step.grad_dtype = spec.precision.grad_dtype;
   step.parallel = spec.parallel;
   step.metrics = spec.metrics;
+  step.sample_weights = spec.data.sample_weight.has_value();
   check_mixup(spec, step.model, diagnostics);
   if (spec.data.augment.mixup) step.mixup_alpha = spec.data.augment.mixup->alpha;
   step.input_scale = spec.data.scale;
