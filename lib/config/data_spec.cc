@@ -90,7 +90,7 @@ void MixupSpec::fields(Fields& f) {
       alpha,
       {.doc = "Both parameters of the beta distribution that each sample's weight is drawn from; "
               "the weight of its partner is the rest to 1. A small one leaves most samples "
-              "nearly as they are, 1 draws all weights alike.",
+              "nearly as they are, 1 draws all weights alike. [shape parameter]",
        .max = 1,
        .above = 0.0});
 }
