@@ -89,6 +89,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.test_split = spec.test_split;
   options.split_seed = static_cast<std::uint64_t>(spec.split_seed);
   options.table = spec.table;
+  options.sample_weight = spec.sample_weight.value_or("");
   options.labels_are_values = loaded.spec.regression();
   Diagnostics checked;  // load_config did
   options.labels_are_class_numbers =

@@ -240,7 +240,9 @@ Topic metrics() {
                   "`metrics` is a name or a list of names; the loss is always measured. Each is "
                   "measured on the training batches of an epoch and, with `val_` before its "
                   "name, on the validation samples (`data.validation_split`); once, at the end, "
-                  "on the test set. Metrics are computed in float32 under every policy."};
+                  "on the test set. Metrics are computed in float32 under every policy. Before a "
+                  "name, `weighted_` weighs each sample by its `data.sample_weight` and divides by "
+                  "the sum of the weights, as Keras's `weighted_metrics` do."};
   for (const nn::MetricDef& def : nn::metric_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_metric,

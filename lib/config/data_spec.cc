@@ -84,6 +84,27 @@ void TextSpec::fields(Fields& f) {
            .max = k_longest});
 }
 
+void MixupSpec::fields(Fields& f) {
+  f.field(
+      "alpha",
+      alpha,
+      {.doc = "Both parameters of the beta distribution that each sample's weight is drawn from; "
+              "the weight of its partner is the rest to 1. A small one leaves most samples "
+              "nearly as they are, 1 draws all weights alike. [shape parameter]",
+       .max = 1,
+       .above = 0.0});
+}
+
+void AugmentSpec::fields(Fields& f) {
+  f.section("mixup",
+            mixup,
+            {.doc = "Each training sample becomes w times itself plus 1 - w times another sample "
+                    "of its batch, its partner, and its loss w times the loss for its own label "
+                    "plus 1 - w times that for the partner's, as if labels were mixed (Zhang et "
+                    "al. 2018). Metrics of training compare with the label of larger weight. For "
+                    "the cross-entropies. {}: with alpha 0.2."});
+}
+
 std::optional<std::string> DataSpec::located_path() const {
   if (!path) return std::nullopt;
   return (std::filesystem::path(base) / *path).lexically_normal().string();
@@ -166,6 +187,17 @@ void DataSpec::fields(Fields& f) {
           shuffle,
           {.doc = "Whether the training samples are drawn in a new order in each epoch; false: in "
                   "file order."});
+  f.field(
+      "sample_weight",
+      sample_weight,
+      {.doc = "Weights of samples: a column of a csv, which the model then does not see, or the "
+              "name w of arrays w_train and, beside a test set, w_test of an npz. The loss of a "
+              "sample is multiplied by its weight and still divided by the number of samples, "
+              "as in Keras; metrics use them where their name begins with weighted_. null: all "
+              "samples count alike."});
+  f.section("augment",
+            augment,
+            {.doc = "Random changes of training samples together with their labels."});
   f.field(
       "prefetch",
       prefetch,

@@ -70,6 +70,20 @@ struct TextSpec {
   void fields(Fields& f);
 };
 
+/// Pairs of training samples that are mixed, and their losses with them.
+struct MixupSpec {
+  double alpha = 0.2;  ///< both parameters of the beta distribution of a sample's weight
+
+  void fields(Fields& f);
+};
+
+/// Changes of the training samples that concern their labels too; layers change samples alone.
+struct AugmentSpec {
+  std::optional<MixupSpec> mixup{};
+
+  void fields(Fields& f);
+};
+
 /// Either `name` (a known data set) or `format` with `path` is given, never both.
 struct DataSpec {
   std::optional<std::string> name;
@@ -90,6 +104,8 @@ struct DataSpec {
   double validation_split = 0;  ///< the last fraction of the training samples
   std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
+  AugmentSpec augment;
+  std::optional<std::string> sample_weight;   ///< column of a csv, or name of arrays of an npz
   std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none
   std::optional<std::int64_t> train_samples;  ///< of synthetic data
   std::optional<std::int64_t> test_samples;

@@ -118,6 +118,7 @@ class Checks {
     table();
     text();
     class_names();
+    sample_weight();
     const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
       if (given(count) && !synthetic)
@@ -220,6 +221,16 @@ class Checks {
       if (static_cast<std::size_t>(first) != i) {
         error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
       }
+    }
+  }
+
+  void sample_weight() {
+    const DataSpec& data = spec_.data;
+    if (!data.sample_weight) return;
+    if (data.format != DataFormat::csv && data.format != DataFormat::npz) {
+      error("data.sample_weight", "is for the formats csv and npz");
+    } else if (data.table && *data.sample_weight == data.table->target) {
+      error("data.sample_weight", "is the target, which has the labels");
     }
   }
 

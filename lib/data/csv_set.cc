@@ -51,8 +51,11 @@ std::vector<std::string> names_of(const std::vector<ColumnEncoding>& columns) {
 Split encode(const CsvFile& file,
              const config::TableSpec& spec,
              const TableEncoding& encoding,
+             const std::string& weight,
              const Rows& rows) {
-  return {encode_features(file, spec, encoding, rows), encode_target(file, spec, encoding, rows)};
+  return {encode_features(file, spec, encoding, rows),
+          encode_target(file, spec, encoding, rows),
+          weight.empty() ? Tensor() : encode_numbers(file, weight, rows)};
 }
 
 }  // namespace
@@ -69,7 +72,9 @@ Dataset load_csv_set(const SetDef&,
                                 fmt::join(file.columns(), ", ")),
                     "data.table.target names it; for 'data info' --target does");
   }
-  const config::TableSpec& spec = *options.table;
+  config::TableSpec spec = *options.table;
+  const std::string& weight = options.sample_weight;
+  if (!weight.empty()) spec.ignore.push_back(weight);
   const bool has_test = !files[1].empty();
   if (has_test && options.test_split != 0) {
     throw UserError(
@@ -108,11 +113,11 @@ Dataset load_csv_set(const SetDef&,
     }
   }
   Dataset dataset;
-  dataset.train = encode(file, spec, encoding, rows);
-  if (!test.empty()) dataset.test = encode(file, spec, encoding, test);
+  dataset.train = encode(file, spec, encoding, weight, rows);
+  if (!test.empty()) dataset.test = encode(file, spec, encoding, weight, test);
   if (has_test) {
     const CsvFile held_out(files[1], spec);
-    dataset.test = encode(held_out, spec, encoding, whole_rows(held_out, spec, columns));
+    dataset.test = encode(held_out, spec, encoding, weight, whole_rows(held_out, spec, columns));
   }
   dataset.classes = static_cast<std::int64_t>(encoding.classes.size());
   dataset.class_names = encoding.classes;

@@ -23,7 +23,9 @@ void add(Hasher& hasher, const Tensor& tensor) {
 
 }  // namespace
 
-SplitView view(const Split& split) { return {split.images.view(), split.labels.view()}; }
+SplitView view(const Split& split) {
+  return {split.images.view(), split.labels.view(), split.weights.view()};
+}
 
 SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last) {
   require(0 <= first && first <= last && last <= split.samples(),
@@ -31,7 +33,9 @@ SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last) {
           first,
           last,
           split.samples());
-  return {rows(split.images, first, last), rows(split.labels, first, last)};
+  return {rows(split.images, first, last),
+          rows(split.labels, first, last),
+          split.weighted() ? rows(split.weights, first, last) : TensorView{}};
 }
 
 std::int64_t validation_split_at(std::int64_t samples, double fraction, const Where& where) {
@@ -103,6 +107,7 @@ std::string content_hash(const Dataset& dataset) {
     if (split->samples() == 0) continue;
     add(hasher, split->images);
     add(hasher, split->labels);
+    if (split->weighted()) add(hasher, split->weights);
   }
   return hasher.hex();
 }

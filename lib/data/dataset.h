@@ -19,10 +19,14 @@ namespace halfstep::data {
 
 /// Samples and their labels; element i of `images` and of `labels` along axis 0 is sample i.
 /// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or [N, k] for a class at each of k
-/// positions, or float32 [N] or [N, k].
+/// positions, or float32 [N] or [N, k]; weights float32 [N], or rank 0 where all samples count
+/// alike.
 struct Split {
   Tensor images;
   Tensor labels;
+  Tensor weights{};
+
+  bool weighted() const { return weights.shape().rank() > 0; }
 
   /// N; 0 for a split that is not there.
   std::int64_t samples() const { return images.shape().rank() == 0 ? 0 : images.shape()[0]; }
@@ -32,6 +36,9 @@ struct Split {
 struct SplitView {
   TensorView images;
   TensorView labels;
+  TensorView weights{};  ///< rank 0: none
+
+  bool weighted() const { return weights.shape.rank() > 0; }
 
   std::int64_t samples() const { return images.shape.rank() == 0 ? 0 : images.shape[0]; }
 };
@@ -83,6 +90,7 @@ struct DataOptions {
   /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
   bool labels_are_class_numbers = false;
   std::optional<config::TextSpec> text;  ///< of a text
+  std::string sample_weight;             ///< see config::DataSpec; empty: none
   /// Part of the training samples that neither encoding nor vocabulary is fitted to.
   double validation_split = 0;
   std::optional<TableEncoding> encoding;     ///< of a run, used instead of a fitted one

@@ -66,7 +66,9 @@ Dataset load_transposed_idx_set(const SetDef& def,
   return dataset;
 }
 
-Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+Dataset load_npz_set(const SetDef&,
+                     const DataOptions& options,
+                     std::span<const std::string> files) {
   const NpzReader npz(files[0]);
   const std::string train_images = array_name(npz, k_npz_train_images);
   const std::string train_labels = array_name(npz, k_npz_train_labels);
@@ -83,6 +85,9 @@ Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::str
     throw file_error(files[0], "has only one of x_test and y_test");
   }
   if (!test_images.empty()) dataset.test = {npz.read(test_images), npz.read(test_labels)};
+  if (options.sample_weight.empty()) return dataset;
+  dataset.train.weights = npz.read(options.sample_weight + "_train");
+  if (!test_images.empty()) dataset.test.weights = npz.read(options.sample_weight + "_test");
   return dataset;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string_view>
 
 #include "core/error.h"
@@ -14,6 +15,7 @@ namespace halfstep::data {
 namespace {
 
 constexpr std::string_view k_order_stream = "batch order";
+constexpr std::string_view k_partner_stream = "partners";
 
 std::size_t row_bytes(const TensorView& view) {
   return static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) *
@@ -77,8 +79,18 @@ void BatchOrder::batch_at(std::int64_t ordinal, Batch& batch) {
   batch.index = ordinal % steps_;
   prepare_epoch(batch.epoch);
   const BatchShare rank = share(ordinal);
-  const auto first = order_.begin() + batch.index * options_.batch_size + rank.first;
-  batch.samples.assign(first, first + rank.rows);
+  const auto begin = order_.begin() + batch.index * options_.batch_size;
+  batch.samples.assign(begin + rank.first, begin + rank.first + rank.rows);
+  if (!options_.partners) return;
+  partners_.resize(static_cast<std::size_t>(rank.batch));
+  std::iota(partners_.begin(), partners_.end(), 0);
+  RandomStream random(
+      mix(options_.seed, name_key(k_partner_stream.data(), k_partner_stream.size())),
+      static_cast<std::uint64_t>(ordinal));
+  shuffle(std::span(partners_), random);
+  for (std::int64_t i = rank.first; i < rank.first + rank.rows; ++i) {
+    batch.samples.push_back(begin[partners_[static_cast<std::size_t>(i)]]);
+  }
 }
 
 std::string BatchOrderHash::up_to(std::int64_t batches) {
@@ -150,6 +162,17 @@ void Loader::fill(const Batch& batch,
     parallel_for(batch.size(), grain, copy_rows);
   } else {
     copy_rows(0, batch.size());
+  }
+}
+
+void Loader::fill_weights(const Batch& batch, const TensorView& weights) const {
+  require(data_.weighted() && weights.elements() >= batch.size(),
+          "weights of {} samples into {}",
+          batch.size(),
+          weights.elements());
+  const auto* all = data_.weights.as<const float>();
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    weights.as<float>()[i] = all[batch.samples[i]];
   }
 }
 

@@ -15,10 +15,10 @@ namespace halfstep::data {
 
 /// One batch, counted from the start of training. The last one of an epoch may be smaller.
 struct Batch {
-  std::int64_t ordinal = 0;  ///< counted over all epochs, from 0
-  std::int64_t epoch = 0;    ///< from 0
-  std::int64_t index = 0;    ///< in its epoch, from 0
-  std::vector<std::int32_t> samples;
+  std::int64_t ordinal = 0;           ///< counted over all epochs, from 0
+  std::int64_t epoch = 0;             ///< from 0
+  std::int64_t index = 0;             ///< in its epoch, from 0
+  std::vector<std::int32_t> samples;  ///< with BatchOptions::partners, then the partner of each
 
   std::int64_t size() const { return static_cast<std::int64_t>(samples.size()); }
 };
@@ -28,6 +28,11 @@ struct BatchOptions {
   std::uint64_t seed = 0;
   bool shuffle = true;      ///< a new permutation each epoch; otherwise file order
   int rank = 0, ranks = 1;  ///< batches hold the samples of one rank; see BatchShare
+  /// A batch then has a second half: its samples, those of all ranks, in another order.
+  bool partners = false;
+
+  /// Rows of a batch for each of its samples.
+  std::int64_t rows_per_sample() const { return partners ? 2 : 1; }
 };
 
 /// The order in which samples are visited.
@@ -61,6 +66,7 @@ class BatchOrder {
   std::int64_t steps_;
   std::int64_t epoch_ = -1;  ///< whose permutation is in order_
   std::vector<std::int32_t> order_;
+  std::vector<std::int64_t> partners_;  ///< positions in a batch; kept for its memory
 };
 
 /// XXH3-128 over the sample indices (int32, little-endian) of the batches from 0 on.
@@ -86,7 +92,10 @@ class Loader {
 
   const SplitView& data() const { return data_; }
   std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
-  std::int64_t batch_size() const { return order_.options().batch_size; }
+  /// Rows of a full batch.
+  std::int64_t batch_rows() const {
+    return order_.options().batch_size * order_.options().rows_per_sample();
+  }
   std::int64_t batch_samples(std::int64_t ordinal) const { return order_.batch_samples(ordinal); }
   Batch batch_at(std::int64_t ordinal) { return order_.batch_at(ordinal); }
   void batch_at(std::int64_t ordinal, Batch& batch) { order_.batch_at(ordinal, batch); }
@@ -100,6 +109,9 @@ class Loader {
             const TensorView& images,
             const TensorView& labels,
             bool parallel = true) const;
+  /// Copies the batch's weights to the first elements of `weights`, float32 [>= size]. Errors:
+  /// InternalError for data without weights.
+  void fill_weights(const Batch& batch, const TensorView& weights) const;
 
  private:
   SplitView data_;

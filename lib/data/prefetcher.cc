@@ -10,12 +10,13 @@
 namespace halfstep::data {
 namespace {
 
-/// Allocates the slot's tensors with the capacity of a full batch.
+/// Allocates the slot's tensors with the rows of a full batch.
 void reserve(LoadedBatch& slot, const Loader& loader, DType image_dtype) {
   const SplitView& data = loader.data();
-  if (slot.images.shape() == data.images.shape.with(0, loader.batch_size())) return;
-  slot.images = Tensor(image_dtype, data.images.shape.with(0, loader.batch_size()));
-  slot.labels = Tensor(data.labels.dtype, data.labels.shape.with(0, loader.batch_size()));
+  if (slot.images.shape() == data.images.shape.with(0, loader.batch_rows())) return;
+  slot.images = Tensor(image_dtype, data.images.shape.with(0, loader.batch_rows()));
+  slot.labels = Tensor(data.labels.dtype, data.labels.shape.with(0, loader.batch_rows()));
+  if (data.weighted()) slot.weights = Tensor(DType::float32, {loader.batch_rows()});
 }
 
 Prefetcher::Produce produce_from(Loader loader, DType image_dtype) {
@@ -26,6 +27,7 @@ Prefetcher::Produce produce_from(Loader loader, DType image_dtype) {
         // Not parallel: the thread pool runs one team at a time, and the training step's kernels
         // use it.
         loader.fill(slot.batch, slot.images.view(), slot.labels.view(), false);
+        if (loader.data().weighted()) loader.fill_weights(slot.batch, slot.weights.view());
       };
 }
 

@@ -20,6 +20,7 @@ struct LoadedBatch {
   Batch batch;
   Tensor images;
   Tensor labels;
+  Tensor weights;  ///< rank 0 where the samples have none
 };
 
 struct PrefetchOptions {

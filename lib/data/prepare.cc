@@ -61,6 +61,32 @@ Tensor first_rows(const Tensor& from, std::int64_t count) {
   return to;
 }
 
+/// Weights become float32 [N].
+void normalise_weights(Split& split, const std::string& what) {
+  const Shape& weights = split.weights.shape();
+  if (!split.weighted()) return;
+  const std::int64_t samples = split.images.shape()[0];
+  if (weights[0] != samples || weights.elements() != samples) {
+    throw UserError(ErrorKind::data,
+                    {},
+                    fmt::format("{}: has {} samples, but sample weights of shape {}",
+                                what,
+                                samples,
+                                to_string(weights)),
+                    "one number for each sample is wanted");
+  }
+  split.weights.reshape({samples});
+  if (split.weights.dtype() != DType::float32) split.weights = to_float32(split.weights);
+  const std::span<const float> values = split.weights.span<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] >= 0 && std::isfinite(values[i])) continue;
+    throw UserError(ErrorKind::data,
+                    {},
+                    fmt::format("{}: sample {} has the weight {}", what, i, values[i]),
+                    "weights are at least 0");
+  }
+}
+
 }  // namespace
 
 void normalise(Split& split, const std::string& what, bool class_numbers) {
@@ -90,6 +116,7 @@ void normalise(Split& split, const std::string& what, bool class_numbers) {
   } else if (split.labels.dtype() != DType::int32) {
     split.labels = to_labels(split.labels, what);
   }
+  normalise_weights(split, what);
 }
 
 void check_finite(const Split& split, const std::string& what) {
@@ -108,6 +135,7 @@ void keep_first(Split& split, std::int64_t count, const std::string& what, const
   if (count == samples) return;
   split.images = first_rows(split.images, count);
   split.labels = first_rows(split.labels, count);
+  if (split.weighted()) split.weights = first_rows(split.weights, count);
 }
 
 }  // namespace halfstep::data

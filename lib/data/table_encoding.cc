@@ -286,24 +286,26 @@ ColumnEncoding fit_column(const CsvFile& file,
   return encoding;
 }
 
+Tensor encode_numbers(const CsvFile& file, const std::string& column, Rows rows) {
+  const std::size_t at = file.column(column);
+  Tensor values(DType::float32, {static_cast<std::int64_t>(rows.size())});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    values.as<float>()[i] = static_cast<float>(number_in(file, rows[i], at));
+  }
+  return values;
+}
+
 Tensor encode_target(const CsvFile& file,
                      const TableSpec& spec,
                      const TableEncoding& encoding,
                      Rows rows) {
+  if (encoding.classes.empty()) return encode_numbers(file, spec.target, rows);
   const std::size_t column = file.column(spec.target);
-  const Shape shape{static_cast<std::int64_t>(rows.size())};
-  if (encoding.classes.empty()) {
-    Tensor values(DType::float32, shape);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      values.as<float>()[i] = static_cast<float>(number_in(file, rows[i], column));
-    }
-    return values;
-  }
   std::unordered_map<std::string_view, std::int32_t> labels;
   for (const std::string& name : encoding.classes) {
     labels.emplace(name, static_cast<std::int32_t>(labels.size()));
   }
-  Tensor classes(DType::int32, shape);
+  Tensor classes(DType::int32, {static_cast<std::int64_t>(rows.size())});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string_view text = file.cell(rows[i], column);
     const auto found = labels.find(text);

@@ -58,6 +58,12 @@ ColumnEncoding fit_column(const CsvFile& file,
                           const std::string& name,
                           std::span<const std::int64_t> rows);
 
+/// The numbers of the rows in a column, float32 [n].
+/// Errors: UserError(data) for a column that is not there, and for a text.
+Tensor encode_numbers(const CsvFile& file,
+                      const std::string& column,
+                      std::span<const std::int64_t> rows);
+
 /// The labels of the rows: int32 [n] of classes, else float32 [n].
 /// Errors: UserError(data) for a class that is not among the encoding's, and a text for a number.
 Tensor encode_target(const CsvFile& file,

@@ -20,6 +20,10 @@ using graph::Value;
 constexpr char k_separator = '/';  // between a metric and its counter
 constexpr std::string_view k_top_accuracy = "top_5_accuracy";
 
+constexpr std::string_view k_weighted = "weighted_";  // before the name of a metric
+constexpr std::string_view k_sum = "sum";             // of a weighted mean
+constexpr std::string_view k_weights = "weights";     // the last counter of a weighted metric
+
 constexpr std::string_view k_root_mean_squared_error = "root_mean_squared_error";
 constexpr std::string_view k_perplexity = "perplexity";
 
@@ -148,6 +152,12 @@ constexpr std::array k_metrics{
               "fraction"},
 };
 
+bool is_weighted(std::string_view name) { return name.starts_with(k_weighted); }
+
+std::string_view unweighted(std::string_view name) {
+  return is_weighted(name) ? name.substr(k_weighted.size()) : name;
+}
+
 /// The k of `top_<k>_accuracy`.
 std::optional<std::int64_t> top_k(std::string_view name) {
   constexpr std::string_view k_prefix = "top_", k_suffix = "_accuracy";
@@ -175,6 +185,7 @@ std::string misfit(std::string_view name,
                    const config::RunSpec& spec,
                    const Loss& loss,
                    const Shape& output) {
+  name = unweighted(name);
   if (name == k_perplexity) {
     return spec.loss.type.ends_with("categorical_crossentropy")
                ? ""
@@ -287,6 +298,7 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
 std::span<const MetricDef> metric_table() { return k_metrics; }
 
 const MetricDef* find_metric(std::string_view name) {
+  name = unweighted(name);
   if (top_k(name)) name = k_top_accuracy;
   for (const MetricDef& def : k_metrics) {
     if (def.name == name) return &def;
@@ -300,11 +312,15 @@ std::string_view metric_of(std::string_view counter) {
 
 std::vector<std::string> counter_names(std::string_view metric) {
   const MetricDef* def = find_metric(metric);
-  if (def == nullptr || def->counters.empty()) return {std::string(metric)};
+  const bool weighted = is_weighted(metric);
+  if (def == nullptr || (def->counters.empty() && !weighted)) return {std::string(metric)};
   std::vector<std::string> names;
-  for (const std::string_view counter : def->counters) {
+  const auto add = [&](std::string_view counter) {
     names.push_back(fmt::format("{}{}{}", metric, k_separator, counter));
-  }
+  };
+  for (const std::string_view counter : def->counters) add(counter);
+  if (def->counters.empty()) add(k_sum);
+  if (weighted) add(k_weights);
   return names;
 }
 
@@ -322,21 +338,32 @@ double metric_value(std::span<const std::string_view> counters,
   const std::string_view name = metric_of(counters[0]);
   if (counters.size() == 1 && counters[0] == name) return sums[0] / samples;
   const MetricDef* def = find_metric(name);
-  const auto own = [&](std::string_view counter) {
-    return counter.substr(std::min(counter.size(), name.size() + 1));
-  };
-  if (def == nullptr || !std::ranges::equal(def->counters, counters, {}, {}, own)) {
+  if (def == nullptr || !std::ranges::equal(counter_names(name), counters)) {
     throw UserError(ErrorKind::data,
                     {"", 0, 0, ""},
                     fmt::format("{} are not the counters of a metric", fmt::join(counters, ", ")),
                     "");
   }
-  return def->value(sums, samples);
+  if (is_weighted(name)) {
+    samples = sums.back();
+    sums = sums.first(sums.size() - 1);
+    if (samples == 0) return 0;
+  }
+  return def->value == nullptr ? sums[0] / samples : def->value(sums, samples);
 }
 
 std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
   Builder& b = c.b;
   const Value predictions = c.predictions, labels = c.labels;
+  if (is_weighted(name)) {
+    MetricContext weighted = c;
+    weighted.weights =
+        c.weights.valid() ? b.add("Mul", {c.weights, c.sample_weights}) : c.sample_weights;
+    if (c.losses.valid()) weighted.losses = b.add("Mul", {c.losses, c.sample_weights});
+    std::vector<Value> sums = build_metric(weighted, unweighted(name));
+    sums.push_back(graph::ops::reduce(b, "Sum", weighted.weights));
+    return sums;
+  }
   if (name == k_perplexity) return {graph::ops::reduce(b, "Sum", c.losses)};
   if (name == k_auc) return count_by_threshold(c);
   if (counts_positives(name)) return count_positives(c, find_metric(name)->counters);
@@ -367,10 +394,17 @@ void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
   for (const MetricDef& def : k_metrics) known.emplace_back(def.name);
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
     const std::string& name = spec.metrics[i];
-    if (find_metric(name) != nullptr) continue;
-    diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
-                      fmt::format("unknown metric '{}'", name),
-                      choices(name, known) + ", with any whole number for 5");
+    const bool known_name = find_metric(name) != nullptr;
+    if (known_name && is_weighted(name) && !spec.data.sample_weight) {
+      diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
+                        fmt::format("{} weighs the samples, which have no weights", name),
+                        "data.sample_weight names them");
+    }
+    if (known_name) continue;
+    diagnostics.error(
+        spec.where(fmt::format("metrics[{}]", i)),
+        fmt::format("unknown metric '{}'", name),
+        choices(name, known) + ", with any whole number for 5 and weighted_ before a name");
   }
 }
 

@@ -27,10 +27,12 @@ struct MetricDef {
 /// All metrics, alphabetical.
 std::span<const MetricDef> metric_table();
 
-/// The entry of a metric, with any positive integer for the 5 of top_5_accuracy, or nullptr.
+/// The entry of a metric, with any positive integer for the 5 of top_5_accuracy and with or without
+/// `weighted_` before its name, or nullptr.
 const MetricDef* find_metric(std::string_view name);
 
 /// The names of the metric's counters: its own for a mean, else `<metric>/<counter>`, alphabetical.
+/// A weighted metric has the sum of the weights as its last one.
 std::vector<std::string> counter_names(std::string_view metric);
 /// Those of all metrics, one after another.
 std::vector<std::string> counter_names(std::span<const std::string> metrics);
@@ -52,7 +54,8 @@ struct MetricContext {
   graph::Value labels;       ///< as LossContext::labels
   graph::Value losses;       ///< float32 [rows], times the weights, without penalties
   bool from_logits = false;
-  graph::Value weights = {};  ///< float32 like losses; not valid where all rows count alike
+  graph::Value weights = {};         ///< float32 like losses; not valid where all rows count alike
+  graph::Value sample_weights = {};  ///< of weighted metrics, float32 like losses
 };
 
 /// The sums of the metric's counters over a batch, float32 scalars in the order of

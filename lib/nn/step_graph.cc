@@ -1,11 +1,15 @@
 #include "nn/step_graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/metric.h"
+#include "nn/mixup.h"
 
 namespace halfstep::nn {
 namespace {
@@ -40,22 +44,36 @@ Shape batched(std::int64_t rows, const Shape& sample) {
   return Shape(dims);
 }
 
+/// Whether an input slot has the rows of the samples and then those of their partners.
+bool has_partners(const StepDraft& step) {
+  return step.purpose == Purpose::train && step.spec.mixup_alpha.has_value();
+}
+
 /// The rows of the part that is built, from an input slot with those of all parts. A part begins
 /// with its images.
 Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shape& sample) {
   Builder& b = step.b;
   const ScopeGuard scope(b, origin(Phase::input, ""), "");
+  const bool partners = has_partners(step);
   const int known = step.graph.find(name);
   const Value all =
-      known >= 0 ? Value{known, 0} : b.placeholder(name, dtype, batched(step.share.rows, sample));
+      known >= 0
+          ? Value{known, 0}
+          : b.placeholder(name, dtype, batched((partners ? 2 : 1) * step.share.rows, sample));
   if (step.parts == 1) return all;
-  std::vector<std::int64_t> begin(sample.rank() + 1, 0);
-  begin.front() = step.part.first - step.share.first;
-  const Shape rows = batched(step.part.rows, sample);
-  const Value slice =
-      b.add("Slice", {all, b.ints(std::move(begin)), b.ints({rows.begin(), rows.end()})});
-  step.graph.node(slice.node).control = step.previous;
-  return slice;
+  const auto slice_from = [&](std::int64_t first) {
+    std::vector<std::int64_t> begin(sample.rank() + 1, 0);
+    begin.front() = first;
+    const Shape rows = batched(step.part.rows, sample);
+    const Value slice =
+        b.add("Slice", {all, b.ints(std::move(begin)), b.ints({rows.begin(), rows.end()})});
+    step.graph.node(slice.node).control = step.previous;
+    return slice;
+  };
+  const std::int64_t first = step.part.first - step.share.first;
+  const Value own = slice_from(first);
+  if (!partners) return own;
+  return b.add("ConcatV2", {own, slice_from(step.share.rows + first), b.scalar(DType::int32, 0)});
 }
 
 /// Stored samples as float32 in the input shape of the model.
@@ -115,6 +133,17 @@ Value mask_weights(Builder& b, const StepSpec& spec, Value mask, Value losses) {
   return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
 }
 
+/// The weights of samples [rows] as those of their losses, of which each sample has as many.
+Value spread_weights(Builder& b, Value weights, Value losses) {
+  const Shape shape = b.shape(losses);
+  const std::int64_t rows = b.shape(weights)[0], each = shape.elements() / rows;
+  if (each > 1) {
+    const Value column = graph::ops::reshape(b, weights, {rows, 1});
+    weights = b.add("BroadcastTo", {column, b.ints({rows, each})});
+  }
+  return graph::ops::reshape(b, weights, shape);
+}
+
 /// The weight of the class of each row of predictions, float32 [rows].
 Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape& predictions) {
   const Value classes = class_labels(b, labels, predictions);
@@ -149,7 +178,16 @@ void build_loss(StepDraft& step) {
   const Purpose purpose = step.purpose;
   const int known = graph.find("ordinal");
   const Value ordinal = known >= 0 ? Value{known, 0} : b.placeholder("ordinal", DType::int64, {});
-  const Value x = prepare_input(step);
+  std::optional<Mixup> mixup;
+  if (has_partners(step)) {
+    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
+    mixup.emplace(b, *spec.mixup_alpha, ordinal, spec.seed, step.part);
+  }
+  Value x = prepare_input(step);
+  if (mixup) {
+    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
+    x = mixup->mean_of_halves(x);
+  }
 
   Forward forward;
   {
@@ -175,24 +213,60 @@ void build_loss(StepDraft& step) {
   check_labels_fit(
       spec.loss->label_kind(), sample_output, data.label, data.label_dtype, spec.loss_where);
   Value labels = input_rows(step, "labels", data.label_dtype, data.label);
+  Value sample_weights;
+  if (spec.sample_weights) sample_weights = input_rows(step, "sample_weights", DType::float32, {});
   const Value softmax_logits = scores_behind(b, output, "Softmax");
   const std::int64_t positions = classes ? data.label.elements() : 1;
-  if (classes) labels = graph::ops::reshape(b, labels, {batch * positions});
-  const LossContext context{b,
-                            predictions,
-                            classes ? flatten_positions(b, softmax_logits) : softmax_logits,
-                            scores_behind(b, output, "Sigmoid"),
-                            labels};
-  Value per_sample = spec.loss->build(context);
+  if (mixup && positions > 1) {
+    throw UserError(ErrorKind::config,
+                    spec.loss_where,
+                    "data.augment.mixup mixes samples with one label each; these labels are a "
+                    "class at each position");
+  }
+  if (classes) labels = graph::ops::reshape(b, labels, {(mixup ? 2 : 1) * batch * positions});
+  LossContext context{b,
+                      predictions,
+                      classes ? flatten_positions(b, softmax_logits) : softmax_logits,
+                      scores_behind(b, output, "Sigmoid"),
+                      labels};
+  // The loss of each row, by itself and times the weights of its class and sample.
+  const bool by_class = purpose == Purpose::train && !spec.class_weights.empty();
+  const bool weighted = by_class || spec.sample_weights;
+  const auto losses = [&](Value of, Value of_samples) {
+    context.labels = of;
+    const Value loss = spec.loss->build(context);
+    Value product = loss;
+    if (by_class) {
+      product = b.add("Mul", {product, class_weights(b, spec, of, b.shape(predictions))});
+    }
+    if (of_samples.valid()) {
+      product = b.add("Mul", {product, spread_weights(b, of_samples, loss)});
+    }
+    return std::pair(loss, product);
+  };
+  Value per_sample, trained;
+  if (mixup) {
+    const auto own_and_partner = [&](Value both) {
+      return both.valid() ? Mixup::halves(b, both) : std::pair<Value, Value>();
+    };
+    const auto [own_labels, partner_labels] = own_and_partner(labels);
+    const auto [own_weights, partner_weights] = own_and_partner(sample_weights);
+    const auto own = losses(own_labels, own_weights);
+    const auto partner = losses(partner_labels, partner_weights);
+    per_sample = mixup->mean(own.first, partner.first);
+    trained = weighted ? mixup->mean(own.second, partner.second) : per_sample;
+    labels = mixup->heavier(own_labels, partner_labels);
+    if (spec.sample_weights) sample_weights = mixup->heavier(own_weights, partner_weights);
+  } else {
+    std::tie(per_sample, trained) = losses(labels, sample_weights);
+  }
   Value weights;
   if (forward.mask.valid()) {
     weights = mask_weights(b, spec, forward.mask, per_sample);
-    per_sample = b.add("Mul", {per_sample, weights});
+    trained = b.add("Mul", {trained, weights});
+    per_sample = weighted ? b.add("Mul", {per_sample, weights}) : trained;
   }
-  Value trained = per_sample;
-  if (purpose == Purpose::train && !spec.class_weights.empty()) {
-    trained = b.add("Mul", {per_sample, class_weights(b, spec, labels, b.shape(predictions))});
-  }
+  if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, per_sample);
   step.loss = graph::ops::reduce(b, "Mean", trained);
   for (const Value& term : forward.record.losses) step.loss = b.add("AddV2", {step.loss, term});
   step.loss = weighted_by_share(b, step.loss, step.part);
@@ -203,7 +277,8 @@ void build_loss(StepDraft& step) {
     for (const std::string& name : spec.metrics) {
       const std::vector<std::string> counters = counter_names(name);
       const std::vector<Value> sums = build_metric(
-          {b, predictions, labels, per_sample, spec.loss->from_logits(), weights}, name);
+          {b, predictions, labels, per_sample, spec.loss->from_logits(), weights, sample_weights},
+          name);
       for (std::size_t i = 0; i < counters.size(); ++i) {
         Value sum = sums[i];
         if (positions > 1) {

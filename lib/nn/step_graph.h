@@ -46,6 +46,8 @@ struct StepSpec {
   std::int64_t accumulate_steps = 1;
   config::ParallelSpec parallel;
   std::vector<std::string> metrics;
+  bool sample_weights = false;        ///< training and evaluation take a weight for each sample
+  std::optional<double> mixup_alpha;  ///< of training samples; absent: they are not mixed
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
 };
@@ -134,11 +136,13 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// The whole step: build_loss() and, for training, differentiate_loss(),
 /// promote_weight_gradients(), accumulate_gradients(), all_reduce() and append_updates(), of
 /// `batch` samples or a rank's share of them. Input slots: images [rows, ...], labels [rows, ...],
-/// ordinal (int64 scalar). Fetches: loss (float32 scalar, regularization included), outputs
-/// (float32 [rows of the first part, ...]), one `metric/<counter>` sum over the batch (float32
-/// scalar) per counter of a metric, predictions (int64 [batch], or [batch * positions] for a class
-/// at each position); train adds ok (bool), learning_rate and, if configured, loss_scale (before
-/// the step) and global_norm. Errors: UserError(config) when shapes do not fit.
+/// where samples have weights sample_weights (float32 [rows]), ordinal (int64 scalar); a step of
+/// training with mixup takes the rows of the samples and then those of their partners. Fetches:
+/// loss (float32 scalar, regularization included), outputs (float32 [rows of the first part,
+/// ...]), one `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric,
+/// predictions (int64 [batch], or [batch * positions] for a class at each position); train adds ok
+/// (bool), learning_rate and, if configured, loss_scale (before the step) and global_norm. Errors:
+/// UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         const BatchShare& batch,

@@ -5,6 +5,7 @@
 #include "config/warning_codes.h"
 #include "graph/op_handles.h"
 #include "nn/metric.h"
+#include "nn/mixup.h"
 #include "nn/optim/schedule.h"
 #include "nn/step_graph.h"
 #include "precision/unscaling.h"
@@ -149,6 +150,9 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   step.accumulate_steps = spec.training.accumulate_steps;
   step.parallel = spec.parallel;
   step.metrics = spec.metrics;
+  step.sample_weights = spec.data.sample_weight.has_value();
+  check_mixup(spec, step.model, diagnostics);
+  if (spec.data.augment.mixup) step.mixup_alpha = spec.data.augment.mixup->alpha;
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
   if (!diagnostics.empty()) return step;

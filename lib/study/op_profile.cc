@@ -7,6 +7,7 @@
 #include "graph/ops/node_work.h"
 #include "report/step_prediction.h"
 #include "study/bench.h"
+#include "train/batch_source.h"
 
 namespace halfstep::study {
 namespace {
@@ -90,13 +91,16 @@ std::optional<report::Profile> profile_ops(train::Session& session,
   const auto nodes = static_cast<std::size_t>(graph.size());
   std::vector<std::vector<double>> milliseconds(nodes);
 
+  const data::SplitView& rows = session.train_rows();
+  const std::unique_ptr<train::BatchSource> batches =
+      train::host_batches(rows,
+                          train::batch_options(session.spec()),
+                          {.ahead = 0, .image_dtype = rows.images.dtype},
+                          false);
   std::int64_t profiled = 0;
   for (std::int64_t i = -k_warmup; i < steps && !(stop && stop()); ++i) {
     // A step may overwrite its inputs.
-    const std::int64_t ordinal = i + k_warmup;
-    plan.write("images", session.train_rows().images.data);
-    plan.write("labels", session.train_rows().labels.data);
-    plan.write("ordinal", &ordinal);
+    batches->fill(0, plan);
     std::vector<double> seconds(nodes, 0.0);
     plan.profile(seconds);
     if (i < 0) continue;

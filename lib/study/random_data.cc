@@ -71,6 +71,7 @@ data::Dataset describe_data(const config::RunSpec& spec) {
       dataset.train.labels = Tensor(DType::int32, {0, outputs / dataset.classes});
     }
   }
+  if (spec.data.sample_weight) dataset.train.weights = Tensor(DType::float32, {0});
   return dataset;
 }
 
@@ -94,6 +95,10 @@ data::Dataset random_samples(const data::Dataset& description,
     fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
   }
   fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
+  if (description.train.weighted()) {
+    dataset.train.weights = Tensor(DType::float32, {samples});
+    std::ranges::fill(dataset.train.weights.span<float>(), 1.0F);
+  }
   dataset.classes = description.classes;
   return dataset;
 }

@@ -14,6 +14,9 @@ class HostBatches final : public BatchSource {
     const data::LoadedBatch& loaded = prefetcher_.take(ordinal);
     plan.write("images", loaded.images.view().data);
     plan.write("labels", loaded.labels.view().data);
+    if (plan.has_input("sample_weights")) {
+      plan.write("sample_weights", loaded.weights.view().data);
+    }
     plan.write("ordinal", &loaded.batch.ordinal);
   }
 
@@ -30,6 +33,9 @@ class BatchesInPlace final : public BatchSource {
   void fill(std::int64_t ordinal, plan::Plan& plan) override {
     if (batch_.samples.empty() || batch_.ordinal != ordinal) loader_.batch_at(ordinal, batch_);
     loader_.fill(batch_, plan.input("images"), plan.input("labels"), true);
+    if (plan.has_input("sample_weights")) {
+      loader_.fill_weights(batch_, plan.input("sample_weights"));
+    }
     plan.write("ordinal", &batch_.ordinal);
   }
 
@@ -41,7 +47,10 @@ class BatchesInPlace final : public BatchSource {
 }  // namespace
 
 data::BatchOptions batch_options(const config::RunSpec& spec) {
-  return {spec.training.batch_size, static_cast<std::uint64_t>(spec.seed), spec.data.shuffle};
+  return {.batch_size = spec.training.batch_size,
+          .seed = static_cast<std::uint64_t>(spec.seed),
+          .shuffle = spec.data.shuffle,
+          .partners = spec.data.augment.mixup.has_value()};
 }
 
 std::unique_ptr<BatchSource> host_batches(const data::SplitView& rows,

@@ -8,8 +8,9 @@
 namespace halfstep::train {
 namespace {
 
-std::size_t order_bytes(const data::SplitView& rows) {
-  return static_cast<std::size_t>(rows.samples()) * sizeof(std::int32_t);
+std::size_t order_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
+  return static_cast<std::size_t>(rows.samples() * batches.rows_per_sample()) *
+         sizeof(std::int32_t);
 }
 
 std::size_t ordinal_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
@@ -49,11 +50,14 @@ DeviceBatches::DeviceBatches(const backend::Backend& backend,
       order_(rows.samples(), batches),
       images_(backend, rows.images),
       labels_(backend, rows.labels),
-      epoch_order_(backend.memory, order_bytes(rows)),
+      weights_(rows.weighted() ? std::optional<DeviceRows>(std::in_place, backend, rows.weights)
+                               : std::nullopt),
+      epoch_order_(backend.memory, order_bytes(rows, batches)),
       epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)) {}
 
 std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
-  return rows.images.bytes() + rows.labels.bytes() + order_bytes(rows) +
+  const std::size_t weights = rows.weighted() ? rows.weights.bytes() : 0;
+  return rows.images.bytes() + rows.labels.bytes() + weights + order_bytes(rows, batches) +
          ordinal_bytes(rows, batches);
 }
 
@@ -73,14 +77,18 @@ void DeviceBatches::set_ordinal(std::int64_t index, plan::Plan& plan) {
 
 void DeviceBatches::fill(std::int64_t ordinal, plan::Plan& plan) {
   const std::int64_t index = enter_epoch(ordinal);
-  const std::int64_t first = index * order_.options().batch_size;
+  const std::int64_t rows = order_.options().rows_per_sample();
+  const std::int64_t first = index * order_.options().batch_size * rows;
   const TensorView order{
       DType::int32,
-      {order_.batch_samples(ordinal)},
+      {order_.batch_samples(ordinal) * rows},
       epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
   set_ordinal(index + 1, plan);
   images_.gather(order, plan.input("ordinal"), 1, plan.input("images"));
   labels_.gather(order, plan.input("ordinal"), 1, plan.input("labels"));
+  if (weights_) {
+    weights_->gather(order, plan.input("ordinal"), 1, plan.input("sample_weights"));
+  }
 }
 
 void DeviceBatches::aim(std::int64_t ordinal, plan::Plan& plan) {
@@ -89,16 +97,25 @@ void DeviceBatches::aim(std::int64_t ordinal, plan::Plan& plan) {
 
 DeviceOp DeviceBatches::next_op(DType batch, double scale) const {
   const TensorView &images = images_.all(), &labels = labels_.all();
+  std::vector<DeviceOp::Port> ports{{DType::int64, {}, true},
+                                    {DType::int32, epoch_order().shape},
+                                    {images.dtype, images.shape},
+                                    {labels.dtype, labels.shape}};
+  std::vector<DType> stored{images.dtype, labels.dtype}, gathered{batch, labels.dtype};
+  std::vector<double> scales{scale, 1};
+  if (weights_) {
+    ports.push_back({DType::float32, weights_->all().shape});
+    stored.push_back(DType::float32);
+    gathered.push_back(DType::float32);
+    scales.push_back(1);
+  }
   return {backend_,
           "NextBatch",
-          {{DType::int64, {}, true},
-           {DType::int32, epoch_order().shape},
-           {images.dtype, images.shape},
-           {labels.dtype, labels.shape}},
-          {{"Tin", std::vector<DType>{images.dtype, labels.dtype}},
-           {"Tout", std::vector<DType>{batch, labels.dtype}},
-           {"scales", std::vector<double>{scale, 1}},
-           {"batch", order_.options().batch_size},
+          ports,
+          {{"Tin", std::move(stored)},
+           {"Tout", std::move(gathered)},
+           {"scales", std::move(scales)},
+           {"batch", order_.options().batch_size * order_.options().rows_per_sample()},
            {"steps", order_.steps_per_epoch()}}};
 }
 
@@ -106,9 +123,15 @@ bool DeviceBatches::advance(plan::Plan& plan) {
   const std::optional<plan::Plan::Scaled> scaled = plan.scaled("images");
   const TensorView images = scaled ? scaled->result : plan.input("images");
   if (!next_) next_.emplace(next_op(images.dtype, scaled ? scaled->scale : 1));
-  const std::array in{plan.input("ordinal"), epoch_order(), images_.all(), labels_.all()};
-  const std::array out{images, plan.input("labels")};
-  next_->run(in, out);
+  const std::size_t weighted = weights_ ? 1 : 0;
+  const std::array in{plan.input("ordinal"),
+                      epoch_order(),
+                      images_.all(),
+                      labels_.all(),
+                      weights_ ? weights_->all() : TensorView{}};
+  const std::array out{
+      images, plan.input("labels"), weights_ ? plan.input("sample_weights") : TensorView{}};
+  next_->run(std::span(in).first(4 + weighted), std::span(out).first(2 + weighted));
   return scaled.has_value();
 }
 

@@ -48,7 +48,7 @@ class DeviceBatches final : public BatchSource {
   /// Sets the ordinal of `plan` to the one before `ordinal`, so that the next advance() gives batch
   /// `ordinal`. Within an epoch it only enqueues.
   void aim(std::int64_t ordinal, plan::Plan& plan);
-  /// Enqueues one launch: increments the ordinal of `plan`, and gathers the images and labels of
+  /// Enqueues one launch: increments the ordinal of `plan`, and gathers the samples of
   /// that batch, which must be a full one of the epoch of the last aim(). It is the same for each
   /// batch, so that it can be captured. True when it has scaled the images, too
   /// (plan::Plan::scaled), instead of writing the plan's input.
@@ -75,6 +75,7 @@ class DeviceBatches final : public BatchSource {
   const backend::Backend& backend_;
   data::BatchOrder order_;
   DeviceRows images_, labels_;
+  std::optional<DeviceRows> weights_;  ///< of the samples, where they have weights
   backend::Buffer epoch_order_;
   backend::Buffer epoch_ordinals_;  ///< from the ordinal before the epoch's first on
   std::optional<DeviceOp> next_;    ///< made at the first advance()

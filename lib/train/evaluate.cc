@@ -75,6 +75,9 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     plan::Plan& plan = session.plan(nn::Purpose::evaluate, size);
     plan.write("images", rows_from(rows.images, first));
     plan.write("labels", rows_from(rows.labels, first));
+    if (plan.has_input("sample_weights")) {
+      plan.write("sample_weights", rows_from(rows.weights, first));
+    }
     plan.write("ordinal", &k_no_ordinal);
     plan.run();
     loss += static_cast<double>(plan.read<float>("loss")) * static_cast<double>(size);

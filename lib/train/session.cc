@@ -179,6 +179,9 @@ std::string Session::training_data_hash() const {
     hasher.add(name(view->dtype)).add(to_string(view->shape));
     hasher.add({static_cast<const std::byte*>(view->data), view->bytes()});
   }
+  if (train_rows_.weighted()) {
+    hasher.add({train_rows_.weights.as<const std::byte>(), train_rows_.weights.bytes()});
+  }
   return hasher.hex();
 }
 
@@ -275,8 +278,10 @@ MemoryUse Session::memory() const {
   MemoryUse use;
   use.state_bytes = state_->bytes() + state_->derived_bytes();
   use.arena_bytes = arena_.bytes();
-  use.data_bytes = dataset_.train.images.bytes() + dataset_.train.labels.bytes() +
-                   dataset_.test.images.bytes() + dataset_.test.labels.bytes();
+  for (const data::Split* split : {&dataset_.train, &dataset_.test}) {
+    use.data_bytes += split->images.bytes() + split->labels.bytes();
+    if (split->weighted()) use.data_bytes += split->weights.bytes();
+  }
   use.peak_rss_bytes = halfstep::peak_rss_bytes();
   const backend::MemoryPeak device = backend_.memory->peak();
   use.device_allocated_bytes = device.allocated;

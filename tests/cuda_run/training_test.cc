@@ -71,9 +71,11 @@ config::RunSpec shipped(std::string_view file, std::string_view precision) {
   return spec;
 }
 
-void check_alike(const config::RunSpec& spec, DType compute) {
-  Run cpu_run(spec);
-  Run device_run(spec, {}, digits(), emulated());
+void check_alike(const config::RunSpec& spec,
+                 DType compute,
+                 const data::Dataset& dataset = digits()) {
+  Run cpu_run(spec, {}, dataset);
+  Run device_run(spec, {}, dataset, emulated());
   const TrainResult expected = cpu_run.finish();
   const TrainResult got = device_run.finish();
   CHECK(got.init_hash == expected.init_hash);
@@ -101,6 +103,26 @@ TEST_CASE("device: dense layers train as on the CPU under each policy, tail batc
     TinyRun tiny;
     tiny.precision = policy.precision;
     check_alike(tiny.spec(), policy.compute);
+  }
+}
+
+TEST_CASE("device: mixed and weighted samples train as on the CPU") {
+  data::Dataset dataset = digits_with_nan();
+  const auto weigh = [](data::Split& split, const Tensor& images) {
+    split.images = images.clone();
+    split.weights = Tensor(DType::float32, {split.samples()});
+    for (std::int64_t i = 0; i < split.samples(); ++i) {
+      split.weights.as<float>()[i] = static_cast<float>(i % 5) / 2;
+    }
+  };
+  weigh(dataset.train, digits().train.images);
+  weigh(dataset.test, digits().test.images);
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun tiny;
+    tiny.precision = policy.precision;
+    tiny.data = "{format: npz, path: x.npz, sample_weight: w, augment: {mixup: {}}}";
+    check_alike(tiny.spec(), policy.compute, dataset);
   }
 }
 

@@ -189,6 +189,34 @@ TEST_CASE("csv: a missing value is an error, is filled, or leaves its row out") 
   CHECK(contains(target.error(), "so that none is left"));
 }
 
+TEST_CASE("csv: a column of weights is not a feature, and is shuffled with its rows") {
+  std::string text = "i,w,y\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{0},{1},{2}\n", i, i * 0.25, i % 2);
+  Table table(text);
+  table.options.table->standardize = false;
+  table.options.sample_weight = "w";
+  table.options.test_split = 0.25;
+  const Dataset dataset = table.load();
+  CHECK(dataset.sample_shape == Shape{1});
+  for (const Split* split : {&dataset.train, &dataset.test}) {
+    REQUIRE(split->weights.shape() == Shape{split->samples()});
+    for (std::int64_t i = 0; i < split->samples(); ++i) {
+      CHECK(split->weights.as<float>()[i] == 0.25F * split->images.as<float>()[i]);
+    }
+  }
+  const SplitView some = rows(view(dataset.train), 3, 5);
+  CHECK(some.weights.as<float>()[0] == dataset.train.weights.as<float>()[3]);
+
+  table.options.sample_weight = "v";
+  CHECK(table.error().find("'v'") != std::string::npos);
+  table.options.sample_weight = "w";
+  table.options.test_split = 0;
+  write_bytes(table.options.path, bytes("i,w,y\n1,1,0\n2,many,1\n"));
+  CHECK(table.error().find(":3:") != std::string::npos);
+  write_bytes(table.options.path, bytes("i,w,y\n1,1,0\n2,-1,1\n"));
+  CHECK(table.error().find("has the weight -1") != std::string::npos);
+}
+
 TEST_CASE("csv: a part of each class is tested on, and the encoding does not see it") {
   Table table(hundred_rows());
   table.options.test_split = 0.2;

@@ -91,6 +91,39 @@ TEST_CASE("loader: the order is the same on every machine") {
   CHECK(hash.up_to(7) == "450ab2883de5790f22bc73836275cdc0");
 }
 
+TEST_CASE("loader: partners are the samples of the batch of all ranks in another order") {
+  const BatchOptions alone{.batch_size = 16, .seed = 8, .partners = true};
+  BatchOrder order(40, alone);
+  std::set<std::vector<std::int32_t>> permutations;
+  for (std::int64_t ordinal = 0; ordinal < 6; ++ordinal) {
+    CAPTURE(ordinal);
+    const std::vector<std::int32_t> all = order.batch_at(ordinal).samples;
+    const auto half = static_cast<std::ptrdiff_t>(order.batch_samples(ordinal));
+    REQUIRE(std::ssize(all) == 2 * half);
+    std::vector<std::int32_t> own(all.begin(), all.begin() + half);
+    std::vector<std::int32_t> partners(all.begin() + half, all.end());
+    std::vector<std::int32_t> of_ranks(static_cast<std::size_t>(2 * half));
+    std::ptrdiff_t first = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      BatchOptions options = alone;
+      options.rank = rank;
+      options.ranks = 3;
+      const std::vector<std::int32_t> part = BatchOrder(40, options).batch_at(ordinal).samples;
+      const auto rows = static_cast<std::ptrdiff_t>(part.size() / 2);
+      std::copy_n(part.begin(), rows, of_ranks.begin() + first);
+      std::copy_n(part.begin() + rows, rows, of_ranks.begin() + half + first);
+      first += rows;
+    }
+    CHECK(of_ranks == all);
+    CHECK(own != partners);
+    permutations.insert(partners);
+    std::sort(own.begin(), own.end());
+    std::sort(partners.begin(), partners.end());
+    CHECK(own == partners);
+  }
+  CHECK(permutations.size() == 6);
+}
+
 TEST_CASE("loader: shuffling is fair") {
   // Where sample 0 of 4 lands over 4000 epochs: 1000 times each, with deviation sqrt(4000*3/16).
   BatchOrder order(4, {.batch_size = 1, .seed = 77});

@@ -38,10 +38,21 @@ CASES = [
     ("auc", 3, False, "one_hot"),
     ("auc", 1, True, "bits"),
     ("auc", 1, False, "never"),
+    ("weighted_accuracy", 3, False, "one_hot"),
+    ("weighted_mean_absolute_error", 3, False, "values"),
+    ("weighted_root_mean_squared_error", 3, False, "values"),
+    ("weighted_precision", 3, False, "one_hot"),
+    ("weighted_recall", 1, False, "bits"),
+    ("weighted_perplexity", 3, True, "classes"),
+    ("weighted_auc", 1, False, "bits"),
 ]
 
 
 def metric_of(name, scores, labels):
+    if name == "accuracy":
+        return keras.metrics.CategoricalAccuracy()
+    if name == "mean_absolute_error":
+        return keras.metrics.MeanAbsoluteError()
     if name == "perplexity":
         kind = keras.metrics.CategoricalCrossentropy
         if labels == "classes":
@@ -73,17 +84,21 @@ def case(index, name, outputs, scores, labels):
         target = np.zeros((rows, 1))
     else:
         target = rng.integers(0, outputs if labels == "classes" else 2, (rows, 1))
-    metric = metric_of(name, scores, labels)
+    weighted = name.startswith("weighted_")
+    weights = rng.integers(0, 17, rows) / 8.0 if weighted else None
+    metric = metric_of(name.removeprefix("weighted_"), scores, labels)
     first = 0
     for size in SIZES:
         part = slice(first, first + size)
-        metric.update_state(target[part].astype("float32"), y[part].astype("float32"))
+        metric.update_state(target[part].astype("float32"), y[part].astype("float32"),
+                            sample_weight=weights[part].astype("float32") if weighted else None)
         first += size
     value = float(np.asarray(metric.result()))
-    if name == "perplexity":
+    if name.endswith("perplexity"):
         value = float(np.exp(value))
     return {"metric": name, "outputs": outputs, "scores": scores, "classes": labels == "classes",
-            "y": y.ravel().tolist(), "labels": target.ravel().tolist(), "value": value}
+            "y": y.ravel().tolist(), "labels": target.ravel().tolist(), "value": value,
+            **({"weights": weights.tolist()} if weighted else {})}
 
 
 def main():

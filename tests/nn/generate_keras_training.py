@@ -167,6 +167,11 @@ CASES = [
                                "optimizer": {"type": "adam", "learning_rate": 0.1}}),
     ("accumulated gradients, clipped", {"accumulate": 3, "optimizer": {
         "type": "sgd", "learning_rate": 0.5, "momentum": 0.5, "global_clipnorm": 0.125}}),
+    ("sample weights", {"sample_weight": True, "metrics": ["accuracy"]}),
+    ("sample weights, values", {"sample_weight": True, "labels": "values",
+                                "loss": {"type": "mean_squared_error"}}),
+    ("sample weights at positions", {"sample_weight": True, "positions": 3}),
+    ("sample weights at masked positions", {"sample_weight": True, "positions": 4, "masked": True}),
 ]
 
 
@@ -213,8 +218,10 @@ def labels_of(rng, kind, positions):
     return rng.integers(0, 2 if kind == "bits" else CLASSES, shape)
 
 
-def weights_of(config, labels):
-    """The sample weights that fit(class_weight=...) makes."""
+def weights_of(config, labels, own):
+    """Those of the samples, or the sample weights that fit(class_weight=...) makes."""
+    if own is not None:
+        return own
     if "class_weight" not in config:
         return None
     weights = {int(k): v for k, v in config["class_weight"].items()}
@@ -233,6 +240,9 @@ def run(index, name, config):
     if config.get("masked"):
         x[rng.random(x.shape[:-1]) < 0.4] = 0
     labels = labels_of(rng, kind, positions)
+    own_weights = None
+    if config.get("sample_weight"):
+        own_weights = rng.integers(0, 17, (STEPS, BATCH)) / 8.0
     layer = keras.layers.Dense(units, activation=config.get("activation"))
     layer.build((None,) + positions + (INPUTS,))
     layer.kernel.assign(rng.integers(-64, 65, (INPUTS, units)) / 64.0)
@@ -255,7 +265,10 @@ def run(index, name, config):
         target = labels[step][:, None] if units == 1 else labels[step]
         with tf.GradientTape() as tape:
             y = layer(keras.layers.Masking()(x[step]) if config.get("masked") else x[step])
-            loss = loss_of(target, y, sample_weight=weights_of(config, labels[step]))
+            own_of_step = None if own_weights is None else own_weights[step]
+            if own_of_step is not None and positions:
+                own_of_step = own_of_step[:, None]  # the same at all positions
+            loss = loss_of(target, y, sample_weight=weights_of(config, labels[step], own_of_step))
         for m in metrics:
             metric = metric_of(m, kind == "classes", kind == "bits")
             metric.update_state(target, tf.cast(y, "float32"))  # TensorFlow counts in float32
@@ -280,6 +293,7 @@ def run(index, name, config):
         "x": numbers(x),
         "integers": kind in ("classes", "bits"),
         "labels": numbers(labels),
+        **({} if own_weights is None else {"sample_weights": numbers(own_weights)}),
         "kernel": kernel,
         "bias": bias,
         "losses": numbers(losses),

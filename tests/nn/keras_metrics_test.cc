@@ -44,14 +44,17 @@ void add_batch(const json& c, std::int64_t first, std::int64_t rows, std::vector
   const auto outputs = c["outputs"].get<std::int64_t>();
   const auto name = c["metric"].get<std::string>();
   const bool scores = c["scores"].get<bool>(), classes = c["classes"].get<bool>();
+  const bool weighted = c.contains("weights"), losses_needed = name.ends_with("perplexity");
   graph::Graph graph;
   graph::Builder b(graph, graph::op_table());
   const graph::Value y = b.placeholder("y", DType::float32, {rows, outputs});
   const graph::Value labels = classes ? b.placeholder("labels", DType::int32, {rows})
                                       : b.placeholder("labels", DType::float32, {rows, outputs});
   const graph::Value losses =
-      name == "perplexity" ? losses_of(b, y, labels, classes, scores) : graph::Value{};
-  for (const graph::Value sum : build_metric({b, y, labels, losses, scores}, name)) {
+      losses_needed ? losses_of(b, y, labels, classes, scores) : graph::Value{};
+  const graph::Value weights =
+      weighted ? b.placeholder("weights", DType::float32, {rows}) : graph::Value{};
+  for (const graph::Value sum : build_metric({b, y, labels, losses, scores, {}, weights}, name)) {
     graph.fetches().emplace_back(std::to_string(graph.fetches().size()), sum);
   }
   plan::Plan plan = plan::compile(graph, backend::cpu_reference());
@@ -73,6 +76,7 @@ void add_batch(const json& c, std::int64_t first, std::int64_t rows, std::vector
   };
   fill("y", c["y"]);
   fill("labels", c["labels"]);
+  if (weighted) fill("weights", c["weights"]);
   plan.run();
   sums.resize(graph.fetches().size());
   for (std::size_t i = 0; i < sums.size(); ++i) {

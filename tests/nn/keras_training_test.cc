@@ -34,7 +34,11 @@ config::RunSpec spec_of(const json& c, std::int64_t inputs, std::int64_t batch) 
   if (c.contains("masked")) layers.insert(layers.begin(), json{{"type", "masking"}});
   json training{{"batch_size", batch}, {"accumulate_steps", c.value("accumulate", 1)}};
   if (c.contains("class_weight")) training["class_weight"] = c["class_weight"];
-  const json config{{"data", {{"name", "mnist"}}},
+  json source{{"name", "mnist"}};
+  if (c.contains("sample_weights")) {
+    source = {{"format", "npz"}, {"path", "x.npz"}, {"sample_weight", "w"}};
+  }
+  const json config{{"data", source},
                     {"model", {{"input", sample.dims()}, {"layers", layers}}},
                     {"loss", c["loss"]},
                     {"optimizer", c["optimizer"]},
@@ -89,6 +93,9 @@ class Lesson {
     for (std::int64_t step = 0; step < steps_; ++step) {
       fill(case_["x"], step, steps_, plan_.input("images"));
       fill(case_["labels"], step, steps_, plan_.input("labels"));
+      if (case_.contains("sample_weights")) {
+        fill(case_["sample_weights"], step, steps_, plan_.input("sample_weights"));
+      }
       if (plan_.has_input("ordinal")) *plan_.input("ordinal").as<std::int64_t>() = step;
       plan_.run();
       const auto at = static_cast<std::size_t>(step);

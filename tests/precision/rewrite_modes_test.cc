@@ -1,6 +1,7 @@
 // The influence of the device, the level and the mode on a rewrite.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <ostream>
 
@@ -33,6 +34,38 @@ TEST_CASE("rewrite: suitable GPUs") {
   for (const Case& c : k_cases) {
     CAPTURE(c.arch);
     CHECK(is_suitable_gpu(c.arch) == c.suitable);
+  }
+}
+
+TEST_CASE(
+    "rewrite: the Conv2D of a conv3d layer and the ops around it have the dtypes of a Conv3D") {
+  constexpr Libraries k_new{11050, 8302, false};
+  for (const Mode mode : {Mode::cuda, Mode::bf16, Mode::cpu, Mode::fp16_cpu}) {
+    CAPTURE(name(mode));
+    const OpLists lists = make_lists(mode, k_new, Level::standard, {});
+    CHECK(lists.of("Conv2D") == lists.of("Conv3D"));
+    CHECK(lists.of("Conv2DBackpropInput") == lists.of("Conv3DBackpropInputV2"));
+    CHECK(lists.of("Conv2DBackpropFilter") == lists.of("Conv3DBackpropFilterV2"));
+    // Ops that move frames follow the convolution and decide nothing.
+    for (const std::string_view op : {"Pad", "Slice", "ConcatV2", "Transpose", "Reshape"}) {
+      CAPTURE(op);
+      CHECK(lists.of(op) == List::clear);
+    }
+    // The ops before and behind: between two convolutions, and on the way to a loss.
+    const auto paints = [&](std::string_view convolution) {
+      const Rewritten r(fmt::format("x = Const\nfirst = MatMul(x, x)\nbefore = AddV2(first, x)\n"
+                                    "{}behind = Relu(conv)\nlast = Softmax(behind)\n",
+                                    convolution),
+                        in_mode(mode));
+      std::vector<std::string> all;
+      for (const char* node : {"first", "before", "conv", "behind", "last"}) {
+        all.push_back(r.paint(node));
+      }
+      return all;
+    };
+    CHECK(paints("conv = Conv3D(before, x)\n") ==
+          paints("pad = Pad(before, x)\nslice = Slice(pad, x, x)\nturned = Transpose(x, x)\n"
+                 "conv = Conv2D(slice, turned)\n"));
   }
 }
 

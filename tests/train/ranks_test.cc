@@ -83,6 +83,66 @@ TEST_CASE("ranks: two and three ranks train as one process, to the order of summ
   }
 }
 
+TEST_CASE("ranks: samples are mixed with the same partners and weights on any number of ranks") {
+  TinyRun tiny;
+  tiny.layers = k_random;
+  tiny.data =
+      "{name: synthetic_digits, train_samples: 160, test_samples: 60, augment: {mixup: {}}}";
+  tiny.training = "{epochs: 2, batch_size: 53}";
+  tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
+  Run alone(tiny.spec());
+  const TrainResult one = alone.finish();
+  for (const int ranks : {2, 3}) {
+    CAPTURE(ranks);
+    const TrainResult result = train_ranks(tiny.spec(), ranks).front();
+    CHECK(result.batch_order_hash == one.batch_order_hash);
+    // Sums of 53 samples in float32.
+    CHECK(std::abs(last_loss(result) - last_loss(one)) < 1e-5 * last_loss(one));
+  }
+  tiny.data = k_unsplit_digits;
+  CHECK(std::abs(last_loss(Run(tiny.spec()).finish()) - last_loss(one)) > 1e-3);
+}
+
+TEST_CASE("ranks: weights of samples are those of the same samples on any number of ranks") {
+  TinyRun tiny;
+  tiny.layers = k_random;
+  tiny.data = "{format: npz, path: x.npz, sample_weight: w}";
+  tiny.training = "{epochs: 2, batch_size: 53}";
+  tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
+  config::RunSpec spec = tiny.spec();
+  spec.metrics = {"accuracy", "weighted_accuracy"};
+  data::Dataset dataset = digits_with_nan();
+  const auto weigh = [&](data::Split& split, auto weight_of) {
+    split.weights = Tensor(DType::float32, {split.samples()});
+    for (std::int64_t i = 0; i < split.samples(); ++i) split.weights.as<float>()[i] = weight_of(i);
+  };
+  dataset.train.images = digits().train.images.clone();
+  dataset.test.images = digits().test.images.clone();
+  const auto weigh_all = [&](auto weight_of) {
+    weigh(dataset.train, weight_of);
+    weigh(dataset.test, weight_of);
+  };
+  weigh_all([](std::int64_t i) { return static_cast<float>(i % 5) / 2; });
+  const TrainResult one = Run(spec, {}, dataset).finish();
+  for (const int ranks : {2, 3}) {
+    CAPTURE(ranks);
+    const TrainResult result = train_ranks(spec, ranks, dataset).front();
+    // Sums of 53 samples in float32.
+    CHECK(std::abs(last_loss(result) - last_loss(one)) < 1e-5 * last_loss(one));
+    for (const char* metric : {"accuracy", "weighted_accuracy", "loss"}) {
+      CAPTURE(metric);
+      const double value = one.test->metrics.at(metric);
+      CHECK(std::abs(result.test->metrics.at(metric) - value) < 1e-5);
+    }
+  }
+  CHECK(one.test->metrics.at("accuracy") != one.test->metrics.at("weighted_accuracy"));
+  // Equal weights make both metrics the same.
+  weigh_all([](std::int64_t) { return 2.0F; });
+  const TrainResult equal = Run(spec, {}, dataset).finish();
+  CHECK(equal.test->metrics.at("accuracy") ==
+        doctest::Approx(equal.test->metrics.at("weighted_accuracy")));
+}
+
 TEST_CASE("ranks: a repetition has the same bits") {
   TinyRun tiny;
   const std::string first = train_ranks(tiny.spec(), 2).front().state_hash;

@@ -115,6 +115,9 @@ extern const LayerDef k_conv3d = layer_def<Conv3D>(
      .shapes = "x [batch, depth, height, width, channels], y [batch, depth', height', width', "
                "filters], kernel [kernel depth, kernel height, kernel width, channels / groups, "
                "filters]",
-     .numerics = k_sums});
+     .numerics =
+         "Sums of products are accumulated in float32 under every policy. `explain` lists the "
+         "Conv2D: an automatic rewrite gives it the dtype of TensorFlow's Conv3D, as both are on "
+         "its allow lists, and moves frames in that dtype."});
 
 }  // namespace halfstep::nn

@@ -34,11 +34,20 @@ decltype(auto) dispatch_word(DType dtype, F&& f) {
   }
 }
 
+/// The last axes along which both sides are dense are copied as one run.
 template <class Word>
 void run_copy(const Copy& c, const Word* x, Word* y) {
-  parallel_for(c.shape.elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
-    walk(c.shape, c.strides, begin, end, [&](std::int64_t, const auto& at) {
-      y[c.to + at[1]] = x[c.from + at[0]];
+  std::int64_t run = 1;
+  std::size_t rank = c.shape.rank();
+  const auto dense = [&](std::size_t axis) {
+    return c.shape[axis] == 1 || (c.strides[0][axis] == run && c.strides[1][axis] == run);
+  };
+  while (rank > 0 && dense(rank - 1)) run *= c.shape[--rank];
+  const Shape outer(c.shape.dims().first(rank));
+  const std::int64_t grain = k_grain / std::max<std::int64_t>(run, 1) + 1;
+  parallel_for(outer.elements(), grain, [&](std::int64_t begin, std::int64_t end) {
+    walk(outer, c.strides, begin, end, [&](std::int64_t, const auto& at) {
+      std::copy_n(x + c.from + at[0], run, y + c.to + at[1]);
     });
   });
 }
