@@ -86,17 +86,22 @@ backend::Backend open_cpu(const config::RunSpec& spec,
   return cpu;
 }
 
-std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec) {
+std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec,
+                                                        const Ranks* ranks) {
   const cuda::PluginSearch search = plugin_search();
   if (auto absence = obvious_absence(search)) return *absence;
   cuda::DeviceOptions options;
   options.index = static_cast<int>(spec.device.index);
+  options.local_rank = ranks != nullptr ? ranks->local_rank() : 0;
   options.tf32 = spec.precision.float32_math == config::Float32Math::tf32;
   options.deterministic = spec.training.deterministic;
   options.measure = spec.device.autotune == config::Autotune::measure;
   options.tuning_folder = spec.device.tuning_folder.value_or(cache_folder());
   std::variant<backend::Backend, cuda::Absence> opened = cuda::open(search, options);
   backend::Backend* backend = std::get_if<backend::Backend>(&opened);
+  if (backend != nullptr && ranks != nullptr) {
+    backend->capabilities.ranks = ranks->communicator();
+  }
   if (backend != nullptr && !spec.device.recorded) {
     backend->device = backend::eager_device(backend->device);
   }
@@ -146,16 +151,7 @@ backend::Backend open_device(const config::RunSpec& spec,
                              const std::string& run_dir,
                              const Ranks* ranks) {
   if (spec.device.kind == config::DeviceKind::cpu) return open_cpu(spec, run_dir, ranks);
-  if (ranks != nullptr && !ranks->alone()) {
-    if (spec.device.kind == config::DeviceKind::cuda) {
-      throw UserError(ErrorKind::unavailable,
-                      spec.where("device"),
-                      fmt::format("{} ranks train on CPUs alone", ranks->communicator()->size()),
-                      "one process trains on a GPU");
-    }
-    return open_cpu(spec, run_dir, ranks);
-  }
-  auto opened = open_cuda(spec);
+  auto opened = open_cuda(spec, ranks);
   if (auto* device = std::get_if<backend::Backend>(&opened)) {
     set_thread_count(thread_count_of(spec, ranks));
     return std::move(*device);

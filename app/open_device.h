@@ -29,7 +29,7 @@ std::optional<backend::cuda::Absence> obvious_absence(const backend::cuda::Plugi
 /// by the one of `halfstep tune`, else by the shipped one. Errors: UserError(unavailable) with
 /// reason and remedy, unless precision.fallback is warn, where the CPU replaces an unavailable GPU;
 /// UserError(data) for a damaged cost model.
-/// `ranks`: of the run, which train on CPUs and share the processors of their host; nullptr: none.
+/// `ranks`: of the run, which share the processors and GPUs of their host; nullptr: none.
 backend::Backend open_device(const config::RunSpec& spec,
                              const std::string& run_dir = {},
                              const Ranks* ranks = nullptr);

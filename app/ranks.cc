@@ -124,6 +124,12 @@ void Ranks::together(const std::function<void()>& step) const {
   refuse(UserError(static_cast<ErrorKind>(kind), std::move(problems)));
 }
 
+int Ranks::local_rank() const {
+  if (alone()) return 0;
+  const auto own = hosts_.begin() + communicator_->rank();
+  return static_cast<int>(std::count(hosts_.begin(), own, *own));
+}
+
 std::string Ranks::summary() const {
   std::vector<std::string> counted;
   for (const std::string& host : hosts_) {

@@ -45,6 +45,8 @@ class Ranks {
   bool speaks() const { return alone() || communicator_->rank() == 0; }
   /// Ranks, this one included, that may use the same processors of the same host.
   int sharing() const { return sharing_; }
+  /// This rank's number among those of its host.
+  int local_rank() const;
   const std::vector<std::string>& hosts() const { return hosts_; }
   /// "node1 (2), node2 (2)", hosts with their ranks.
   std::string summary() const;

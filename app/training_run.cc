@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "backend/cost_model.h"
+#include "backend/cuda/cuda.h"
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -265,6 +266,7 @@ void compare_ranks(const Ranks& ranks, const train::Session& session) {
   ranks.require_same("instruction set",
                      std::string(backend::name(session.backend().capabilities.isa)));
   ranks.require_same("data", session.training_data_hash());
+  ranks.require_same("device", session.backend().name);
 }
 
 /// Time for the rank that saves the last state: a launcher ends all ranks once one has failed.
@@ -393,6 +395,9 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
   });
   train::Session& session = *created;
   compare_ranks(ranks, session);
+  if (!ranks.alone() && device.device) {
+    ranks.together([&] { backend::cuda::join_ranks(device, ranks.communicator()); });
+  }
   if (ranks.speaks()) print_warnings(session.warnings());
   if (ranks.speaks()) say_device(device);
   if (!ranks.alone()) {

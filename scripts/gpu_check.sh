@@ -4,6 +4,7 @@
 #   scripts/gpu_check.sh OUT first    4 minutes: the same, then every kernel against the reference
 #   scripts/gpu_check.sh OUT speed    9 minutes: training against the CPU's, times beside PyTorch's
 #   scripts/gpu_check.sh OUT deep     5 minutes: sanitizers on the own kernels, profiles of the slowest
+#   scripts/gpu_check.sh OUT ranks    2 minutes: two ranks on two GPUs; with one GPU, says so
 #   scripts/gpu_check.sh OUT STAGE... some of their stages: facts questions kernels parity scaling bench
 #                                     profile torch memcheck racecheck initcheck ncu
 #   scripts/gpu_check.sh --emulated OUT [CALL]   the stages that need no GPU, over the emulated device
@@ -22,7 +23,7 @@ die() {
 }
 
 # Seconds of each stage and call; a stage that does not end gets 5 more.
-declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=190 [scaling]=25 [bench]=110 [profile]=20
+declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=190 [scaling]=25 [ranks]=100 [bench]=110 [profile]=20
   [torch]=140 [memcheck]=90 [racecheck]=90 [initcheck]=40 [ncu]=50)
 declare -A call_limit=([quick]=120 [first]=240 [speed]=540 [deep]=300)
 declare -A call=([quick]="facts questions" [first]="facts questions kernels"
@@ -35,7 +36,7 @@ done
 
 # Stages after which the others cannot be trusted.
 gates=" facts kernels "
-emulated_stages=(facts questions kernels parity scaling bench profile)
+emulated_stages=(facts questions kernels parity scaling bench profile ranks)
 
 programs() {
   if [[ -x $root/bin/halfstep ]]; then
@@ -121,6 +122,18 @@ stage_parity() {
 }
 
 stage_scaling() { checks python3 "$root/scripts/gpu/parity.py" "$halfstep" scaling; }
+
+stage_ranks() {
+  local gpus=2
+  if [[ -z $emulated ]]; then gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU'); fi
+  if ((gpus < 2)); then
+    result true skipped "two ranks need two GPUs, there are $gpus"
+  elif ! command -v mpirun >/dev/null; then
+    result true skipped "there is no mpirun to start two ranks with"
+  else
+    checks python3 "$root/scripts/gpu/ranks.py" "$halfstep"
+  fi
+}
 
 # sanitize TOOL TESTS FLAG...: compute-sanitizer on own kernels.
 sanitize() {

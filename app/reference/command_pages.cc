@@ -163,8 +163,8 @@ Topic exit_codes_topic() {
       {"7", "Out of memory, or of threads."},
       {"8",
        "Of a run of several ranks: another rank ended or did not answer. A checkpoint of the last "
-       "step that all ranks did is written, unless that was during validation, and the job can be "
-       "requeued: it goes on from the newest checkpoint."},
+       "step that all ranks did is written, unless that was during validation or on GPUs, and the "
+       "job can be requeued: it goes on from the newest checkpoint."},
       {"75",
        "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
        "the job can be requeued."},

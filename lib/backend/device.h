@@ -34,9 +34,10 @@ class Event {
 
 /// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.
 struct DeviceFacts {
-  std::string name;     ///< "NVIDIA H100 80GB HBM3"
-  std::string flavour;  ///< "cuda"; "emulated": on the host's memory and processor
-  int index = 0;        ///< among the devices of the machine
+  std::string name;       ///< "NVIDIA H100 80GB HBM3"
+  std::string uuid = {};  ///< the same in all processes; "" where there is none
+  std::string flavour;    ///< "cuda"; "emulated": on the host's memory and processor
+  int index = 0;          ///< among the devices of the machine
   int multiprocessors = 0;
   std::uint64_t memory_bytes = 0;
   std::string driver;  ///< newest CUDA version that the driver can run

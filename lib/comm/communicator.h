@@ -87,6 +87,10 @@ class Communicator {
   virtual std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) = 0;
   /// Blocks until the sum that was started in this buffer has been written. Errors: RankLost.
   virtual void wait(const std::byte* numbers) = 0;
+  /// Calls `done` until it returns true, for sums that another library carries. Not counted in
+  /// traffic(). Errors: RankLost, also where `done` throws a UserError, and as in wait() after
+  /// the timeout.
+  virtual void wait_for(const std::function<bool()>& done) = 0;
   /// The texts of all ranks, by rank; all ranks call it at the same point, with no sum started and
   /// not waited for. Blocking. Errors: RankLost.
   virtual std::vector<std::string> gather(std::string_view text) = 0;

@@ -165,13 +165,15 @@ class Exchange final : public Communicator {
   }
 
   void wait(const std::byte* numbers) override {
-    wait_until([&] {
+    wait_counted([&] {
       progress();
       return std::none_of(under_way_.begin(), under_way_.end(), [&](const ExchangedSum* sum) {
         return sum->numbers_ == numbers;
       });
     });
   }
+
+  void wait_for(const std::function<bool()>& done) override { wait_until(done); }
 
  private:
   /// Exchanges hosts and processes, and listens to all ranks.
@@ -205,7 +207,7 @@ class Exchange final : public Communicator {
       request = begin();
       ++started_;
     }
-    wait_until([&] { return mpi_->test(*request); });
+    wait_counted([&] { return mpi_->test(*request); });
   }
 
   /// Lets the sums progress. The second half of a sum begins after that of all earlier ones, so
@@ -238,6 +240,15 @@ class Exchange final : public Communicator {
     }
   }
 
+  /// The same as wait_until(), counted in traffic().
+  template <class Done>
+  void wait_counted(Done done) {
+    const Clock::time_point begin = Clock::now();
+    wait_until(done);
+    const std::lock_guard lock(mutex_);
+    traffic_.waited_seconds += Seconds(Clock::now() - begin).count();
+  }
+
   /// Calls `done` until it returns true. Errors: RankLost.
   template <class Done>
   void wait_until(Done done) {
@@ -249,10 +260,7 @@ class Exchange final : public Communicator {
         const std::lock_guard lock(mutex_);
         if (failure_) std::rethrow_exception(failure_);
         try {
-          if (done()) {
-            traffic_.waited_seconds += Seconds(Clock::now() - begin).count();
-            return;
-          }
+          if (done()) return;
         } catch (const UserError& error) {
           failure_ = std::make_exception_ptr(lost(ended(), error.what()));
           std::rethrow_exception(failure_);

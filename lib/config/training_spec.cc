@@ -237,7 +237,8 @@ void ParallelSpec::fields(Fields& f) {
            all_reduce_dtype,
            k_all_reduce_dtypes,
            {.doc = "Dtype in which gradients travel between ranks; sums are accumulated in float32 "
-                   "and rounded once. 16 bits halve the bytes. float16 gradients travel scaled by "
+                   "and rounded once, on GPUs rounded at each addition. 16 bits halve the bytes. "
+                   "float16 gradients travel scaled by "
                    "the loss scale, so that a sum that overflows is a skipped step."});
   f.field("bucket_mib",
           bucket_mib,

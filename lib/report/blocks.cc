@@ -88,7 +88,7 @@ void Versions::fields(Fields& f) {
   f("onednn", onednn, "of the library in use");
   f.text_or_null("cuda", cuda, "null without a CUDA backend");
   f.text_or_null("cudnn", cudnn, "null without a CUDA backend");
-  f.text_or_null("nccl", nccl, "null: halfstep does not use NCCL");
+  f.text_or_null("nccl", nccl, "null: a run does not record it, see doctor");
   f.text_or_null("mpi", mpi, "of the ranks' library; null of a run of one process");
 }
 

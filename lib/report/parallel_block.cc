@@ -19,11 +19,13 @@ void RankBlock::fields(Fields& f) {
   f("step_median", step_median, "s, median of a step");
   f("step_min", step_min, "s, of the fastest step");
   f("step_max", step_max, "s, of the slowest step");
-  f("waited_seconds", waited_seconds, "s of it, mean, in which the rank waited for others");
+  f("waited_seconds",
+    waited_seconds,
+    "s of it, mean, in which the rank waited for others; 0 on GPUs");
   f("compute_seconds", compute_seconds, "s of it, mean, without waiting");
   f("summing_seconds",
     summing_seconds,
-    "s of it, mean, in which a sum over the ranks was under way");
+    "s of it, mean, in which a sum over the ranks was under way; 0 on GPUs");
   f("sent_bytes", sent_bytes, "per step, mean, to other ranks");
   f("saved_bytes", saved_bytes, "per step, mean, that float32 would have sent beside these");
 }
@@ -39,7 +41,7 @@ void SumErrorBlock::fields(Fields& f) {
 
 void ParallelBlock::fields(Fields& f) {
   f("ranks", ranks, {.doc = "processes that trained together", .min = 1});
-  f("library", library, "that carried the sums");
+  f("library", library, "that carried the sums on CPUs; on GPUs NCCL does");
   f("all_reduce_dtype", all_reduce_dtype, "in which gradients travelled");
   f("each", each, {.doc = "the ranks", .each = "one rank, over its steps of this process"});
   f("slowest", slowest, "rank with the longest compute_seconds");
@@ -53,7 +55,8 @@ void ParallelBlock::fields(Fields& f) {
      .max = 1});
   f("sum_error",
     sum_error,
-    {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32",
+    {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32, and on "
+            "GPUs",
      .may_lack = true});
 }
 

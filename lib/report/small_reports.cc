@@ -234,7 +234,7 @@ void CudaBlock::fields(Fields& f) {
   f.text_or_null("runtime", runtime, "of CUDA");
   f.text_or_null("cublas", cublas, "of cuBLAS");
   f.text_or_null("cudnn", cudnn, "of cuDNN");
-  f.text_or_null("nccl", nccl, "of NCCL, which halfstep does not use yet");
+  f.text_or_null("nccl", nccl, "of NCCL, which adds over the ranks of a run");
   f("devices", devices, {.doc = "in the driver's order", .each = "a GPU"});
 }
 

@@ -6,6 +6,7 @@
 #include "comm/communicator.h"
 #include "core/parallel.h"
 #include "core/system.h"
+#include "graph/op_handles.h"
 #include "train/device_batches.h"
 #include "train/numerics.h"
 #include "train/ranks.h"
@@ -51,6 +52,20 @@ void set_phases(StepSample& time, const plan::PhaseSeconds& seconds) {
   time.optimizer = phase(graph::Phase::clip) + phase(graph::Phase::update);
 }
 
+/// The bytes of the sums of a step's graph, of which NCCL counts none: a ring's.
+void set_device_traffic(StepSample& time, const graph::Graph& graph) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (!node.is(graph::ops::k_all_reduce_start)) continue;
+    const auto ranks = static_cast<double>(node.attrs.get<std::int64_t>("ranks"));
+    const graph::TensorType& sum = node.outputs[0];
+    const double bytes = 2 * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
+                         static_cast<double>(size_bytes(sum.dtype));
+    time.sent_bytes += bytes;
+    if (size_bytes(sum.dtype) == 2) time.saved_bytes += bytes;
+  }
+}
+
 /// Clears the fields that not every step sets.
 void reset(StepOutcome& outcome) {
   outcome.retry = false;
@@ -71,7 +86,9 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
   const backend::Backend& backend = session.backend();
   const data::SplitView& rows = session.train_rows();
   const data::BatchOptions batches = batch_options(session.spec());
-  if (backend.device && DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
+  // A resident data set gives whole batches, of which a rank has its share.
+  if (backend.device && !session.ranks() &&
+      DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
     auto resident = std::make_unique<DeviceBatches>(backend, rows, batches);
     pipeline_ = StepPipeline::make(session, *resident);
     batches_ = std::move(resident);
@@ -121,8 +138,8 @@ void StepRunner::run_one(std::int64_t ordinal) {
   outcome.loss_scale_before = loss_scale(session_.state());
   const bool sampled = is_sampled(ordinal);
   if (sampled) sample_numerics(outcome);
-  // The error of 16-bit sums is measured in the first step of each epoch.
-  const bool measured = session_.ranks() != nullptr &&
+  // The error of 16-bit sums is measured in the first step of each epoch, on CPUs.
+  const bool measured = session_.ranks() != nullptr && !session_.backend().device &&
                         session_.spec().parallel.all_reduce_dtype != DType::float32 &&
                         ordinal % order_.steps_per_epoch() == 0;
   if (session_.ranks()) session_.ranks()->measure_errors(measured);
@@ -136,6 +153,7 @@ void StepRunner::run_one(std::int64_t ordinal) {
     outcome.time.summing = after.summing_seconds - before.summing_seconds;
     outcome.time.saved_bytes = static_cast<double>(after.saved_bytes - before.saved_bytes);
     outcome.time.sent_bytes = static_cast<double>(after.sent_bytes - before.sent_bytes);
+    if (session_.backend().device) set_device_traffic(outcome.time, plan.graph());
   }
   // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
   views(plan).read(*session_.backend().memory, outcome);

@@ -224,9 +224,16 @@ void Trainer::end_without(const comm::RankLost& lost) {
   const bool epoch_unrecorded =
       progress.counters.ordinal % length_.steps_per_epoch == 0 && progress.sums.steps > 0;
   progress.wall_seconds = run_.clock.seconds();
-  if (options_.saves && !epoch_unrecorded) {
+  // A device goes on with sums that were not completed: the checkpoint before stays.
+  backend::Device* device = session_.backend().device.get();
+  const bool valid = !epoch_unrecorded && device == nullptr;
+  try {
+    if (device != nullptr) device->synchronize();
+  } catch (const comm::RankLost&) {  // from here on it waits for no rank
+  }
+  if (options_.saves && valid) {
     checkpoint();
-  } else if (!epoch_unrecorded) {
+  } else if (valid) {
     save_for_lost(lost, options_, session_, run_);
   }
   progress.finished = Status::rank_lost;

@@ -90,10 +90,10 @@ seed: 3
 """
 
 
-def train(program, path, device, flags):
+def train(program, path, device, flags, launcher=()):
     """The report of a run. Raises RuntimeError with the program's message when there is none."""
     result = subprocess.run(
-        [program, "train", path, "--device", device, "--json", "--quiet", "--progress", "none",
+        [*launcher, program, "train", path, "--device", device, "--json", "--quiet", "--progress", "none",
          "--set", "report.warmup_steps=0", "--run-dir", tempfile.mkdtemp(prefix="halfstep_run_"),
          *flags],
         capture_output=True, text=True)

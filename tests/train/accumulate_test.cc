@@ -69,6 +69,20 @@ TEST_CASE("accumulation: parts of a batch train as the whole, to the order of su
   }
 }
 
+TEST_CASE("accumulation: samples that are mixed in pairs train in parts as the whole") {
+  const auto loss = [](std::int64_t parts, bool mixed) {
+    config::RunSpec spec = in_parts(without_statistics(), parts);
+    if (mixed) spec.data.augment.mixup.emplace().alpha = 0.4;
+    return Run(spec).finish().history.back().train.at("loss");
+  };
+  const double whole = loss(1, true);
+  CHECK(std::abs(whole - loss(1, false)) > 1e-3 * whole);
+  for (const std::int64_t parts : {2, 3, 8}) {
+    CAPTURE(parts);
+    CHECK(std::abs(loss(parts, true) - whole) < 1e-5 * whole);
+  }
+}
+
 TEST_CASE("accumulation: a resumed run ends with the same bits") {
   config::RunSpec spec = in_parts(TinyRun(), 4);
   spec.training.checkpoint_every.steps = 3;

@@ -38,6 +38,13 @@ class ThreadCommunicator final : public comm::Communicator {
                     sum.numbers);
   }
 
+  void wait_for(const std::function<bool()>& done) override {
+    while (!done()) {
+      hub_.expect_all();
+      std::this_thread::yield();
+    }
+  }
+
   std::vector<std::string> gather(std::string_view text) override {
     const std::int64_t number = next_++;
     hub_.give(number, rank_, std::string(text));
@@ -90,6 +97,11 @@ std::vector<std::string> Hub::take(std::int64_t number) {
   std::vector<std::string> all;
   for (const auto& [rank, part] : parts_[number]) all.push_back(part);
   return all;
+}
+
+void Hub::expect_all() {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.empty()) throw comm::RankLost(lost_, "a rank is lost", "");
 }
 
 void Hub::lose(int rank) {

@@ -21,6 +21,8 @@ class Hub {
   void give(std::int64_t number, int rank, std::string part);
   /// The parts of all ranks; blocks until they have given theirs. Errors: comm::RankLost.
   std::vector<std::string> take(std::int64_t number);
+  /// Errors: comm::RankLost after lose().
+  void expect_all();
   /// Every wait fails from now on.
   void lose(int rank);
 

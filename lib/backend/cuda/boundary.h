@@ -11,11 +11,12 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Incremented with every change of this file; a plugin with another number is refused.
-constexpr std::uint32_t k_abi = 4;
+constexpr std::uint32_t k_abi = 5;
 
 constexpr std::size_t k_most_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
 constexpr std::size_t k_alignment = 256;
+constexpr std::size_t k_rank_id_bytes = 128;
 
 enum class Status : std::int32_t {
   ok = 0,
@@ -23,6 +24,7 @@ enum class Status : std::int32_t {
   memory = 2,       ///< not enough device memory
   unsupported = 3,  ///< no kernel of that name, or it cannot run this node
   failed = 4,       ///< an error of the driver or a library; the device is unusable from here on
+  ranks = 5,        ///< another rank of the run, or the network to it
 };
 
 /// dtype (the number of a halfstep::DType) and extents of a dense row-major tensor.
@@ -74,14 +76,12 @@ struct Node {
 
 /// "13.0"; empty for an absent component. `driver` is the newest CUDA version that it supports.
 struct Versions {
-  char driver[32];
-  char runtime[32];
-  char cublas[32];
-  char cudnn[32];
+  char driver[32], runtime[32], cublas[32], cudnn[32];
 };
 
 struct DeviceFacts {
   char name[256];
+  char uuid[64];  ///< "GPU-...", the same in all processes of the machine; "" when emulated
   std::int32_t compute_capability;  ///< 90 for sm_90
   std::int32_t multiprocessors;
   std::uint64_t memory_bytes;
@@ -112,8 +112,7 @@ struct Table {
   /// Versions and the number of devices; `unavailable` where no device can run, with the versions
   /// of the components that are installed.
   Status (*probe)(Versions* versions, std::int32_t* devices);
-  /// The version of NCCL, "" where the loader does not find it; `capacity` bytes at most. The call
-  /// loads the library, so it should be made only when the version is needed.
+  /// The version of NCCL, which it loads; "" where there is none. `capacity` bytes at most.
   void (*nccl)(char* version, std::uint64_t capacity);
   Status (*facts)(std::int32_t device, DeviceFacts* facts);
   /// The names of the kernels it can prepare; null past the last.
@@ -123,6 +122,14 @@ struct Table {
   void (*close)(Device* device);
   /// Blocks until all enqueued work has completed.
   Status (*synchronize)(Device* device);
+  /// Sets whether all enqueued work has completed. Does not block.
+  Status (*idle)(Device* device, std::int32_t* idle);
+  /// The k_rank_id_bytes of a new id under which ranks join.
+  Status (*new_rank_id)(char* id);
+  /// Blocks until all ranks have called it. From then on launches may add over them.
+  Status (*join)(Device* device, const char* id, std::int32_t rank, std::int32_t ranks);
+  /// Ends the sums over the ranks that are under way, without their results.
+  void (*abandon_sums)(Device* device);
 
   /// Zero-filled, aligned to k_alignment.
   Status (*allocate)(Device* device, std::uint64_t bytes, void** address);

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/plugin_library.h"
+#include "comm/communicator.h"
 
 namespace halfstep::backend::cuda {
 
@@ -17,6 +18,7 @@ bool driver_in_sight();
 
 struct DeviceRow {
   std::string name;  ///< "NVIDIA H100 80GB HBM3"
+  std::string uuid;  ///< the same in all processes; "" where there is none
   int compute_capability = 0;
   int multiprocessors = 0;
   std::uint64_t memory_bytes = 0;
@@ -34,6 +36,9 @@ Survey survey(const PluginSearch& search);
 
 struct DeviceOptions {
   int index = 0;
+  /// Among the ranks of this host, which use the devices from `index` on. Where a rank sees one
+  /// device alone, as with a GPU for each task, it uses that.
+  int local_rank = 0;
   bool tf32 = false;          ///< float32 matmuls and convolutions may round their operands to TF32
   bool deterministic = true;  ///< equal runs are bit-identical
   bool measure = false;       ///< time the candidates of matmuls and convolutions
@@ -44,5 +49,10 @@ struct DeviceOptions {
 /// Opens a device, or returns why it is unavailable. Errors: UserError(memory) when the device's
 /// memory is in use already.
 std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOptions& options);
+
+/// Joins the opened devices of all ranks, so that steps add over them (NCCL). All ranks call it.
+/// Errors: UserError(unavailable) where NCCL cannot be used by all; UserError(config) where two
+/// ranks have one GPU; comm::RankLost.
+void join_ranks(const Backend& backend, const std::shared_ptr<comm::Communicator>& ranks);
 
 }  // namespace halfstep::backend::cuda

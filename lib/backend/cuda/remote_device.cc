@@ -18,6 +18,7 @@ void check(const Table& table, Status status, const char* what) {
   const std::string text = fmt::format("{}: {}", what, table.last_error());
   if (status == Status::memory) throw UserError(ErrorKind::memory, {}, text);
   if (status == Status::unavailable) throw UserError(ErrorKind::unavailable, {}, text);
+  if (status == Status::ranks) throw UserError(ErrorKind::ranks, {}, text);
   require(false, "{}", text);
 }
 
@@ -133,12 +134,43 @@ RemoteDevice::MemoryInfo RemoteDevice::memory_info() const {
 
 std::uint64_t RemoteDevice::left() const { return memory_info().left; }
 
+std::string RemoteDevice::new_rank_id() const {
+  std::string id(boundary::k_rank_id_bytes, '\0');
+  check(table_, table_.new_rank_id(id.data()), "sums over ranks");
+  return id;
+}
+
+void RemoteDevice::join(const std::string& id, std::shared_ptr<comm::Communicator> ranks) {
+  require(id.size() == boundary::k_rank_id_bytes, "an id of {} bytes", id.size());
+  check(table_, table_.join(device_, id.data(), ranks->rank(), ranks->size()), "sums over ranks");
+  ranks_ = std::move(ranks);
+}
+
+void RemoteDevice::wait_for_ranks() {
+  if (!ranks_) return;
+  try {
+    const std::shared_ptr<comm::Communicator> ranks = ranks_;
+    ranks->wait_for([&] {
+      std::int32_t idle = 0;
+      check(table_, table_.idle(device_, &idle), "the step");
+      return idle != 0;
+    });
+  } catch (const comm::RankLost&) {
+    // The launches complete then, and results can be copied without the other ranks.
+    ranks_ = nullptr;
+    table_.abandon_sums(device_);
+    throw;
+  }
+}
+
 void RemoteDevice::upload(const void* host, void* address, std::size_t bytes) {
+  wait_for_ranks();
   if (bytes > 0) check(table_, table_.upload(device_, host, address, bytes), "copy to the device");
 }
 
 void RemoteDevice::download(const void* address, void* host, std::size_t bytes) {
   if (bytes == 0) return;
+  wait_for_ranks();
   check(table_, table_.download(device_, address, host, bytes), "copy from the device");
 }
 
@@ -157,7 +189,10 @@ Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {
   return {std::make_unique<RemoteLaunch>(library_, launch, node.node.name), workspace_bytes};
 }
 
-void RemoteDevice::synchronize() { check(table_, table_.synchronize(device_), "the step"); }
+void RemoteDevice::synchronize() {
+  wait_for_ranks();
+  check(table_, table_.synchronize(device_), "the step");
+}
 
 std::unique_ptr<CapturedGraph> RemoteDevice::capture(const std::function<void()>& enqueue) {
   check(table_, table_.begin_capture(device_), "begin of the capture");

@@ -7,6 +7,7 @@
 #include "backend/cuda/plugin_library.h"
 #include "backend/device.h"
 #include "backend/memory.h"
+#include "comm/communicator.h"
 
 namespace halfstep::backend::cuda {
 
@@ -29,6 +30,12 @@ class RemoteDevice final : public Memory, public Device {
   void download(const void* address, void* host, std::size_t bytes) override;
   void copy(const void* from, void* to, std::size_t bytes) override;
 
+  /// A new id under which ranks join. Errors: UserError(unavailable) without NCCL.
+  std::string new_rank_id() const;
+  /// Joins the device to those of the other ranks; blocks until all have called it. From then on
+  /// blocking calls look after the other ranks. Errors: UserError(unavailable), UserError(ranks).
+  void join(const std::string& id, std::shared_ptr<comm::Communicator> ranks);
+
   Prepared prepare(const Kernel& row, const NodeView& node) override;
   void synchronize() override;
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override;
@@ -39,6 +46,9 @@ class RemoteDevice final : public Memory, public Device {
     std::uint64_t left = 0, total = 0;
   };
   MemoryInfo memory_info() const;
+  /// Blocks until all enqueued work has completed, where it waits for other ranks. Errors:
+  /// comm::RankLost, after which variables have any values.
+  void wait_for_ranks();
 
   std::shared_ptr<PluginLibrary> library_;
   const boundary::Table& table_;
@@ -46,6 +56,7 @@ class RemoteDevice final : public Memory, public Device {
   std::unordered_map<const std::byte*, std::size_t> blocks_;  ///< bytes of each allocation
   std::uint64_t allocated_ = 0;                               ///< their sum
   MemoryPeak peak_;
+  std::shared_ptr<comm::Communicator> ranks_;  ///< whose devices have joined
 };
 
 }  // namespace halfstep::backend::cuda

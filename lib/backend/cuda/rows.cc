@@ -56,6 +56,11 @@ Accepts any(const NodeView& node, const Capabilities&) {
   return Accepts::yes();
 }
 
+Accepts among_ranks(const NodeView& node, const Capabilities& capabilities) {
+  if (!capabilities.ranks) return Accepts::no("the run has no other ranks");
+  return any(node, capabilities);
+}
+
 /// Input `i` must be constant.
 template <std::size_t i>
 Accepts constant(const NodeView& node, const Capabilities& capabilities) {
@@ -252,6 +257,8 @@ std::vector<Kernel> all() {
        fused_elementwise,
        nullptr,
        (1U << graph::ops::k_max_elementwise_inputs) - 1},
+      {"AllReduceStart", "cuda/all_reduce_start", among_ranks},
+      {"AllReduceWait", "cuda/all_reduce_wait", among_ranks},
       {"AddN", "cuda/add_n", one_dtype_of_values, nullptr, ~0U},
       {"Cast", "cuda/cast", any},
       {"ClipByValue", "cuda/clip", any, nullptr, 0b1},

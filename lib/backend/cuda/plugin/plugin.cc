@@ -44,6 +44,7 @@ using boundary::Status;
 std::span<const Row> rows() {
   static const std::vector<Row> k_rows = concatenate<Row>({ahead_rows(),
                                                            array_rows(),
+                                                           collective_rows(),
                                                            elementwise_rows(),
                                                            fused_product_rows(),
                                                            layer_rows(),
@@ -70,6 +71,8 @@ Status status_of(Failure failure) {
       return Status::unavailable;
     case Failure::out_of_memory:
       return Status::memory;
+    case Failure::ranks:
+      return Status::ranks;
     case Failure::failed:
       break;
   }
@@ -132,6 +135,7 @@ Status facts_of(std::int32_t device, boundary::DeviceFacts* facts) {
   }
   const DeviceFacts& from = found.devices[static_cast<std::size_t>(device)];
   copy_text(from.name, facts->name);
+  copy_text(from.uuid, facts->uuid);
   facts->compute_capability = from.capability;
   facts->multiprocessors = from.multiprocessors;
   facts->memory_bytes = from.total_bytes;
@@ -173,6 +177,30 @@ void close(boundary::Device* device) {
 
 Status synchronize(boundary::Device* device) {
   return on(device, [&] { device->vendor->synchronize(); });
+}
+
+Status idle(boundary::Device* device, std::int32_t* idle) {
+  return on(device, [&] { *idle = device->vendor->idle() ? 1 : 0; });
+}
+
+Status make_rank_id(char* id) {
+  static_assert(boundary::k_rank_id_bytes == k_rank_id_bytes);
+  return fenced([&] {
+    const RankId made = new_rank_id();
+    std::copy(made.begin(), made.end(), id);
+  });
+}
+
+Status join(boundary::Device* device, const char* id, std::int32_t rank, std::int32_t ranks) {
+  return on(device, [&] {
+    RankId given;
+    std::copy_n(id, given.size(), given.begin());
+    device->vendor->join(given, rank, ranks);
+  });
+}
+
+void abandon_sums(boundary::Device* device) {
+  on(device, [&] { device->vendor->abandon_sums(); });
 }
 
 Status allocate(boundary::Device* device, std::uint64_t bytes, void** address) {
@@ -308,6 +336,10 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .open = plugin::open,
                                        .close = plugin::close,
                                        .synchronize = plugin::synchronize,
+                                       .idle = plugin::idle,
+                                       .new_rank_id = plugin::make_rank_id,
+                                       .join = plugin::join,
+                                       .abandon_sums = plugin::abandon_sums,
                                        .allocate = plugin::allocate,
                                        .release = plugin::release,
                                        .memory = plugin::memory,

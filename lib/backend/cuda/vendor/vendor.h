@@ -6,6 +6,7 @@
 // All calls except allocations and queries are enqueued on the stream and run asynchronously, in
 // order. Pointers called `device` are device addresses; host code must not dereference them.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/vendor/conv_key.h"
-#include "backend/cuda/vendor/matmul_key.h"
+#include "backend/cuda/vendor/operations.h"
 
 namespace halfstep::backend::cuda {
 
@@ -27,6 +27,7 @@ inline constexpr std::size_t k_alignment = 256;
 enum class Failure : std::uint8_t {
   unavailable,    ///< no driver, no device, or one that is too old
   out_of_memory,  ///< out of device memory; the device stays usable
+  ranks,          ///< another rank of the run, or the network to it
   failed,         ///< anything else; the device is unusable from here on
 };
 
@@ -42,8 +43,9 @@ class VendorError : public std::runtime_error {
 };
 
 struct DeviceFacts {
-  std::string name;    ///< "NVIDIA H100 80GB HBM3"
-  int capability = 0;  ///< 10 * major + minor: 90
+  std::string name;       ///< "NVIDIA H100 80GB HBM3"
+  std::string uuid = {};  ///< the same in all processes of the machine; "" of an emulated device
+  int capability = 0;     ///< 10 * major + minor: 90
   int multiprocessors = 0;
   std::size_t total_bytes = 0;
   std::size_t l2_bytes = 0;
@@ -66,6 +68,11 @@ const char* vendor_name();  ///< "cuda", or "emulated"
 Probe probe();
 std::string nccl_version();  ///< "2.28.9"; "" where the loader finds no NCCL
 
+/// A new id under which ranks join (ncclUniqueId). Errors: VendorError.
+constexpr std::size_t k_rank_id_bytes = 128;
+using RankId = std::array<char, k_rank_id_bytes>;
+RankId new_rank_id();
+
 enum class Autotune : std::uint8_t {
   heuristic,  ///< the libraries' first choice
   measure,    ///< the fastest of the candidates, timed on this device
@@ -76,44 +83,6 @@ struct VendorOptions {
   Autotune autotune = Autotune::heuristic;
   std::string cache_folder;      ///< where measured choices are kept; "": nowhere
   std::size_t memory_limit = 0;  ///< limit on allocated bytes; 0: all device memory
-};
-
-/// A prepared matmul. Not copyable; must not outlive its Vendor.
-class Matmul {
- public:
-  struct Operands {
-    const void* a = nullptr;
-    const void* b = nullptr;
-    void* c = nullptr;
-    void* bias = nullptr;     ///< [n] of dtype `out`: read or written, by epilogue
-    void* mask = nullptr;     ///< mask_bytes(m, n): read or written, by epilogue
-    bool accumulate = false;  ///< add to the value of c (in `out`, before the epilogue)
-  };
-  virtual ~Matmul() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  /// The chosen algorithm ("algorithm 66 tile 20 ..."), and whether it uses tensor cores.
-  virtual std::string description() const = 0;
-  virtual bool uses_tensor_cores() const = 0;
-  /// Enqueues it. `workspace` is aligned to k_alignment and in use until the matmul has completed.
-  /// Errors: VendorError.
-  virtual void run(const Operands& operands, void* workspace) = 0;
-};
-
-/// A prepared convolution. Not copyable; must not outlive its Vendor.
-class Convolution {
- public:
-  struct Operands {
-    void* x = nullptr;       ///< written by input_gradient, else read
-    void* filter = nullptr;  ///< [O,h,w,C/groups]; written by filter_gradient, else read
-    void* y = nullptr;       ///< written by forward; the gradients read dy here
-    const void* bias = nullptr;
-  };
-  virtual ~Convolution() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual std::string description() const = 0;
-  virtual bool uses_tensor_cores() const = 0;
-  /// Enqueues it. Errors: VendorError.
-  virtual void run(const Operands& operands, void* workspace) = 0;
 };
 
 /// Captured work that can be launched again as a whole.
@@ -164,10 +133,23 @@ class Vendor {
   virtual void fill(void* device, std::uint8_t byte, std::size_t bytes) = 0;
 
   virtual void synchronize() = 0;
+  /// Whether the stream is idle; does not block. Errors: VendorError, also of sums over ranks.
+  virtual bool idle() = 0;
   virtual std::unique_ptr<Event> event() = 0;
   /// From here on calls are captured and not run; allocation, release and synchronize() are errors.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+
+  /// Joins the ranks of a run, which all call it, each with a device of its own. Blocking.
+  virtual void join(const RankId& id, int rank, int ranks) = 0;
+  /// Enqueues the sum over the ranks of `count` numbers of float32, float16 or bfloat16, in place.
+  /// It runs after all that was enqueued before and beside all that follows, until
+  /// wait_for_sum(). All ranks start the same sums in the same order.
+  virtual void start_sum(void* numbers, std::int64_t count, DType dtype) = 0;
+  /// Lets the stream wait for the sum that was started last in `numbers`; does not block.
+  virtual void wait_for_sum(const void* numbers) = 0;
+  /// Ends all sums without their results, because a rank is lost. No sum may follow.
+  virtual void abandon_sums() noexcept = 0;
 
   // Library functions. Null when the library does not support the key (an epilogue, a dtype).
   virtual std::unique_ptr<Matmul> matmul(const MatmulKey& key) = 0;

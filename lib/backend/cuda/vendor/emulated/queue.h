@@ -2,7 +2,9 @@
 // The emulated stream: calls wait in a queue until a synchronization, as on a device. During a
 // capture they are added to the captured graph instead.
 
+#include <deque>
 #include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,27 +13,59 @@ namespace halfstep::backend::cuda::emulated {
 class Queue {
  public:
   using Call = std::function<void()>;
+  /// Returns whether it is done; if not, it is called again later. Does not block.
+  using Attempt = std::function<bool()>;
 
-  void push(Call call) { (capturing_ ? captured_ : waiting_).push_back(std::move(call)); }
+  void push(Call call) {
+    push_attempt([call = std::move(call)] {
+      call();
+      return true;
+    });
+  }
+  void push_attempt(Attempt attempt) {
+    if (capturing_) {
+      captured_.push_back(std::move(attempt));
+    } else {
+      waiting_.push_back(std::move(attempt));
+    }
+  }
+
+  /// Runs the queued calls in order up to the first that is not done; returns whether all are.
+  bool advance() {
+    while (!waiting_.empty()) {
+      const Attempt attempt = std::move(waiting_.front());
+      waiting_.pop_front();
+      bool done = false;
+      try {
+        done = attempt();
+      } catch (...) {
+        waiting_.clear();
+        throw;
+      }
+      if (!done) {
+        waiting_.push_front(attempt);
+        return false;
+      }
+    }
+    return true;
+  }
 
   /// Runs the queued calls in order.
   void drain() {
-    std::vector<Call> calls;
-    calls.swap(waiting_);
-    for (const Call& call : calls) call();
+    while (!advance()) std::this_thread::yield();
   }
 
   bool capturing() const { return capturing_; }
   void begin_capture() { capturing_ = true; }
-  std::vector<Call> end_capture() {
+  std::vector<Attempt> end_capture() {
     capturing_ = false;
     return std::exchange(captured_, {});
   }
 
  private:
   bool capturing_ = false;
-  std::vector<Call> waiting_;
-  std::vector<Call> captured_;
+  std::deque<Attempt> waiting_;
+  std::vector<Attempt> captured_;
 };
 
 /// Runs `call` in the order of `stream`, a Queue; immediately when it is null.

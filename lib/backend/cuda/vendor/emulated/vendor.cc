@@ -12,6 +12,7 @@
 
 #include "backend/cuda/vendor/emulated/libraries.h"
 #include "backend/cuda/vendor/emulated/queue.h"
+#include "backend/cuda/vendor/emulated/rank_sums.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
@@ -57,18 +58,16 @@ class EmulatedEvent final : public Event {
 
 class EmulatedGraph final : public CapturedGraph {
  public:
-  EmulatedGraph(Queue& queue, std::vector<Queue::Call> calls)
-      : queue_(queue), calls_(std::make_shared<const std::vector<Queue::Call>>(std::move(calls))) {}
-  std::size_t nodes() const override { return calls_->size(); }
+  EmulatedGraph(Queue& queue, std::vector<Queue::Attempt> calls)
+      : queue_(queue), calls_(std::move(calls)) {}
+  std::size_t nodes() const override { return calls_.size(); }
   void launch() override {
-    queue_.push([calls = calls_] {
-      for (const Queue::Call& call : *calls) call();
-    });
+    for (const Queue::Attempt& call : calls_) queue_.push_attempt(call);
   }
 
  private:
   Queue& queue_;
-  std::shared_ptr<const std::vector<Queue::Call>> calls_;
+  std::vector<Queue::Attempt> calls_;
 };
 
 class EmulatedVendor final : public Vendor {
@@ -141,6 +140,10 @@ class EmulatedVendor final : public Vendor {
     expect_no_capture("synchronize");
     queue_.drain();
   }
+  bool idle() override {
+    expect_no_capture("idle");
+    return queue_.advance();
+  }
   std::unique_ptr<Event> event() override { return std::make_unique<EmulatedEvent>(queue_); }
   void begin_capture() override {
     expect_no_capture("begin_capture");
@@ -149,6 +152,34 @@ class EmulatedVendor final : public Vendor {
   std::unique_ptr<CapturedGraph> end_capture() override {
     if (!queue_.capturing()) fail("end_capture: nothing is being captured");
     return std::make_unique<EmulatedGraph>(queue_, queue_.end_capture());
+  }
+
+  void join(const RankId& id, int rank, int ranks) override {
+    ranks_ = std::make_unique<emulated::RankSums>(id, rank, ranks);
+  }
+  void start_sum(void* numbers, std::int64_t count, DType dtype) override {
+    if (!ranks_) fail("start_sum: no ranks have joined");
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(dtype);
+    expect_inside(numbers, bytes, "start_sum");
+    std::vector<std::byte>& sum = sums_[numbers];
+    queue_.push_attempt([this, &sum, numbers, count, dtype, bytes] {
+      auto* given = static_cast<std::byte*>(numbers);
+      if (!ranks_->advance(given, count, dtype)) return false;
+      // Nobody may read it before wait_for_sum().
+      sum.assign(given, given + bytes);
+      std::memset(numbers, k_garbage, bytes);
+      return true;
+    });
+  }
+  void wait_for_sum(const void* numbers) override {
+    const auto found = sums_.find(numbers);
+    if (found == sums_.end()) fail("wait_for_sum: none was started there");
+    queue_.push([&sum = found->second, to = const_cast<void*>(numbers)] {
+      std::memcpy(to, sum.data(), sum.size());
+    });
+  }
+  void abandon_sums() noexcept override {
+    if (ranks_) ranks_->abandon();
   }
 
   std::unique_ptr<Matmul> matmul(const MatmulKey& key) override {
@@ -186,6 +217,8 @@ class EmulatedVendor final : public Vendor {
   Queue queue_;
   std::map<void*, std::size_t> blocks_;
   std::size_t used_ = 0;
+  std::unique_ptr<emulated::RankSums> ranks_;
+  std::map<const void*, std::vector<std::byte>> sums_;  ///< by the address of their numbers
 };
 
 }  // namespace

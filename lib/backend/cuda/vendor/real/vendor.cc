@@ -2,13 +2,13 @@
 
 #include "backend/cuda/vendor/vendor.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "backend/cuda/vendor/real/device.h"
+#include "backend/cuda/vendor/real/rank_sums.h"
 
 namespace halfstep::backend::cuda {
 namespace {
@@ -26,10 +26,18 @@ int attribute(cudaDeviceAttr name, int device) {
   return 0;
 }
 
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (const char byte : uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
 DeviceFacts facts_of(int device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   return {.name = properties.name,
+          .uuid = uuid_text(properties.uuid),
           .capability = 10 * properties.major + properties.minor,
           .multiprocessors = properties.multiProcessorCount,
           .total_bytes = properties.totalGlobalMem,
@@ -229,6 +237,13 @@ class RealVendor final : public Vendor {
   void synchronize() override {
     check(cudaStreamSynchronize(device_.stream), "cudaStreamSynchronize");
   }
+  bool idle() override {
+    if (ranks_) ranks_->expect_no_error();
+    const cudaError_t status = cudaStreamQuery(device_.stream);
+    if (status == cudaErrorNotReady) return false;
+    check(status, "cudaStreamQuery");
+    return true;
+  }
   std::unique_ptr<Event> event() override { return std::make_unique<RealEvent>(device_.stream); }
   void begin_capture() override {
     check(cudaStreamBeginCapture(device_.stream, cudaStreamCaptureModeThreadLocal),
@@ -238,6 +253,17 @@ class RealVendor final : public Vendor {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(device_.stream, &graph), "cudaStreamEndCapture");
     return std::make_unique<RealGraph>(graph, device_.stream);
+  }
+
+  void join(const RankId& id, int rank, int ranks) override {
+    ranks_ = std::make_unique<real::RankSums>(device_.stream, id, rank, ranks);
+  }
+  void start_sum(void* numbers, std::int64_t count, DType dtype) override {
+    ranks_->start(numbers, count, dtype);
+  }
+  void wait_for_sum(const void* numbers) override { ranks_->wait(numbers); }
+  void abandon_sums() noexcept override {
+    if (ranks_) ranks_->abandon();
   }
 
   std::unique_ptr<Matmul> matmul(const MatmulKey& key) override {
@@ -258,6 +284,7 @@ class RealVendor final : public Vendor {
     check(cudaMemcpyAsync(to, from, bytes, kind, device_.stream), "cudaMemcpyAsync");
   }
   void close() {
+    ranks_ = nullptr;
     for (const auto& [address, bytes] : blocks_) cudaFree(address);
     if (device_.cudnn != nullptr) cudnnDestroy(device_.cudnn);
     if (device_.cublas != nullptr) cublasLtDestroy(device_.cublas);
@@ -270,6 +297,7 @@ class RealVendor final : public Vendor {
   real::Device device_;
   std::map<void*, std::size_t> blocks_;
   std::size_t used_ = 0;
+  std::unique_ptr<real::RankSums> ranks_;
 };
 
 }  // namespace
@@ -286,17 +314,6 @@ Probe probe() {
     probe.why_not = e.what();
   }
   return probe;
-}
-
-std::string nccl_version() {
-  void* library = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return "";
-  using Get = int (*)(int*);
-  const auto get = reinterpret_cast<Get>(::dlsym(library, "ncclGetVersion"));
-  int number = 0;
-  const bool known = get != nullptr && get(&number) == 0 && number > 0;
-  ::dlclose(library);
-  return known ? dotted(static_cast<std::size_t>(number)) : "";
 }
 
 std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
