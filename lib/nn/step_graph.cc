@@ -97,7 +97,7 @@ Value prepare_input(StepDraft& step) {
                                 to_string(wanted)),
                     wanted.rank() == 3 ? "an input is [height, width, channels]" : "");
   }
-  return graph::ops::reshape(b, x, batched(step.part.rows, wanted));
+  return graph::ops::reshape(b, x, batched(b.shape(x)[0], wanted));
 }
 
 /// The scores that a final activation was applied to, found through casts, in float32.
