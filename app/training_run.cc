@@ -270,7 +270,7 @@ void compare_ranks(const Ranks& ranks, const train::Session& session) {
 }
 
 /// Time for the rank that saves the last state: a launcher ends all ranks once one has failed.
-constexpr std::chrono::seconds k_farewell{2};
+constexpr std::chrono::milliseconds k_farewell{2000};
 
 /// A rank that neither prints nor writes files.
 int train_silently(train::Session& session, train::TrainOptions options, const Ranks& ranks) {
@@ -436,6 +436,8 @@ int run_training(const RunOptions& options, const TrainFlags& flags) {
   try {
     return train_among(options, flags, ranks);
   } catch (const EndedByAll& end) {
+    // Rank 0 prints why first: a launcher ends all ranks once one has failed.
+    std::this_thread::sleep_for(k_farewell / 4);
     return end.exit_code;
   }
 }
