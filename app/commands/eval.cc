@@ -73,7 +73,11 @@ report::EvalReport eval_report(train::Session& session,
 }
 
 void print_table(const train::Evaluation& result, const std::vector<std::string>& names) {
-  for (const auto& [name, value] : result.metrics) fmt::print("{:<12} {:.4f}\n", name, value);
+  std::size_t width = 12;
+  for (const auto& [name, value] : result.metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : result.metrics) {
+    fmt::print("{:<{}} {:.4f}\n", name, width, value);
+  }
   const train::Confusion& c = result.confusion;
   if (c.classes == 0) return;
   fmt::print("\n{:<14} {:>7} {:>9}  predicted as\n", "class", "count", "accuracy");
