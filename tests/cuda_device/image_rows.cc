@@ -1,4 +1,5 @@
 #include "backend/cuda/kernels/image.h"
+#include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
 #include "backend/cuda/kernels/pool.h"
 #include "cuda_device/kernel_rows.h"

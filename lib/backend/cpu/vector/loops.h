@@ -123,13 +123,9 @@ struct Loops {
   void (*row_comoments)(
       float* sums, const float* dy, const float* x, const float* gamma, float mean, std::int64_t n);
   void (*normalize_row)(float* y, const float* x, const NormRow& p, std::int64_t n);
-  void (*normalize_row_grad)(float* dx,
-                             float* dgamma,
-                             float* dbeta,
-                             const float* dy,
-                             const float* x,
-                             const NormRow& p,
-                             std::int64_t n);
+  // y: dx, dgamma and dbeta.
+  void (*normalize_row_grad)(
+      float* const* y, const float* dy, const float* x, const NormRow& p, std::int64_t n);
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);

@@ -364,7 +364,8 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
             const NormRow here{
                 gamma + column, nullptr, mean[row], inverse[row], constant[row], slope[row]};
             float* dx = p.sink.place(a.out[0].data, at, scratch[2]);
-            p.loops->normalize_row_grad(dx, acc[0], acc[1], dy, x, here, columns);
+            float* const y[] = {dx, acc[0], acc[1]};
+            p.loops->normalize_row_grad(y, dy, x, here, columns);
             p.sink.store(a.out[0].data, at, columns, scratch[2]);
           }
         };

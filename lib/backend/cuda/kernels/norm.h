@@ -7,11 +7,6 @@
 //
 // Fused: z = max(y + side, 0), of y rounded to its dtype and the rounded sum, each part optional;
 // the gradient takes dy as 0 where z, recomputed from x, is not above 0.
-//
-// Layer normalization of the rows of x [rows, columns], each by a warp:
-//   r = 1 / sqrt(v + epsilon), xhat = (x - m) * r per row, y = xhat * gamma + beta
-//   dbeta = sum dy, dgamma = sum dy * xhat over rows
-//   dx = r * (dy * gamma - mean(dy * gamma) - xhat * mean(dy * gamma * xhat)), means over the row
 
 #include <cstddef>
 #include <cstdint>
@@ -75,40 +70,5 @@ struct BatchNormGradParams {
 };
 std::size_t batch_norm_grad_workspace(const BatchNormGradParams& params);
 void batch_norm_grad(Stream stream, const BatchNormGradParams& params);
-
-/// y may alias x. Dtypes: x and y `dtype`; gamma and beta [columns], mean and inverse [rows]
-/// float64 where x is, else float32.
-struct LayerNormParams {
-  DType dtype{};
-  const void* x = nullptr;
-  const void* gamma = nullptr;
-  const void* beta = nullptr;
-  void* y = nullptr;
-  void* mean = nullptr;
-  void* inverse = nullptr;  ///< r
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  double epsilon = 0;
-};
-void layer_norm(Stream stream, const LayerNormParams& params);
-
-/// dx may alias dy or x. Dtypes as above.
-struct LayerNormGradParams {
-  DType dtype{};
-  const void* dy = nullptr;
-  const void* x = nullptr;
-  const void* gamma = nullptr;
-  const void* mean = nullptr;
-  const void* inverse = nullptr;
-  void* dx = nullptr;
-  void* dgamma = nullptr;
-  void* dbeta = nullptr;
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  void* workspace = nullptr;  ///< of layer_norm_grad_workspace() bytes
-  Tickets tickets = {};
-};
-std::size_t layer_norm_grad_workspace(const LayerNormGradParams& params);
-void layer_norm_grad(Stream stream, const LayerNormGradParams& params);
 
 }  // namespace halfstep::backend::cuda::kernels

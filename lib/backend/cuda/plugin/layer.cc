@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
 #include "backend/cuda/kernels/pool.h"
 #include "backend/cuda/kernels/softmax.h"
