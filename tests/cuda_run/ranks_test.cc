@@ -71,16 +71,7 @@ TEST_CASE("device ranks: two and three ranks train as one, to the order of summa
     for (const int ranks : {2, 3}) {
       CAPTURE(ranks);
       for (const TrainResult& result : train_devices(spec, ranks)) {
-        CHECK(result.status == Status::completed);
-        CHECK(result.counters.applied == one.counters.applied);
-        CHECK(result.batch_order_hash == one.batch_order_hash);
-        REQUIRE(result.history.size() == one.history.size());
-        for (std::size_t epoch = 0; epoch < one.history.size(); ++epoch) {
-          const double loss = one.history[epoch].train.at("loss");
-          CHECK(std::abs(result.history[epoch].train.at("loss") - loss) < tolerance * loss);
-        }
-        CHECK(std::abs(result.test->metrics.at("loss") - one.test->metrics.at("loss")) <
-              tolerance * one.test->metrics.at("loss"));
+        check_same_training(result, one, tolerance);
       }
     }
   }

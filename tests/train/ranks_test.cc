@@ -65,18 +65,9 @@ TEST_CASE("ranks: two and three ranks train as one process, to the order of summ
       CAPTURE(ranks);
       const std::vector<TrainResult> each = train_ranks(tiny.spec(), ranks);
       for (const TrainResult& result : each) {
-        CHECK(result.status == Status::completed);
-        CHECK(result.counters.applied == one.counters.applied);
         CHECK(result.final_hash == each.front().final_hash);
         CHECK(result.state_hash == each.front().state_hash);
-        CHECK(result.batch_order_hash == one.batch_order_hash);
-        REQUIRE(result.history.size() == one.history.size());
-        for (std::size_t epoch = 0; epoch < one.history.size(); ++epoch) {
-          const double loss = one.history[epoch].train.at("loss");
-          CHECK(std::abs(result.history[epoch].train.at("loss") - loss) < tolerance * loss);
-        }
-        CHECK(std::abs(result.test->metrics.at("loss") - one.test->metrics.at("loss")) <
-              tolerance * one.test->metrics.at("loss"));
+        check_same_training(result, one, tolerance);
         CHECK(result.test->confusion.counts.size() == one.test->confusion.counts.size());
       }
     }

@@ -1,8 +1,12 @@
 #include "train/thread_ranks.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
+#include <ostream>
 #include <thread>
 
 namespace halfstep::train {
@@ -127,6 +131,19 @@ void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communic
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+void check_same_training(const TrainResult& result, const TrainResult& wanted, double tolerance) {
+  CHECK(result.status == Status::completed);
+  CHECK(result.counters.applied == wanted.counters.applied);
+  CHECK(result.batch_order_hash == wanted.batch_order_hash);
+  REQUIRE(result.history.size() == wanted.history.size());
+  for (std::size_t epoch = 0; epoch < wanted.history.size(); ++epoch) {
+    const double loss = wanted.history[epoch].train.at("loss");
+    CHECK(std::abs(result.history[epoch].train.at("loss") - loss) < tolerance * loss);
+  }
+  const double loss = wanted.test->metrics.at("loss");
+  CHECK(std::abs(result.test->metrics.at("loss") - loss) < tolerance * loss);
 }
 
 }  // namespace halfstep::train

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "train/trainer.h"
 
 namespace halfstep::train {
 
@@ -37,5 +38,9 @@ class Hub {
 /// Calls `body` once for each rank, on a thread of its own, with its communicator, and returns when
 /// all have returned. Rethrows the error of the lowest rank that has one.
 void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body);
+
+/// Checks that a run did the steps of another one: the same batches, and losses that differ by less
+/// than `tolerance`, relative, in each epoch and in the test.
+void check_same_training(const TrainResult& result, const TrainResult& wanted, double tolerance);
 
 }  // namespace halfstep::train
