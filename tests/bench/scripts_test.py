@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts/bench"))
 
 import machine
 import page
+import ranks
 import samples
 import targets
 
@@ -201,6 +202,47 @@ class Targets(unittest.TestCase):
         text = targets.text(lines).splitlines()
         self.assertEqual(len(text), len(lines) + 1)
         self.assertRegex(text[1], r"bfloat16 over float32 +10 +10.00 +yes$")
+
+
+class Ranks(unittest.TestCase):
+    LINK = {"latency": 1e-6, "seconds_per_byte": 1e-9}
+    # 64 MB of gradients in 16 buckets.
+    BYTES = (64e6, 4e6, *LINK.values())
+
+    def test_one_rank_computes_and_sends_nothing(self):
+        step = ranks.predict(1, 0.5, *self.BYTES)
+        self.assertEqual(step, {"compute": 0.5, "sums": 0.0, "exposed": 0.0, "step": 0.5})
+
+    def test_sums_hide_behind_the_backward_pass_but_for_the_last_bucket(self):
+        step = ranks.predict(2, 1.0, *self.BYTES)
+        self.assertAlmostEqual(step["sums"], 64e-3 + 16 * 2e-6)
+        self.assertAlmostEqual(step["exposed"], step["sums"] / 16)
+        self.assertAlmostEqual(step["step"], 0.5 + step["exposed"])
+
+    def test_many_ranks_are_bound_by_bytes_then_by_messages(self):
+        some, many = (ranks.predict(n, 0.1, *self.BYTES) for n in (32, 1024))
+        self.assertAlmostEqual(some["exposed"], some["sums"] - 0.1 / 32 * 2 / 3)
+        self.assertLess(many["compute"], some["compute"])
+        self.assertGreater(many["step"], some["step"])
+
+    def run_of(self, many_seconds):
+        turn = {"seconds": 0.1, "hidden_share": None}
+        many = {"seconds": many_seconds, "hidden_share": 0.8}
+        small = {"bytes": 4, "bare": [1e-6], "sum": [2e-6]}
+        large = {"bytes": 1 << 24, "bare": [4e-3], "sum": [8e-3, 5e-3, 4e-3]}
+        steps = {"cnn 8, float32": {"one": [turn], "ranks": [many], "goal": 1.05}}
+        return {"ranks": 2, "steps": steps, "sums": [small, large]}
+
+    def test_the_table_holds_steps_hidden_sums_and_their_rate_to_targets(self):
+        for seconds, met in ((0.104, True), (0.106, False)):
+            lines = ranks.fill(self.run_of(seconds))
+            self.assertEqual([line["met"] for line in lines], [met, True, None, True])
+        self.assertAlmostEqual(lines[3]["measured"], 0.8)
+
+    def test_the_link_is_that_of_the_smallest_and_the_largest_sum(self):
+        link = ranks.constants(self.run_of(0.1))
+        self.assertAlmostEqual(link["latency"], 1e-6)
+        self.assertAlmostEqual(link["seconds_per_byte"], 5e-3 / (1 << 24))
 
 
 class Page(unittest.TestCase):
