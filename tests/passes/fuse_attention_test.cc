@@ -30,9 +30,11 @@ struct Options {
   DType dtype = DType::bfloat16;
   bool causal = false;
   bool heads = true;  ///< [batch, steps, heads, depth], transposed; else [batch, steps, depth]
-  std::int64_t queries = 5, keys = 7;
+  std::int64_t queries = 28, keys = 40;
   std::int64_t mask_from = 0;  ///< the first number of the mask's positions
-  bool drops = false;          ///< the weights are multiplied by a mask
+  bool masks = false;          ///< the weights are multiplied by a mask
+  double dropout = 0;
+  double factor = 0;  ///< of the weights that are kept; 0: that of the dropout
 };
 
 /// An attention as the layers build it.
@@ -60,7 +62,8 @@ struct Chain {
     }
     weights = b.cast(b.add("Softmax", {x}), o.dtype);
     Value used = weights;
-    if (o.drops) used = b.add("Mul", {used, b.placeholder("mask", o.dtype, b.shape(weights))});
+    if (o.masks) used = b.add("Mul", {used, b.placeholder("mask", o.dtype, b.shape(weights))});
+    if (o.dropout > 0) used = dropped(o, used);
     y = heads(o, b.add("BatchMatMulV2", {used, heads(o, value)}));
     graph.fetches() = {{"y", y}};
   }
@@ -77,6 +80,18 @@ struct Chain {
  private:
   Value heads(const Options& o, Value x) {
     return o.heads ? b.add("Transpose", {x, b.ints({0, 2, 1, 3})}) : x;
+  }
+  Value dropped(const Options& o, Value x) {
+    const Value numbers = b.add("RandomUniformFromOrdinal",
+                                {b.placeholder("ordinal", DType::int64, {})},
+                                {{"shape", b.shape(x)},
+                                 {"seed", std::int64_t{3}},
+                                 {"stream", std::int64_t{5}},
+                                 {"first", std::int64_t{7}}});
+    const Value kept = b.add("GreaterEqual", {numbers, b.scalar(DType::float32, o.dropout)});
+    const double factor = o.factor > 0 ? o.factor : 1 / (1 - o.dropout);
+    const Value scaled = b.add("Mul", {x, b.scalar(o.dtype, factor)});
+    return b.add("Mul", {scaled, b.cast(kept, o.dtype)});
   }
   Value positions(std::int64_t count, std::int64_t first, const Shape& as) {
     std::vector<std::int64_t> all(static_cast<std::size_t>(count));
@@ -124,6 +139,28 @@ TEST_CASE("fuse_attention: chain and gradient become an op each, in all their va
   }
 }
 
+TEST_CASE("fuse_attention: dropout of the weights becomes attributes of both ops") {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    for (const bool causal : {false, true}) {
+      CAPTURE(name(dtype));
+      CAPTURE(causal);
+      Chain chain({.dtype = dtype, .causal = causal, .dropout = 0.3});
+      chain.differentiate();
+      const Graph fused = fuse(chain.graph);
+      REQUIRE(is_fused(fused, true));
+      CHECK(count(fused, "RandomUniformFromOrdinal") == 0);
+      for (const char* op : {"FusedAttention", "FusedAttentionGrad"}) {
+        const graph::Node& node = *nodes(fused, op)[0];
+        CHECK(fused.node(node.inputs.back().node).name == "ordinal");
+        CHECK(node.attrs.get<double>("rate") == 0.3);
+        CHECK(node.attrs.get<std::int64_t>("seed") == 3);
+        CHECK(node.attrs.get<std::int64_t>("stream") == 5);
+        CHECK(node.attrs.get<std::int64_t>("first") == 7);
+      }
+    }
+  }
+}
+
 TEST_CASE("fuse_attention: a transposition with another reader stays, and so do the others") {
   Chain chain({});
   const Value inner = chain.graph.node(chain.y.node).inputs[0];
@@ -150,10 +187,13 @@ TEST_CASE(
     Chain read = made({});
     read.graph.fetches().push_back({"weights", read.weights});
     CHECK(stays(read));
-    CHECK(stays(made({.drops = true})));
+    CHECK(stays(made({.masks = true})));
+    CHECK(stays(made({.dropout = 0.3, .factor = 2})));
     // A key is seen one step early.
     CHECK(stays(made({.causal = true, .mask_from = 1})));
     CHECK(stays(made({}), never));
+    // Blocks of 32 x 32 would be padded to three times the scores.
+    CHECK(stays(made({.queries = 32, .keys = 10})));
   }
   // The weights are needed where one gradient alone is fetched.
   Chain one({});

@@ -4,6 +4,8 @@
 //   FusedAttentionGrad   w = e^(s - log_sum_exp),  dw = dy value^T,
 //                        ds = scale w (dw - sum of dy result),
 //                        dquery = ds key,  dkey = ds^T query,  dvalue = w^T dy
+// With dropout, result and dvalue are those of w m, and dw is multiplied by m: 0 with probability
+// `rate`, else 1 / (1 - rate), drawn anew for each `ordinal`.
 // Lowering creates them, after all dtypes are decided. Scores, softmax and the sum are float32 (U);
 // where matmuls take 16-bit operands, w and ds are rounded to T for them. Layouts: BHSD [batch,
 // heads, steps, depth], BSHD [batch, steps, heads, depth]; heads may be missing.
@@ -21,7 +23,8 @@ namespace {
 
 constexpr std::string_view k_attention_attrs =
     "T: {half, bfloat16, float, double}, U: {float, double} = float, scale: float = 1.0, "
-    "causal: bool = false, layout: string = 'BHSD'";
+    "causal: bool = false, layout: string = 'BHSD', rate: float = 0.0, seed: int = 0, "
+    "stream: int = 0, first: int = 0";
 
 AttentionGeometry geometry_of(const InferContext& c, std::size_t query) {
   return attention_geometry(
@@ -40,12 +43,23 @@ Shape rows_shape(const AttentionGeometry& g, std::size_t rank) {
   return rank == 3 ? Shape{g.batch, g.queries} : Shape{g.batch, g.heads, g.queries};
 }
 
+/// `inputs`: the number without the ordinal.
+void check_dropout(const InferContext& c, std::size_t inputs) {
+  const double rate = AttentionDropout(c.node.attrs).rate;
+  if (!(rate >= 0 && rate < 1)) throw ShapeError(fmt::format("a dropout of {}", rate));
+  if (c.inputs() != inputs + (rate > 0 ? 1 : 0)) {
+    throw ShapeError("an ordinal is wanted with dropout, and none without");
+  }
+}
+
 std::vector<Shape> infer_attention(const InferContext& c) {
+  check_dropout(c, 3);
   const AttentionGeometry g = geometry_of(c, 0);
   return {result_shape(c, 0), rows_shape(g, c.input(0).shape.rank())};
 }
 
 std::vector<Shape> infer_attention_grad(const InferContext& c) {
+  check_dropout(c, 6);
   const AttentionGeometry g = geometry_of(c, 1);
   const Shape result = result_shape(c, 1);
   if (c.input(0).shape != result || c.input(4).shape != result ||
@@ -59,12 +73,9 @@ std::vector<Shape> infer_attention_grad(const InferContext& c) {
 }
 
 std::vector<Value> gradient_attention(const GradientContext& c) {
-  const int node =
-      c.b.add_node("FusedAttentionGrad",
-                   {c.dy[0], c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)},
-                   {{"scale", c.node.attrs.get<double>("scale")},
-                    {"causal", c.node.attrs.get<bool>("causal")},
-                    {"layout", c.node.attrs.get<std::string>("layout")}});
+  std::vector<Value> inputs{c.dy[0], c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)};
+  if (c.node.inputs.size() > 3) inputs.push_back(c.input(3));
+  const int node = c.b.add_node("FusedAttentionGrad", std::move(inputs), c.node.attrs);
   return {{node, 0}, {node, 1}, {node, 2}};
 }
 
@@ -102,15 +113,21 @@ AttentionGeometry attention_geometry(const Attrs& attrs,
   return g;
 }
 
+AttentionDropout::AttentionDropout(const Attrs& attrs)
+    : rate(attrs.get<double>("rate")),
+      seed(static_cast<std::uint64_t>(attrs.get<std::int64_t>("seed"))),
+      stream(static_cast<std::uint64_t>(attrs.get<std::int64_t>("stream"))),
+      first(attrs.get<std::int64_t>("first")) {}
+
 std::vector<OpDef> attention_ops() {
   return {
       define("FusedAttention",
-             "query: T, key: T, value: T -> result: T, log_sum_exp: U",
+             "query: T, key: T, value: T, ordinal?: int64 -> result: T, log_sum_exp: U",
              k_attention_attrs,
              {.infer = infer_attention, .gradient = gradient_attention, .stage = Stage::lowered}),
       define("FusedAttentionGrad",
-             "dy: T, query: T, key: T, value: T, result: T, log_sum_exp: U -> dquery: T, dkey: T, "
-             "dvalue: T",
+             "dy: T, query: T, key: T, value: T, result: T, log_sum_exp: U, ordinal?: int64 -> "
+             "dquery: T, dkey: T, dvalue: T",
              k_attention_attrs,
              {.infer = infer_attention_grad, .stage = Stage::lowered}),
   };

@@ -28,6 +28,10 @@ struct AttentionGeometry {
     return steps_first ? (item / heads * steps * heads + item % heads) * width
                        : item * steps * width;
   }
+  /// The weight of query `i` and key `j` among those of all items.
+  std::int64_t weight(std::int64_t item, std::int64_t i, std::int64_t j) const {
+    return (item * queries + i) * keys + j;
+  }
   /// Keys that query `i` sees.
   std::int64_t seen(std::int64_t i) const { return causal && i < keys ? i + 1 : keys; }
 };
@@ -37,5 +41,17 @@ AttentionGeometry attention_geometry(const Attrs& attrs,
                                      const Shape& query,
                                      const Shape& key,
                                      const Shape& value);
+
+/// The dropout of a node's weights: weight `w` is kept where number first + w of the draw that
+/// RandomUniformFromOrdinal makes with this seed and stream is at least `rate`.
+struct AttentionDropout {
+  double rate = 0;  ///< 0: none
+  std::uint64_t seed = 0, stream = 0;
+  std::int64_t first = 0;
+
+  explicit AttentionDropout(const Attrs& attrs);
+  /// Factor of the weights that are kept.
+  double scale() const { return 1 / (1 - rate); }
+};
 
 }  // namespace halfstep::graph::ops

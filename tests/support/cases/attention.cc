@@ -12,6 +12,7 @@ struct Attention {
   bool causal = false;
   std::string_view layout = "BHSD";
   double reach = 2;  ///< of the elements of query and key
+  double dropout = 0;
 };
 
 constexpr Attention k_attentions[] = {
@@ -35,6 +36,11 @@ constexpr Attention k_attentions[] = {
     // Scores up to 1e4 in magnitude.
     {"large scores", 1, 2, 9, 11, 4, 5, false, "BHSD", 70},
     {"large scores, chunks", 1, 1, 33, 420, 4, 5, true, "BHSD", 70},
+    {"dropout", 2, 3, 5, 6, 4, 3, false, "BHSD", 2, 0.25},
+    {"dropout, no heads, causal", 2, 0, 5, 5, 4, 4, true, "BHSD", 2, 0.5},
+    {"dropout, blocks", 1, 2, 70, 45, 33, 40, false, "BHSD", 2, 0.1},
+    {"dropout, blocks, causal, steps first", 2, 2, 64, 33, 40, 31, true, "BSHD", 2, 0.9},
+    {"dropout, chunks, causal", 1, 1, 401, 398, 3, 4, true, "BHSD", 2, 0.1},
 };
 
 }  // namespace
@@ -52,8 +58,17 @@ std::vector<OpCase> attention_cases() {
                 rows =
                     a.heads == 0 ? Shape{a.batch, a.queries} : Shape{a.batch, a.heads, a.queries};
     const double scale = a.depth > 64 ? 0.05 : 0.5;
-    const graph::Attrs attrs{
-        {"scale", scale}, {"causal", a.causal}, {"layout", std::string(a.layout)}};
+    graph::Attrs attrs{{"scale", scale}, {"causal", a.causal}, {"layout", std::string(a.layout)}};
+    std::vector<Operand> ordinal;
+    if (a.dropout > 0) {
+      attrs.set("rate", a.dropout);
+      attrs.set("seed", std::int64_t{-5});
+      attrs.set("stream", std::int64_t{1} << 40);
+      // Within a group of four numbers.
+      attrs.set("first", std::int64_t{7});
+      ordinal.push_back(indices({}, 0, 1000, DType::int64));
+    }
+    const double largest_factor = 1 / (1 - a.dropout);
     // float32 errs by the roundings of scores, 16 bits by the one rounding of the weights, whose
     // sum is 1.
     const double score = scale * a.reach * a.reach * std::sqrt(static_cast<double>(16 * a.depth));
@@ -68,10 +83,11 @@ std::vector<OpCase> attention_cases() {
                           uniform(key, -a.reach, a.reach),
                           uniform(value)},
                .terms = half ? (large ? 4 : 2) : 16,
-               .magnitude = half ? 2 : std::max(2.0, score),
+               .magnitude = (half ? 2 : std::max(2.0, score)) * largest_factor,
                .rounds_inside = half,
                .dtypes = dtypes,
                .check_gradient = exact && small && !large};
+      c.inputs.insert(c.inputs.end(), ordinal.begin(), ordinal.end());
       if (exact) c.attrs.set("U", DType::float64);
       cases.push_back(std::move(c));
     };
@@ -95,10 +111,12 @@ std::vector<OpCase> attention_cases() {
                                   uniform(result, -1, 1),
                                   typed(uniform(rows, 1, 6), DType::float32)},
                        .terms = half ? 2 : 16,
-                       .magnitude = sum,
+                       .magnitude = sum * largest_factor,
                        .rounds_inside = half,
                        .dtypes = dtypes,
                        .check_gradient = false});
+      std::vector<Operand>& inputs = cases.back().inputs;
+      inputs.insert(inputs.end(), ordinal.begin(), ordinal.end());
     };
     backward("", {DType::float32});
     backward(", 16 bits", halves);

@@ -14,6 +14,7 @@ class Backward {
            const packed::HalfMicroKernel& half)
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape)),
+        dropout_(node, g_, 6),
         math_(capabilities.isa, node.input(0).dtype),
         unit_(capabilities.isa, node.input(0).dtype, half),
         parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
@@ -44,6 +45,7 @@ class Backward {
     log_sums_ = floats(by_queries.steps() * k_block);
     means_ = floats(by_queries.steps() * k_block);
     rows_ = floats(3 * g_.value_depth);
+    if (dropout_) factors_ = floats(blocks * k_block_floats);
     part_bytes_ = part.bytes();
   }
 
@@ -125,15 +127,21 @@ class Backward {
         multiply(f.key_rows_, f.query_columns_, panel, end - panel, f.scores_);
         multiply(f.value_rows_, f.dy_columns_, panel, end - panel, f.dweights_);
         const I64 at = panel * k_block;
+        const I64 columns = std::min(end * k_block, g.queries) - at;
+        if (f.dropout_) {
+          set_factors(first, rows, at, columns);
+          drop(f.dweights_, end - panel);
+        }
         f.math_.loops.attention_grad({.scores = memory.at<float>(f.scores_),
                                       .rows = rows,
-                                      .columns = std::min(end * k_block, g.queries) - at,
+                                      .columns = columns,
                                       .first = g.causal ? first - at : 0,
                                       .step = g.causal ? 1 : 0,
                                       .scale = static_cast<float>(g.scale)},
                                      memory.at<float>(f.dweights_),
                                      memory.at<float>(f.log_sums_) + at,
                                      memory.at<float>(f.means_) + at);
+        if (f.dropout_) drop(f.scores_, end - panel);
         add_rows(f.scores_, f.dy_depth_, panel, end - panel, panel == begin, f.dvalue_);
         add_rows(f.dweights_, f.query_depth_, panel, end - panel, panel == begin, f.dkey_);
         for (I64 i = panel; i < end; ++i) add_query(i, i - panel, first == 0);
@@ -145,6 +153,25 @@ class Backward {
       }
       store(f.dkey_, rows, g.depth, args.out[1], key_rows.from(first));
       store(f.dvalue_, rows, g.value_depth, args.out[2], value_rows.from(first));
+    }
+
+    /// The factors of `rows` keys in transposed blocks of `count` queries.
+    void set_factors(I64 first, I64 rows, I64 at, I64 count) const {
+      auto* factors = memory.at<float>(f.factors_);
+      for (I64 q = 0; q < count; q += k_block, factors += k_block_floats) {
+        f.dropout_.block(f.math_.loops,
+                         args,
+                         {item, at + q, first, std::min(k_block, count - q), rows},
+                         true,
+                         factors);
+      }
+    }
+
+    /// Multiplies `count` blocks by the factors.
+    void drop(I64 blocks, I64 count) const {
+      auto* x = memory.at<float>(blocks);
+      const float* terms[] = {x, memory.at<float>(f.factors_)};
+      f.math_.mul(x, terms, count * k_block_floats, 0);
     }
 
     /// Blocks of a panel of keys times panels of queries or of dy.
@@ -223,6 +250,7 @@ class Backward {
   };
 
   AttentionGeometry g_;
+  WeightFactors dropout_;
   RowMath math_;
   packed::PanelUnit unit_;
   I64 parts_;
@@ -232,7 +260,7 @@ class Backward {
   Operand query_columns_, query_depth_, dy_columns_, dy_depth_;
   // Offsets in the memory of a part.
   I64 scores_, dweights_, chunk_, transposed_, dquery_, dkey_, dvalue_, scratch_;
-  I64 log_sums_, means_, rows_, part_bytes_;
+  I64 log_sums_, means_, rows_, factors_ = 0, part_bytes_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ class Forward {
           const packed::HalfMicroKernel& half)
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape)),
+        dropout_(node, g_, 3),
         math_(capabilities.isa, node.input(0).dtype),
         unit_(capabilities.isa, node.input(0).dtype, half),
         query_(unit_.layout(k_block, g_.depth)),
@@ -34,6 +35,7 @@ class Forward {
     if (!unit_.is_wide()) weights_ = part.reserve(blocks * value_.step_bytes());
     sums_ = part.reserve(value_.panels() * k_block_floats * k_float);
     scratch_ = part.reserve((2 + (key_.kc_blocks() > 1 ? blocks : 0)) * k_block_floats * k_float);
+    if (dropout_) factors_ = part.reserve(k_block_floats * k_float);
     part_bytes_ = part.bytes();
   }
 
@@ -111,9 +113,24 @@ class Forward {
                                         largest,
                                         sums,
                                         factors);
+        if (f.dropout_) drop(query, rows, key, keys);
         multiply_values(key / chunk_keys, panels_of(keys), key == 0 ? nullptr : factors);
       }
       store(query, rows, largest, sums);
+    }
+
+    /// Multiplies the weights of a chunk by the factors of their dropout.
+    void drop(I64 query, I64 rows, I64 key, I64 keys) const {
+      auto *factors = memory.at<float>(f.factors_), *weights = memory.at<float>(f.scores_);
+      for (I64 i = 0; i < keys; i += k_block, weights += k_block_floats) {
+        f.dropout_.block(f.math_.loops,
+                         args,
+                         {item, query, key + i, rows, std::min(k_block, keys - i)},
+                         false,
+                         factors);
+        const float* terms[] = {weights, factors};
+        f.math_.mul(weights, terms, k_block_floats, 0);
+      }
     }
 
     void multiply_scores(I64 key, I64 keys) const {
@@ -197,12 +214,14 @@ class Forward {
   };
 
   AttentionGeometry g_;
+  WeightFactors dropout_;
   RowMath math_;
   packed::PanelUnit unit_;
   PanelLayout query_, key_, value_;
   I64 splits_ = 1, parts_ = 1;
   // Offsets in the memory of a part.
-  I64 query_at_, key_at_, value_at_, scores_, weights_ = 0, sums_, scratch_, part_bytes_;
+  I64 query_at_, key_at_, value_at_, scores_, weights_ = 0, sums_, scratch_, factors_ = 0,
+                                              part_bytes_;
 };
 
 }  // namespace

@@ -58,6 +58,32 @@ void pack(const packed::PanelUnit& unit,
           const PanelLayout& layout,
           std::byte* to);
 
+/// The dropout of weights in one launch.
+class WeightFactors {
+ public:
+  /// `ordinal`: the input of this index, where the node has dropout.
+  WeightFactors(const NodeView& node, const AttentionGeometry& geometry, std::size_t ordinal)
+      : geometry_(geometry), dropout_(node.attrs()), ordinal_(ordinal) {}
+
+  explicit operator bool() const { return dropout_.rate > 0; }
+  /// A block of `queries` x `keys` weights of an item, at most 32 x 32.
+  struct Block {
+    I64 item, query, key, queries, keys;
+  };
+  /// The factors of a block as 32 x 32 floats, a row for each query or, `transposed`, for each key,
+  /// with zeros outside of the block.
+  void block(const vector::Loops& loops,
+             const Args& args,
+             const Block& block,
+             bool transposed,
+             float* to) const;
+
+ private:
+  AttentionGeometry geometry_;
+  graph::ops::AttentionDropout dropout_;
+  std::size_t ordinal_;
+};
+
 /// Memory of a thread in the workspace.
 struct PartMemory {
   std::byte* base;

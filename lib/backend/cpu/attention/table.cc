@@ -1,5 +1,6 @@
 #include "backend/cpu/attention/items.h"
 #include "backend/cpu/kernels.h"
+#include "core/philox.h"
 
 namespace halfstep::backend::cpu {
 namespace attention {
@@ -8,7 +9,7 @@ namespace {
 Accepts accepts(const NodeView& node, const Capabilities&) {
   const DType dtype = node.input(0).dtype;
   if (!vector::is_computed(dtype)) return Accepts::no(fmt::format("no {} here", name(dtype)));
-  const bool backward = node.inputs() > 3;
+  const bool backward = node.outputs() == 3;
   const DType sums = backward ? node.input(5).dtype : node.output(1).dtype;
   return sums == DType::float32 ? Accepts::yes() : Accepts::no("a log_sum_exp in float64");
 }
@@ -43,6 +44,37 @@ void RowMath::store(const TensorView& to, I64 i, I64 n, const float* x) const {
   } else {
     std::copy_n(x, n, to.as<float>() + i);
   }
+}
+
+void WeightFactors::block(const vector::Loops& loops,
+                          const Args& args,
+                          const Block& block,
+                          bool transposed,
+                          float* to) const {
+  // Numbers come in fours; those of a row may begin within the first and end within the ninth.
+  constexpr I64 k_fours = k_block / 4 + 1;
+  std::uint64_t counters[k_block * k_fours];
+  float numbers[k_block * k_fours * 4];
+  I64 offsets[k_block], count = 0;
+  for (I64 r = 0; r < block.queries; ++r) {
+    const I64 first = dropout_.first + geometry_.weight(block.item, block.query + r, block.key);
+    offsets[r] = 4 * count + first % 4;
+    for (I64 four = first / 4; four <= (first + block.keys - 1) / 4; ++four) {
+      counters[count++] = static_cast<std::uint64_t>(four);
+    }
+  }
+  const auto ordinal = static_cast<std::uint64_t>(*args.in[ordinal_].as<std::int64_t>());
+  loops.uniforms(numbers, dropout_.seed, mix(dropout_.stream, ordinal), counters, count);
+  const auto rate = static_cast<float>(dropout_.rate);
+  const auto scale = static_cast<float>(dropout_.scale());
+  alignas(64) float by_query[k_block_floats];
+  float* rows = transposed ? by_query : to;
+  if (block.queries < k_block || block.keys < k_block) std::fill_n(rows, k_block_floats, 0.0F);
+  for (I64 r = 0; r < block.queries; ++r) {
+    const float* row = numbers + offsets[r];
+    for (I64 c = 0; c < block.keys; ++c) rows[r * k_block + c] = row[c] >= rate ? scale : 0.0F;
+  }
+  if (transposed) packed::transpose_block(by_query, k_block, to);
 }
 
 void pack(const packed::PanelUnit& unit,

@@ -7,29 +7,6 @@ namespace {
 
 using Vector [[gnu::vector_size(16)]] = float;
 
-/// to[j][i] = x[i][j] of 32 x 32 floats; rows of x are `stride` floats apart.
-void transpose_block(const float* x, std::int64_t stride, float* to) {
-  for (std::int64_t i = 0; i < k_block; i += 4) {
-    for (std::int64_t j = 0; j < k_block; j += 4) {
-      Vector r[4];
-      for (int k = 0; k < 4; ++k) {
-        __builtin_memcpy(&r[k], x + (i + k) * stride + j, sizeof(Vector));
-      }
-      const Vector a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-      const Vector b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-      const Vector c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-      const Vector d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-      r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-      r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-      r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-      r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
-      for (int k = 0; k < 4; ++k) {
-        __builtin_memcpy(to + (j + k) * k_block + i, &r[k], sizeof(Vector));
-      }
-    }
-  }
-}
-
 /// A block of float32: 32 rows of operand a, or 32 reduction elements of operand b.
 void pack_wide(const vector::Source& source,
                bool transposed,
@@ -166,6 +143,28 @@ void PanelUnit::multiply(const std::byte* a,
             .context = sink.context,
             .ahead = b,
             .lines_ahead = 0});
+  }
+}
+
+void transpose_block(const float* x, std::int64_t stride, float* to) {
+  for (std::int64_t i = 0; i < k_block; i += 4) {
+    for (std::int64_t j = 0; j < k_block; j += 4) {
+      Vector r[4];
+      for (int k = 0; k < 4; ++k) {
+        __builtin_memcpy(&r[k], x + (i + k) * stride + j, sizeof(Vector));
+      }
+      const Vector a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+      const Vector b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+      const Vector c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+      const Vector d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+      r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+      r[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+      r[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+      r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+      for (int k = 0; k < 4; ++k) {
+        __builtin_memcpy(to + (j + k) * k_block + i, &r[k], sizeof(Vector));
+      }
+    }
   }
 }
 

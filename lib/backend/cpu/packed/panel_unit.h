@@ -108,6 +108,9 @@ class PanelUnit {
   const PackStep* pack_floats_[2] = {};  ///< the same of float32
 };
 
+/// to[j][i] = x[i][j] of 32 x 32 floats; rows of x are `stride` floats apart.
+void transpose_block(const float* x, std::int64_t stride, float* to);
+
 /// Four tiles of 16 x 16 accumulators to 32 rows of 32 floats, `stride` floats from row to row.
 void copy_accumulators(const float* sums, std::int64_t rows, std::int64_t stride, float* to);
 

@@ -8,10 +8,12 @@
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "core/philox.h"
 
 namespace halfstep::backend::cpu {
 namespace {
 
+using graph::ops::AttentionDropout;
 using graph::ops::AttentionGeometry;
 
 /// The rows of one item in a tensor.
@@ -28,6 +30,15 @@ struct ItemRows {
       : first(data + g.first(item, steps, width)), stride(g.stride(width)) {}
   T* operator[](std::int64_t i) const { return first + i * stride; }
 };
+
+/// Factor of weight `w`; `ordinal`: null without dropout.
+double kept(const AttentionDropout& dropout, const std::int64_t* ordinal, std::int64_t w) {
+  if (ordinal == nullptr) return 1;
+  const auto i = static_cast<std::uint64_t>(dropout.first + w);
+  const auto words =
+      random_words(dropout.seed, mix(dropout.stream, static_cast<std::uint64_t>(*ordinal)), i / 4);
+  return to_uniform(words[i % 4]) >= static_cast<float>(dropout.rate) ? dropout.scale() : 0;
+}
 
 template <class T>
 double dot(const T* a, const T* b, std::int64_t n) {
@@ -60,14 +71,19 @@ Prepared dispatch_sums(DType values, DType sums, F&& f) {
 Prepared prepare_attention(const NodeView& node, const Capabilities&) {
   const AttentionGeometry g = graph::ops::attention_geometry(
       node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape);
+  const AttentionDropout dropout(node.attrs());
   return dispatch_sums(
       node.input(0).dtype, node.output(1).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
         return for_items(
-            g, g.keys + g.value_depth, [g](const Args& args, std::int64_t item, double* weights) {
+            g,
+            g.keys + g.value_depth,
+            [g, dropout](const Args& args, std::int64_t item, double* weights) {
               const ItemRows<const T> query(args.in[0].as<T>(), g, item, g.queries, g.depth);
               const ItemRows<const T> key(args.in[1].as<T>(), g, item, g.keys, g.depth);
               const ItemRows<const T> value(args.in[2].as<T>(), g, item, g.keys, g.value_depth);
               const ItemRows<T> result(args.out[0].as<T>(), g, item, g.queries, g.value_depth);
+              const std::int64_t* ordinal =
+                  args.in.size() > 3 ? args.in[3].as<std::int64_t>() : nullptr;
               double* sums = weights + g.keys;
               for (std::int64_t i = 0; i < g.queries; ++i) {
                 double largest = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -79,8 +95,9 @@ Prepared prepare_attention(const NodeView& node, const Capabilities&) {
                 for (std::int64_t j = 0; j < g.seen(i); ++j) {
                   const double weight = std::exp(weights[j] - largest);
                   sum += weight;
+                  const double used = weight * kept(dropout, ordinal, g.weight(item, i, j));
                   for (std::int64_t c = 0; c < g.value_depth; ++c) {
-                    sums[c] += weight * load_sum(value[j][c]);
+                    sums[c] += used * load_sum(value[j][c]);
                   }
                 }
                 for (std::int64_t c = 0; c < g.value_depth; ++c) {
@@ -95,13 +112,14 @@ Prepared prepare_attention(const NodeView& node, const Capabilities&) {
 Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
   const AttentionGeometry g = graph::ops::attention_geometry(
       node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape);
+  const AttentionDropout dropout(node.attrs());
   const std::int64_t of_keys = g.keys * (g.depth + g.value_depth);
   return dispatch_sums(
       node.input(0).dtype, node.input(5).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
         return for_items(
             g,
             of_keys + g.depth,
-            [g, of_keys](const Args& args, std::int64_t item, double* scratch) {
+            [g, dropout, of_keys](const Args& args, std::int64_t item, double* scratch) {
               const ItemRows<const T> dy(args.in[0].as<T>(), g, item, g.queries, g.value_depth);
               const ItemRows<const T> query(args.in[1].as<T>(), g, item, g.queries, g.depth);
               const ItemRows<const T> key(args.in[2].as<T>(), g, item, g.keys, g.depth);
@@ -110,6 +128,8 @@ Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
               const ItemRows<T> dquery(args.out[0].as<T>(), g, item, g.queries, g.depth);
               const ItemRows<T> dkey(args.out[1].as<T>(), g, item, g.keys, g.depth);
               const ItemRows<T> dvalue(args.out[2].as<T>(), g, item, g.keys, g.value_depth);
+              const std::int64_t* ordinal =
+                  args.in.size() > 6 ? args.in[6].as<std::int64_t>() : nullptr;
               double *of_key = scratch, *of_value = of_key + g.keys * g.depth,
                      *of_query = scratch + of_keys;
               std::fill_n(scratch, of_keys, 0.0);
@@ -120,13 +140,15 @@ Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
                 for (std::int64_t j = 0; j < g.seen(i); ++j) {
                   const double weight =
                       std::exp(g.scale * dot(query[i], key[j], g.depth) - log_sum);
-                  const double ds = g.scale * weight * (dot(dy[i], value[j], g.value_depth) - mean);
+                  const double factor = kept(dropout, ordinal, g.weight(item, i, j));
+                  const double dw = factor * dot(dy[i], value[j], g.value_depth);
+                  const double ds = g.scale * weight * (dw - mean);
                   for (std::int64_t c = 0; c < g.depth; ++c) {
                     of_query[c] += ds * load_sum(key[j][c]);
                     of_key[j * g.depth + c] += ds * load_sum(query[i][c]);
                   }
                   for (std::int64_t c = 0; c < g.value_depth; ++c) {
-                    of_value[j * g.value_depth + c] += weight * load_sum(dy[i][c]);
+                    of_value[j * g.value_depth + c] += factor * weight * load_sum(dy[i][c]);
                   }
                 }
                 for (std::int64_t c = 0; c < g.depth; ++c) dquery[i][c] = store<T>(of_query[c]);

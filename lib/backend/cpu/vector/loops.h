@@ -155,21 +155,16 @@ struct Loops {
   bool (*all_finite32)(const void* x, std::int64_t n);
   bool (*all_finite16)(const void* x, std::int64_t n, std::uint16_t exponent);
 
-  /// The uniform numbers of counters [first, first + n), four each.
-  void (*uniforms)(
-      float* y, std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::int64_t n);
+  /// The uniform numbers of n counters, four each; computed for 64 counters at a time.
+  void (*uniforms)(float* y,
+                   std::uint64_t seed,
+                   std::uint64_t stream,
+                   const std::uint64_t* counters,
+                   std::int64_t n);
 };
 
 /// The best table that `isa` can run.
 const Loops& loops(Isa isa);
-
-/// Elements [first, first + n) of the random tensor of (seed, stream) to y.
-void uniform_elements(const Loops& loops,
-                      float* y,
-                      std::uint64_t seed,
-                      std::uint64_t stream,
-                      std::int64_t first,
-                      std::int64_t n);
 
 const Loops& baseline_loops();
 const Loops& avx2_loops();

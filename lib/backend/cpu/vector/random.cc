@@ -2,6 +2,7 @@
 // The same bits as the reference, for every instruction set and number of threads.
 
 #include <algorithm>
+#include <numeric>
 
 #include "backend/cpu/vector/loops.h"
 #include "backend/cpu/vector/rows.h"
@@ -16,21 +17,26 @@ void uniform_elements(const Loops& loops,
                       std::uint64_t stream,
                       std::int64_t first,
                       std::int64_t n) {
+  const auto fours = [&](float* to, std::int64_t counter, std::int64_t count) {
+    constexpr std::int64_t k_most = 256;
+    std::uint64_t counters[k_most];
+    for (std::int64_t i = 0; i < count; i += k_most) {
+      const std::int64_t some = std::min(k_most, count - i);
+      std::iota(counters, counters + some, static_cast<std::uint64_t>(counter + i));
+      loops.uniforms(to + 4 * i, seed, stream, counters, some);
+    }
+  };
   // Numbers come in fours, of which the first and the last may be needed in part.
   const auto part = [&](std::int64_t begin, std::int64_t end) {
     float four[4];
-    loops.uniforms(four, seed, stream, static_cast<std::uint64_t>(begin / 4), 1);
+    fours(four, begin / 4, 1);
     std::copy(four + begin % 4, four + begin % 4 + (end - begin), y + (begin - first));
   };
   const std::int64_t end = first + n;
   const std::int64_t whole = std::min((first + 3) / 4 * 4, end);
   const std::int64_t whole_end = std::max(end / 4 * 4, whole);
   if (first < whole) part(first, whole);
-  loops.uniforms(y + (whole - first),
-                 seed,
-                 stream,
-                 static_cast<std::uint64_t>(whole / 4),
-                 (whole_end - whole) / 4);
+  fours(y + (whole - first), whole / 4, (whole_end - whole) / 4);
   if (whole_end < end) part(whole_end, end);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The kernels of this folder's files.
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,14 @@ namespace halfstep::backend::cpu::vector {
 
 /// The loop of an elementwise op, or null when there is none.
 const MapRow* find_map(const Loops& loops, std::string_view op);
+
+/// Elements [first, first + n) of the random tensor of (seed, stream) to y.
+void uniform_elements(const Loops& loops,
+                      float* y,
+                      std::uint64_t seed,
+                      std::uint64_t stream,
+                      std::int64_t first,
+                      std::int64_t n);
 
 std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> finite_kernels();
