@@ -34,9 +34,9 @@ TEST_CASE("model: layers without a name are called by their type and number") {
   CHECK(names(text.model) ==
         std::vector<std::string>{"flatten", "dense", "relu", "dense_1", "dense_2", "relu_1"});
   CHECK(text.model.inputs.at(0).shape == Shape{4, 4, 1});
-  CHECK(text.model.nodes[0].from == std::vector<int>{-1});
-  CHECK(text.model.nodes[5].from == std::vector<int>{4});
-  CHECK(text.model.outputs == std::vector<int>{5});
+  CHECK(text.model.nodes[0].from == std::vector<Source>{{-1}});
+  CHECK(text.model.nodes[5].from == std::vector<Source>{{4}});
+  CHECK(text.model.outputs == std::vector<Source>{{5}});
 }
 
 TEST_CASE("model: a graph is put in order whatever the order of its nodes") {
@@ -56,11 +56,11 @@ TEST_CASE("model: a graph is put in order whatever the order of its nodes") {
   const Model& model = text.model;
   CHECK(names(model) ==
         std::vector<std::string>{"c1", "r1", "c2", "sum", "gap", "fc", "cat", "out"});
-  CHECK(model.nodes[0].from == std::vector<int>{-1});
-  CHECK(model.nodes[3].from == std::vector<int>{1, 2, 1});
-  CHECK(model.nodes[5].from == std::vector<int>{-2});
-  CHECK(model.nodes[6].from == std::vector<int>{4, 5});
-  CHECK(model.outputs == std::vector<int>{7});
+  CHECK(model.nodes[0].from == std::vector<Source>{{-1}});
+  CHECK(model.nodes[3].from == std::vector<Source>{{1}, {2}, {1}});
+  CHECK(model.nodes[5].from == std::vector<Source>{{-2}});
+  CHECK(model.nodes[6].from == std::vector<Source>{{4}, {5}});
+  CHECK(model.outputs == std::vector<Source>{{7}});
   const test::BuiltModel built = test::build_model(model, 5, true);
   CHECK(built.graph.type(built.forward.outputs.at(0)).shape == Shape{5, 3});
 }
@@ -73,7 +73,7 @@ TEST_CASE("model: several outputs are given in the order that was asked for") {
     b: {type: dense, units: 2, from: a}
   outputs: [b, a]
 )");
-  CHECK(text.model.outputs == std::vector<int>{1, 0});
+  CHECK(text.model.outputs == std::vector<Source>{{1}, {0}});
 }
 
 TEST_CASE("model: what is wrong is said where it stands, all at once") {

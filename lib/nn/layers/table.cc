@@ -170,6 +170,20 @@ constexpr std::array k_layers{
 
 }  // namespace
 
+std::string input_count(const LayerTraits& traits) {
+  std::string text = fmt::format("{}", traits.min_inputs);
+  if (traits.max_inputs == k_any_number) {
+    text += " or more";
+  } else if (traits.max_inputs > traits.min_inputs) {
+    text += fmt::format(" to {}", traits.max_inputs);
+  }
+  text += text == "1" ? " input" : " inputs";
+  if (traits.max_states == 0) return text;
+  return text + fmt::format(" and up to {} initial state{}",
+                            traits.max_states,
+                            traits.max_states == 1 ? "" : "s");
+}
+
 std::span<const LayerDef* const> layer_table() { return k_layers; }
 
 const LayerDef* find_layer(std::string_view type) {
@@ -199,7 +213,8 @@ void LayerCommon::fields(config::Fields& f) {
   settings(f);
   f.field("from",
           from,
-          {.doc = "Names of the nodes or inputs that the layer takes; for `nodes` alone."});
+          {.doc = "Names of the nodes or inputs that the layer takes, for `nodes` alone; `name:1` "
+                  "is the second output of a node that has several."});
 }
 
 void LayerCommon::settings(config::Fields& f) {

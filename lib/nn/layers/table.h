@@ -56,6 +56,9 @@ inline constexpr std::size_t k_any_number = std::numeric_limits<std::size_t>::ma
 struct LayerTraits {
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
+  /// The initial states, which `initial_state` names or `from` behind the inputs; see
+  /// Layer::states().
+  std::size_t max_states = 0;
   /// Fields of a small example layer, and the extents of a sample for it; both as in a config.
   std::string_view example = "{}";
   std::string_view example_input = "[4]";
@@ -66,6 +69,9 @@ struct LayerTraits {
   std::string_view shapes = "x [batch, ...], y as x";
   std::string_view numerics = {};
 };
+
+/// "1 input", "2 or more inputs", "1 input and up to 2 initial states".
+std::string input_count(const LayerTraits& traits);
 
 /// An entry of the table.
 struct LayerDef {
@@ -86,6 +92,14 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
     explicit Held(L l) : layer_(std::move(l)) {}
     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
       return layer_.build(c, x);
+    }
+    std::size_t outputs() const override {
+      if constexpr (requires { layer_.outputs(); }) return layer_.outputs();
+      return 1;
+    }
+    std::size_t states() const override {
+      if constexpr (requires { layer_.states(); }) return layer_.states();
+      return 0;
     }
     std::optional<std::int64_t> index_limit() const override {
       if constexpr (requires { layer_.index_limit(); }) return layer_.index_limit();
