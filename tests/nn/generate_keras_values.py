@@ -667,6 +667,41 @@ for recurrent, states in [("gru", 1), ("lstm", 2), ("simple_rnn", 1)]:
     for policy in ["mixed_float16", "mixed_bfloat16"]:
         CASES += [(f"{recurrent}, return_state, {policy}", layer, [[2, 3, 4]], {"policy": policy})]
 
+BEFORE = {"type": "gru", "units": 3, "reset_after": False}
+CASES += [
+    ("gru, reset_after false", BEFORE, [STEPS]),
+    ("gru, reset_after false, sequences, backwards", {**BEFORE, "return_sequences": True, "go_backwards": True}, [STEPS]),
+    ("gru, reset_after false, no bias", {**BEFORE, "use_bias": False}, [STEPS]),
+    (
+        "gru, reset_after false, relu, regularizers",
+        {
+            **BEFORE,
+            "activation": "relu",
+            "recurrent_activation": "tanh",
+            "kernel_regularizer": "l2",
+            "recurrent_regularizer": "l1",
+            "bias_regularizer": "l2",
+        },
+        [STEPS],
+    ),
+    ("gru, reset_after false, initial state, masked", {**BEFORE, "return_state": True}, [STEPS, [3, 3]], MASKED),
+    ("bidirectional gru, reset_after false", {"type": "bidirectional", "layer": BEFORE}, [STEPS]),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (f"gru, reset_after false, {policy}", BEFORE, [[2, 3, 4]], {"policy": policy}),
+        (f"gru, reset_after false, sequences, {policy}", {**BEFORE, "return_sequences": True}, [[2, 3, 4]], {"policy": policy}),
+    ]
+
+APART = {"type": "bidirectional", "layer": {**LSTM, "return_state": True}, "merge_mode": None}
+CASES += [
+    ("bidirectional, null", {**APART, "layer": GRU}, [STEPS]),
+    ("bidirectional, null, last, return_state", APART, [STEPS]),
+    ("bidirectional, null, masked sequences", {**APART, "layer": GRU}, [STEPS], MASKED),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"bidirectional, null, {policy}", APART, [[2, 3, 4]], {"policy": policy})]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
 # Keras's own functions on JAX compute tanh and sigmoid of float64 in float32.
@@ -782,6 +817,7 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
             training=training,
             return_losses=True,
         )
+        ys = ys if isinstance(ys, (list, tuple)) else [ys]
         total = sum((y.astype(inputs_dtype) * dy.astype(inputs_dtype)).sum() for y, dy in zip(ys, dys))
         for penalty in losses:
             total = total + penalty.astype(inputs_dtype)

@@ -40,11 +40,11 @@ std::string op_name(Activation activation) {
 struct Cell {
   std::string_view mode;  ///< RNN's rnn_mode and the layer's type
   std::int64_t gates = 1;
-  bool gated = true;        ///< has a recurrent activation
-  bool carry = false;       ///< has a second state, c
-  bool two_biases = false;  ///< of the projections, and of the recurrent matmul
+  bool gated = true;    ///< has a recurrent activation
+  bool carry = false;   ///< has a second state, c
+  bool resets = false;  ///< has a reset gate, before or after the recurrent matmul
 };
-constexpr Cell k_gru_cell{.mode = "gru", .gates = 3, .two_biases = true};
+constexpr Cell k_gru_cell{.mode = "gru", .gates = 3, .resets = true};
 constexpr Cell k_lstm_cell{.mode = "lstm", .gates = 4, .carry = true};
 constexpr Cell k_simple_rnn_cell{.mode = "simple_rnn", .gated = false};
 
@@ -57,6 +57,7 @@ struct Recurrent {
   Activation recurrent_activation = Activation::sigmoid;
   bool use_bias = true;
   bool unit_forget_bias = true;
+  bool reset_after = true;
   InitializerSpec kernel_initializer{"glorot_uniform"};
   InitializerSpec recurrent_initializer{"orthogonal"};
   InitializerSpec bias_initializer{"zeros"};
@@ -89,6 +90,12 @@ struct Recurrent {
       f.field("unit_forget_bias",
               unit_forget_bias,
               {.doc = "Whether the bias of the forget gate starts at 1 (Jozefowicz et al. 2015)."});
+    }
+    if (cell.resets) {
+      f.field("reset_after",
+              reset_after,
+              {.doc = "Whether the reset gate is applied to the result of the recurrent matmul, as "
+                      "in cuDNN, or to the state that it multiplies (Cho et al. 2014)."});
     }
     initializer_field(
         f, "kernel_initializer", kernel_initializer, "Initial values of the input's kernel.");
@@ -183,13 +190,15 @@ struct Recurrent {
                               {graph::ops::reshape(b, input, {in[0] * in[1], in[2]}), kernel},
                               {},
                               "projections");
+    // One of the projections, one of the recurrent matmul.
+    const bool two_biases = cell.resets && reset_after;
     Value bias = b.fill(c.compute(), {columns}, 0);
     if (use_bias) {
-      const Shape shape = cell.two_biases ? Shape{2, columns} : Shape{columns};
+      const Shape shape = two_biases ? Shape{2, columns} : Shape{columns};
       bias = c.weight(named("bias"), shape, bias_initializer, bias_regularizer);
       if (cell.carry && unit_forget_bias) start_forget_gate_at_one(c);
     }
-    if (use_bias && cell.two_biases) {
+    if (use_bias && two_biases) {
       const auto row = [&](std::int64_t i) {
         const Value one = b.add("Slice", {bias, b.ints({i, 0}), b.ints({1, columns})});
         return graph::ops::reshape(b, one, {columns});
@@ -211,13 +220,14 @@ struct Recurrent {
       inputs.push_back(drops ? drop.drop(c, ones, state) : ones);
     }
     if (c.mask_of(0).valid()) inputs.push_back(c.mask_of(0));
-    const int node = b.add_node("RNN",
-                                std::move(inputs),
-                                {{"rnn_mode", std::string(cell.mode)},
-                                 {"activation", op_name(activation)},
-                                 {"recurrent_activation", op_name(recurrent_activation)},
-                                 {"go_backwards", go_backwards},
-                                 {"is_training", c.training}});
+    const int node =
+        b.add_node("RNN",
+                   std::move(inputs),
+                   {{"rnn_mode", std::string(reset_after ? cell.mode : "gru_reset_before")},
+                    {"activation", op_name(activation)},
+                    {"recurrent_activation", op_name(recurrent_activation)},
+                    {"go_backwards", go_backwards},
+                    {"is_training", c.training}});
     return {{node, 0}, {node, 1}};
   }
 
@@ -257,13 +267,14 @@ constexpr std::string_view k_numerics =
 
 extern const LayerDef k_gru = layer_def<Recurrent<k_gru_cell>>(
     "gru",
-    "Gated recurrent units (Cho et al. 2014), with the reset gate after the recurrent matmul.",
+    "Gated recurrent units (Cho et al. 2014).",
     {.max_states = 1,
      .example = "{units: 4}",
      .example_input = "[5, 3]",
      .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
                "[batch, units]; kernel "
                "[channels, 3 * units], recurrent_kernel [units, 3 * units], bias [2, 3 * units], "
+               "with reset_after: false [3 * units], "
                "blocks of columns in the order update, reset, candidate",
      .numerics = k_numerics});
 extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(

@@ -75,7 +75,7 @@ struct Bidirectional {
   static constexpr MaskUse k_masks = MaskUse::used;
   config::Typed layer;
   std::optional<config::Typed> backward_layer;
-  MergeMode merge_mode = MergeMode::concat;
+  std::optional<MergeMode> merge_mode = MergeMode::concat;
   std::vector<std::string> initial_state;
   Inner forward{};
   Inner backward{};
@@ -86,11 +86,13 @@ struct Bidirectional {
             {},
             {.doc = "The recurrent layer: a map with its type and arguments, without a name.",
              .required = true});
-    f.choice("merge_mode",
-             merge_mode,
-             k_merge_modes,
-             {.doc = "How the outputs of both directions are joined: one after the other along "
-                     "the last axis, or their sum, product or mean."});
+    f.choice(
+        "merge_mode",
+        merge_mode,
+        k_merge_modes,
+        {.doc = "How the outputs of both directions are joined: one after the other along "
+                "the last axis, or their sum, product or mean; null: not at all, that of the other "
+                "direction is output 1."});
     f.field("backward_layer",
             backward_layer,
             {},
@@ -129,7 +131,7 @@ struct Bidirectional {
   std::size_t states() const { return forward.layer == nullptr ? 0 : 2 * forward.layer->states(); }
   std::size_t outputs() const {
     const bool return_state = forward.layer != nullptr && forward.layer->recurrence()->return_state;
-    return 1 + (return_state ? states() : 0);
+    return (merge_mode ? 1 : 2) + (return_state ? states() : 0);
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -157,13 +159,16 @@ struct Bidirectional {
       (forwards ? back : y) = reversed(b, forwards ? back : y);
       c.mask = c.mask_of(0);
     }
-    for (const auto& of : {of_forward, of_backward}) {
-      c.further.insert(c.further.end(), of.begin() + 1, of.end());
+    // As in Keras, an output is 0 at the steps that are left out.
+    const auto with_zeros = [&](Value sequence) {
+      if (!c.mask.valid()) return sequence;
+      return b.add("SelectV2", {c.spread(c.mask, 3), sequence, b.scalar(b.dtype(y), 0)});
+    };
+    if (!merge_mode) c.further.push_back({with_zeros(back), c.mask});
+    for (const auto* of : {&of_forward, &of_backward}) {
+      c.further.insert(c.further.end(), of->begin() + 1, of->end());
     }
-    y = merge(b, y, back);
-    if (!c.mask.valid()) return y;
-    // As in Keras, the output is 0 at the steps that are left out.
-    return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
+    return with_zeros(merge_mode ? merge(b, y, back) : y);
   }
 
  private:
@@ -194,7 +199,7 @@ struct Bidirectional {
   }
 
   Value merge(graph::Builder& b, Value y, Value back) const {
-    switch (merge_mode) {
+    switch (*merge_mode) {
       case MergeMode::concat: {
         const auto last = static_cast<double>(b.shape(y).rank() - 1);
         return b.add("ConcatV2", {y, back, b.scalar(DType::int32, last)});
@@ -283,14 +288,15 @@ extern const LayerDef k_bidirectional = layer_def<Bidirectional>(
     "bidirectional",
     "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). Initial "
     "states are those of the forward layer, then those of the other one; with return_state the "
-    "last states are outputs 1, 2, ... in that order.",
+    "last states follow the outputs in that order.",
     {.max_states = 4,
      .example = "{layer: {type: lstm, units: 4}}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y as that of the layer, with concat twice as many "
-               "units; with return_sequences both outputs are in the order of x. Weights "
-               "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
-               "backward_layer are <type>/..."});
+     .shapes =
+         "x [batch, steps, channels], outputs as those of the layer, with concat twice as many "
+         "units; with return_sequences both outputs are in the order of x. Weights "
+         "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
+         "backward_layer are <type>/..."});
 extern const LayerDef k_time_distributed = layer_def<TimeDistributed>(
     "time_distributed",
     "A layer applied to each step of a sequence, with the same weights at all of them.",
