@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "config/blocks.h"

@@ -702,8 +702,18 @@ CASES += [
 for policy in ["mixed_float16", "mixed_bfloat16"]:
     CASES += [(f"bidirectional, null, {policy}", APART, [[2, 3, 4]], {"policy": policy})]
 
+SCORES = {"return_attention_scores": True}
+CASES += [
+    ("attention, scores", {"type": "attention", **SCORES, "use_causal_mask": True}, [[3, 5, 4]]),
+    ("attention, scores, two inputs", {"type": "attention", **SCORES}, [[3, 4, 3], [3, 5, 3]]),
+    ("multi_head_attention, scores", {**ATTENTION, **SCORES}, [[3, 4, 6]], {"training": False}),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"attention, scores, {policy}", {"type": "attention", **SCORES}, [[2, 3, 4], [2, 5, 4]], {"policy": policy})]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
+CALL = ("use_causal_mask", "return_attention_scores")
 # Keras's own functions on JAX compute tanh and sigmoid of float64 in float32.
 IN_FLOAT64 = {
     "linear": lambda x: x,
@@ -726,7 +736,7 @@ def regularizer(value):
 
 def call(layer, config, slots):
     """Symbolic output; the arguments of attention layers' calls are fields of ours."""
-    masked = {k: v for k, v in config.items() if k == "use_causal_mask"}
+    masked = {k: v for k, v in config.items() if k in CALL}
     if config["type"] == "multi_head_attention":
         return layer(*(slots if len(slots) > 1 else slots * 2), **masked)
     if config["type"] == "attention":
@@ -745,7 +755,7 @@ def name_of(variable):
 
 def make_layer(config, dtype, inner=False):
     kwargs = {"name": config["type"]} if inner else {}
-    kwargs |=  {k: v for k, v in config.items() if k not in ("type", "use_causal_mask")}
+    kwargs |=  {k: v for k, v in config.items() if k not in ("type", *CALL)}
     for key in list(kwargs):
         if key in INNER:
             kwargs[key] = make_layer(kwargs[key], dtype, inner=True)

@@ -73,6 +73,14 @@ struct LayerTraits {
 /// "1 input", "2 or more inputs", "1 input and up to 2 initial states".
 std::string input_count(const LayerTraits& traits);
 
+/// The reason why halfstep does not have an argument of Keras's layers, "" for other words.
+std::string_view missing_argument(std::string_view name);
+/// Reports the keys of a layer's map that are such arguments and no field, and returns them with
+/// the keys of LayerCommon: none of them is read as a field.
+std::vector<std::string_view> skipped_keys(const config::Node& node,
+                                           void (*fields)(config::Fields& f),
+                                           Diagnostics& diagnostics);
+
 /// An entry of the table.
 struct LayerDef {
   std::string_view type;
@@ -90,6 +98,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   class Held final : public Layer {
    public:
     explicit Held(L l) : layer_(std::move(l)) {}
+    static void fields(config::Fields& f) {
+      L layer;
+      layer.fields(f);
+    }
     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
       return layer_.build(c, x);
     }
@@ -115,13 +127,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   };
   LayerDef def{.type = type, .doc = doc, .traits = traits};
   if constexpr (requires { L::k_masks; }) def.masks = L::k_masks;
-  def.fields = [](config::Fields& f) {
-    L layer;
-    layer.fields(f);
-  };
+  def.fields = Held::fields;
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
     L layer;
-    config::read(node, layer, diagnostics, k_common_layer_keys);
+    config::read(node, layer, diagnostics, skipped_keys(node, Held::fields, diagnostics));
     if constexpr (requires { layer.check(diagnostics, node.where); }) {
       layer.check(diagnostics, node.where);
     }
