@@ -159,7 +159,6 @@ class Explainer {
     const Node& node = graph_.node(id);
     ExplainedOp op;
     op.row = op_row(graph_, node);
-    op.row.type = node.listed_op();
     op.step = "policy";
     if (const auto it = decisions_.find(node.name); it != decisions_.end()) {
       op.list = it->second->list;
@@ -169,6 +168,7 @@ class Explainer {
     }
     find_kernel(id, op);
     predict(node, op);
+    op.row.type = node.listed_op();
     add_bytes(node, op);
     if (node.is(graph::ops::k_cast) && is_floating(graph_.type(node.inputs[0]).dtype) &&
         is_floating(node.outputs[0].dtype)) {

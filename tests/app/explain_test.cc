@@ -150,6 +150,7 @@ TEST_CASE("explain: a layer of volumes is one op of TensorFlow, whose list decid
   };
   CHECK(facts(standard, "reason") == "`Conv3D` is on the allow list");
   CHECK(facts(standard, "compute_dtype") == "float16");
+  CHECK(facts(standard, "accumulate_dtype") == "float32");
   const Json without = ops({"--set", "precision.lists.allow.remove=[Conv3D]"});
   CHECK(facts(without, "compute_dtype") == "float32");
 }
