@@ -45,6 +45,7 @@ CLASSES = {
     "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
+    "dot": keras.layers.Dot,
     "dropout": keras.layers.Dropout,
     "embedding": keras.layers.Embedding,
     "elu": keras.layers.ELU,
@@ -710,6 +711,15 @@ CASES += [
 ]
 for policy in ["mixed_float16", "mixed_bfloat16"]:
     CASES += [(f"attention, scores, {policy}", {"type": "attention", **SCORES}, [[2, 3, 4], [2, 5, 4]], {"policy": policy})]
+
+CASES += [
+    ("dot of vectors", {"type": "dot", "axes": 1}, [[3, 4], [3, 4]]),
+    ("dot", {"type": "dot", "axes": [2, 1]}, [[2, 3, 4], [2, 4, 5]]),
+    ("dot, images", {"type": "dot", "axes": [1, -1]}, [[2, 4, 2, 3], [2, 3, 4]]),
+    ("dot, normalize", {"type": "dot", "axes": -1, "normalize": True}, [[2, 3, 4], [2, 4]]),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"dot, {policy}", {"type": "dot", "axes": 2}, [[2, 3, 4], [2, 2, 4]], {"policy": policy})]
 
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")

@@ -92,7 +92,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 79)",
+        "lists all 80)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
@@ -246,6 +246,12 @@ TEST_CASE("model: shapes that do not fit are reported at their layer") {
       {"{input: [4, 4, 1], layers: [{type: cropping2d, cropping: 2}]}",
        "nothing is left of images of 4 x 4 pixels"},
       {"{input: [4], layers: [{type: prelu, shared_axes: [2]}]}",
+       "axis 2 is not an axis of samples with 1 axes"},
+      {"{inputs: {a: [2, 3], b: [4]}, nodes: {it: {type: dot, axes: -1, from: [a, b]}}, outputs: "
+       "it}",
+       "axis -1 of the first input has 3 elements, axis -1 of the second 4"},
+      {"{inputs: {a: [2, 3], b: [3]}, nodes: {it: {type: dot, axes: 2, from: [a, b]}}, outputs: "
+       "it}",
        "axis 2 is not an axis of samples with 1 axes"},
       {"{input: [1000000, 1000000, 1], layers: [{type: up_sampling2d, size: 1000000}]}",
        "its output would have 2e+18 elements: too many"},

@@ -28,6 +28,7 @@ extern const LayerDef k_cropping2d;
 extern const LayerDef k_cutout;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
+extern const LayerDef k_dot;
 extern const LayerDef k_dropout;
 extern const LayerDef k_elu;
 extern const LayerDef k_embedding;
@@ -111,6 +112,7 @@ constexpr std::array k_layers{
     &k_cutout,
     &k_dense,
     &k_depthwise_conv2d,
+    &k_dot,
     &k_dropout,
     &k_elu,
     &k_embedding,
