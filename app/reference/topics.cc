@@ -78,10 +78,11 @@ std::string result_of(const nn::LayerExample& example) {
 Entry layer_entry(const nn::LayerDef& def) {
   const nn::LayerExample example = nn::layer_example(def);
   Entry entry{.kind = kinds::k_layer, .name = std::string(def.type), .doc = std::string(def.doc)};
-  if (def.traits.min_inputs > 1) {
+  const std::string inputs = nn::input_count(def.traits);
+  if (inputs != "1 input") {
+    const bool several = def.traits.min_inputs > 1;
     entry.facts.push_back(
-        {"inputs",
-         fmt::format("{} or more, so only in a graph: from: [a, b]", def.traits.min_inputs)});
+        {"takes", several ? inputs + ", so only in a graph: from: [a, b]" : inputs});
   }
   entry.facts.push_back({"shapes", std::string(def.traits.shapes)});
   entry.facts.push_back({"dtypes", dtypes_of(example)});

@@ -174,9 +174,13 @@ class Expander {
     for (const Node::Entry& entry : nodes.entries) {
       Node node = entry.value;
       substitute(node, scope);
-      if (Node* from = node.find("from")) rename(*from, scope);
+      const bool uses_block = node.kind == Kind::map && node.find("block") != nullptr;
+      for (const std::string_view key : k_source_keys) {
+        Node* names = node.find(key);
+        if (names != nullptr && (key == "from" || !uses_block)) rename(*names, scope);
+      }
       const std::string name = scope.prefix + entry.key;
-      if (node.kind != Kind::map || node.find("block") == nullptr) {
+      if (!uses_block) {
         all.push_back({name, entry.where, std::move(node)});
         ++made_;
         continue;
@@ -301,13 +305,14 @@ class Expander {
                        choices(node.text.substr(1), known));
   }
 
-  /// Names of a scope to those of the model.
+  /// Names of a scope to those of the model; `name:i` is output i of a node.
   void rename(Node& names, const Scope& scope) {
     for (Node& item : names.items) rename(item, scope);
     if (names.kind != Kind::scalar) return;
-    const auto found = scope.names.find(names.text);
+    const std::size_t end = std::min(names.text.find(':'), names.text.size());
+    const auto found = scope.names.find(std::string_view(names.text).substr(0, end));
     if (found != scope.names.end()) {
-      names.text = found->second;
+      names.text.replace(0, end, found->second);
     } else if (!scope.top) {
       Names known;
       for (const auto& [name, value] : scope.names) known.push_back(name);

@@ -17,9 +17,16 @@
 // second time the output of the first. The output of a block is its last node, or the one that
 // `output` names; `from: encode` is that of the last time. A block may use others, but not itself.
 
+#include <array>
+#include <string_view>
+
 #include "config/node.h"
 
 namespace halfstep::config {
+
+/// The keys of a node that name its sources: its inputs and the initial states of a recurrent
+/// layer.
+inline constexpr std::array<std::string_view, 2> k_source_keys{"from", "initial_state"};
 
 /// Replaces the uses of blocks in `model.nodes` and `model.outputs`, and removes `model.blocks`.
 /// Nodes keep the positions at which they were written. Errors, in `diagnostics`: blocks,

@@ -114,9 +114,11 @@ void ModelSpec::fields(Fields& f) {
                   "`nodes` is its output, unless `output` names another; they read `input`, or "
                   "what `inputs` lists, and `$heads` stands for a parameter. `config show` prints "
                   "the nodes that they become."});
-  f.field("outputs",
-          outputs,
-          {.doc = "Names of the nodes that are the model's outputs. Training takes one output."});
+  f.field(
+      "outputs",
+      outputs,
+      {.doc = "Names of the nodes that are the model's outputs, `name:1` for the second output of "
+              "a node that has several. Training takes one output."});
 }
 
 void RunSpec::fields(Fields& f) {

@@ -95,4 +95,11 @@ class ScopeGuard {
   std::string prefix_;
 };
 
+/// Makes the nodes that are added in this scope parts of a composite op.
+inline ScopeGuard composite_scope(Builder& b, const CompositeOp& op) {
+  Origin origin = b.origin();
+  origin.composite = &op;
+  return {b, std::move(origin), b.prefix()};
+}
+
 }  // namespace halfstep::graph

@@ -16,6 +16,14 @@ std::string_view name(Role role) {
   return k_names[static_cast<std::size_t>(role)];
 }
 
+std::string_view Node::listed_op() const {
+  if (origin.composite == nullptr) return op;
+  for (const auto& [by, listed] : origin.composite->names) {
+    if (op == by) return listed;
+  }
+  return op;
+}
+
 int Graph::add(Node node) {
   const int id = size();
   const bool added = by_name_.emplace(node.name, id).second;

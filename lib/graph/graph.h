@@ -2,10 +2,12 @@
 // The graph of one training step: nodes in execution order and the variables they read and update.
 // A Graph is plain data: Builder adds nodes, verify() checks invariants, text.h prints and parses.
 
+#include <array>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -18,12 +20,19 @@ enum class Phase { input, forward, loss, backward, unscale, clip, update, metric
 
 std::string_view name(Phase phase);
 
+/// An op of TensorFlow that is computed by several nodes: pairs of a node's op that does the
+/// arithmetic, or its gradient, and the name of TensorFlow's op. The other nodes move operands.
+struct CompositeOp {
+  std::array<std::pair<std::string_view, std::string_view>, 3> names = {};
+};
+
 /// Where a node came from; kept through every pass.
 struct Origin {
   std::string layer;  ///< path of the layer, "" outside layers
   Phase phase = Phase::forward;
-  std::string reason;  ///< why the node computes in its dtype
-  Where where;         ///< the config line it comes from
+  std::string reason;                      ///< why the node computes in its dtype
+  Where where;                             ///< the config line it comes from
+  const CompositeOp* composite = nullptr;  ///< a constant
 };
 
 struct Node {
@@ -44,6 +53,12 @@ struct Node {
   bool is(Handles... handles) const {
     return ((op == handles) || ...);
   }
+
+  /// The name by which TensorFlow's lists and `explain` know it: that of a composite op where it
+  /// does its arithmetic, else its own.
+  std::string_view listed_op() const;
+  /// Whether it moves operands of a composite op.
+  bool moves_operands() const { return origin.composite != nullptr && listed_op() == op; }
 };
 
 /// An op on given inputs. Its node is in no graph: it has attributes and outputs, no name.

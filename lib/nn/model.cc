@@ -36,7 +36,7 @@ std::optional<std::int64_t> index_limit(const Model& model) {
   std::optional<std::int64_t> smallest;
   for (const ModelNode& node : model.nodes) {
     const std::optional<std::int64_t> limit = node.layer->index_limit();
-    if (limit && node.from.at(0) < 0) smallest = std::min(*limit, smallest.value_or(*limit));
+    if (limit && node.from.at(0).node < 0) smallest = std::min(*limit, smallest.value_or(*limit));
   }
   return smallest;
 }
@@ -53,7 +53,11 @@ Forward build_forward(graph::Builder& b,
           model.inputs.size(),
           inputs.size());
   Forward forward;
-  std::vector<Value> values, masks;
+  std::vector<std::vector<LayerOutput>> outputs;
+  const auto output_of = [&](const Source& source) {
+    return source.node < 0 ? LayerOutput{inputs[static_cast<std::size_t>(-1 - source.node)]}
+                           : outputs[static_cast<std::size_t>(source.node)].at(source.output);
+  };
   for (const ModelNode& node : model.nodes) {
     const DType compute = node.precision.policy.compute;
     const graph::ScopeGuard scope(
@@ -64,10 +68,10 @@ Forward build_forward(graph::Builder& b,
          .where = node.where},
         b.prefix().empty() ? node.name : fmt::format("{}/{}", b.prefix(), node.name));
     std::vector<Value> x, of_x;
-    for (const int from : node.from) {
-      x.push_back(from < 0 ? inputs[static_cast<std::size_t>(-1 - from)]
-                           : values[static_cast<std::size_t>(from)]);
-      of_x.push_back(from < 0 ? Value{} : masks[static_cast<std::size_t>(from)]);
+    for (const Source& source : node.from) {
+      const LayerOutput from = output_of(source);
+      x.push_back(from.value);
+      of_x.push_back(from.mask);
     }
     if (!node.layer->index_limit()) x = autocast(b, x, compute);
     LayerContext context{.b = b,
@@ -80,26 +84,26 @@ Forward build_forward(graph::Builder& b,
                          .record = forward.record,
                          .first_sample = first_sample,
                          .masks = of_x};
-    const Value y = build_layer(context, *node.layer, node.masks, x);
-    if (count(b.shape(y).dims()) > k_max_elements) {
-      context.fail(fmt::format("its output would have shape {}: too large", to_string(b.shape(y))));
+    std::vector<LayerOutput> all = build_layer(context, *node.layer, node.masks, x);
+    for (const auto& [y, mask] : all) {
+      const Shape& shape = b.shape(y);
+      if (count(shape.dims()) > k_max_elements) {
+        context.fail(fmt::format("its output would have shape {}: too large", to_string(shape)));
+      }
+      require(!is_floating(b.dtype(y)) || b.dtype(y) == compute,
+              "layer '{}' gives {}, its policy says {}",
+              node.name,
+              halfstep::name(b.dtype(y)),
+              halfstep::name(compute));
+      if (node.activity_regularizer) regularize_output(context, *node.activity_regularizer, y);
     }
-    require(!is_floating(b.dtype(y)) || b.dtype(y) == compute,
-            "layer '{}' gives {}, its policy says {}",
-            node.name,
-            halfstep::name(b.dtype(y)),
-            halfstep::name(compute));
-    if (node.activity_regularizer) regularize_output(context, *node.activity_regularizer, y);
-    values.push_back(y);
-    masks.push_back(context.mask);
+    forward.nodes.push_back(all.front().value);
+    outputs.push_back(std::move(all));
   }
-  for (const int output : model.outputs) {
-    forward.outputs.push_back(values[static_cast<std::size_t>(output)]);
+  for (const Source& source : model.outputs) {
+    forward.outputs.push_back(output_of(source).value);
   }
-  if (!model.outputs.empty()) {
-    forward.mask = masks[static_cast<std::size_t>(model.outputs.front())];
-  }
-  forward.nodes = std::move(values);
+  if (!model.outputs.empty()) forward.mask = output_of(model.outputs.front()).mask;
   return forward;
 }
 

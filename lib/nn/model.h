@@ -10,6 +10,15 @@
 
 namespace halfstep::nn {
 
+/// One of the outputs of a node, or an input of the model. In a config `name` is output 0 of a node
+/// and `name:i` its output i.
+struct Source {
+  int node = 0;            ///< index of a node, or -1-i for model input i
+  std::size_t output = 0;  ///< of the node
+
+  bool operator==(const Source&) const = default;
+};
+
 /// One layer of the model: its own struct plus the shared fields.
 struct ModelNode {
   std::string name;
@@ -20,7 +29,7 @@ struct ModelNode {
   precision::Resolved precision;
   bool trainable = true;
   std::optional<RegularizerSpec> activity_regularizer;
-  std::vector<int> from;  ///< indices of nodes, or -1-i for model input i
+  std::vector<Source> from;  ///< the inputs, then the initial states
 };
 
 /// A checked model with its nodes in topological order.
@@ -31,13 +40,13 @@ struct Model {
   };
   std::vector<Input> inputs;
   std::vector<ModelNode> nodes;
-  std::vector<int> outputs;  ///< indices of nodes
+  std::vector<Source> outputs;
   std::vector<config::Warning> warnings;
 };
 
 /// Reads `layers` or `inputs/nodes/outputs`. All problems (unknown layer types and fields, dangling
-/// or duplicate names, cycles, wrong number of inputs, two matching overrides) go to `diagnostics`
-/// with their position.
+/// or duplicate names, outputs that a node does not have, cycles, wrong number of inputs or initial
+/// states, two matching overrides) go to `diagnostics` with their position.
 Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics);
 
 /// The limit of samples that a layer takes as indices: of all such layers at the model's inputs the
@@ -47,7 +56,7 @@ std::optional<std::int64_t> index_limit(const Model& model);
 /// The results of a forward pass.
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
-  std::vector<graph::Value> nodes;    ///< the output of each of the model's nodes
+  std::vector<graph::Value> nodes;    ///< output 0 of each of the model's nodes
   graph::Value mask;                  ///< of the first output, where it has one
   ModelRecord record;
 };

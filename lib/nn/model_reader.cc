@@ -8,80 +8,24 @@
 #include <span>
 #include <vector>
 
+#include "config/blocks.h"
 #include "config/reader.h"
 #include "config/scalar.h"
 #include "core/error.h"
 #include "nn/layer_policies.h"
 #include "nn/layers/table.h"
 #include "nn/model.h"
+#include "nn/model_order.h"
 
 namespace halfstep::nn {
 namespace {
 
-enum class Mark : char { fresh, open, done };
-
-/// A node on the path of the depth-first search and the index of its next source.
-struct Step {
-  int node;
-  std::size_t next = 0;
+/// An output of a node, or an input of the model, by the name that the config gives it.
+struct Reference {
+  Source source;
+  std::string text;
+  Where where;
 };
-
-/// For each node its source nodes; negative numbers (inputs of the model) are ignored.
-using Sources = std::vector<std::vector<int>>;
-
-struct ModelOrder {
-  std::vector<int> order;  ///< topological; otherwise in the order of the config
-  std::vector<int> cycle;  ///< the nodes of a cycle, each reading the next; empty without one
-};
-
-ModelOrder order_of(const Sources& sources) {
-  ModelOrder result;
-  std::vector<Mark> marks(sources.size(), Mark::fresh);
-  for (std::size_t start = 0; start < sources.size(); ++start) {
-    if (marks[start] != Mark::fresh) continue;
-    std::vector<Step> path{{static_cast<int>(start)}};
-    marks[start] = Mark::open;
-    while (!path.empty()) {
-      Step& step = path.back();
-      const std::vector<int>& taken = sources[static_cast<std::size_t>(step.node)];
-      if (step.next == taken.size()) {
-        marks[static_cast<std::size_t>(step.node)] = Mark::done;
-        result.order.push_back(step.node);
-        path.pop_back();
-        continue;
-      }
-      const int source = taken[step.next++];
-      if (source < 0) continue;
-      Mark& mark = marks[static_cast<std::size_t>(source)];
-      if (mark == Mark::open) {
-        std::size_t first = 0;
-        while (path[first].node != source) ++first;
-        for (; first < path.size(); ++first) result.cycle.push_back(path[first].node);
-        return result;
-      }
-      if (mark == Mark::fresh) {
-        mark = Mark::open;
-        path.push_back({source});
-      }
-    }
-  }
-  return result;
-}
-
-/// The nodes that one of `outputs` depends on.
-std::vector<bool> reaches(const Sources& sources, std::span<const int> outputs) {
-  std::vector<bool> reached(sources.size(), false);
-  std::vector<int> open(outputs.begin(), outputs.end());
-  while (!open.empty()) {
-    const int node = open.back();
-    open.pop_back();
-    if (node < 0 || reached[static_cast<std::size_t>(node)]) continue;
-    reached[static_cast<std::size_t>(node)] = true;
-    const std::vector<int>& taken = sources[static_cast<std::size_t>(node)];
-    open.insert(open.end(), taken.begin(), taken.end());
-  }
-  return reached;
-}
 
 /// A layer as written in the config, before its inputs and policy are resolved.
 struct Written {
@@ -89,8 +33,9 @@ struct Written {
   const LayerDef* def = nullptr;
   LayerCommon common;
   std::string name;
-  Where where;       ///< of the layer
-  Where name_where;  ///< of its name, or of the layer when it has none
+  std::vector<Reference> from;  ///< the inputs, then the initial states
+  Where where;                  ///< of the layer
+  Where name_where;             ///< of its name, or of the layer when it has none
 };
 
 bool is_name(std::string_view text) {
@@ -137,15 +82,17 @@ class ModelReader {
     for (const config::Node& item : m.layers.items) read_layer(item, {});
     name_layers();
     for (int i = 0; i < static_cast<int>(written_.size()); ++i) {
-      const Written& w = written_[static_cast<std::size_t>(i)];
-      if (w.node->find("from") != nullptr) {
-        diagnostics_.error(place(w, "from"),
-                           "'from' belongs to a graph of nodes; a layer takes the one before it",
-                           "give `inputs`, `nodes` and `outputs` instead of `layers`");
+      Written& w = written_[static_cast<std::size_t>(i)];
+      for (const std::string_view key : source_keys(w)) {
+        if (w.node->find(key) == nullptr) continue;
+        diagnostics_.error(
+            place(w, key),
+            fmt::format("'{}' belongs to a graph of nodes; a layer takes the one before it", key),
+            "give `inputs`, `nodes` and `outputs` instead of `layers`");
       }
-      sources_.push_back({i - 1});
+      w.from.push_back({{i - 1}, {}, w.where});
     }
-    outputs_.push_back(static_cast<int>(written_.size()) - 1);
+    outputs_.push_back({{static_cast<int>(written_.size()) - 1}, {}, {}});
   }
 
   void read_graph() {
@@ -167,7 +114,7 @@ class ModelReader {
     for (std::size_t i = 0; i < written_.size(); ++i) {
       enter(written_[i].name, static_cast<int>(i), written_[i].name_where);
     }
-    for (const Written& w : written_) sources_.push_back(sources_of(w));
+    for (Written& w : written_) read_sources(w);
     for (std::size_t i = 0; i < m.outputs.size(); ++i) read_output(i);
   }
 
@@ -262,54 +209,92 @@ class ModelReader {
     return to_string(where);
   }
 
-  std::vector<int> sources_of(const Written& w) {
-    std::vector<int> sources;
+  /// The keys of a layer that name its sources.
+  static std::span<const std::string_view> source_keys(const Written& w) {
+    const bool takes_states = w.def != nullptr && w.def->traits.max_states > 0;
+    return std::span(config::k_source_keys).first(takes_states ? 2 : 1);
+  }
+
+  void read_sources(Written& w) {
     const config::Node* from = w.node->find("from");
     if (from == nullptr || (from->kind == config::Node::Kind::sequence && from->items.empty())) {
       diagnostics_.error(from == nullptr ? w.where : from->where,
                          fmt::format("node '{}' needs 'from': the node or input it takes", w.name));
     }
-    for (std::size_t i = 0; i < w.common.from.size(); ++i) {
-      const bool list = from->kind == config::Node::Kind::sequence && i < from->items.size();
-      look_up(w.common.from[i], list ? from->items[i].where : from->where, sources);
+    for (const std::string_view key : source_keys(w)) {
+      const config::Node* names = w.node->find(key);
+      if (names == nullptr) continue;
+      // A value that is no word is an error of the reader of that field.
+      const auto look_up_word = [&](const config::Node& word) {
+        if (word.kind == config::Node::Kind::scalar) look_up(word.text, word.where, w.from);
+      };
+      look_up_word(*names);
+      for (const config::Node& item : names->items) look_up_word(item);
     }
-    return sources;
   }
 
-  void look_up(const std::string& name, const Where& where, std::vector<int>& found) {
+  /// Appends the output that `text`, a name or name:i, means.
+  void look_up(const std::string& text, const Where& where, std::vector<Reference>& found) {
+    const std::size_t colon = text.find(':');
+    const std::string name = text.substr(0, colon);
     const auto it = names_.find(name);
-    if (it != names_.end()) {
-      found.push_back(it->second);
+    if (it == names_.end()) {
+      std::vector<std::string> known;
+      known.reserve(names_.size());
+      for (const auto& [known_name, index] : names_) known.push_back(known_name);
+      diagnostics_.error(
+          where, fmt::format("no node or input is called '{}'", name), did_you_mean(name, known));
       return;
     }
-    std::vector<std::string> known;
-    known.reserve(names_.size());
-    for (const auto& [known_name, index] : names_) known.push_back(known_name);
-    diagnostics_.error(
-        where, fmt::format("no node or input is called '{}'", name), did_you_mean(name, known));
+    Source source{it->second};
+    if (colon != std::string::npos) {
+      const auto number =
+          config::to_integer(config::Node::scalar(text.substr(colon + 1), where)).value;
+      if (!number || *number < 0) {
+        diagnostics_.error(where,
+                           fmt::format("'{}' names no output", text),
+                           fmt::format("the outputs of '{0}' are {0}:0, {0}:1, ...", name));
+        return;
+      }
+      source.output = static_cast<std::size_t>(*number);
+    }
+    found.push_back({source, text, where});
   }
 
   void read_output(std::size_t i) {
     const std::string& name = spec_.model.outputs[i];
     Where where = spec_.where(fmt::format("model.outputs[{}]", i));
     if (where.line == 0) where = spec_.where("model.outputs");
-    std::vector<int> found;
+    std::vector<Reference> found;
     look_up(name, where, found);
     if (found.empty()) return;
-    if (found[0] < 0) {
+    if (found[0].source.node < 0) {
       diagnostics_.error(where, fmt::format("'{}' is an input, not a node", name));
-    } else if (std::find(outputs_.begin(), outputs_.end(), found[0]) != outputs_.end()) {
+    } else if (std::any_of(outputs_.begin(), outputs_.end(), [&](const Reference& other) {
+                 return other.source == found[0].source;
+               })) {
       diagnostics_.error(where, fmt::format("'{}' is an output already", name));
     } else {
-      outputs_.push_back(found[0]);
+      outputs_.push_back(std::move(found[0]));
     }
+  }
+
+  /// The nodes of references.
+  static std::vector<int> nodes_of(const std::vector<Reference>& references) {
+    std::vector<int> nodes;
+    for (const Reference& reference : references) nodes.push_back(reference.source.node);
+    return nodes;
   }
 
   /// Checks numbers of inputs, cycles and nodes without effect on an output, then orders the nodes.
   void finish_structure() {
     const std::size_t before = diagnostics_.problems().size();
-    for (std::size_t i = 0; i < written_.size(); ++i) check_input_count(i);
-    const ModelOrder ordered = order_of(sources_);
+    SourceNodes sources;
+    for (const Written& w : written_) {
+      check_input_count(w);
+      sources.push_back(nodes_of(w.from));
+    }
+    const ModelOrder ordered = order_of(sources);
     if (!ordered.cycle.empty()) {
       report_cycle(ordered.cycle);
       return;
@@ -318,25 +303,17 @@ class ModelReader {
       diagnostics_.error(spec_.where("model.outputs"), "must name at least one node");
       return;
     }
-    report_unused();
+    report_unused(sources);
     if (diagnostics_.problems().size() == before) order_ = ordered.order;
   }
 
-  void check_input_count(std::size_t i) {
-    const Written& w = written_[i];
+  void check_input_count(const Written& w) {
     const LayerTraits& traits = w.def->traits;
-    const std::size_t given = sources_[i].size();
-    if (given >= traits.min_inputs && given <= traits.max_inputs) return;
-    const std::string wanted = traits.max_inputs == traits.min_inputs
-                                   ? fmt::format("{}", traits.min_inputs)
-                                   : fmt::format("{} or more", traits.min_inputs);
-    diagnostics_.error(w.node->find("from") != nullptr ? place(w, "from") : w.where,
-                       fmt::format("{} '{}' takes {} input{}, got {}",
-                                   w.def->type,
-                                   w.name,
-                                   wanted,
-                                   wanted == "1" ? "" : "s",
-                                   given));
+    const std::size_t given = w.from.size();
+    if (given >= traits.min_inputs && given <= traits.max_inputs + traits.max_states) return;
+    diagnostics_.error(
+        w.node->find("from") != nullptr ? place(w, "from") : w.where,
+        fmt::format("{} '{}' takes {}, got {}", w.def->type, w.name, input_count(traits), given));
   }
 
   void report_cycle(const std::vector<int>& cycle) {
@@ -349,11 +326,11 @@ class ModelReader {
                        fmt::format("the nodes form a cycle: {}", text));
   }
 
-  void report_unused() {
-    const std::vector<bool> reached = reaches(sources_, outputs_);
+  void report_unused(const SourceNodes& sources) {
+    const std::vector<bool> reached = reaches(sources, nodes_of(outputs_));
     std::vector<bool> input_used(model_.inputs.size(), false);
     for (std::size_t i = 0; i < written_.size(); ++i) {
-      for (const int source : sources_[i]) {
+      for (const int source : sources[i]) {
         if (source < 0) input_used[static_cast<std::size_t>(-1 - source)] = true;
       }
       if (reached[i]) continue;
@@ -394,18 +371,52 @@ class ModelReader {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       place_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
     }
-    const auto renumbered = [&](int index) {
-      return index < 0 ? index : place_in_order[static_cast<std::size_t>(index)];
+    // The node of a reference is before its users in the order.
+    const auto resolved = [&](const Reference& reference) {
+      Source source = reference.source;
+      if (source.node >= 0) source.node = place_in_order[static_cast<std::size_t>(source.node)];
+      check_output(reference, source);
+      return source;
     };
     for (const int i : order_) {
+      const Written& w = written_[static_cast<std::size_t>(i)];
       ModelNode& node = nodes[static_cast<std::size_t>(i)];
-      for (const int source : sources_[static_cast<std::size_t>(i)]) {
-        node.from.push_back(renumbered(source));
-      }
+      check_state_count(w, node);
+      for (const Reference& reference : w.from) node.from.push_back(resolved(reference));
       model_.nodes.push_back(std::move(node));
     }
     if (order_.empty()) return;
-    for (const int output : outputs_) model_.outputs.push_back(renumbered(output));
+    for (const Reference& reference : outputs_) model_.outputs.push_back(resolved(reference));
+  }
+
+  /// An error where the node has no such output. Layers with errors of their own are not checked.
+  void check_output(const Reference& reference, const Source& source) {
+    const Layer* layer =
+        source.node < 0 ? nullptr : model_.nodes[static_cast<std::size_t>(source.node)].layer.get();
+    const std::size_t outputs = layer == nullptr ? 1 : layer->outputs();
+    if (source.output < outputs || (source.node >= 0 && layer == nullptr)) return;
+    const bool stateless = layer != nullptr && outputs == 1 && layer->states() > 0;
+    diagnostics_.error(
+        reference.where,
+        fmt::format("'{}' is not there: '{}' has {}",
+                    reference.text,
+                    reference.text.substr(0, reference.text.find(':')),
+                    outputs == 1 ? "one output" : fmt::format("outputs 0 to {}", outputs - 1)),
+        stateless ? "return_state: true makes its states outputs" : "");
+  }
+
+  void check_state_count(const Written& w, const ModelNode& node) {
+    if (w.def == nullptr || node.layer == nullptr || w.def->traits.max_states == 0) return;
+    const std::size_t given = w.from.size() - 1, wanted = node.layer->states();
+    if (given == 0 || given == wanted || wanted == 0) return;
+    const bool named = w.node->find("initial_state") != nullptr;
+    diagnostics_.error(place(w, named ? "initial_state" : "from"),
+                       fmt::format("{} '{}' takes {} initial state{}, got {}",
+                                   node.type,
+                                   w.name,
+                                   wanted,
+                                   wanted == 1 ? "" : "s",
+                                   given));
   }
 
   Where place(const Written& w, std::string_view key) const {
@@ -418,8 +429,7 @@ class ModelReader {
   Model model_;
   std::vector<Written> written_;
   std::map<std::string, int> names_;
-  Sources sources_;
-  std::vector<int> outputs_;
+  std::vector<Reference> outputs_;
   std::vector<int> order_;  ///< empty after an error
   const bool first_ = diagnostics_.empty();
   bool broken_ = false;

@@ -113,7 +113,7 @@ void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& di
   check_metrics_fit(spec, *step.loss, step.output.shape, diagnostics);
   step.class_weights = read_class_weights(spec, *step.loss, step.output.shape, diagnostics);
   const Model& model = step.model;
-  const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0)));
+  const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0).node));
   for (config::Warning& warning :
        output_warnings(step.output, *step.loss, last.name, step.loss_where)) {
     step.model.warnings.push_back(std::move(warning));
@@ -166,7 +166,8 @@ std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
   std::vector<config::Warning> warnings = step.model.warnings;
   warn_of_idle_scale(spec, step, graph, warnings);
   const graph::Node& output = graph.node(graph.fetch("outputs").node);
-  const ModelNode& last = step.model.nodes.at(static_cast<std::size_t>(step.model.outputs.at(0)));
+  const ModelNode& last =
+      step.model.nodes.at(static_cast<std::size_t>(step.model.outputs.at(0).node));
   // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
   if (output.is(graph::ops::k_cast) && is_half(graph.type(output.inputs[0]).dtype)) {
     warn(warnings,

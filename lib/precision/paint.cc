@@ -64,7 +64,7 @@ class Painter {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   const Node& node_of(int v) const { return graph_.node(types_.vertex(v).node); }
   bool processed(int v) const { return job_.processed[at(types_.vertex(v).node)]; }
-  bool on(List list, int v) const { return lists_.on(list, node_of(v).op); }
+  bool on(List list, int v) const { return lists_.on(list, node_of(v).listed_op()); }
   bool is_float32(int v) const { return types_.vertex(v).dtype == DType::float32; }
   bool admits_target(int v) const { return admits(node_of(v), types_.vertex(v), job_.target); }
   bool supports_target(int v) const {
@@ -337,7 +337,7 @@ class Painter {
   void explain(int v) {
     PaintedVertex& painted = report_[at(v)];
     ReasonFacts facts;
-    facts.list = lists_.of(node_of(v).op);
+    facts.list = lists_.of(node_of(v).listed_op());
     facts.float32 = is_float32(v);
     facts.supported = supports_target(v);
     facts.admitted = admits_target(v);

@@ -181,6 +181,7 @@ class Assembler {
     node.device = from.device;
     const int reader = readers_[at(c)].empty() ? producer.node : readers_[at(c)].front();
     node.origin = planned.to_half && !is_cast(reader) ? old_.node(reader).origin : from.origin;
+    node.origin.composite = nullptr;
     node.origin.reason = fmt::format("the rewrite casts {} for its readers", from.name);
     id = graph_.add(std::move(node));
   }

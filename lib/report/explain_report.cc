@@ -126,18 +126,30 @@ class Explainer {
     for (int id = 0; id < graph_.size(); ++id) {
       for (const graph::Value& input : graph_.node(id).inputs) {
         // Readers of an op read its result, port 0; other ports hold statistics and the like.
-        if (input.port == 0) readers_[static_cast<std::size_t>(input.node)].push_back(id);
+        if (input.port == 0) readers_[at(input.node)].push_back(id);
       }
     }
   }
 
   std::vector<ExplainedOp> run() {
+    std::vector<int> moved;  // nodes that move operands of a composite op
+    int composite = -1;
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       const backend::Kernel* kernel = backend::choose(backend_, {graph_, node}).kernel;
       if (is_source(node) || (kernel != nullptr && node.def->aliases)) continue;
-      op_of_[static_cast<std::size_t>(id)] = static_cast<int>(ops_.size());
+      if (node.moves_operands()) {
+        // Operands are moved before their op in the forward pass, gradients behind it.
+        const bool behind = composite >= 0 && belongs(node, ops_[at(composite)]);
+        behind ? add_bytes(node, ops_[at(composite)]) : moved.push_back(id);
+        continue;
+      }
+      op_of_[at(id)] = static_cast<int>(ops_.size());
       ops_.push_back(op(id));
+      if (node.origin.composite == nullptr) continue;
+      composite = op_of_[at(id)];
+      for (const int before : moved) add_bytes(graph_.node(before), ops_.back());
+      moved.clear();
     }
     return std::move(ops_);
   }
@@ -156,11 +168,8 @@ class Explainer {
     }
     find_kernel(id, op);
     predict(node, op);
-    for (const graph::TensorType& type : node.outputs) {
-      if (!is_floating(type.dtype)) continue;
-      op.bytes += bytes_of(type);
-      if (is_half(type.dtype)) op.half_bytes += bytes_of(type);
-    }
+    op.row.type = node.listed_op();
+    add_bytes(node, op);
     if (node.is(graph::ops::k_cast) && is_floating(graph_.type(node.inputs[0]).dtype) &&
         is_floating(node.outputs[0].dtype)) {
       op.cast = true;
@@ -170,9 +179,22 @@ class Explainer {
     return op;
   }
 
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  /// Whether a node is of the layer and phase of an op.
+  static bool belongs(const Node& node, const ExplainedOp& op) {
+    return op.row.layer == node.origin.layer && op.row.phase == name(node.origin.phase);
+  }
+  static void add_bytes(const Node& node, ExplainedOp& op) {
+    for (const graph::TensorType& type : node.outputs) {
+      if (!is_floating(type.dtype)) continue;
+      op.bytes += bytes_of(type);
+      if (is_half(type.dtype)) op.half_bytes += bytes_of(type);
+    }
+  }
+
   /// The op that computes a value, found through aliases and reads.
   void add_reads(int id, std::vector<int>& reads) const {
-    const int index = op_of_[static_cast<std::size_t>(id)];
+    const int index = op_of_[at(id)];
     if (index >= 0) {
       if (std::find(reads.begin(), reads.end(), index) == reads.end()) reads.push_back(index);
       return;
@@ -227,7 +249,7 @@ class Explainer {
     if (!node.is(graph::ops::k_bias_add_grad)) return -1;
     const int dy = node.inputs[0].node;
     std::vector<int> candidates{dy};
-    const std::vector<int>& beside = readers_[static_cast<std::size_t>(dy)];
+    const std::vector<int>& beside = readers_[at(dy)];
     candidates.insert(candidates.end(), beside.begin(), beside.end());
     for (const int candidate : candidates) {
       const auto it = launches_.kernels.find(graph_.node(candidate).name);
@@ -254,7 +276,7 @@ class Explainer {
       return it->second == k_softmax_loss ? id : -1;
     }
     if (node.is(graph::ops::k_softmax)) {
-      for (const int beside : readers_[static_cast<std::size_t>(node.inputs[0].node)]) {
+      for (const int beside : readers_[at(node.inputs[0].node)]) {
         const auto it = launches_.kernels.find(graph_.node(beside).name);
         if (it != launches_.kernels.end() && it->second == k_softmax_loss) return beside;
       }
@@ -273,7 +295,7 @@ class Explainer {
     if (launches_.kernels.contains(graph_.node(id).name)) return id;
     if (const int update = grouped_update(id); update >= 0) return update;
     if (!seen.insert(id).second) return -1;
-    for (int reader : readers_[static_cast<std::size_t>(id)]) {
+    for (int reader : readers_[at(id)]) {
       const int found = launched(reader, seen);
       if (found >= 0) return found;
     }

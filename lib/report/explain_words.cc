@@ -38,13 +38,17 @@ constexpr std::array k_ops{
     Pair{"RandomUniformFromOrdinal", "RandomUniform"},
     Pair{"DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dInput"},
     Pair{"DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dFilter"},
+    Pair{"Conv3DBackpropInputV2", "Conv3DBackpropInput"},
+    Pair{"Conv3DBackpropFilterV2", "Conv3DBackpropFilter"},
 };
 
 /// The result of a gradient op, by its type.
 constexpr std::array k_gradients{Pair{"BiasAddGrad", "bias gradient"},
                                  Pair{"Conv2DBackpropInput", "input gradient"},
                                  Pair{"DepthwiseConv2dNativeBackpropInput", "input gradient"},
+                                 Pair{"Conv3DBackpropInputV2", "input gradient"},
                                  Pair{"Conv2DBackpropFilter", "weight gradient"},
+                                 Pair{"Conv3DBackpropFilterV2", "weight gradient"},
                                  Pair{"DepthwiseConv2dNativeBackpropFilter", "weight gradient"}};
 
 /// Reasons that mention no other op.

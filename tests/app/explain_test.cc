@@ -107,6 +107,54 @@ TEST_CASE("explain: the JSON has list, step, cause and bytes of every op, and it
   CHECK(report.at("flops_per_step") == doctest::Approx(flops));
 }
 
+TEST_CASE("explain: a layer of volumes is one op of TensorFlow, whose list decides") {
+  const RunFolder folder({.layers = R"(
+    - {type: reshape, target_shape: [4, 14, 14, 1]}
+    - {type: conv3d, filters: 4, kernel_size: 3, name: first}
+    - {type: max_pooling3d, pool_size: [1, 2, 2], name: largest}
+    - {type: conv3d, filters: 4, kernel_size: 2, padding: same, name: second}
+    - {type: average_pooling3d, pool_size: 2, name: mean}
+    - {type: flatten}
+    - {type: dense, units: 10, name: logits}
+    - {type: softmax, dtype: float32, name: output}
+)"});
+  const auto ops = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = float16(more);
+    words.emplace_back("--json");
+    return Json::parse(folder.explain(words)).at("ops");
+  };
+  const Json standard = ops({});
+  const auto types = [&](std::string_view layer, std::string_view phase) {
+    std::multiset<std::string> all;
+    for (const Json& op : standard) {
+      const std::string type = op.at("type");
+      if (op.at("layer") == layer && op.at("phase") == phase && type != "Cast") all.insert(type);
+    }
+    return all;
+  };
+  using Types = std::multiset<std::string>;
+  CHECK(types("first", "forward") == Types{"BiasAdd", "Conv3D"});
+  CHECK(types("first", "backward") == Types{"BiasAddGrad", "Conv3DBackpropFilterV2"});
+  CHECK(types("largest", "forward") == Types{"MaxPool3D"});
+  CHECK(types("largest", "backward") == Types{"MaxPool3DGrad"});
+  CHECK(types("second", "forward") == Types{"BiasAdd", "Conv3D"});
+  CHECK(types("second", "backward") ==
+        Types{"BiasAddGrad", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"});
+  CHECK(types("mean", "forward") == Types{"AvgPool3D"});
+  CHECK(types("mean", "backward") == Types{"AvgPool3DGrad"});
+  const auto facts = [](const Json& all, std::string_view key) {
+    for (const Json& op : all) {
+      if (op.at("type") == "Conv3D") return op.at(std::string(key)).get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(facts(standard, "reason") == "`Conv3D` is on the allow list");
+  CHECK(facts(standard, "compute_dtype") == "float16");
+  CHECK(facts(standard, "accumulate_dtype") == "float32");
+  const Json without = ops({"--set", "precision.lists.allow.remove=[Conv3D]"});
+  CHECK(facts(without, "compute_dtype") == "float32");
+}
+
 TEST_CASE("explain: pretended hardware decides about units and hints") {
   const Folder folder;
   const std::vector<std::string> rewrite{"--rewrite", "auto", "--arch"};

@@ -64,7 +64,9 @@ TEST_CASE("recurrent: a panel is multiplied alike in all forms of its operands")
         CAPTURE(depth);
         const OpCase c{.name = "panel", .op = "Relu", .inputs = {uniform({rows, depth})}};
         const Tensor x = build(c, form.dtype).feeds.at("x0").clone();
-        const Shape shape = transposed ? Shape{columns, depth} : Shape{depth, columns};
+        // Rows of a larger matrix, as those of one gate are.
+        const std::int64_t stride = (transposed ? depth : columns) + 5;
+        const Shape shape{transposed ? columns : depth, stride};
         const OpCase k{.name = "kernel", .op = "Relu", .inputs = {uniform(shape)}};
         const Tensor kernel = build(k, form.dtype).feeds.at("x0").clone();
         const PanelMatMul matmul(
@@ -72,7 +74,7 @@ TEST_CASE("recurrent: a panel is multiplied alike in all forms of its operands")
         Tensor b(DType::uint8, {matmul.packed_bytes()}),
             scratch(DType::uint8, {matmul.scratch_bytes()});
         Tensor z(DType::float32, {32, matmul.stride()});
-        matmul.pack(kernel.view().as<std::byte>(), b.view().as<std::byte>());
+        matmul.pack(kernel.view().as<std::byte>(), stride, b.view().as<std::byte>());
         matmul.begin();
         matmul.multiply(x.view().as<std::byte>(),
                         depth,
@@ -87,7 +89,7 @@ TEST_CASE("recurrent: a panel is multiplied alike in all forms of its operands")
             for (std::int64_t n = 0; n < depth; ++n) {
               const double term =
                   element_as_double(x.view(), i * depth + n) *
-                  element_as_double(kernel.view(), transposed ? j * depth + n : n * columns + j);
+                  element_as_double(kernel.view(), transposed ? j * stride + n : n * stride + j);
               want += term;
               magnitude += std::abs(term);
             }

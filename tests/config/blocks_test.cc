@@ -71,6 +71,30 @@ TEST_CASE("blocks: a block is repeated, each time on the output of the time befo
   CHECK(config_hash(spec_of(node_of(printed))) == config_hash(spec));
 }
 
+TEST_CASE("blocks: outputs by number and initial states follow the names of a block") {
+  const std::string_view model =
+      "  inputs: {x: [4, 2]}\n"
+      "  blocks:\n"
+      "    coder:\n"
+      "      inputs: [sequence, h]\n"
+      "      nodes:\n"
+      "        dense: {type: dense, from: sequence}\n"
+      "        rnn: {type: gru, from: dense, initial_state: h}\n"
+      "        last: {type: lstm, from: dense, initial_state: [rnn:1, h]}\n"
+      "  nodes:\n"
+      "    encoder: {type: gru, from: x}\n"
+      "    decoder: {block: coder, from: [x, encoder:1]}\n"
+      "    end: {type: dense, from: decoder:2}\n"
+      "  outputs: [end, decoder:1]\n";
+  CHECK(nodes_of(model) ==
+        std::vector<std::string>{"encoder: type=gru from=x",
+                                 "decoder.dense: type=dense from=x",
+                                 "decoder.rnn: type=gru from=decoder.dense initial_state=encoder:1",
+                                 "decoder.last: type=lstm from=decoder.dense "
+                                 "initial_state=decoder.rnn:1,encoder:1,",
+                                 "end: type=dense from=decoder.last:2"});
+}
+
 TEST_CASE("blocks: several inputs, an output by name, a block in a block, an output of the model") {
   const std::string_view model =
       "  inputs: {a: [4], b: [4]}\n"

@@ -10,7 +10,7 @@ CASES: the first so many cases of the file are kept as they are; new ones follow
 
 A case without `policy` is computed in float64, as the reference that float32 is measured
 against; a case with one holds the results of Keras itself under that policy. The loss that is
-differentiated is sum(y * dy) plus the regularization losses. All inputs are multiples of 1/64 plus
+differentiated is sum(y * dy), over all outputs, plus the regularization losses. All inputs are multiples of 1/64 plus
 an offset, exact in every dtype and away from the kinks of the activations.
 """
 
@@ -45,6 +45,7 @@ CLASSES = {
     "cropping2d": keras.layers.Cropping2D,
     "dense": keras.layers.Dense,
     "depthwise_conv2d": keras.layers.DepthwiseConv2D,
+    "dot": keras.layers.Dot,
     "dropout": keras.layers.Dropout,
     "embedding": keras.layers.Embedding,
     "elu": keras.layers.ELU,
@@ -653,8 +654,76 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
         (f"gelu, approximate, {policy}", {"type": "gelu", "approximate": True}, [[3, 6]], {"policy": policy}),
     ]
 
+for recurrent, states in [("gru", 1), ("lstm", 2), ("simple_rnn", 1)]:
+    layer = {"type": recurrent, "units": 3, "return_state": True}
+    both = {"type": "bidirectional", "layer": layer}
+    initial = [[3, 3]] * states
+    CASES += [
+        (f"{recurrent}, return_state", layer, [STEPS]),
+        (f"{recurrent}, return_state, sequences, backwards", {**layer, "return_sequences": True, "go_backwards": True}, [STEPS]),
+        (f"{recurrent}, return_state, initial state, masked", layer, [STEPS, *initial], MASKED),
+        (f"bidirectional {recurrent}, return_state", both, [STEPS]),
+        (f"bidirectional {recurrent}, return_state, initial state, masked", both, [STEPS, *initial, *initial], MASKED),
+    ]
+    for policy in ["mixed_float16", "mixed_bfloat16"]:
+        CASES += [(f"{recurrent}, return_state, {policy}", layer, [[2, 3, 4]], {"policy": policy})]
+
+BEFORE = {"type": "gru", "units": 3, "reset_after": False}
+CASES += [
+    ("gru, reset_after false", BEFORE, [STEPS]),
+    ("gru, reset_after false, sequences, backwards", {**BEFORE, "return_sequences": True, "go_backwards": True}, [STEPS]),
+    ("gru, reset_after false, no bias", {**BEFORE, "use_bias": False}, [STEPS]),
+    (
+        "gru, reset_after false, relu, regularizers",
+        {
+            **BEFORE,
+            "activation": "relu",
+            "recurrent_activation": "tanh",
+            "kernel_regularizer": "l2",
+            "recurrent_regularizer": "l1",
+            "bias_regularizer": "l2",
+        },
+        [STEPS],
+    ),
+    ("gru, reset_after false, initial state, masked", {**BEFORE, "return_state": True}, [STEPS, [3, 3]], MASKED),
+    ("bidirectional gru, reset_after false", {"type": "bidirectional", "layer": BEFORE}, [STEPS]),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (f"gru, reset_after false, {policy}", BEFORE, [[2, 3, 4]], {"policy": policy}),
+        (f"gru, reset_after false, sequences, {policy}", {**BEFORE, "return_sequences": True}, [[2, 3, 4]], {"policy": policy}),
+    ]
+
+APART = {"type": "bidirectional", "layer": {**LSTM, "return_state": True}, "merge_mode": None}
+CASES += [
+    ("bidirectional, null", {**APART, "layer": GRU}, [STEPS]),
+    ("bidirectional, null, last, return_state", APART, [STEPS]),
+    ("bidirectional, null, masked sequences", {**APART, "layer": GRU}, [STEPS], MASKED),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"bidirectional, null, {policy}", APART, [[2, 3, 4]], {"policy": policy})]
+
+SCORES = {"return_attention_scores": True}
+CASES += [
+    ("attention, scores", {"type": "attention", **SCORES, "use_causal_mask": True}, [[3, 5, 4]]),
+    ("attention, scores, two inputs", {"type": "attention", **SCORES}, [[3, 4, 3], [3, 5, 3]]),
+    ("multi_head_attention, scores", {**ATTENTION, **SCORES}, [[3, 4, 6]], {"training": False}),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"attention, scores, {policy}", {"type": "attention", **SCORES}, [[2, 3, 4], [2, 5, 4]], {"policy": policy})]
+
+CASES += [
+    ("dot of vectors", {"type": "dot", "axes": 1}, [[3, 4], [3, 4]]),
+    ("dot", {"type": "dot", "axes": [2, 1]}, [[2, 3, 4], [2, 4, 5]]),
+    ("dot, images", {"type": "dot", "axes": [1, -1]}, [[2, 4, 2, 3], [2, 3, 4]]),
+    ("dot, normalize", {"type": "dot", "axes": -1, "normalize": True}, [[2, 3, 4], [2, 4]]),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"dot, {policy}", {"type": "dot", "axes": 2}, [[2, 3, 4], [2, 2, 4]], {"policy": policy})]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
+CALL = ("use_causal_mask", "return_attention_scores")
 # Keras's own functions on JAX compute tanh and sigmoid of float64 in float32.
 IN_FLOAT64 = {
     "linear": lambda x: x,
@@ -677,13 +746,15 @@ def regularizer(value):
 
 def call(layer, config, slots):
     """Symbolic output; the arguments of attention layers' calls are fields of ours."""
-    masked = {k: v for k, v in config.items() if k == "use_causal_mask"}
+    masked = {k: v for k, v in config.items() if k in CALL}
     if config["type"] == "multi_head_attention":
         return layer(*(slots if len(slots) > 1 else slots * 2), **masked)
     if config["type"] == "attention":
         return layer(slots if len(slots) > 1 else slots * 2, **masked)
     if config["type"] in RECURRENT | {"bidirectional"} and len(slots) > 1:
-        return layer(slots[0], initial_state=slots[1:])
+        # Keras finds the mask of a lone argument only.
+        mask = keras.src.backend.get_keras_mask(slots[0])
+        return layer(slots[0], initial_state=slots[1:], mask=mask)
     return layer(slots if len(slots) > 1 else slots[0])
 
 
@@ -694,7 +765,7 @@ def name_of(variable):
 
 def make_layer(config, dtype, inner=False):
     kwargs = {"name": config["type"]} if inner else {}
-    kwargs |=  {k: v for k, v in config.items() if k not in ("type", "use_causal_mask")}
+    kwargs |=  {k: v for k, v in config.items() if k not in ("type", *CALL)}
     for key in list(kwargs):
         if key in INNER:
             kwargs[key] = make_layer(kwargs[key], dtype, inner=True)
@@ -744,32 +815,35 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
     several = len(inputs) > 1
     slots = [keras.Input(batch_shape=x.shape, dtype=inputs_dtype) for x in inputs]
     seen = [keras.layers.Masking(dtype=layer.dtype_policy)(slots[0]), *slots[1:]] if skipped else slots
-    output = call(layer, config, seen)
+    outputs = call(layer, config, seen)
+    if not isinstance(outputs, (list, tuple)):
+        outputs = [outputs]
     if then:
-        output = make_layer(then, policy or "float64")(output)
-    model = keras.Model(slots, output)
+        outputs = [make_layer(then, policy or "float64")(outputs[0])]
+    model = keras.Model(slots, list(outputs))
     for weight in layer.weights:
         value = numbers(weight.shape) / 2
         weight.assign(np.abs(value) + 0.25 if "variance" in weight.name else value)
 
     trainable = [v.value for v in layer.trainable_variables]
     fixed = [v.value for v in layer.non_trainable_variables]
-    dy = numbers(model.output_shape)
+    dys = [numbers(output.shape) for output in outputs]
 
     def loss(weights, xs):
-        y, updated, losses = model.stateless_call(
+        ys, updated, losses = model.stateless_call(
             weights,
             fixed,
             list(xs) if several else xs[0],
             training=training,
             return_losses=True,
         )
-        total = (y.astype(inputs_dtype) * dy.astype(inputs_dtype)).sum()
+        ys = ys if isinstance(ys, (list, tuple)) else [ys]
+        total = sum((y.astype(inputs_dtype) * dy.astype(inputs_dtype)).sum() for y, dy in zip(ys, dys))
         for penalty in losses:
             total = total + penalty.astype(inputs_dtype)
-        return total, (y, updated, losses)
+        return total, (ys, updated, losses)
 
-    (_, (y, updated, losses)), (d_weights, d_inputs) = jax.value_and_grad(
+    (_, (ys, updated, losses)), (d_weights, d_inputs) = jax.value_and_grad(
         loss, argnums=(0, 1), has_aux=True
     )(trainable, inputs)
     case = {
@@ -782,8 +856,10 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
         "inputs": [tensor(x) for x in inputs],
         "weights": {name_of(v): tensor(w) for v, w in zip(layer.trainable_variables, trainable)},
         "fixed": {name_of(v): tensor(w) for v, w in zip(layer.non_trainable_variables, fixed)},
-        "dy": tensor(dy),
-        "y": tensor(y.astype("float64")),
+        "dy": tensor(dys[0]),
+        "y": tensor(ys[0].astype("float64")),
+        **({"further": [{"dy": tensor(dy), "y": tensor(y.astype("float64"))}
+                        for y, dy in zip(ys[1:], dys[1:])]} if len(ys) > 1 else {}),
         "penalty": float(f"{float(sum(p.astype('float64') for p in losses)):.9g}") if losses else 0,
         "d_inputs": [tensor(d) for d in d_inputs],
         "d_weights": {name_of(v): tensor(d) for v, d in zip(layer.trainable_variables, d_weights)},

@@ -44,6 +44,13 @@ double largest(const json& tensor) {
   return most;
 }
 
+/// Output 0 and the further ones, each with y and dy.
+std::vector<json> outputs_of(const json& c) {
+  std::vector<json> outputs{{{"y", c["y"]}, {"dy", c["dy"]}}};
+  for (const json& output : c.value("further", json::array())) outputs.push_back(output);
+  return outputs;
+}
+
 /// The allowed error of a result. In float32, no sum has more terms than the case's largest tensor
 /// has elements, plus k_steps more roundings; terms are as large as any number of the case. In 16
 /// bits, half_steps_ roundings of the result are added: sums are accumulated in float32 there.
@@ -66,8 +73,10 @@ class Allowance {
     for (const char* group : {"inputs", "weights", "fixed", "d_inputs", "d_weights"}) {
       for (const json& tensor : c[group]) add(tensor);
     }
-    add(c["y"]);
-    add(c["dy"]);
+    for (const json& output : outputs_of(c)) {
+      add(output["y"]);
+      add(output["dy"]);
+    }
   }
 
   double of(const json& want) const {
@@ -124,10 +133,9 @@ std::string model_text_of(const json& c) {
   };
   nodes += fmt::format("it: {}", layer(c["layer"], from));
   if (c.contains("then")) nodes += fmt::format(", then: {}", layer(c["then"], "it"));
-  return fmt::format("{{inputs: {{{}}}, nodes: {{{}}}, outputs: {}}}",
-                     inputs,
-                     nodes,
-                     c.contains("then") ? "then" : "it");
+  std::string outputs = c.contains("then") ? "then" : "it";
+  for (std::size_t i = 1; i < outputs_of(c).size(); ++i) outputs += fmt::format(", it:{}", i);
+  return fmt::format("{{inputs: {{{}}}, nodes: {{{}}}, outputs: [{}]}}", inputs, nodes, outputs);
 }
 
 std::string key_of(std::string_view variable) {
@@ -148,17 +156,21 @@ struct Expected {
 };
 
 Expected expectations(graph::Builder& b, const BuiltModel& built, const json& c) {
-  const Value y = b.cast(built.forward.outputs.at(0), DType::float32);
-  const Value dy = b.placeholder("dy", DType::float32, b.shape(y));
-  Value loss = graph::ops::reduce(b, "Sum", b.add("Mul", {y, dy}));
+  Expected expected;
+  Value loss = b.scalar(DType::float32, 0);
+  const std::vector<json> outputs = outputs_of(c);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value y = b.cast(built.forward.outputs.at(i), DType::float32);
+    const Value dy = b.placeholder(fmt::format("dy{}", i), DType::float32, b.shape(y));
+    loss = b.add("AddV2", {loss, graph::ops::reduce(b, "Sum", b.add("Mul", {y, dy}))});
+    expected.add(fmt::format("y{}", i), y, outputs[i]["y"]);
+  }
   Value penalty = b.scalar(DType::float32, 0);
   for (const Value& term : built.forward.record.losses) {
     penalty = b.add("AddV2", {penalty, term});
   }
   loss = b.add("AddV2", {loss, penalty});
 
-  Expected expected;
-  expected.add("y", y, c["y"]);
   expected.add(
       "penalty", penalty, {{"shape", json::array()}, {"values", json::array({c["penalty"]})}});
   std::vector<Value> xs = built.inputs;
@@ -204,7 +216,10 @@ TEST_CASE("layers: outputs, gradients and statistics are Keras's") {
     for (std::size_t i = 0; i < built.inputs.size(); ++i) {
       feeds[built.graph.node(built.inputs[i].node).name] = tensor_of(c["inputs"][i]);
     }
-    feeds["dy"] = tensor_of(c["dy"]);
+    const std::vector<json> outputs = outputs_of(c);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      feeds[fmt::format("dy{}", i)] = tensor_of(outputs[i]["dy"]);
+    }
     std::size_t known = 0;
     for (const graph::Variable& variable : built.graph.variables()) {
       const std::string key = key_of(variable.name);

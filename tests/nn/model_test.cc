@@ -34,9 +34,9 @@ TEST_CASE("model: layers without a name are called by their type and number") {
   CHECK(names(text.model) ==
         std::vector<std::string>{"flatten", "dense", "relu", "dense_1", "dense_2", "relu_1"});
   CHECK(text.model.inputs.at(0).shape == Shape{4, 4, 1});
-  CHECK(text.model.nodes[0].from == std::vector<int>{-1});
-  CHECK(text.model.nodes[5].from == std::vector<int>{4});
-  CHECK(text.model.outputs == std::vector<int>{5});
+  CHECK(text.model.nodes[0].from == std::vector<Source>{{-1}});
+  CHECK(text.model.nodes[5].from == std::vector<Source>{{4}});
+  CHECK(text.model.outputs == std::vector<Source>{{5}});
 }
 
 TEST_CASE("model: a graph is put in order whatever the order of its nodes") {
@@ -56,11 +56,11 @@ TEST_CASE("model: a graph is put in order whatever the order of its nodes") {
   const Model& model = text.model;
   CHECK(names(model) ==
         std::vector<std::string>{"c1", "r1", "c2", "sum", "gap", "fc", "cat", "out"});
-  CHECK(model.nodes[0].from == std::vector<int>{-1});
-  CHECK(model.nodes[3].from == std::vector<int>{1, 2, 1});
-  CHECK(model.nodes[5].from == std::vector<int>{-2});
-  CHECK(model.nodes[6].from == std::vector<int>{4, 5});
-  CHECK(model.outputs == std::vector<int>{7});
+  CHECK(model.nodes[0].from == std::vector<Source>{{-1}});
+  CHECK(model.nodes[3].from == std::vector<Source>{{1}, {2}, {1}});
+  CHECK(model.nodes[5].from == std::vector<Source>{{-2}});
+  CHECK(model.nodes[6].from == std::vector<Source>{{4}, {5}});
+  CHECK(model.outputs == std::vector<Source>{{7}});
   const test::BuiltModel built = test::build_model(model, 5, true);
   CHECK(built.graph.type(built.forward.outputs.at(0)).shape == Shape{5, 3});
 }
@@ -73,7 +73,7 @@ TEST_CASE("model: several outputs are given in the order that was asked for") {
     b: {type: dense, units: 2, from: a}
   outputs: [b, a]
 )");
-  CHECK(text.model.outputs == std::vector<int>{1, 0});
+  CHECK(text.model.outputs == std::vector<Source>{{1}, {0}});
 }
 
 TEST_CASE("model: what is wrong is said where it stands, all at once") {
@@ -92,7 +92,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 79)",
+        "lists all 80)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
@@ -246,6 +246,12 @@ TEST_CASE("model: shapes that do not fit are reported at their layer") {
       {"{input: [4, 4, 1], layers: [{type: cropping2d, cropping: 2}]}",
        "nothing is left of images of 4 x 4 pixels"},
       {"{input: [4], layers: [{type: prelu, shared_axes: [2]}]}",
+       "axis 2 is not an axis of samples with 1 axes"},
+      {"{inputs: {a: [2, 3], b: [4]}, nodes: {it: {type: dot, axes: -1, from: [a, b]}}, outputs: "
+       "it}",
+       "axis -1 of the first input has 3 elements, axis -1 of the second 4"},
+      {"{inputs: {a: [2, 3], b: [3]}, nodes: {it: {type: dot, axes: 2, from: [a, b]}}, outputs: "
+       "it}",
        "axis 2 is not an axis of samples with 1 axes"},
       {"{input: [1000000, 1000000, 1], layers: [{type: up_sampling2d, size: 1000000}]}",
        "its output would have 2e+18 elements: too many"},

@@ -27,7 +27,7 @@ TEST_CASE("wrappers: the layer inside is checked where it stands") {
   CHECK(wrapper_problem("{type: bidirectional}") == "8:7: missing required key 'layer'");
   CHECK(
       wrapper_problem("{type: bidirectional, layer: {type: lst, units: 4}}") ==
-      "8:43: unknown layer type 'lst' (did you mean 'lstm'? 'halfstep help layers' lists all 79)");
+      "8:43: unknown layer type 'lst' (did you mean 'lstm'? 'halfstep help layers' lists all 80)");
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: lstm, unit: 4}}") ==
         "8:36: missing required key 'units'");
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: dense, units: 4}}") ==
@@ -49,6 +49,17 @@ TEST_CASE("wrappers: the layer inside is checked where it stands") {
             "{type: bidirectional, layer: {type: lstm, units: 4}, backward_layer: {type: gru, "
             "units: 4, go_backwards: true, return_sequences: true}}") ==
         "8:83: return_sequences must be the same in both layers");
+  CHECK(wrapper_problem(
+            "{type: bidirectional, layer: {type: lstm, units: 4}, backward_layer: {type: gru, "
+            "units: 4, go_backwards: true, return_state: true}}")
+            .starts_with("8:83: return_state must be the same in both layers"));
+  CHECK(wrapper_problem(
+            "{type: bidirectional, layer: {type: lstm, units: 4}, backward_layer: {type: gru, "
+            "units: 4, go_backwards: true}}") ==
+        "8:83: both layers must have the same number of states");
+  CHECK(wrapper_problem(
+            "{type: time_distributed, layer: {type: gru, units: 4, return_state: true}}") ==
+        "8:46: must be a layer of one output, this gru has 2");
   CHECK(wrapper_problem("{type: time_distributed, layer: {type: add}}") ==
         "8:46: must be a layer of one input, add takes several");
   CHECK(wrapper_problem("{type: time_distributed, layer: batch_normalization}") ==

@@ -2,17 +2,18 @@
 // Keras. At each step, with r = h R + bias, s the recurrent activation and g the activation:
 //   lstm        i, f, c', o = p + r;  c = s(f) c + s(i) g(c');  h = s(o) g(c)
 //   gru         z, a, - = p + r;  h' = g(p_h + s(a) r_h);  h = s(z) h + (1 - s(z)) h'
+//   gru_reset_before  the same with h' = g(p_h + (s(a) h) R_h + bias_h)
 //   simple_rnn  h = g(p + r)
-// h is rounded to T after each step, c is kept in U. With a mask the operand of the recurrent
-// matmul is h times the mask: dropout with one draw for all steps and gates (Gal and Ghahramani
-// 2016). Where `taken` is false for a step of a sample, h and c are kept, h is the output and
-// the gates are 0.
-// Results that only the gradient reads are empty unless is_training:
-//   gates    lstm: s(i), s(f), g(c'), s(o);  gru: s(z), s(a), h', r_h
+// h and s(a) h are rounded to T after each step, c is kept in U. With a mask the operand of the
+// recurrent matmul is h times the mask: dropout with one draw for all steps and gates (Gal and
+// Ghahramani 2016). Where `taken` is false for a step of a sample, h and c are kept, h is the
+// output and the gates are 0. Results that only the gradient reads are empty unless is_training:
+//   gates    lstm: s(i), s(f), g(c'), s(o);  gru: s(z), s(a), h', r_h; gru_reset_before: s(a) h
+//            in place of r_h
 //   carries  c of each step
 //   states   the operand of the recurrent matmul at each step
-// Sources: Hochreiter and Schmidhuber 1997, Gers et al. 2000; Cho et al. 2014, with the reset gate
-// after the matmul as in cuDNN.
+// Sources: Hochreiter and Schmidhuber 1997, Gers et al. 2000; Cho et al. 2014, whose gate is before
+// the matmul; after it as in cuDNN.
 
 #include "graph/ops/recurrent.h"
 
@@ -35,8 +36,8 @@ RnnGeometry geometry(const Attrs& attrs) {
   g.backwards = attrs.get<bool>("go_backwards");
   g.training = attrs.get<bool>("is_training");
   if (mode == "lstm") return g;
-  if (mode == "gru") {
-    g.mode = RnnMode::gru;
+  if (mode == "gru" || mode == "gru_reset_before") {
+    g.mode = mode == "gru" ? RnnMode::gru : RnnMode::gru_reset_before;
     g.gates = 3;
     return g;
   }
@@ -133,8 +134,24 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
   std::vector<Value> dx(c.node.inputs.size());
   dx[0] = {node, 0};
   if (wants(c, 1)) {
+    const auto product = [&](Value states, Value sums) {
+      return b.add("MatMul", {states, sums}, {{"transpose_a", true}});
+    };
     const Value states = reshape(b, c.output(4), Shape{rows, g.units});
-    dx[1] = b.add("MatMul", {states, recurrent}, {{"transpose_a", true}});
+    if (g.state_columns() == g.columns()) {
+      dx[1] = product(states, recurrent);
+    } else {
+      const auto columns = [&](Value of, std::int64_t first, std::int64_t count) {
+        return b.add("Slice", {of, b.ints({0, first}), b.ints({rows, count})});
+      };
+      const Value gates = reshape(b, c.output(2), Shape{rows, g.saved * g.units});
+      const Value candidate =
+          product(columns(gates, 3 * g.units, g.units), columns(recurrent, 2 * g.units, g.units));
+      dx[1] = b.add("ConcatV2",
+                    {product(states, columns(recurrent, 0, g.state_columns())),
+                     candidate,
+                     b.scalar(DType::int32, 1)});
+    }
   }
   if (wants(c, 2)) dx[2] = b.add("BiasAddGrad", {recurrent});
   if (wants(c, 3)) dx[3] = {node, 2};

@@ -8,9 +8,9 @@
 
 namespace halfstep::graph::ops {
 
-/// lstm: long short-term memory; gru: gated recurrent unit with reset_after; simple_rnn: h =
-/// activation(z).
-enum class RnnMode { lstm, gru, simple_rnn };
+/// lstm: long short-term memory; gru: gated recurrent unit with reset_after; gru_reset_before: with
+/// the reset gate before the candidate's recurrent matmul; simple_rnn: h = activation(z).
+enum class RnnMode { lstm, gru, gru_reset_before, simple_rnn };
 
 /// The extents of a layer: `gates` blocks of `units` columns in the projections, `saved` blocks in
 /// result `gates`, which the gradient reads.
@@ -25,6 +25,12 @@ struct RnnGeometry {
   bool training = true;    ///< results that the gradient reads are written
 
   std::int64_t columns() const { return gates * units; }
+  bool is_gru() const { return mode == RnnMode::gru || mode == RnnMode::gru_reset_before; }
+  /// The columns that h is multiplied with; those of a candidate behind its reset gate are left
+  /// out.
+  std::int64_t state_columns() const {
+    return mode == RnnMode::gru_reset_before ? 2 * units : columns();
+  }
   /// The position in the sequence of the step that is taken as number `i`.
   std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
 };

@@ -87,6 +87,13 @@ void dropout_field(config::Fields& f, double& rate) {
            .max = 1});
 }
 
+void scores_field(config::Fields& f, bool& return_attention_scores) {
+  f.field("return_attention_scores",
+          return_attention_scores,
+          {.doc = "Whether the weights of the values are output 1, `name:1` in the `from` of other "
+                  "nodes; they are then kept in memory."});
+}
+
 void causal_field(config::Fields& f, bool& use_causal_mask) {
   f.field("use_causal_mask",
           use_causal_mask,
@@ -98,6 +105,7 @@ struct Attention : RandomElements {
   static constexpr MaskUse k_masks = MaskUse::used;
   bool use_scale = false;
   bool use_causal_mask = false;
+  bool return_attention_scores = false;
 
   Attention() { rate = 0; }
 
@@ -106,8 +114,11 @@ struct Attention : RandomElements {
         "use_scale", use_scale, {.doc = "Whether the scores are multiplied by a trained number."});
     dropout_field(f, rate);
     causal_field(f, use_causal_mask);
+    scores_field(f, return_attention_scores);
     seed_field(f);
   }
+
+  std::size_t outputs() const { return return_attention_scores ? 2 : 1; }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
@@ -120,8 +131,10 @@ struct Attention : RandomElements {
     if (use_scale) {
       scores = b.add("Mul", {scores, c.weight("scale", Shape{}, InitializerSpec("ones"))});
     }
-    const Value weights = attention_weights(c, scores, use_causal_mask, in.mask);
-    const Value y = batch_product(b, drop(c, weights, b.shape(weights)), in.value, false);
+    Value weights = attention_weights(c, scores, use_causal_mask, in.mask);
+    weights = drop(c, weights, b.shape(weights));
+    if (return_attention_scores) c.further.push_back({weights});
+    const Value y = batch_product(b, weights, in.value, false);
     if (!c.mask.valid()) return y;
     return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
   }
@@ -137,6 +150,7 @@ struct MultiHeadAttention : RandomElements {
   bool use_bias = true;
   std::optional<std::int64_t> output_shape;
   bool use_causal_mask = false;
+  bool return_attention_scores = false;
   InitializerSpec kernel_initializer{"glorot_uniform"};
   InitializerSpec bias_initializer{"zeros"};
   std::optional<RegularizerSpec> kernel_regularizer;
@@ -159,6 +173,7 @@ struct MultiHeadAttention : RandomElements {
           "Channels of the output; null: those of the query. [channels]",
           false);
     causal_field(f, use_causal_mask);
+    scores_field(f, return_attention_scores);
     initializer_field(
         f, "kernel_initializer", kernel_initializer, "Initial values of the kernels.");
     initializer_field(f, "bias_initializer", bias_initializer, "Initial values of the biases.");
@@ -172,6 +187,8 @@ struct MultiHeadAttention : RandomElements {
     nn::check(bias_initializer, diagnostics);
   }
 
+  std::size_t outputs() const { return return_attention_scores ? 2 : 1; }
+
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
     const AttentionInputs in(c, x);
@@ -184,6 +201,8 @@ struct MultiHeadAttention : RandomElements {
     const Value scaled = b.add("Mul", {query, b.scalar(b.dtype(query), factor)});
     const Value weights =
         attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask, in.mask);
+    // As in Keras, those before the dropout.
+    if (return_attention_scores) c.further.push_back({weights});
     const Value seen = batch_product(b, drop(c, weights, b.shape(weights)), value, false);
 
     const Shape in_shape = b.shape(in.query);
@@ -242,7 +261,7 @@ extern const LayerDef k_attention = layer_def<Attention>(
     {.max_inputs = 3,
      .example_input = "[4, 6]",
      .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
-               "[batch, steps, channels of the value]",
+               "[batch, steps, channels of the value]; output 1 [batch, steps, value steps]",
      .numerics = k_float32_softmax});
 extern const LayerDef k_multi_head_attention = layer_def<MultiHeadAttention>(
     "multi_head_attention",
@@ -254,7 +273,8 @@ extern const LayerDef k_multi_head_attention = layer_def<MultiHeadAttention>(
      .example = "{num_heads: 2, key_dim: 3}",
      .example_input = "[4, 6]",
      .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
-               "[batch, steps, output_shape]; kernels [channels, num_heads, width], that of the "
+               "[batch, steps, output_shape], output 1 [batch, num_heads, steps, value steps]; "
+               "kernels [channels, num_heads, width], that of the "
                "output [num_heads, value_dim, output_shape]",
      .numerics = k_float32_softmax});
 

@@ -45,6 +45,10 @@ std::vector<Value> frames_of_taps(graph::Builder& b, Value x, const WindowAxis& 
   return frames;
 }
 
+constexpr graph::CompositeOp k_conv3d_op{{{{"Conv2D", "Conv3D"},
+                                           {"Conv2DBackpropInput", "Conv3DBackpropInputV2"},
+                                           {"Conv2DBackpropFilter", "Conv3DBackpropFilterV2"}}}};
+
 /// The frames under the taps of the depth become channels of an image, so that one Conv2D adds the
 /// products of all taps in its accumulators: its kernels and its one rounding serve volumes too.
 struct Conv3D : GroupedConvolution {
@@ -82,10 +86,21 @@ struct Conv3D : GroupedConvolution {
     const Value stored = kernel(c, {taps, kernel_size[0], kernel_size[1], channels, filters});
     const WindowAxis depth =
         graph::ops::window_axis(in[1], taps, steps[0], distances[0], to_tensorflow(padding));
-    const std::int64_t images = in[0] * depth.output;
+    const Value y = finish(c, convolve_frames(c, x[0], stored, depth));
+    const Shape out = b.shape(y);
+    return graph::ops::reshape(b, y, {in[0], depth.output, out[1], out[2], out[3]});
+  }
+
+ private:
+  /// The frames [batch * depth', height', width', filters], without bias.
+  Value convolve_frames(LayerContext& c, Value x, Value stored, const WindowAxis& depth) const {
+    graph::Builder& b = c.b;
+    const graph::ScopeGuard scope = graph::composite_scope(b, k_conv3d_op);
+    const Shape in = b.shape(x);
+    const std::int64_t images = in[0] * depth.output, taps = depth.size, channels = in[4] / groups;
     // A group's channels are neighbours, tap by tap.
     std::vector<Value> parts;
-    for (const Value frames : frames_of_taps(b, x[0], depth)) {
+    for (const Value frames : frames_of_taps(b, x, depth)) {
       parts.push_back(graph::ops::reshape(b, frames, {images, in[2], in[3] * groups, channels}));
     }
     Value stacked = parts[0];
@@ -98,9 +113,7 @@ struct Conv3D : GroupedConvolution {
     const Value turned = taps > 1 ? b.add("Transpose", {stored, b.ints(order)}) : stored;
     const Value filter =
         graph::ops::reshape(b, turned, {kernel_size[0], kernel_size[1], taps * channels, filters});
-    const Value y = convolve(c, "Conv2D", stacked, filter);
-    const Shape out = b.shape(y);
-    return graph::ops::reshape(b, y, {in[0], depth.output, out[1], out[2], out[3]});
+    return b.add("Conv2D", {stacked, filter}, window_attrs(), "Conv3D");
   }
 };
 
@@ -116,8 +129,7 @@ extern const LayerDef k_conv3d = layer_def<Conv3D>(
                "filters], kernel [kernel depth, kernel height, kernel width, channels / groups, "
                "filters]",
      .numerics =
-         "Sums of products are accumulated in float32 under every policy. `explain` lists the "
-         "Conv2D: an automatic rewrite gives it the dtype of TensorFlow's Conv3D, as both are on "
-         "its allow lists, and moves frames in that dtype."});
+         "Sums of products are accumulated in float32 under every policy. For an automatic rewrite "
+         "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."});
 
 }  // namespace halfstep::nn

@@ -54,12 +54,17 @@ struct Dropout : RandomElements {
 struct SpatialDropout : RandomElements {
   static constexpr MaskUse k_masks = MaskUse::passed;
   bool image;
+  DataFormatField data_format;
 
   explicit SpatialDropout(bool of_images) : image(of_images) {}
 
   void fields(config::Fields& f) {
     rate_field(f, "Probability with which a channel is zeroed. [fraction]");
     seed_field(f);
+    if (image) data_format.field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    data_format.check(diagnostics, where);
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     Shape shape = image ? image_shape(c, x[0]) : sequence_shape(c, x[0]);

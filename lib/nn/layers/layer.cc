@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/blocks.h"
 #include "core/philox.h"
 #include "graph/ops/ops.h"
 
@@ -99,14 +100,27 @@ Value LayerContext::spread(Value of, std::size_t rank) const {
   return graph::ops::reshape(b, of, Shape(extents));
 }
 
-Value build_layer(LayerContext& c, const Layer& layer, MaskUse use, std::span<const Value> x) {
+void initial_state_field(config::Fields& f, std::vector<std::string>& names) {
+  f.field(config::k_source_keys[1],
+          names,
+          {.doc = "Names of the nodes or outputs with the first states, all or none; []: zeros. "
+                  "They may also follow the input in `from`."});
+}
+
+std::vector<LayerOutput> build_layer(LayerContext& c,
+                                     const Layer& layer,
+                                     MaskUse use,
+                                     std::span<const Value> x) {
   const bool masked =
       std::any_of(c.masks.begin(), c.masks.end(), [](const Value& mask) { return mask.valid(); });
   if (masked && use == MaskUse::refused) {
     c.fail("takes no mask: the steps that the mask of its input leaves out would count");
   }
   if (use == MaskUse::passed) c.mask = c.mask_of(0);
-  return layer.build(c, x);
+  const Value y = layer.build(c, x);
+  std::vector<LayerOutput> outputs{{y, c.mask}};
+  outputs.insert(outputs.end(), c.further.begin(), c.further.end());
+  return outputs;
 }
 
 void LayerContext::fail(std::string message) const {

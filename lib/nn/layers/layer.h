@@ -53,6 +53,12 @@ enum class MaskUse {
   used,     ///< the layer reads LayerContext::masks and sets LayerContext::mask
 };
 
+/// An output of a layer.
+struct LayerOutput {
+  graph::Value value;
+  graph::Value mask = {};  ///< not valid where there is none
+};
+
 /// The services that a layer uses while it emits nodes.
 class LayerContext {
  public:
@@ -66,7 +72,8 @@ class LayerContext {
   ModelRecord& record;
   std::int64_t first_sample = 0;  ///< of the batch, which the samples of lower ranks precede
   std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
-  graph::Value mask = {};                    ///< of the output
+  graph::Value mask = {};                    ///< of output 0
+  std::vector<LayerOutput> further = {};     ///< outputs 1, 2, ...
 
   /// A weight in the policy's variable dtype, read and cast to its compute dtype. The regularizer
   /// sees the uncast value.
@@ -126,14 +133,23 @@ class Explain {
 /// The properties of a recurrent layer that a layer around it depends on.
 struct Recurrence {
   bool return_sequences = false;
+  bool return_state = false;
   bool go_backwards = false;
 };
+
+/// The field of a layer with initial states; the reader of models looks up its names.
+void initial_state_field(config::Fields& f, std::vector<std::string>& names);
 
 /// A configured layer.
 class Layer {
  public:
   virtual ~Layer() = default;
+  /// Returns output 0; further ones go to `c.further`. x: the inputs, then no or all initial
+  /// states.
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
+  virtual std::size_t outputs() const { return 1; }
+  /// The initial states that it may be given.
+  virtual std::size_t states() const { return 0; }
   /// For a layer whose input has indices: they must be below this, and are not cast to the compute
   /// dtype.
   virtual std::optional<std::int64_t> index_limit() const { return std::nullopt; }
@@ -141,11 +157,11 @@ class Layer {
   virtual std::optional<Recurrence> recurrence() const { return std::nullopt; }
 };
 
-/// Builds a layer on inputs of the dtype that it takes, and sets the mask of its output. Errors:
+/// Builds a layer on inputs of the dtype that it takes; returns its outputs. Errors:
 /// UserError(config) where a mask would be lost.
-graph::Value build_layer(LayerContext& c,
-                         const Layer& layer,
-                         MaskUse use,
-                         std::span<const graph::Value> x);
+std::vector<LayerOutput> build_layer(LayerContext& c,
+                                     const Layer& layer,
+                                     MaskUse use,
+                                     std::span<const graph::Value> x);
 
 }  // namespace halfstep::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/ops/ops.h"
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -96,6 +97,75 @@ struct Concatenate {
   }
 };
 
+/// Products of the rows of two inputs that an axis of each holds.
+struct Dot {
+  config::Pair axes{0, 0};
+  bool normalize = false;
+
+  void fields(config::Fields& f) {
+    f.field("axes",
+            axes,
+            {.doc = "Axis of each input along which products are added, counted with the batch as "
+                    "0, negative ones from the end; one number stands for both.",
+             .required = true});
+    f.field("normalize",
+            normalize,
+            {.doc = "Whether the rows along the axes are divided by their norms first: the result "
+                    "is then the cosine of their angle."});
+  }
+
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    graph::Builder& b = c.b;
+    std::vector<std::int64_t> extents{b.shape(x[0])[0]};
+    const Value first = rows(c, x[0], axes[0], extents), second = rows(c, x[1], axes[1], extents);
+    const std::int64_t own = b.shape(first)[2], other = b.shape(second)[2];
+    if (own != other) {
+      c.fail(fmt::format("axis {} of the first input has {} elements, axis {} of the second {}",
+                         axes[0],
+                         own,
+                         axes[1],
+                         other));
+    }
+    const Value y = b.add("BatchMatMulV2", {first, second}, {{"adj_y", true}});
+    if (extents.size() == 1) extents.push_back(1);
+    return graph::ops::reshape(b, y, Shape(extents));
+  }
+
+ private:
+  /// [batch, rows, elements along the axis]; the other extents are appended to `extents`.
+  Value rows(LayerContext& c,
+             Value x,
+             std::int64_t axis,
+             std::vector<std::int64_t>& extents) const {
+    graph::Builder& b = c.b;
+    const Shape in = b.shape(x);
+    const auto rank = static_cast<std::int64_t>(in.rank());
+    const std::int64_t at = axis < 0 ? axis + rank : axis;
+    if (at < 1 || at >= rank) {
+      c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
+    }
+    std::vector<std::int64_t> order{0};
+    std::int64_t count = 1;
+    for (std::int64_t i = 1; i < rank; ++i) {
+      if (i == at) continue;
+      order.push_back(i);
+      extents.push_back(in[static_cast<std::size_t>(i)]);
+      count *= extents.back();
+    }
+    order.push_back(at);
+    if (at != rank - 1) x = b.add("Transpose", {x, b.ints(order)});
+    x = graph::ops::reshape(b, x, {in[0], count, in[static_cast<std::size_t>(at)]});
+    if (!normalize) return x;
+    const Explain explain(b, "float32: norms of rows");
+    const Value wide = b.cast(x, DType::float32);
+    const Value squares =
+        graph::ops::reduce(b, "Sum", b.add("Square", {wide}), std::vector<std::int64_t>{2}, true);
+    // As in Keras, a norm is at least 1e-7.
+    const Value largest = b.add("Maximum", {squares, b.scalar(DType::float32, 1e-14)});
+    return b.cast(b.add("Mul", {wide, b.add("Rsqrt", {largest})}), b.dtype(x));
+  }
+};
+
 constexpr LayerTraits k_several{.min_inputs = 2,
                                 .max_inputs = k_any_number,
                                 .shapes =
@@ -115,6 +185,15 @@ extern const LayerDef k_average =
     layer_def<Average>("average", "y = (x1 + ... + xn) / n, element by element.", k_several);
 extern const LayerDef k_concatenate = layer_def<Concatenate>(
     "concatenate", "Its inputs one after the other along one axis.", k_joined);
+extern const LayerDef k_dot = layer_def<Dot>(
+    "dot",
+    "y = sum over k of x1[.., k] x2[.., k], for all rows of both inputs.",
+    {.min_inputs = 2,
+     .max_inputs = 2,
+     .example = "{axes: 1}",
+     .shapes = "x1 [batch, ..., k], x2 [batch, ..., k] with the axes k wherever `axes` says; y "
+               "[batch, ... of x1, ... of x2], or [batch, 1]",
+     .numerics = "Products are accumulated in float32, and norms are float32 under every policy."});
 extern const LayerDef k_maximum =
     layer_def<Maximum>("maximum", "y = max(x1, x2, ...), element by element.", k_several);
 extern const LayerDef k_minimum =

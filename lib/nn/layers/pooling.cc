@@ -80,6 +80,13 @@ struct Pooling1D : Pooling {
   }
 };
 
+constexpr graph::CompositeOp k_max_pool3d_op{
+    {{{"MaxPool", "MaxPool3D"}, {"MaxPoolGrad", "MaxPool3DGrad"}}}};
+constexpr graph::CompositeOp k_average_pool3d_op{
+    {{{"AvgPool", "AvgPool3D"}, {"AvgPoolGrad", "AvgPool3DGrad"}}}};
+/// Of the pooling of frames, which prepares that over the depth.
+constexpr graph::CompositeOp k_frames_op{};
+
 /// Over each frame, then over the depth of each column of the results: the largest of largest
 /// values is the largest, and as many cells count in each window of a frame that is at the same
 /// position.
@@ -87,18 +94,29 @@ struct Pooling3D : Pooling {
   config::Triple extents{2, 2, 2};
   config::Triple steps{0, 0, 0};
 
-  explicit Pooling3D(std::string_view pooling_op) : Pooling{pooling_op} {}
+  const graph::CompositeOp& composite;
+
+  Pooling3D(std::string_view pooling_op, const graph::CompositeOp& of)
+      : Pooling{pooling_op}, composite(of) {}
 
   void fields(config::Fields& f) { window_fields(f, extents, steps); }
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
     const Shape in = volume_shape(c, x[0]);
     const Value frames = graph::ops::reshape(b, x[0], {in[0] * in[1], in[2], in[3], in[4]});
-    const Value pooled = pool(c, frames, {extents[1], extents[2]}, {steps[1], steps[2]});
+    const auto pool_as = [&](const graph::CompositeOp& of, Value cells, auto size, auto by) {
+      const graph::ScopeGuard scope = graph::composite_scope(b, of);
+      return pool(c, cells, size, by);
+    };
+    const Value pooled = pool_as(k_frames_op,
+                                 frames,
+                                 config::Pair{extents[1], extents[2]},
+                                 config::Pair{steps[1], steps[2]});
     const Shape frame = b.shape(pooled);
     const Value columns =
         graph::ops::reshape(b, pooled, {in[0], in[1], frame[1] * frame[2], in[4]});
-    const Value y = pool(c, columns, {extents[0], 1}, {steps[0], 1});
+    const Value y =
+        pool_as(composite, columns, config::Pair{extents[0], 1}, config::Pair{steps[0], 1});
     return graph::ops::reshape(b, y, {in[0], b.shape(y)[1], frame[1], frame[2], in[4]});
   }
 };
@@ -110,10 +128,10 @@ struct AveragePooling2D : Pooling2D {
   AveragePooling2D() : Pooling2D{{"AvgPool"}} {}
 };
 struct MaxPooling3D : Pooling3D {
-  MaxPooling3D() : Pooling3D("MaxPool") {}
+  MaxPooling3D() : Pooling3D("MaxPool", k_max_pool3d_op) {}
 };
 struct AveragePooling3D : Pooling3D {
-  AveragePooling3D() : Pooling3D("AvgPool") {}
+  AveragePooling3D() : Pooling3D("AvgPool", k_average_pool3d_op) {}
 };
 struct MaxPooling1D : Pooling1D {
   MaxPooling1D() : Pooling1D("MaxPool") {}

@@ -40,11 +40,11 @@ std::string op_name(Activation activation) {
 struct Cell {
   std::string_view mode;  ///< RNN's rnn_mode and the layer's type
   std::int64_t gates = 1;
-  bool gated = true;        ///< has a recurrent activation
-  bool carry = false;       ///< has a second state, c
-  bool two_biases = false;  ///< of the projections, and of the recurrent matmul
+  bool gated = true;    ///< has a recurrent activation
+  bool carry = false;   ///< has a second state, c
+  bool resets = false;  ///< has a reset gate, before or after the recurrent matmul
 };
-constexpr Cell k_gru_cell{.mode = "gru", .gates = 3, .two_biases = true};
+constexpr Cell k_gru_cell{.mode = "gru", .gates = 3, .resets = true};
 constexpr Cell k_lstm_cell{.mode = "lstm", .gates = 4, .carry = true};
 constexpr Cell k_simple_rnn_cell{.mode = "simple_rnn", .gated = false};
 
@@ -57,6 +57,7 @@ struct Recurrent {
   Activation recurrent_activation = Activation::sigmoid;
   bool use_bias = true;
   bool unit_forget_bias = true;
+  bool reset_after = true;
   InitializerSpec kernel_initializer{"glorot_uniform"};
   InitializerSpec recurrent_initializer{"orthogonal"};
   InitializerSpec bias_initializer{"zeros"};
@@ -66,7 +67,9 @@ struct Recurrent {
   RandomElements dropout{.rate = 0};
   RandomElements recurrent_dropout{.rate = 0, .which = 1};
   bool return_sequences = false;
+  bool return_state = false;
   bool go_backwards = false;
+  std::vector<std::string> initial_state;
 
   void fields(config::Fields& f) {
     f.field("units",
@@ -88,6 +91,12 @@ struct Recurrent {
               unit_forget_bias,
               {.doc = "Whether the bias of the forget gate starts at 1 (Jozefowicz et al. 2015)."});
     }
+    if (cell.resets) {
+      f.field("reset_after",
+              reset_after,
+              {.doc = "Whether the reset gate is applied to the result of the recurrent matmul, as "
+                      "in cuDNN, or to the state that it multiplies (Cho et al. 2014)."});
+    }
     initializer_field(
         f, "kernel_initializer", kernel_initializer, "Initial values of the input's kernel.");
     initializer_field(f,
@@ -105,10 +114,17 @@ struct Recurrent {
     f.field("return_sequences",
             return_sequences,
             {.doc = "Whether the output has the state of every step instead of the last one."});
+    f.field("return_state",
+            return_state,
+            {.doc = cell.carry ? "Whether the last state and the last carry are outputs 1 and 2, "
+                                 "`name:1` and `name:2` in the `from` of other nodes."
+                               : "Whether the last state is output 1, `name:1` in the `from` of "
+                                 "other nodes."});
     f.field("go_backwards",
             go_backwards,
             {.doc = "Whether the sequence is taken from its end; a sequence of states is then in "
                     "that order, as in Keras."});
+    initial_state_field(f, initial_state);
     dropout.seed_field(f);
   }
 
@@ -118,21 +134,28 @@ struct Recurrent {
     nn::check(bias_initializer, diagnostics);
   }
 
-  Recurrence recurrence() const { return {return_sequences, go_backwards}; }
+  Recurrence recurrence() const { return {return_sequences, return_state, go_backwards}; }
+  std::size_t states() const { return cell.carry ? 2 : 1; }
+  std::size_t outputs() const { return return_state ? 1 + states() : 1; }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
-    const Value states = all_states(c, x);
+    const auto [states, last_carry] = recur(c, x);
     const Shape shape = b.shape(states);
+    Value last;
+    if (return_state || !return_sequences) {
+      const std::int64_t step = go_backwards ? 0 : shape[1] - 1;
+      last = b.add("Slice", {states, b.ints({0, step, 0}), b.ints({shape[0], 1, shape[2]})});
+      last = graph::ops::reshape(b, last, {shape[0], shape[2]});
+    }
+    if (return_state) c.further.push_back({last});
+    if (return_state && cell.carry) c.further.push_back({b.cast(last_carry, c.compute())});
     if (return_sequences) {
       c.mask = c.mask_of(0);
       if (go_backwards && c.mask.valid()) c.mask = b.add("ReverseV2", {c.mask, b.ints({1})});
       return go_backwards ? b.add("ReverseV2", {states, b.ints({1})}) : states;
     }
-    const std::int64_t last = go_backwards ? 0 : shape[1] - 1;
-    const Value one =
-        b.add("Slice", {states, b.ints({0, last, 0}), b.ints({shape[0], 1, shape[2]})});
-    return graph::ops::reshape(b, one, {shape[0], shape[2]});
+    return last;
   }
 
  private:
@@ -149,8 +172,8 @@ struct Recurrent {
              .max = 1});
   }
 
-  /// The states of all steps, each at the position of its input.
-  Value all_states(LayerContext& c, std::span<const Value> x) const {
+  /// The states of all steps, each at the position of its input, and the carry after the last one.
+  std::pair<Value, Value> recur(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
     const Shape in = sequence_shape(c, x[0]);
     const Shape state{in[0], units};
@@ -167,13 +190,15 @@ struct Recurrent {
                               {graph::ops::reshape(b, input, {in[0] * in[1], in[2]}), kernel},
                               {},
                               "projections");
+    // One of the projections, one of the recurrent matmul.
+    const bool two_biases = cell.resets && reset_after;
     Value bias = b.fill(c.compute(), {columns}, 0);
     if (use_bias) {
-      const Shape shape = cell.two_biases ? Shape{2, columns} : Shape{columns};
+      const Shape shape = two_biases ? Shape{2, columns} : Shape{columns};
       bias = c.weight(named("bias"), shape, bias_initializer, bias_regularizer);
       if (cell.carry && unit_forget_bias) start_forget_gate_at_one(c);
     }
-    if (use_bias && cell.two_biases) {
+    if (use_bias && two_biases) {
       const auto row = [&](std::int64_t i) {
         const Value one = b.add("Slice", {bias, b.ints({i, 0}), b.ints({1, columns})});
         return graph::ops::reshape(b, one, {columns});
@@ -184,8 +209,8 @@ struct Recurrent {
     std::vector<Value> inputs{graph::ops::reshape(b, projections, {in[0], in[1], columns}),
                               recurrent_kernel,
                               bias,
-                              initial_state(c, x, 1, state, c.compute()),
-                              cell.carry ? initial_state(c, x, 2, state, DType::float32)
+                              first_state(c, x, 1, state, c.compute()),
+                              cell.carry ? first_state(c, x, 2, state, DType::float32)
                                          : b.fill(DType::float32, Shape{0}, 0)};
     const bool drops = c.training && recurrent_dropout.rate > 0;
     if (drops || c.mask_of(0).valid()) {
@@ -195,25 +220,28 @@ struct Recurrent {
       inputs.push_back(drops ? drop.drop(c, ones, state) : ones);
     }
     if (c.mask_of(0).valid()) inputs.push_back(c.mask_of(0));
-    return b.add("RNN",
-                 std::move(inputs),
-                 {{"rnn_mode", std::string(cell.mode)},
-                  {"activation", op_name(activation)},
-                  {"recurrent_activation", op_name(recurrent_activation)},
-                  {"go_backwards", go_backwards},
-                  {"is_training", c.training}});
+    const int node =
+        b.add_node("RNN",
+                   std::move(inputs),
+                   {{"rnn_mode", std::string(reset_after ? cell.mode : "gru_reset_before")},
+                    {"activation", op_name(activation)},
+                    {"recurrent_activation", op_name(recurrent_activation)},
+                    {"go_backwards", go_backwards},
+                    {"is_training", c.training}});
+    return {{node, 0}, {node, 1}};
   }
 
-  /// Input `i` of the layer where there is one, else zeros.
-  Value initial_state(LayerContext& c,
-                      std::span<const Value> x,
-                      std::size_t i,
-                      const Shape& shape,
-                      DType dtype) const {
+  /// Input `i` of the layer where there is one, an initial state, else zeros.
+  Value first_state(LayerContext& c,
+                    std::span<const Value> x,
+                    std::size_t i,
+                    const Shape& shape,
+                    DType dtype) const {
     if (i >= x.size()) return c.b.fill(dtype, shape, 0);
     if (c.b.shape(x[i]) != shape) {
       const Shape have = c.b.shape(x[i]);
-      c.fail(fmt::format("an initial state must be a sample of shape [{}], got [{}]",
+      c.fail(fmt::format("initial state {} must be a sample of shape [{}], got [{}]",
+                         i,
                          units,
                          fmt::join(have.dims().subspan(1), ", ")));
     }
@@ -239,34 +267,35 @@ constexpr std::string_view k_numerics =
 
 extern const LayerDef k_gru = layer_def<Recurrent<k_gru_cell>>(
     "gru",
-    "Gated recurrent units (Cho et al. 2014), with the reset gate after the recurrent matmul; a "
-    "second input is the initial state.",
-    {.max_inputs = 2,
+    "Gated recurrent units (Cho et al. 2014).",
+    {.max_states = 1,
      .example = "{units: 4}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+               "[batch, units]; kernel "
                "[channels, 3 * units], recurrent_kernel [units, 3 * units], bias [2, 3 * units], "
+               "with reset_after: false [3 * units], "
                "blocks of columns in the order update, reset, candidate",
      .numerics = k_numerics});
 extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(
     "lstm",
-    "Long short-term memory (Hochreiter and Schmidhuber 1997, Gers et al. 2000); a second and a "
-    "third input are the initial state and carry.",
-    {.max_inputs = 3,
+    "Long short-term memory (Hochreiter and Schmidhuber 1997, Gers et al. 2000).",
+    {.max_states = 2,
      .example = "{units: 4}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+               "[batch, units]; kernel "
                "[channels, 4 * units], recurrent_kernel [units, 4 * units], bias [4 * units], "
                "blocks of columns in the order input, forget, candidate, output",
      .numerics = k_numerics});
 extern const LayerDef k_simple_rnn = layer_def<Recurrent<k_simple_rnn_cell>>(
     "simple_rnn",
-    "h = activation(x kernel + h recurrent_kernel + bias) at each step (Elman 1990); a second "
-    "input is the initial state.",
-    {.max_inputs = 2,
+    "h = activation(x kernel + h recurrent_kernel + bias) at each step (Elman 1990).",
+    {.max_states = 1,
      .example = "{units: 4}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units]; kernel "
+     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+               "[batch, units]; kernel "
                "[channels, units], recurrent_kernel [units, units], bias [units]",
      .numerics = k_numerics});
 

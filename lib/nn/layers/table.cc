@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "config/describe.h"
+
 namespace halfstep::nn {
 
 extern const LayerDef k_activation;
@@ -24,6 +28,7 @@ extern const LayerDef k_cropping2d;
 extern const LayerDef k_cutout;
 extern const LayerDef k_dense;
 extern const LayerDef k_depthwise_conv2d;
+extern const LayerDef k_dot;
 extern const LayerDef k_dropout;
 extern const LayerDef k_elu;
 extern const LayerDef k_embedding;
@@ -107,6 +112,7 @@ constexpr std::array k_layers{
     &k_cutout,
     &k_dense,
     &k_depthwise_conv2d,
+    &k_dot,
     &k_dropout,
     &k_elu,
     &k_embedding,
@@ -168,7 +174,78 @@ constexpr std::array k_layers{
     &k_zero_padding3d,
 };
 
+struct MissingArgument {
+  std::string_view name;  ///< beginning with "_": the end of the names of several
+  std::string_view reason;
+};
+constexpr MissingArgument k_missing_arguments[] = {
+    {"_constraint", "weights are not constrained"},
+    {"attention_axes", "steps attend to steps, along axis 1"},
+    {"axis", "channels are the last axis"},
+    {"flash_attention", "the pass fuse_attention fuses attention wherever it can"},
+    {"interpolation", "pixels are repeated, as by nearest"},
+    {"lora_alpha", "weights have no low-rank updates"},
+    {"lora_rank", "weights have no low-rank updates"},
+    {"noise_shape", "each element is drawn by itself"},
+    {"output_padding", "outputs have their default extents"},
+    {"quantization_config", "weights have 16 or 32 bits"},
+    {"renorm", "batches are not renormalized"},
+    {"renorm_clipping", "batches are not renormalized"},
+    {"renorm_momentum", "batches are not renormalized"},
+    {"score_mode", "scores are dot products"},
+    {"sliding_window", "a step sees all steps of the value, or with a causal mask those before it"},
+    {"stateful", "states start anew in each batch"},
+    {"synchronized", "statistics are those of the samples of one rank"},
+    {"unroll", "all steps are one op"},
+    {"use_cudnn", "the first kernel that accepts the op runs it"},
+    {"use_gate", "the output is not gated"},
+    {"weights", "weights come from a checkpoint"},
+};
+
 }  // namespace
+
+std::string_view missing_argument(std::string_view name) {
+  for (const MissingArgument& argument : k_missing_arguments) {
+    const bool end = argument.name.starts_with('_');
+    if (end ? name.ends_with(argument.name) : name == argument.name) return argument.reason;
+  }
+  return {};
+}
+
+std::vector<std::string_view> skipped_keys(const config::Node& node,
+                                           void (*fields)(config::Fields& f),
+                                           Diagnostics& diagnostics) {
+  std::vector<std::string_view> skipped(k_common_layer_keys.begin(), k_common_layer_keys.end());
+  for (const config::Node::Entry& entry : node.entries) {
+    const std::string_view reason = missing_argument(entry.key);
+    if (reason.empty()) continue;
+    const std::vector<config::FieldDoc> known = config::describe_fields(fields);
+    if (std::any_of(known.begin(), known.end(), [&](const config::FieldDoc& field) {
+          return field.name == entry.key;
+        })) {
+      continue;
+    }
+    diagnostics.error(entry.where,
+                      fmt::format("the argument '{}' of Keras is not there: {}", entry.key, reason),
+                      "leave it out");
+    skipped.push_back(entry.key);
+  }
+  return skipped;
+}
+
+std::string input_count(const LayerTraits& traits) {
+  std::string text = fmt::format("{}", traits.min_inputs);
+  if (traits.max_inputs == k_any_number) {
+    text += " or more";
+  } else if (traits.max_inputs > traits.min_inputs) {
+    text += fmt::format(" to {}", traits.max_inputs);
+  }
+  text += text == "1" ? " input" : " inputs";
+  if (traits.max_states == 0) return text;
+  return text + fmt::format(" and up to {} initial state{}",
+                            traits.max_states,
+                            traits.max_states == 1 ? "" : "s");
+}
 
 std::span<const LayerDef* const> layer_table() { return k_layers; }
 
@@ -199,7 +276,8 @@ void LayerCommon::fields(config::Fields& f) {
   settings(f);
   f.field("from",
           from,
-          {.doc = "Names of the nodes or inputs that the layer takes; for `nodes` alone."});
+          {.doc = "Names of the nodes or inputs that the layer takes, for `nodes` alone; `name:1` "
+                  "is the second output of a node that has several."});
 }
 
 void LayerCommon::settings(config::Fields& f) {

@@ -56,6 +56,9 @@ inline constexpr std::size_t k_any_number = std::numeric_limits<std::size_t>::ma
 struct LayerTraits {
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
+  /// The initial states, which `initial_state` names or `from` behind the inputs; see
+  /// Layer::states().
+  std::size_t max_states = 0;
   /// Fields of a small example layer, and the extents of a sample for it; both as in a config.
   std::string_view example = "{}";
   std::string_view example_input = "[4]";
@@ -66,6 +69,17 @@ struct LayerTraits {
   std::string_view shapes = "x [batch, ...], y as x";
   std::string_view numerics = {};
 };
+
+/// "1 input", "2 or more inputs", "1 input and up to 2 initial states".
+std::string input_count(const LayerTraits& traits);
+
+/// The reason why halfstep does not have an argument of Keras's layers, "" for other words.
+std::string_view missing_argument(std::string_view name);
+/// Reports the keys of a layer's map that are such arguments and no field, and returns them with
+/// the keys of LayerCommon: none of them is read as a field.
+std::vector<std::string_view> skipped_keys(const config::Node& node,
+                                           void (*fields)(config::Fields& f),
+                                           Diagnostics& diagnostics);
 
 /// An entry of the table.
 struct LayerDef {
@@ -84,8 +98,20 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   class Held final : public Layer {
    public:
     explicit Held(L l) : layer_(std::move(l)) {}
+    static void fields(config::Fields& f) {
+      L layer;
+      layer.fields(f);
+    }
     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const override {
       return layer_.build(c, x);
+    }
+    std::size_t outputs() const override {
+      if constexpr (requires { layer_.outputs(); }) return layer_.outputs();
+      return 1;
+    }
+    std::size_t states() const override {
+      if constexpr (requires { layer_.states(); }) return layer_.states();
+      return 0;
     }
     std::optional<std::int64_t> index_limit() const override {
       if constexpr (requires { layer_.index_limit(); }) return layer_.index_limit();
@@ -101,13 +127,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   };
   LayerDef def{.type = type, .doc = doc, .traits = traits};
   if constexpr (requires { L::k_masks; }) def.masks = L::k_masks;
-  def.fields = [](config::Fields& f) {
-    L layer;
-    layer.fields(f);
-  };
+  def.fields = Held::fields;
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
     L layer;
-    config::read(node, layer, diagnostics, k_common_layer_keys);
+    config::read(node, layer, diagnostics, skipped_keys(node, Held::fields, diagnostics));
     if constexpr (requires { layer.check(diagnostics, node.where); }) {
       layer.check(diagnostics, node.where);
     }

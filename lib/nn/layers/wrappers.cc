@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/blocks.h"
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
@@ -25,8 +26,9 @@ struct Inner {
     if (!typed.type.empty()) inner.def = find_layer(typed.type, typed.where, diagnostics);
     if (inner.def == nullptr) return inner;
     for (const config::Node::Entry& entry : typed.node.entries) {
-      if (std::find(k_common_layer_keys.begin(), k_common_layer_keys.end(), entry.key) ==
-          k_common_layer_keys.end()) {
+      const auto is = [&](std::string_view key) { return key == entry.key; };
+      if (std::none_of(k_common_layer_keys.begin(), k_common_layer_keys.end(), is) &&
+          std::none_of(config::k_source_keys.begin(), config::k_source_keys.end(), is)) {
         continue;
       }
       diagnostics.error(entry.where,
@@ -37,13 +39,13 @@ struct Inner {
     return inner;
   }
 
-  /// Emits the layer as `<name of the layer around it>/<name>`; `mask` is that of the first input,
-  /// then of the output. `rows` of its samples are one sample of the layer around it.
-  Value build(LayerContext& c,
-              std::string_view name,
-              std::span<const Value> x,
-              Value& mask,
-              std::int64_t rows = 1) const {
+  /// Emits the layer as `<name of the layer around it>/<name>`, on inputs of which the first has
+  /// `mask`. `rows` of its samples are one sample of the layer around it.
+  std::vector<LayerOutput> build(LayerContext& c,
+                                 std::string_view name,
+                                 std::span<const Value> x,
+                                 Value mask,
+                                 std::int64_t rows = 1) const {
     const std::string path = fmt::format("{}/{}", c.name, name);
     const graph::ScopeGuard scope(c.b, c.b.origin(), fmt::format("{}/{}", c.b.prefix(), name));
     LayerContext context{.b = c.b,
@@ -56,9 +58,7 @@ struct Inner {
                          .record = c.record,
                          .first_sample = c.first_sample * rows,
                          .masks = std::span(&mask, 1)};
-    const Value y = build_layer(context, *layer, def->masks, x);
-    mask = context.mask;
-    return y;
+    return build_layer(context, *layer, def->masks, x);
   }
 };
 
@@ -75,7 +75,8 @@ struct Bidirectional {
   static constexpr MaskUse k_masks = MaskUse::used;
   config::Typed layer;
   std::optional<config::Typed> backward_layer;
-  MergeMode merge_mode = MergeMode::concat;
+  std::optional<MergeMode> merge_mode = MergeMode::concat;
+  std::vector<std::string> initial_state;
   Inner forward{};
   Inner backward{};
 
@@ -85,16 +86,19 @@ struct Bidirectional {
             {},
             {.doc = "The recurrent layer: a map with its type and arguments, without a name.",
              .required = true});
-    f.choice("merge_mode",
-             merge_mode,
-             k_merge_modes,
-             {.doc = "How the outputs of both directions are joined: one after the other along "
-                     "the last axis, or their sum, product or mean."});
+    f.choice(
+        "merge_mode",
+        merge_mode,
+        k_merge_modes,
+        {.doc = "How the outputs of both directions are joined: one after the other along "
+                "the last axis, or their sum, product or mean; null: not at all, that of the other "
+                "direction is output 1."});
     f.field("backward_layer",
             backward_layer,
             {},
             {.doc = "The layer for the other direction, with go_backwards: true; null: one like "
                     "`layer`, with weights of its own."});
+    initial_state_field(f, initial_state);
   }
 
   void check(Diagnostics& diagnostics, const Where&) {
@@ -113,44 +117,58 @@ struct Bidirectional {
                       one.go_backwards ? "from its end" : "from its start"),
           backward_layer ? "give one of them go_backwards: true" : "leave out go_backwards");
     }
-    if (one.return_sequences != two.return_sequences) {
-      diagnostics.error(other.where, "return_sequences must be the same in both layers");
+    for (const auto& [name, same] :
+         {std::pair("return_sequences", one.return_sequences == two.return_sequences),
+          std::pair("return_state", one.return_state == two.return_state)}) {
+      if (same) continue;
+      diagnostics.error(other.where, fmt::format("{} must be the same in both layers", name));
     }
+    if (forward.layer->states() == backward.layer->states()) return;
+    diagnostics.error(other.where, "both layers must have the same number of states");
+  }
+
+  /// None where the config of a layer has errors.
+  std::size_t states() const { return forward.layer == nullptr ? 0 : 2 * forward.layer->states(); }
+  std::size_t outputs() const {
+    const bool return_state = forward.layer != nullptr && forward.layer->recurrence()->return_state;
+    return (merge_mode ? 1 : 2) + (return_state ? states() : 0);
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
-    const std::size_t states = forward.def->traits.max_inputs - 1;
-    if (x.size() != 1 && x.size() != 1 + 2 * states) {
-      c.fail(fmt::format("takes a sequence, or a sequence and {} initial states, got {} inputs",
-                         2 * states,
-                         x.size()));
-    }
+    const std::size_t own = forward.layer->states();
     const auto inputs = [&](std::size_t first) {
       std::vector<Value> all{x[0]};
       if (x.size() > 1) {
-        const auto own = x.subspan(first, states);
-        all.insert(all.end(), own.begin(), own.end());
+        const auto given = x.subspan(first, own);
+        all.insert(all.end(), given.begin(), given.end());
       }
       return all;
     };
-    Value mask = c.mask_of(0), other = mask;
-    Value y = forward.build(c, fmt::format("forward_{}", forward.def->type), inputs(1), mask);
+    const std::vector<LayerOutput> of_forward =
+        forward.build(c, fmt::format("forward_{}", forward.def->type), inputs(1), c.mask_of(0));
     // As in Keras, a layer that is given keeps its name.
-    Value back =
+    const std::vector<LayerOutput> of_backward =
         backward.build(c,
                        fmt::format("{}{}", backward_layer ? "" : "backward_", backward.def->type),
-                       inputs(1 + states),
-                       other);
+                       inputs(1 + own),
+                       c.mask_of(0));
+    Value y = of_forward[0].value, back = of_backward[0].value;
     if (forward.layer->recurrence()->return_sequences) {
       const bool forwards = !forward.layer->recurrence()->go_backwards;
       (forwards ? back : y) = reversed(b, forwards ? back : y);
       c.mask = c.mask_of(0);
     }
-    y = merge(b, y, back);
-    if (!c.mask.valid()) return y;
-    // As in Keras, the output is 0 at the steps that are left out.
-    return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
+    // As in Keras, an output is 0 at the steps that are left out.
+    const auto with_zeros = [&](Value sequence) {
+      if (!c.mask.valid()) return sequence;
+      return b.add("SelectV2", {c.spread(c.mask, 3), sequence, b.scalar(b.dtype(y), 0)});
+    };
+    if (!merge_mode) c.further.push_back({with_zeros(back), c.mask});
+    for (const auto* of : {&of_forward, &of_backward}) {
+      c.further.insert(c.further.end(), of->begin() + 1, of->end());
+    }
+    return with_zeros(merge_mode ? merge(b, y, back) : y);
   }
 
  private:
@@ -181,7 +199,7 @@ struct Bidirectional {
   }
 
   Value merge(graph::Builder& b, Value y, Value back) const {
-    switch (merge_mode) {
+    switch (*merge_mode) {
       case MergeMode::concat: {
         const auto last = static_cast<double>(b.shape(y).rank() - 1);
         return b.add("ConcatV2", {y, back, b.scalar(DType::int32, last)});
@@ -217,6 +235,12 @@ struct TimeDistributed {
       diagnostics.error(layer.where,
                         fmt::format("must be a layer of one input, {} takes several", layer.type));
     }
+    if (inner.layer != nullptr && inner.layer->outputs() > 1) {
+      diagnostics.error(
+          layer.where,
+          fmt::format(
+              "must be a layer of one output, this {} has {}", layer.type, inner.layer->outputs()));
+    }
     if (inner.def->traits.mixes_samples) {
       diagnostics.error(
           layer.where,
@@ -237,8 +261,8 @@ struct TimeDistributed {
                          fmt::join(in.dims().subspan(1), ", ")));
     }
     const Value samples = graph::ops::reshape(b, x[0], merged(in));
-    Value mask;
-    const Value y = inner.build(c, inner.def->type, std::span(&samples, 1), mask, in[1]);
+    const auto [y, mask] =
+        inner.build(c, inner.def->type, std::span(&samples, 1), {}, in[1]).front();
     if (mask.valid()) {
       c.fail(fmt::format("the mask that {} makes would be lost", inner.def->type));
     }
@@ -262,15 +286,17 @@ struct TimeDistributed {
 
 extern const LayerDef k_bidirectional = layer_def<Bidirectional>(
     "bidirectional",
-    "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). Further "
-    "inputs are the initial states, those of the forward layer first.",
-    {.max_inputs = 5,
+    "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). Initial "
+    "states are those of the forward layer, then those of the other one; with return_state the "
+    "last states follow the outputs in that order.",
+    {.max_states = 4,
      .example = "{layer: {type: lstm, units: 4}}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y as that of the layer, with concat twice as many "
-               "units; with return_sequences both outputs are in the order of x. Weights "
-               "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
-               "backward_layer are <type>/..."});
+     .shapes =
+         "x [batch, steps, channels], outputs as those of the layer, with concat twice as many "
+         "units; with return_sequences both outputs are in the order of x. Weights "
+         "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
+         "backward_layer are <type>/..."});
 extern const LayerDef k_time_distributed = layer_def<TimeDistributed>(
     "time_distributed",
     "A layer applied to each step of a sequence, with the same weights at all of them.",

@@ -35,6 +35,13 @@ constexpr Layer k_layers[] = {
     {"gru, skips", "gru", 3, 5, 4, true, true, "Tanh", "Sigmoid", true},
     {"simple, skips", "simple_rnn", 3, 4, 5, false, true, "Tanh", "Sigmoid", true},
     {"lstm, panels, skips", "lstm", 37, 3, 33, true, true, "Tanh", "Sigmoid", true},
+    {"reset before", "gru_reset_before"},
+    {"reset before, backwards", "gru_reset_before", 2, 5, 3, true},
+    {"reset before, mask", "gru_reset_before", 3, 4, 5, false, true},
+    {"reset before, linear", "gru_reset_before", 3, 2, 4, false, false, "Identity", "Tanh"},
+    {"reset before, relu", "gru_reset_before", 1, 3, 1, false, false, "Relu", "Relu"},
+    {"reset before, skips", "gru_reset_before", 3, 5, 4, true, true, "Tanh", "Sigmoid", true},
+    {"reset before, panels", "gru_reset_before", 37, 3, 40, true, true, "Tanh", "Sigmoid", true},
     // More than a panel of 32 samples, and units on both sides of a block of 32.
     {"lstm, panels", "lstm", 37, 3, 33},
     {"gru, panels", "gru", 70, 2, 40},
@@ -42,7 +49,9 @@ constexpr Layer k_layers[] = {
     {"simple, deep", "simple_rnn", 2, 1, 400},
 };
 
-std::int64_t gates(std::string_view mode) { return mode == "lstm" ? 4 : mode == "gru" ? 3 : 1; }
+std::int64_t gates(std::string_view mode) {
+  return mode == "lstm" ? 4 : mode.starts_with("gru") ? 3 : 1;
+}
 
 }  // namespace
 

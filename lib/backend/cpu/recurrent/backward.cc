@@ -4,6 +4,7 @@
 // threads.
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/cpu/recurrent/cell.h"
 
@@ -18,19 +19,29 @@ class Backward {
         matmul_(capabilities.isa,
                 node.input(0).dtype,
                 packed::half_microkernel(capabilities.isa, node.input(0).dtype),
-                g_.columns(),
+                g_.state_columns(),
                 g_.units,
                 true),
         panels_(g_, capabilities.threads),
         masked_(node.inputs() > 8),
         all_taken_(node.inputs() <= 9) {
     constexpr I64 k_float = sizeof(float);
+    if (g_.mode == RnnMode::gru_reset_before) {
+      candidate_.emplace(capabilities.isa,
+                         node.input(0).dtype,
+                         packed::half_microkernel(capabilities.isa, node.input(0).dtype),
+                         g_.units,
+                         g_.units,
+                         true);
+    }
     WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
+    candidate_kernel_ = shared.reserve(candidate_ ? candidate_->packed_bytes() : 0);
     part_ = shared.bytes();
     WorkspaceLayout part;
     scratch_ = part.reserve(matmul_.scratch_bytes());
     dh_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
+    doperand_ = part.reserve(candidate_ ? packed::k_block * candidate_->stride() * k_float : 0);
     direct_ = part.reserve(packed::k_block * g_.units * k_float);
     rows_ = part.reserve((g_.columns() + 9 * g_.units) * k_float);
     part_bytes_ = part.bytes();
@@ -41,7 +52,13 @@ class Backward {
   }
 
   void run(const Args& args) const {
-    matmul_.pack(args.in[2].as<std::byte>(), at<std::byte>(args, kernel_));
+    const std::byte* kernel = args.in[2].as<std::byte>();
+    matmul_.pack(kernel, g_.columns(), at<std::byte>(args, kernel_));
+    if (candidate_) {
+      candidate_->pack(kernel + g_.state_columns() * math_.source.size,
+                       g_.columns(),
+                       at<std::byte>(args, candidate_kernel_));
+    }
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
       Panel{*this, args, panel * packed::k_block, panels_.rows(panel), part}.run();
     });
@@ -74,6 +91,9 @@ class Backward {
 
     I64 row_at(I64 r, I64 step) const { return (first + r) * g.steps + g.position(step); }
     float* dh_of(I64 r) const { return dh + r * f.matmul_.stride(); }
+    float* doperand_of(I64 r) const {
+      return at<float>(args, of_part + f.doperand_) + r * f.candidate_->stride();
+    }
     float* dc_of(I64 r) const { return args.out[3].as<float>() + (first + r) * n; }
 
     void run() {
@@ -83,6 +103,7 @@ class Backward {
       if (lstm) std::copy_n(args.in[1].as<float>() + first * n, rows * n, dc_of(0));
       for (I64 step = g.steps; step-- > 0;) {
         for (I64 r = 0; r < rows; ++r) retreat(r, step);
+        if (f.candidate_) reset(step);
         const std::byte* sums = args.out[gru ? 1 : 0].as<std::byte>();
         f.matmul_.multiply(sums + row_at(0, step) * g.columns() * m.source.size,
                            g.steps * g.columns(),
@@ -90,6 +111,9 @@ class Backward {
                            at<std::byte>(args, f.kernel_),
                            at<std::byte>(args, of_part + f.scratch_),
                            dh);
+        for (I64 r = 0; f.candidate_ && r < rows; ++r) {
+          RowMath::apply(m.add, dh_of(r), dh_of(r), doperand_of(r), n);
+        }
         if (f.masked_) {
           for (I64 r = 0; r < rows; ++r) {
             const float* mask = m.source.read(args.in[8].data, (first + r) * n, n, spare);
@@ -123,7 +147,7 @@ class Backward {
                                        : m.source.read(args.in[5].data, row * n, n, saved);
       if (g.mode == RnnMode::lstm) {
         lstm(r, step, total, gates);
-      } else if (g.mode == RnnMode::gru) {
+      } else if (g.is_gru()) {
         gru(r, step, total, gates);
       } else {
         m.cell.grad(dz, gates, total, n);
@@ -176,20 +200,51 @@ class Backward {
       RowMath::apply(m.mul, direct + r * n, total, update, n);
       RowMath::apply(m.sub, spare, total, direct + r * n, n);
       m.cell.grad(dz + 2 * n, candidate, spare, n);
+      if (f.candidate_) return;
       RowMath::apply(m.mul, spare, dz + 2 * n, gates + 3 * n, n);
       m.gate.grad(dz + n, reset, spare, n);
+    }
+
+    /// The gradients of the reset gates before the candidate's matmul, and of the operand that they
+    /// scale.
+    void reset(I64 step) {
+      const I64 size = m.source.size;
+      f.candidate_->multiply(
+          args.out[0].as<std::byte>() + (row_at(0, step) * g.columns() + 2 * n) * size,
+          g.steps * g.columns(),
+          rows,
+          at<std::byte>(args, f.candidate_kernel_),
+          at<std::byte>(args, of_part + f.scratch_),
+          doperand_of(0));
+      for (I64 r = 0; r < rows; ++r) {
+        const I64 row = row_at(r, step);
+        if (!f.all_taken_ && !args.in[9].as<bool>()[row]) continue;
+        const float* operand = previous(r, step);
+        if (f.masked_) {
+          const float* mask = m.source.read(args.in[8].data, (first + r) * n, n, spare);
+          RowMath::apply(m.mul, other, operand, mask, n);
+          operand = other;
+        }
+        float* doperand = doperand_of(r);
+        const float* gate = m.source.read(args.in[6].data, (row * 4 + 1) * n, n, saved);
+        RowMath::apply(m.mul, third, doperand, operand, n);
+        m.gate.grad(dz, gate, third, n);
+        m.store(args.out[0].data, row * g.columns() + n, n, dz);
+        RowMath::apply(m.mul, doperand, doperand, gate, n);
+      }
     }
   };
 
   RnnGeometry g_;
   RowMath math_;
   PanelMatMul matmul_;
+  std::optional<PanelMatMul> candidate_;  ///< of a candidate whose operand has a reset gate
   Panels panels_;
   bool masked_;
   bool all_taken_;  ///< no step is left out
   // Offsets: in the workspace, and in a part of it.
-  I64 kernel_, part_;
-  I64 scratch_, dh_, direct_, rows_, part_bytes_;
+  I64 kernel_, candidate_kernel_, part_;
+  I64 scratch_, dh_, doperand_, direct_, rows_, part_bytes_;
 };
 
 }  // namespace

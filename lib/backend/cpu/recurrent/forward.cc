@@ -3,6 +3,7 @@
 // Bit-identical for every number of threads.
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/cpu/recurrent/cell.h"
 
@@ -18,18 +19,28 @@ class Forward {
                 node.input(0).dtype,
                 packed::half_microkernel(capabilities.isa, node.input(0).dtype),
                 g_.units,
-                g_.columns(),
+                g_.state_columns(),
                 false),
         panels_(g_, capabilities.threads),
         masked_(node.inputs() > 5),
         all_taken_(node.inputs() <= 6) {
+    if (g_.mode == RnnMode::gru_reset_before) {
+      candidate_.emplace(capabilities.isa,
+                         node.input(0).dtype,
+                         packed::half_microkernel(capabilities.isa, node.input(0).dtype),
+                         g_.units,
+                         g_.units,
+                         false);
+    }
     WorkspaceLayout shared;
     kernel_ = shared.reserve(matmul_.packed_bytes());
+    candidate_kernel_ = shared.reserve(candidate_ ? candidate_->packed_bytes() : 0);
     bias_ = shared.reserve(g_.columns() * k_float);
     part_ = shared.bytes();
     WorkspaceLayout part;
     scratch_ = part.reserve(matmul_.scratch_bytes());
     z_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
+    candidate_z_ = part.reserve(candidate_ ? packed::k_block * candidate_->stride() * k_float : 0);
     rows_ = part.reserve((g_.columns() + 4 * g_.units) * k_float);
     states_ = part.reserve(packed::k_block * g_.units * math_.source.size);
     part_bytes_ = part.bytes();
@@ -41,7 +52,13 @@ class Forward {
 
   void run(const Args& args) const {
     const auto* bias = math_.source.read(args.in[2].data, 0, g_.columns(), at<float>(args, bias_));
-    matmul_.pack(args.in[1].as<std::byte>(), at<std::byte>(args, kernel_));
+    const std::byte* kernel = args.in[1].as<std::byte>();
+    matmul_.pack(kernel, g_.columns(), at<std::byte>(args, kernel_));
+    if (candidate_) {
+      candidate_->pack(kernel + g_.state_columns() * math_.source.size,
+                       g_.columns(),
+                       at<std::byte>(args, candidate_kernel_));
+    }
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
       Panel{*this, args, bias, panel * packed::k_block, panels_.rows(panel), part}.run();
     });
@@ -79,7 +96,8 @@ class Forward {
             args.in[4].as<float>() + first * n, rows * n, args.out[1].as<float>() + first * n);
       }
       for (I64 step = 0; step < g.steps; ++step) {
-        multiply(step);
+        const auto [operand, stride] = multiply(step);
+        if (f.candidate_) reset(operand, stride, step);
         for (I64 r = 0; r < rows; ++r) advance(r, step);
       }
     }
@@ -91,8 +109,9 @@ class Forward {
       return {args.out[0].as<std::byte>() + row_at(0, step - 1) * n * size, g.steps * n};
     }
 
-    /// z = h R, of the masked h where there is a mask.
-    void multiply(I64 step) {
+    /// z = h R, of the masked h where there is a mask; returns the operand and the elements from
+    /// sample to sample.
+    std::pair<const std::byte*, I64> multiply(I64 step) {
       auto [from, stride] = previous(step);
       if (f.masked_) {
         for (I64 r = 0; r < rows; ++r) {
@@ -117,6 +136,34 @@ class Forward {
                          at<std::byte>(args, f.kernel_),
                          at<std::byte>(args, of_part + f.scratch_),
                          z);
+      return {from, stride};
+    }
+
+    float* candidate_of(I64 r) const {
+      return at<float>(args, of_part + f.candidate_z_) + r * f.candidate_->stride();
+    }
+
+    /// The gates in the place of their sums, and the candidate's sums, of the operand times its
+    /// reset gate.
+    void reset(const std::byte* operand, I64 stride, I64 step) {
+      for (I64 r = 0; r < rows; ++r) {
+        const I64 row = row_at(r, step);
+        float* gates = z + r * f.matmul_.stride();
+        RowMath::apply(m.add, gates, gates, bias, 2 * n);
+        const float* in = m.source.read(args.in[0].data, row * g.columns(), 2 * n, x);
+        RowMath::apply(m.add, gates, gates, in, 2 * n);
+        m.gate.apply(gates, gates, 2 * n);
+        const float* of_row = m.source.read(operand, r * stride, n, before);
+        RowMath::apply(m.mul, scratch, gates + n, of_row, n);
+        m.store(states, r * n, n, scratch);
+        if (g.training) m.store(args.out[2].data, (row * 4 + 3) * n, n, scratch);
+      }
+      f.candidate_->multiply(states,
+                             n,
+                             rows,
+                             at<std::byte>(args, f.candidate_kernel_),
+                             at<std::byte>(args, of_part + f.scratch_),
+                             candidate_of(0));
     }
 
     /// The gates and the new state of one sample.
@@ -124,13 +171,18 @@ class Forward {
       const I64 row = row_at(r, step);
       if (!f.all_taken_ && !args.in[6].as<bool>()[row]) return keep(r, step);
       float* of_row = z + r * f.matmul_.stride();
-      RowMath::apply(m.add, of_row, of_row, bias, g.columns());
+      if (!f.candidate_) RowMath::apply(m.add, of_row, of_row, bias, g.columns());
       const float* in = m.source.read(args.in[0].data, row * g.columns(), g.columns(), x);
       if (g.mode == RnnMode::lstm) {
         lstm(of_row, in, first + r, row);
-      } else if (g.mode == RnnMode::gru) {
+      } else if (g.is_gru()) {
         const auto [from, stride] = previous(step);
-        gru(of_row, in, m.source.read(from, r * stride, n, before), row);
+        if (f.candidate_) {
+          RowMath::apply(m.add, scratch, candidate_of(r), bias + 2 * n, n);
+        } else {
+          reset_after(of_row, in, row);
+        }
+        gru(of_row, in + 2 * n, m.source.read(from, r * stride, n, before), row);
       } else {
         RowMath::apply(m.add, h, of_row, in, n);
         m.cell.apply(h, h, n);
@@ -167,12 +219,18 @@ class Forward {
       std::copy_n(c, n, args.out[3].as<float>() + row * n);
     }
 
-    /// `r`: update and reset gates in the place of their sums, and the candidate's sums.
-    void gru(float* r, const float* in, const float* from, I64 row) const {
+    /// The gates in the place of their sums in `r`, and in `scratch` the candidate's sums behind
+    /// them times the reset gate.
+    void reset_after(float* r, const float* in, I64 row) const {
       RowMath::apply(m.add, r, r, in, 2 * n);
       m.gate.apply(r, r, 2 * n);
       RowMath::apply(m.mul, scratch, r + n, r + 2 * n, n);
-      RowMath::apply(m.add, scratch, scratch, in + 2 * n, n);
+      if (g.training) m.store(args.out[2].data, (row * 4 + 3) * n, n, r + 2 * n);
+    }
+
+    /// h from the gates `r` and the candidate's recurrent part in `scratch`.
+    void gru(float* r, const float* in, const float* from, I64 row) const {
+      RowMath::apply(m.add, scratch, scratch, in, n);
       m.cell.apply(scratch, scratch, n);
       // h = candidate + update (before - candidate)
       RowMath::apply(m.sub, h, from, scratch, n);
@@ -181,19 +239,19 @@ class Forward {
       if (!g.training) return;
       m.store(args.out[2].data, row * 4 * n, 2 * n, r);
       m.store(args.out[2].data, (row * 4 + 2) * n, n, scratch);
-      m.store(args.out[2].data, (row * 4 + 3) * n, n, r + 2 * n);
     }
   };
 
   RnnGeometry g_;
   RowMath math_;
   PanelMatMul matmul_;
+  std::optional<PanelMatMul> candidate_;  ///< of the operand times the reset gate
   Panels panels_;
   bool masked_;
   bool all_taken_;  ///< no step is left out
   // Offsets: in the workspace, and in a part of it.
-  I64 kernel_, bias_, part_;
-  I64 scratch_, z_, rows_, states_, part_bytes_;
+  I64 kernel_, candidate_kernel_, bias_, part_;
+  I64 scratch_, z_, candidate_z_, rows_, states_, part_bytes_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ std::int64_t PanelMatMul::scratch_bytes() const {
   return a_.bytes() + sums * packed::k_block_floats * static_cast<std::int64_t>(sizeof(float));
 }
 
-void PanelMatMul::pack(const std::byte* kernel, std::byte* to) const {
+void PanelMatMul::pack(const std::byte* kernel, std::int64_t stride, std::byte* to) const {
   const std::int64_t steps = b_.steps();
   constexpr std::int64_t k_grain = 16;
   parallel_for(b_.panels() * steps, k_grain, [&](std::int64_t begin, std::int64_t end) {
@@ -48,7 +48,7 @@ void PanelMatMul::pack(const std::byte* kernel, std::byte* to) const {
       unit_.pack_step(Side::b,
                       transposed_ ? Run::along_depth : Run::across_depth,
                       kernel,
-                      transposed_ ? b_.depth : b_.rows,
+                      stride,
                       b_,
                       t / steps,
                       t % steps,

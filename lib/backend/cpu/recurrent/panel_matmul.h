@@ -27,8 +27,8 @@ class PanelMatMul {
   /// Floats from row to row of z: the columns padded to a multiple of 32.
   std::int64_t stride() const { return b_.panels() * packed::k_block; }
 
-  /// Packs the kernel, on all threads.
-  void pack(const std::byte* kernel, std::byte* to) const;
+  /// Packs the kernel, whose rows are `stride` elements apart, on all threads.
+  void pack(const std::byte* kernel, std::int64_t stride, std::byte* to) const;
 
   /// To be called on a thread before its first and after its last multiply().
   void begin() const { unit_.begin(); }

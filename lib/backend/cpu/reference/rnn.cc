@@ -53,24 +53,25 @@ struct Rnn {
   bool takes(const Args& a, std::int64_t row) const {
     return taken == 0 || a.in[taken].as<bool>()[row];
   }
-  /// Doubles of scratch of a sample: `count` rows of units and of columns.
-  std::int64_t scratch_size(std::int64_t count) const { return count * (g.units + g.columns()); }
-  std::size_t workspace_bytes(std::int64_t count) const {
-    return static_cast<std::size_t>(g.batch * scratch_size(count)) * sizeof(double);
+  /// Doubles of scratch of a sample: two rows of units and two of columns.
+  std::int64_t scratch_size() const { return 2 * (g.units + g.columns()); }
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(g.batch * scratch_size()) * sizeof(double);
   }
-  double* scratch(const Args& a, std::int64_t sample, std::int64_t count) const {
-    return reinterpret_cast<double*>(a.workspace) + sample * scratch_size(count);
+  double* scratch(const Args& a, std::int64_t sample) const {
+    return reinterpret_cast<double*>(a.workspace) + sample * scratch_size();
   }
   std::int64_t grain() const { return 1 + k_grain / (1 + g.steps * g.units * g.columns()); }
 };
 
-/// The forward pass of one sample; scratch: h of units, r of columns.
+/// The forward pass of one sample; scratch: h and the recurrent matmul's operand of units, r of
+/// columns.
 template <class T, class U>
 void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) {
   const RnnGeometry& g = p.g;
   const std::int64_t n = g.units;
-  double *h = scratch, *r = h + n;
-  const bool lstm = g.mode == RnnMode::lstm;
+  double *h = scratch, *operand = h + n, *r = operand + n;
+  const bool lstm = g.mode == RnnMode::lstm, reset_before = g.mode == RnnMode::gru_reset_before;
   const T* kernel = a.in[1].as<T>();
   const T* bias = a.in[2].as<T>();
   U* last_c = a.out[1].as<U>() + (lstm ? sample * n : 0);
@@ -87,7 +88,8 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
       double s = h[k];
       if (p.masked) s = load_sum(store<T>(s * load_sum(a.in[5].as<T>()[sample * n + k])));
       if (g.training) put(a.out[4].as<T>(), row * n + k, s);
-      for (std::int64_t j = 0; j < g.columns(); ++j) {
+      operand[k] = s;
+      for (std::int64_t j = 0; j < g.state_columns(); ++j) {
         r[j] += s * load_sum(kernel[k * g.columns() + j]);
       }
     }
@@ -98,6 +100,13 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
     const auto save = [&](std::int64_t gate, std::int64_t j, double y) {
       if (g.training) put(gates, gate * n + j, takes ? y : 0);
     };
+    for (std::int64_t k = 0; reset_before && k < n; ++k) {
+      r[n + k] = p.gate.f(z(1, k));
+      operand[k] = load_sum(store<T>(r[n + k] * operand[k]));
+      for (std::int64_t j = 2 * n; j < 3 * n; ++j) {
+        r[j] += operand[k] * load_sum(kernel[k * g.columns() + j]);
+      }
+    }
     for (std::int64_t j = 0; j < n; ++j) {
       double y = 0;
       if (lstm) {
@@ -111,14 +120,16 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
         save(2, j, candidate);
         save(3, j, out);
         if (g.training) put(a.out[3].as<U>(), row * n + j, c);
-      } else if (g.mode == RnnMode::gru) {
-        const double update = p.gate.f(z(0, j)), reset = p.gate.f(z(1, j));
-        const double candidate = p.cell.f(load_sum(x[2 * n + j]) + reset * r[2 * n + j]);
+      } else if (g.is_gru()) {
+        const double update = p.gate.f(z(0, j));
+        const double reset = reset_before ? r[n + j] : p.gate.f(z(1, j));
+        const double candidate =
+            p.cell.f(load_sum(x[2 * n + j]) + (reset_before ? 1 : reset) * r[2 * n + j]);
         y = update * h[j] + (1 - update) * candidate;
         save(0, j, update);
         save(1, j, reset);
         save(2, j, candidate);
-        save(3, j, r[2 * n + j]);
+        save(3, j, reset_before ? operand[j] : r[2 * n + j]);
       } else {
         y = p.cell.f(z(0, j));
       }
@@ -128,7 +139,8 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
 }
 
 /// The gradients of the gates of one sample at one step. `dh` holds the gradient of h; on return
-/// the part of the gradient of the previous h that does not pass the matmul.
+/// the part of the gradient of the previous h that does not pass the matmul. `dc`: of an lstm; of a
+/// gru_reset_before the gradient of the matmul's operand by way of the candidate.
 template <class T, class U>
 void gate_gradients(const Rnn& p,
                     const Args& a,
@@ -144,9 +156,11 @@ void gate_gradients(const Rnn& p,
   const std::int64_t before = sample * g.steps + g.position(step - 1);
   const T* gates = a.in[6].as<T>() + row * g.saved * n;
   const bool takes = p.takes(a, row);
+  const bool reset_before = g.mode == RnnMode::gru_reset_before;
   if (!takes) {
     std::fill_n(dx, g.columns(), 0.0);
     std::fill_n(dr, g.columns(), 0.0);
+    if (reset_before) std::fill_n(dc, n, 0.0);
   }
   for (std::int64_t j = 0; takes && j < n; ++j) {
     const auto gate = [&](std::int64_t i) -> double { return load_sum(gates[i * n + j]); };
@@ -162,12 +176,12 @@ void gate_gradients(const Rnn& p,
       dx[3 * n + j] = dh[j] * y * p.gate.slope(gate(3));
       dc[j] = of_c * gate(1);
       dh[j] = 0;
-    } else if (g.mode == RnnMode::gru) {
+    } else if (g.is_gru()) {
       const double previous = step == 0 ? load_sum(a.in[3].as<T>()[sample * n + j])
                                         : load_sum(a.in[5].as<T>()[before * n + j]);
       const double candidate = dh[j] * (1 - gate(0)) * p.cell.slope(gate(2));
       dx[j] = dh[j] * (previous - gate(2)) * p.gate.slope(gate(0));
-      dx[n + j] = candidate * gate(3) * p.gate.slope(gate(1));
+      dx[n + j] = reset_before ? 0 : candidate * gate(3) * p.gate.slope(gate(1));
       dx[2 * n + j] = candidate;
       dr[2 * n + j] = candidate * gate(1);
       dh[j] *= gate(0);
@@ -175,6 +189,19 @@ void gate_gradients(const Rnn& p,
       dx[j] = dh[j] * p.cell.slope(load_sum(a.in[5].as<T>()[row * n + j]));
       dh[j] = 0;
     }
+  }
+  const T* kernel = a.in[2].as<T>();
+  for (std::int64_t k = 0; reset_before && takes && k < n; ++k) {
+    double sum = 0;
+    for (std::int64_t j = 2 * n; j < 3 * n; ++j) {
+      sum += load_sum(store<T>(dx[j])) * load_sum(kernel[k * g.columns() + j]);
+    }
+    const double previous = step == 0 ? load_sum(a.in[3].as<T>()[sample * n + k])
+                                      : load_sum(a.in[5].as<T>()[before * n + k]);
+    const double mask = p.masked ? load_sum(a.in[8].as<T>()[sample * n + k]) : 1;
+    const double reset = load_sum(gates[n + k]);
+    dx[n + k] = sum * load_sum(store<T>(previous * mask)) * p.gate.slope(reset);
+    dc[k] = sum * reset;
   }
   T* of_projections = a.out[0].as<T>() + row * g.columns();
   const std::int64_t shared = g.mode == RnnMode::gru ? 2 * n : g.columns();
@@ -202,8 +229,8 @@ void backward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch)
     for (std::int64_t j = 0; j < n; ++j) dh[j] += load_sum(a.in[0].as<T>()[row * n + j]);
     gate_gradients<T, U>(p, a, sample, step, dh, dc, dx, dr);
     for (std::int64_t k = 0; k < n; ++k) {
-      double sum = 0;
-      for (std::int64_t j = 0; j < g.columns(); ++j) {
+      double sum = g.mode == RnnMode::gru_reset_before ? dc[k] : 0;
+      for (std::int64_t j = 0; j < g.state_columns(); ++j) {
         sum += dr[j] * load_sum(kernel[k * g.columns() + j]);
       }
       dh[k] += p.masked ? sum * load_sum(a.in[8].as<T>()[sample * n + k]) : sum;
@@ -239,10 +266,10 @@ Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
     return launch(
         [p](const Args& a) {
           parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i, 1));
+            for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i));
           });
         },
-        p.workspace_bytes(1));
+        p.workspace_bytes());
   });
 }
 
@@ -252,10 +279,10 @@ Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
     return launch(
         [p](const Args& a) {
           parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i, 2));
+            for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i));
           });
         },
-        p.workspace_bytes(2));
+        p.workspace_bytes());
   });
 }
 

@@ -1,0 +1,69 @@
+// The arguments of Keras's layers, which generate_keras_arguments.py has listed, are fields of ours
+// or refused with a reason.
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+
+#include "config/describe.h"
+#include "nn/layers/table.h"
+#include "nn/model_text.h"
+#include "support/paths.h"
+
+namespace halfstep::nn {
+namespace {
+
+TEST_CASE("layers: each argument of Keras is a field, or refused with a reason") {
+  std::ifstream file(test::source_dir() / "tests/nn/data/keras_arguments.json");
+  const nlohmann::json layers = nlohmann::json::parse(file)["layers"];
+  const std::map<std::string_view, std::string_view> other_names{
+      {"leaky_relu", "leaky_re_lu"}, {"prelu", "p_re_lu"}, {"relu", "re_lu"}};
+  std::size_t compared = 0;
+  for (const LayerDef* def : layer_table()) {
+    const auto other = other_names.find(def->type);
+    const std::string name(other == other_names.end() ? def->type : other->second);
+    if (!layers.contains(name)) continue;
+    ++compared;
+    std::set<std::string> fields;
+    for (const config::FieldDoc& field : config::describe_fields(def->fields)) {
+      fields.insert(field.name);
+    }
+    for (const std::string argument : layers[name]) {
+      CAPTURE(def->type);
+      CAPTURE(argument);
+      CHECK((fields.contains(argument) || !missing_argument(argument).empty()));
+    }
+  }
+  CHECK(compared > 60);
+}
+
+TEST_CASE("layers: an argument of Keras that is not there is refused where it stands") {
+  const auto problems = [](std::string_view layer) {
+    return test::read_model_text("{input: [5, 3], layers: [" + std::string(layer) + "]}").problems;
+  };
+  CHECK(fmt::format("{}",
+                    fmt::join(problems("{type: multi_head_attention, num_heads: 2, key_dim: 3, "
+                                       "attention_axes: [1]}"),
+                              "\n")) ==
+        "5:88: the argument 'attention_axes' of Keras is not there: steps attend to steps, along "
+        "axis 1 (leave it out)");
+  CHECK(fmt::format("{}",
+                    fmt::join(problems("{type: lstm, units: 4, recurrent_constraint: max_norm, "
+                                       "stateful: true}"),
+                              "\n")) ==
+        "5:56: the argument 'recurrent_constraint' of Keras is not there: weights are not "
+        "constrained (leave it out)\n"
+        "5:88: the argument 'stateful' of Keras is not there: states start anew in each batch "
+        "(leave it out)");
+  // Also in a layer around it, and not where halfstep has the argument.
+  CHECK(problems("{type: bidirectional, layer: {type: gru, units: 4, unroll: false}}").size() == 2);
+  CHECK(problems("{type: dropout, rate: 0.5, noise_shape: [1, 3]}").empty());
+}
+
+}  // namespace
+}  // namespace halfstep::nn
