@@ -114,7 +114,7 @@ void TrainingSpec::fields(Fields& f) {
               "need the memory of a part. As gradient_accumulation_steps in Keras with batches "
               "of batch_size / accumulate_steps, except that schedules count updates here and "
               "batches there, and that moving statistics are set once, to the mean of those of "
-              "the parts. A mean over the steps that a mask keeps is that of a part. [parts]",
+              "the parts. A mean over the steps that a mask keeps is that of the batch. [parts]",
        .min = 1,
        .max = 1024});
   f.field("validation_batch_size",

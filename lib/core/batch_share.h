@@ -30,6 +30,11 @@ struct BatchShare {
     first = std::min(first, samples - 1);
   }
 
+  /// The rows of the rank with the fewest, or fewer: as many on all ranks.
+  std::int64_t least_rows() const {
+    return std::min(rows, std::max<std::int64_t>(1, batch / ranks));
+  }
+
   /// Part `i` of `of` of these rows, `of` at most their number, without the others.
   BatchShare part(std::int64_t i, std::int64_t of) const {
     BatchShare result = *this;

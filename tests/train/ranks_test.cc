@@ -134,6 +134,30 @@ TEST_CASE("ranks: weights of samples are those of the same samples on any number
         doctest::Approx(equal.test->metrics.at("weighted_accuracy")));
 }
 
+TEST_CASE("ranks: a masked loss is the mean over the steps that are kept on all ranks") {
+  const data::Dataset dataset = digit_rows();
+  for (const std::string masks :
+       {"    - {type: masking}\n",
+        "    - {type: dense, units: 3, activation: relu}\n    - {type: masking}\n"}) {
+    CAPTURE(masks);
+    config::RunSpec spec = masked_rows(masks).spec();
+    const TrainResult one = Run(spec, {}, dataset).finish();
+    for (const int ranks : {2, 4}) {
+      for (const std::int64_t parts : {1, 3}) {
+        CAPTURE(ranks);
+        CAPTURE(parts);
+        spec.training.accumulate_steps = parts;
+        const std::vector<TrainResult> each = train_ranks(spec, ranks, dataset);
+        for (const TrainResult& result : each) {
+          CHECK(result.state_hash == each.front().state_hash);
+        }
+        // Sums of 53 samples of 28 steps in float32.
+        check_same_training(each.front(), one, 1e-5);
+      }
+    }
+  }
+}
+
 TEST_CASE("ranks: a repetition has the same bits") {
   TinyRun tiny;
   const std::string first = train_ranks(tiny.spec(), 2).front().state_hash;

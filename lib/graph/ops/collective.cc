@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <numeric>
+#include <utility>
 
 #include "graph/ops/ops.h"
 
@@ -34,6 +35,29 @@ std::vector<Shape> infer_wait(const InferContext& c) {
 }
 
 }  // namespace
+
+Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::int64_t ranks) {
+  return b.add("AllReduceStart", std::move(values), {{"T", dtype}, {"ranks", ranks}}, "start");
+}
+
+std::vector<Value> wait_for_all_reduce(Builder& b, Value sum, const std::vector<Value>& values) {
+  std::vector<std::int64_t> counts;
+  std::vector<DType> dtypes;
+  for (const Value& value : values) {
+    counts.push_back(b.shape(value).elements());
+    dtypes.push_back(b.dtype(value));
+  }
+  const int wait = b.add_node("AllReduceWait",
+                              {sum},
+                              {{"Tresults", std::move(dtypes)}, {"counts", std::move(counts)}},
+                              "wait");
+  std::vector<Value> sums;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Shape shape = b.shape(values[i]);
+    sums.push_back(reshape(b, {wait, static_cast<int>(i)}, shape));
+  }
+  return sums;
+}
 
 std::vector<OpDef> collective_ops() {
   return {
