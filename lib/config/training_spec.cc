@@ -255,6 +255,11 @@ void ParallelSpec::fields(Fields& f) {
            k_batches_of,
            {.doc = "run: the ranks share the batch_size samples of a step; rank: each has "
                    "batch_size samples."});
+  f.field(
+      "sync_batch_norm",
+      sync_batch_norm,
+      {.doc = "Whether all layers batch_normalization take the statistics of the samples of all "
+              "ranks, as if each had `synchronized: true`."});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -197,7 +197,7 @@ BuiltModel build_model(StepDraft& step) {
   }
   const ScopeGuard scope(b, origin(Phase::forward, ""), "");
   built.forward = build_forward(
-      b, spec.model, {x}, ordinal, spec.seed, step.purpose == Purpose::train, step.part.first);
+      b, spec.model, {x}, ordinal, spec.seed, step.purpose == Purpose::train, step.part);
   return built;
 }
 
@@ -210,7 +210,7 @@ Value count_kept(StepDraft& step, Value mask) {
   if (step.share.counted == 0) kept = b.scalar(DType::float32, 0);
   if (step.share.ranks > 1) {
     const Value sum = graph::ops::start_all_reduce(b, {kept}, DType::float32, step.share.ranks);
-    kept = graph::ops::wait_for_all_reduce(b, sum, {kept})[0];
+    kept = graph::ops::wait_for_all_reduce(b, sum, {b.type(kept)})[0];
   }
   // A mask has no gradient, whatever it was computed from.
   return b.add("StopGradient", {kept});

@@ -106,7 +106,8 @@ struct AllReduceBucket {
     sum = graph::ops::start_all_reduce(b, terms, dtype, ranks);
   }
   void finish(Builder& b) const {
-    const std::vector<Value> sums = graph::ops::wait_for_all_reduce(b, sum, terms);
+    const std::vector<Value> sums =
+        graph::ops::wait_for_all_reduce(b, sum, graph::ops::types_of(b, terms));
     for (std::size_t i = 0; i < sums.size(); ++i) *values[i] = sums[i];
   }
 };

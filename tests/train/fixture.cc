@@ -57,7 +57,7 @@ data::Dataset digits_with_nan(std::int64_t sample) {
 TinyRun masked_rows(std::string_view masks) {
   TinyRun tiny;
   tiny.layers = "\n    - {type: reshape, target_shape: [28, 28]}\n" + std::string(masks) + R"(
-    - {type: gru, units: 6, return_sequences: true}
+    - {type: dense, units: 12, activation: relu}
     - {name: logits, type: dense, units: 10, kernel_regularizer: l2}
     - {type: softmax, dtype: float32}
 )";

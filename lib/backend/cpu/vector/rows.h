@@ -14,6 +14,7 @@ const MapRow* find_map(const Loops& loops, std::string_view op);
 
 std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> finite_kernels();
+std::vector<Kernel> layer_norm_kernels();
 std::vector<Kernel> map_kernels();
 std::vector<Kernel> norm_kernels();
 std::vector<Kernel> pool_kernels();
