@@ -10,6 +10,7 @@
 #include "core/json_fields.h"
 #include "core/statistics.h"
 #include "graph/op_handles.h"
+#include "passes/lowering.h"
 #include "train/ranks.h"
 
 namespace halfstep::report {
@@ -47,7 +48,7 @@ void SyncBatchNormBlock::fields(Fields& f) {
   f("messages",
     messages,
     {.doc = "of a step, beside the sums of gradients: one forward and one backward for each layer "
-            "and part",
+            "and part, where a layer below it is trained",
      .min = 1});
   f("sent_bytes", sent_bytes, "of them, per step, by each rank; a part of each.sent_bytes");
 }
@@ -155,7 +156,7 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
   block.imbalance = median > 0 ? *slowest / median : 1;
   block.waited_share = all > 0 ? waited / all : 0;
   if (summing > 0) block.hidden_share = hidden / summing;
-  block.sync_batch_norm = sync_batch_norm(session.prepared().graph);
+  block.sync_batch_norm = sync_batch_norm(passes::prune(session.prepared().graph));
   // All ranks have the same sums, and so the same errors.
   const comm::SumError& error = session.ranks()->error();
   if (error.squared_sums > 0) {

@@ -33,7 +33,7 @@ struct SumErrorBlock {
   void fields(Fields& f);
 };
 
-/// The messages of synchronized batch normalization in a step, for which the passes wait.
+/// The messages of synchronized batch normalization in a step, for which both passes wait.
 struct SyncBatchNormBlock {
   std::int64_t layers = 0;
   std::int64_t messages = 0;
