@@ -114,7 +114,7 @@ void TrainingSpec::fields(Fields& f) {
               "need the memory of a part. As gradient_accumulation_steps in Keras with batches "
               "of batch_size / accumulate_steps, except that schedules count updates here and "
               "batches there, and that moving statistics are set once, to the mean of those of "
-              "the parts. A mean over the steps that a mask keeps is that of a part. [parts]",
+              "the parts. A mean over the steps that a mask keeps is that of the batch. [parts]",
        .min = 1,
        .max = 1024});
   f.field("validation_batch_size",
@@ -255,6 +255,11 @@ void ParallelSpec::fields(Fields& f) {
            k_batches_of,
            {.doc = "run: the ranks share the batch_size samples of a step; rank: each has "
                    "batch_size samples."});
+  f.field(
+      "sync_batch_norm",
+      sync_batch_norm,
+      {.doc = "Whether all layers batch_normalization take the statistics of the samples of all "
+              "ranks, as if each had `synchronized: true`."});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -120,6 +120,7 @@ struct ParallelSpec {
   double bucket_mib = 4;
   double timeout = 60;
   BatchOf batch_of = BatchOf::run;
+  bool sync_batch_norm = false;
 
   void fields(Fields& f);
 };

@@ -47,7 +47,7 @@ Forward build_forward(graph::Builder& b,
                       Value ordinal,
                       std::uint64_t seed,
                       bool training,
-                      std::int64_t first_sample) {
+                      const BatchShare& share) {
   require(inputs.size() == model.inputs.size(),
           "the model takes {} inputs, got {}",
           model.inputs.size(),
@@ -82,7 +82,9 @@ Forward build_forward(graph::Builder& b,
                          .ordinal = ordinal,
                          .seed = seed,
                          .record = forward.record,
-                         .first_sample = first_sample,
+                         .first_sample = share.first,
+                         .share = share,
+                         .sync_batch_norm = model.sync_batch_norm,
                          .masks = of_x};
     std::vector<LayerOutput> all = build_layer(context, *node.layer, node.masks, x);
     for (const auto& [y, mask] : all) {

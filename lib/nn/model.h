@@ -41,6 +41,7 @@ struct Model {
   std::vector<Input> inputs;
   std::vector<ModelNode> nodes;
   std::vector<Source> outputs;
+  bool sync_batch_norm = false;  ///< in all layers, whatever their `synchronized` says
   std::vector<config::Warning> warnings;
 };
 
@@ -62,8 +63,8 @@ struct Forward {
 };
 
 /// Emits the forward pass on `inputs` ([batch, ...sample shape]); casts floating inputs of each
-/// layer to its compute dtype. Variables are named `<layer>/<weight>`. `first_sample`: see
-/// LayerContext.
+/// layer to its compute dtype. Variables are named `<layer>/<weight>`. `share`: of the samples,
+/// where a step of several ranks or parts is built.
 /// Errors: UserError(config) at the layer whose shapes do not fit.
 Forward build_forward(graph::Builder& b,
                       const Model& model,
@@ -71,6 +72,6 @@ Forward build_forward(graph::Builder& b,
                       graph::Value ordinal,
                       std::uint64_t seed,
                       bool training,
-                      std::int64_t first_sample = 0);
+                      const BatchShare& share = 0);
 
 }  // namespace halfstep::nn

@@ -367,6 +367,7 @@ class ModelReader {
     }
     policies.finish(names);
     model_.warnings = policies.take_warnings();
+    model_.sync_batch_norm = spec_.parallel.sync_batch_norm;
     std::vector<int> place_in_order(written_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       place_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);

@@ -10,6 +10,7 @@
 #include "graph/ops/ops.h"
 #include "nn/metric.h"
 #include "nn/mixup.h"
+#include "passes/lowering.h"
 
 namespace halfstep::nn {
 namespace {
@@ -114,22 +115,27 @@ Value flatten_positions(Builder& b, Value scores) {
   return graph::ops::reshape(b, scores, {shape.elements() / shape.back(), shape.back()});
 }
 
-/// A factor for each loss, float32 in its shape, by which the mean over all losses becomes that
-/// over the positions that the mask keeps, as in Keras; 0 where it keeps none.
-Value mask_weights(Builder& b, const StepSpec& spec, Value mask, Value losses) {
+/// A factor for each loss of the step's part, float32 in their shape, by which the mean over all
+/// losses becomes that over the positions that the mask keeps, as in Keras; 0 where it keeps none.
+Value mask_weights(StepDraft& step, Value mask, Value losses) {
+  Builder& b = step.b;
   const Shape shape = b.shape(losses);
   if (b.shape(mask).elements() != shape.elements()) {
     throw UserError(ErrorKind::config,
-                    spec.loss_where,
+                    step.spec.loss_where,
                     fmt::format("the model's output has a mask of {} steps, but {} losses a sample",
                                 b.shape(mask)[1],
                                 shape.elements() / shape[0]),
                     "a layer without return_sequences, or global_average_pooling1d, ends a mask");
   }
   const Value kept = b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
-  const Value number =
-      b.add("Maximum", {graph::ops::reduce(b, "Sum", kept), b.scalar(DType::float32, 1)});
-  const Value all = b.scalar(DType::float32, static_cast<double>(shape.elements()));
+  const Value number = b.add("Maximum",
+                             {step.kept.valid() ? step.kept : graph::ops::reduce(b, "Sum", kept),
+                              b.scalar(DType::float32, 1)});
+  // Of all samples whose steps are counted.
+  const std::int64_t rows = step.share.ranks > 1 ? step.share.batch : step.share.rows;
+  const Value all =
+      b.scalar(DType::float32, static_cast<double>(shape.elements() / step.part.rows * rows));
   return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
 }
 
@@ -167,34 +173,76 @@ Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
   return b.add("ArgMax", {outputs, axis}, {}, "predictions");
 }
 
+/// The forward pass on the samples of the step's part.
+struct BuiltModel {
+  Forward forward;
+  std::optional<Mixup> mixup;
+};
+
+BuiltModel build_model(StepDraft& step) {
+  Builder& b = step.b;
+  const StepSpec& spec = step.spec;
+  const int known = step.graph.find("ordinal");
+  const Value ordinal = known >= 0 ? Value{known, 0} : b.placeholder("ordinal", DType::int64, {});
+  BuiltModel built;
+  const Origin mixed = origin(Phase::input, "samples are mixed in float32");
+  if (has_partners(step)) {
+    const ScopeGuard scope(b, mixed, "input");
+    built.mixup.emplace(b, *spec.mixup_alpha, ordinal, spec.seed, step.part);
+  }
+  Value x = prepare_input(step);
+  if (built.mixup) {
+    const ScopeGuard scope(b, mixed, "input");
+    x = built.mixup->mean_of_halves(x);
+  }
+  const ScopeGuard scope(b, origin(Phase::forward, ""), "");
+  built.forward = build_forward(
+      b, spec.model, {x}, ordinal, spec.seed, step.purpose == Purpose::train, step.part);
+  return built;
+}
+
+/// The steps that the mask of the model's output keeps, over all ranks, float32.
+Value count_kept(StepDraft& step, Value mask) {
+  Builder& b = step.b;
+  const ScopeGuard scope(
+      b, origin(Phase::loss, "masked losses are averaged over the batch"), "kept");
+  Value kept = graph::ops::reduce(b, "Sum", b.cast(mask, DType::float32));
+  if (step.share.counted == 0) kept = b.scalar(DType::float32, 0);
+  if (step.share.ranks > 1) {
+    const Value sum = graph::ops::start_all_reduce(b, {kept}, DType::float32, step.share.ranks);
+    kept = graph::ops::wait_for_all_reduce(b, sum, {b.type(kept)})[0];
+  }
+  // A mask has no gradient, whatever it was computed from.
+  return b.add("StopGradient", {kept});
+}
+
+/// Where the output has a mask: begins the graph, still empty, of a step in several parts with the
+/// steps that it keeps in all of them, by which the loss of the first one is divided already.
+void count_kept_of_all_parts(StepDraft& step) {
+  StepDraft whole(step.spec, step.data, step.share, step.purpose);
+  whole.parts = 1;
+  whole.part = whole.share;
+  const Value mask = build_model(whole).forward.mask;
+  if (!mask.valid()) return;
+  whole.graph.fetches() = {{"kept", count_kept(whole, mask)}};
+  step.graph = passes::prune(whole.graph);
+  std::erase_if(step.graph.variables(),
+                [&](const graph::Variable& v) { return step.graph.find(v.name) < 0; });
+  step.kept = step.graph.fetch("kept");
+  step.graph.fetches().clear();
+}
+
 }  // namespace
 
 void build_loss(StepDraft& step) {
-  const std::int64_t batch = step.part.rows;
   Builder& b = step.b;
   Graph& graph = step.graph;
   const StepSpec& spec = step.spec;
   const DataShape& data = step.data;
   const Purpose purpose = step.purpose;
-  const int known = graph.find("ordinal");
-  const Value ordinal = known >= 0 ? Value{known, 0} : b.placeholder("ordinal", DType::int64, {});
-  std::optional<Mixup> mixup;
-  if (has_partners(step)) {
-    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
-    mixup.emplace(b, *spec.mixup_alpha, ordinal, spec.seed, step.part);
-  }
-  Value x = prepare_input(step);
-  if (mixup) {
-    const ScopeGuard scope(b, origin(Phase::input, "samples are mixed in float32"), "input");
-    x = mixup->mean_of_halves(x);
-  }
-
-  Forward forward;
-  {
-    const ScopeGuard scope(b, origin(Phase::forward, ""), "");
-    forward = build_forward(
-        b, spec.model, {x}, ordinal, spec.seed, purpose == Purpose::train, step.part.first);
-  }
+  if (step.parts > 1 && graph.size() == 0) count_kept_of_all_parts(step);
+  const std::int64_t batch = step.part.rows;
+  auto [forward, mixup] = build_model(step);
   const Value output = forward.outputs.at(0);
   const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
   Value predictions = b.cast(output, DType::float32);
@@ -262,7 +310,8 @@ void build_loss(StepDraft& step) {
   }
   Value weights;
   if (forward.mask.valid()) {
-    weights = mask_weights(b, spec, forward.mask, per_sample);
+    if (step.share.ranks > 1 && !step.kept.valid()) step.kept = count_kept(step, forward.mask);
+    weights = mask_weights(step, forward.mask, per_sample);
     trained = b.add("Mul", {trained, weights});
     per_sample = weighted ? b.add("Mul", {per_sample, weights}) : trained;
   }

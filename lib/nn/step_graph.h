@@ -71,7 +71,7 @@ struct StepDraft {
         data(of_data),
         share(of_batch),
         purpose(of_purpose),
-        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.rows) : 1),
+        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.least_rows()) : 1),
         part(share.part(0, parts)),
         b(graph, graph::op_table()) {}
 
@@ -79,8 +79,10 @@ struct StepDraft {
   const DataShape& data;
   const BatchShare share;  ///< the samples that the step computes
   const Purpose purpose;
-  const std::int64_t parts;   ///< in which they are computed, one after another
-  BatchShare part;            ///< the samples whose loss is built
+  std::int64_t parts;  ///< in which they are computed, one after another
+  BatchShare part;     ///< the samples whose loss is built
+  graph::Value kept;   ///< steps that the mask of the output keeps, over all parts and ranks;
+                       ///< not valid where a part is the batch
   std::vector<int> previous;  ///< nodes of the parts before that run before this one begins
   graph::Graph graph;
   graph::Builder b;

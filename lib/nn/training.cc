@@ -90,51 +90,26 @@ void clip(Builder& b,
 }
 
 /// Values that are added over the ranks together, in one message.
-class AllReduceBucket {
- public:
-  AllReduceBucket(Builder& b, DType dtype, int ranks) : b_(b), dtype_(dtype), ranks_(ranks) {}
+struct AllReduceBucket {
+  DType dtype;
+  std::vector<Value*> values = {};  ///< are set to their sums by finish()
+  std::int64_t bytes = 0;
+  std::vector<Value> terms = {};
+  Value sum = {};
 
-  bool empty() const { return values_.empty(); }
-  std::int64_t bytes() const { return elements_ * static_cast<std::int64_t>(size_bytes(dtype_)); }
-  /// `value` must stay valid until finish(), which sets it to the sum.
-  void add(Value& value) {
-    values_.push_back(&value);
-    elements_ += b_.shape(value).elements();
+  void add(Builder& b, Value& value) {
+    values.push_back(&value);
+    bytes += b.shape(value).elements() * static_cast<std::int64_t>(size_bytes(dtype));
   }
-  /// Appends the start of the sum.
-  void start() {
-    std::vector<Value> inputs;
-    for (const Value* value : values_) inputs.push_back(*value);
-    sum_ = b_.add("AllReduceStart",
-                  std::move(inputs),
-                  {{"T", dtype_}, {"ranks", static_cast<std::int64_t>(ranks_)}},
-                  "start");
+  void start(Builder& b, int ranks) {
+    for (const Value* value : values) terms.push_back(*value);
+    sum = graph::ops::start_all_reduce(b, terms, dtype, ranks);
   }
-  /// Appends the wait for the sum, and sets the values to their sums.
-  void finish() {
-    std::vector<std::int64_t> counts;
-    std::vector<DType> dtypes;
-    for (const Value* value : values_) {
-      counts.push_back(b_.shape(*value).elements());
-      dtypes.push_back(b_.dtype(*value));
-    }
-    const int wait = b_.add_node("AllReduceWait",
-                                 {sum_},
-                                 {{"Tresults", std::move(dtypes)}, {"counts", std::move(counts)}},
-                                 "wait");
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const Shape shape = b_.shape(*values_[i]);
-      *values_[i] = graph::ops::reshape(b_, {wait, static_cast<int>(i)}, shape);
-    }
+  void finish(Builder& b) const {
+    const std::vector<Value> sums =
+        graph::ops::wait_for_all_reduce(b, sum, graph::ops::types_of(b, terms));
+    for (std::size_t i = 0; i < sums.size(); ++i) *values[i] = sums[i];
   }
-
- private:
-  Builder& b_;
-  DType dtype_;
-  int ranks_;
-  std::vector<Value*> values_;
-  std::int64_t elements_ = 0;
-  Value sum_;
 };
 
 }  // namespace
@@ -248,9 +223,6 @@ void all_reduce(StepDraft& step) {
   const std::string of_ranks = fmt::format("summed over {} ranks", step.share.ranks);
   const auto most_bytes = static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20));
   std::vector<AllReduceBucket> buckets;
-  const auto bucket = [&](DType dtype) -> AllReduceBucket& {
-    return buckets.emplace_back(b, dtype, step.share.ranks);
-  };
   {
     const ScopeGuard scope(
         b,
@@ -262,24 +234,25 @@ void all_reduce(StepDraft& step) {
     for (Value& g : step.gradients) ready.push_back(&g);
     std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
     for (Value* g : ready) {
-      if (buckets.empty() || buckets.back().bytes() >= most_bytes) {
-        bucket(parallel.all_reduce_dtype);
+      if (buckets.empty() || buckets.back().bytes >= most_bytes) {
+        buckets.push_back({parallel.all_reduce_dtype});
       }
-      buckets.back().add(*g);
+      buckets.back().add(b, *g);
     }
-    AllReduceBucket& scalars = bucket(DType::float32);
+    buckets.push_back({DType::float32});
+    AllReduceBucket& scalars = buckets.back();
     for (auto& [fetch, value] : b.graph().fetches()) {
-      if (is_sum(fetch)) scalars.add(value);
+      if (is_sum(fetch)) scalars.add(b, value);
     }
     for (Assignment& assignment : step.record.assignments) {
       if (!is_floating(b.dtype(assignment.value))) continue;
       assignment.value = weighted_by_share(b, assignment.value, step.share);
-      scalars.add(assignment.value);
+      scalars.add(b, assignment.value);
     }
-    for (AllReduceBucket& each : buckets) each.start();
+    for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
   }
   const ScopeGuard scope(b, in_float32(Phase::unscale, of_ranks), "all_reduce");
-  for (AllReduceBucket& each : buckets) each.finish();
+  for (AllReduceBucket& each : buckets) each.finish(b);
 }
 
 void append_updates(StepDraft& step) {

@@ -50,8 +50,12 @@ constexpr std::array k_rows{
         'I',
         "FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGradV2 FusedBatchNormGradV3 "
         "_FusedBatchNormEx"},
-    // halfstep's own, like the FusedBatchNormV3 by which Keras 2 computes it.
-    Row{'I', 'I', 'I', "LayerNorm LayerNormGrad"},
+    // halfstep's own, like the FusedBatchNormV3 by which Keras 2 computes them.
+    Row{'I',
+        'I',
+        'I',
+        "BatchMoments NormalizeByMoments BatchNormGradSums NormalizeByMomentsGrad LayerNorm "
+        "LayerNormGrad"},
     Row{'I', 'I', 'I', "AvgPool AvgPoolGrad AvgPool3D AvgPool3DGrad"},
     Row{'I',
         'I',

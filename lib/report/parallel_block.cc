@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "comm/communicator.h"
 #include "core/json_fields.h"
 #include "core/statistics.h"
+#include "graph/op_handles.h"
+#include "passes/lowering.h"
+#include "train/ranks.h"
 
 namespace halfstep::report {
 
@@ -39,6 +43,16 @@ void SumErrorBlock::fields(Fields& f) {
     "root of the sum of squared differences of gradients over that of squared float32 sums");
 }
 
+void SyncBatchNormBlock::fields(Fields& f) {
+  f("layers", layers, {.doc = "that take the statistics of all ranks", .min = 1});
+  f("messages",
+    messages,
+    {.doc = "of a step, beside the sums of gradients: one forward and one backward for each layer "
+            "and part, where a layer below it is trained",
+     .min = 1});
+  f("sent_bytes", sent_bytes, "of them, per step, by each rank; a part of each.sent_bytes");
+}
+
 void ParallelBlock::fields(Fields& f) {
   f("ranks", ranks, {.doc = "processes that trained together", .min = 1});
   f("library", library, "that carried the sums on CPUs; on GPUs NCCL does");
@@ -58,7 +72,29 @@ void ParallelBlock::fields(Fields& f) {
     {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32, and on "
             "GPUs",
      .may_lack = true});
+  f("sync_batch_norm",
+    sync_batch_norm,
+    {.doc = "messages of synchronized batch normalization; null where no layer is synchronized",
+     .may_lack = true});
 }
+
+namespace {
+
+std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& graph) {
+  SyncBatchNormBlock block;
+  std::set<std::string> layers;
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    if (!node.is(graph::ops::k_all_reduce_start) || node.origin.layer.empty()) continue;
+    layers.insert(node.origin.layer);
+    ++block.messages;
+    block.sent_bytes += train::sent_bytes(node);
+  }
+  block.layers = std::ssize(layers);
+  return layers.empty() ? std::nullopt : std::optional(block);
+}
+
+}  // namespace
 
 std::string rank_text(const train::Session& session,
                       const std::string& host,
@@ -120,6 +156,7 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
   block.imbalance = median > 0 ? *slowest / median : 1;
   block.waited_share = all > 0 ? waited / all : 0;
   if (summing > 0) block.hidden_share = hidden / summing;
+  block.sync_batch_norm = sync_batch_norm(passes::prune(session.prepared().graph));
   // All ranks have the same sums, and so the same errors.
   const comm::SumError& error = session.ranks()->error();
   if (error.squared_sums > 0) {
@@ -159,6 +196,13 @@ std::string parallel_line(const ParallelBlock& block) {
   if (saved > 0)
     text += fmt::format(", {:.3g} MB saved by {}", saved / 1e6, block.all_reduce_dtype);
   if (block.sum_error) text += fmt::format(", relative error {:.2g}", block.sum_error->relative);
+  if (const auto& sync = block.sync_batch_norm) {
+    text += fmt::format("; {} synchronized batch normalization{}: {} messages, {:.3g} kB of it",
+                        sync->layers,
+                        sync->layers == 1 ? "" : "s",
+                        sync->messages,
+                        sync->sent_bytes / 1e3);
+  }
   return text;
 }
 

@@ -33,16 +33,25 @@ struct SumErrorBlock {
   void fields(Fields& f);
 };
 
+/// The messages of synchronized batch normalization in a step, for which both passes wait.
+struct SyncBatchNormBlock {
+  std::int64_t layers = 0;
+  std::int64_t messages = 0;
+  double sent_bytes = 0;
+  void fields(Fields& f);
+};
+
 struct ParallelBlock {
   std::int64_t ranks = 1;
   std::string library;
   std::string all_reduce_dtype;
   std::vector<RankBlock> each;
-  std::int64_t slowest = 0;                ///< the rank that computes longest
-  double imbalance = 1;                    ///< its compute time over the median rank's
-  double waited_share = 0;                 ///< of the time of all ranks
-  std::optional<double> hidden_share;      ///< of the time of sums; nothing without any
-  std::optional<SumErrorBlock> sum_error;  ///< nothing where sums are float32
+  std::int64_t slowest = 0;                           ///< the rank that computes longest
+  double imbalance = 1;                               ///< its compute time over the median rank's
+  double waited_share = 0;                            ///< of the time of all ranks
+  std::optional<double> hidden_share;                 ///< of the time of sums; nothing without any
+  std::optional<SumErrorBlock> sum_error;             ///< nothing where sums are float32
+  std::optional<SyncBatchNormBlock> sync_batch_norm;  ///< nothing without synchronized layers
   void fields(Fields& f);
 };
 

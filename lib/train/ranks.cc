@@ -57,6 +57,13 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
   return RankRequests(std::move(own), ranks);
 }
 
+double sent_bytes(const graph::Node& start) {
+  const auto ranks = static_cast<double>(start.attrs.get<std::int64_t>("ranks"));
+  const graph::TensorType& sum = start.outputs[0];
+  return 2 * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
+         static_cast<double>(size_bytes(sum.dtype));
+}
+
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
                                              comm::Communicator& ranks) {
   const JsonFormat format{.nonfinite_words = true};

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "graph/graph.h"
 #include "train/interrupt.h"
 #include "train/scale_events.h"
 
@@ -22,5 +23,8 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
 /// ranks call it, each with its own. Blocking. Errors: comm::RankLost.
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
                                              comm::Communicator& ranks);
+
+/// The bytes that a rank sends to others for the sum that an AllReduceStart begins.
+double sent_bytes(const graph::Node& start);
 
 }  // namespace halfstep::train

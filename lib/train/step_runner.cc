@@ -57,12 +57,9 @@ void set_device_traffic(StepSample& time, const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
     if (!node.is(graph::ops::k_all_reduce_start)) continue;
-    const auto ranks = static_cast<double>(node.attrs.get<std::int64_t>("ranks"));
-    const graph::TensorType& sum = node.outputs[0];
-    const double bytes = 2 * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
-                         static_cast<double>(size_bytes(sum.dtype));
+    const double bytes = sent_bytes(node);
     time.sent_bytes += bytes;
-    if (size_bytes(sum.dtype) == 2) time.saved_bytes += bytes;
+    if (size_bytes(node.outputs[0].dtype) == 2) time.saved_bytes += bytes;
   }
 }
 

@@ -125,6 +125,33 @@ TEST_CASE("ranks: a report says what sums in 16 bits save and lose") {
   }
 }
 
+TEST_CASE("ranks: synchronized batch normalization, and its messages in the report") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.layers.insert(run.layers.find("    - {type: dropout"),
+                    "    - {type: batch_normalization, momentum: 0.5}\n");
+  write_config(directory, run);
+  REQUIRE(train(directory, "one").exit_code == 0);
+  REQUIRE(train_ranks(directory, 2, "apart").exit_code == 0);
+  CHECK(report_of(directory, "apart").at("parallel").at("sync_batch_norm").is_null());
+  const Finished end =
+      train_ranks(directory, 2, "together", {"--set", "parallel.sync_batch_norm=true"});
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(holds(end.err, "1 synchronized batch normalization: 2 messages, 0.384 kB of it"));
+  const Json block = report_of(directory, "together").at("parallel").at("sync_batch_norm");
+  CHECK(block.at("layers") == 1);
+  CHECK(block.at("messages") == 2);
+  // Mean and variance of 16 channels for each of two ranks, and two sums of gradients.
+  CHECK(block.at("sent_bytes") == 4 * (2 * 2 * 16 + 2 * 16));
+  const auto loss = [&](const char* of) {
+    return report_of(directory, of).at("history").at("val_loss").at(1).get<double>();
+  };
+  CHECK(std::abs(loss("together") - loss("one")) < 1e-4 * loss("one"));
+  CHECK(std::abs(loss("apart") - loss("one")) > 1e-4 * loss("one"));
+}
+
 TEST_CASE("ranks: the library that carries the sums changes no bit") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;

@@ -74,7 +74,7 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
                          .channels = x.back(),
                          .epsilon = node.attrs().get<double>("epsilon"),
                          .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
-                         .training = node.attrs().get<bool>("is_training"),
+                         .training = node.attrs().get_or<bool>("is_training", false),
                          .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
@@ -84,11 +84,31 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
         p.mean = a.in[3].data;
         p.variance = a.in[4].data;
         p.y = a.out[0].data;
-        p.new_mean = a.out[1].data;
-        p.new_variance = a.out[2].data;
-        p.saved_mean = a.out[3].data;
-        p.saved_variance = a.out[4].data;
-        p.reserved = a.out[5].data;
+        if (a.out.size() > 1) {
+          p.new_mean = a.out[1].data;
+          p.new_variance = a.out[2].data;
+          p.saved_mean = a.out[3].data;
+          p.saved_variance = a.out[4].data;
+          p.reserved = a.out[5].data;
+        }
+        p.workspace = a.workspace;
+        own::batch_norm(device().stream(), p);
+      },
+      own::batch_norm_workspace(p));
+}
+
+Prepared prepare_batch_moments(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(0).shape;
+  own::BatchNormParams p{.dtype = node.input(0).dtype,
+                         .statistics = node.output().dtype,
+                         .rows = x.elements() / x.back(),
+                         .channels = x.back(),
+                         .tickets = tickets()};
+  return launch_on_device(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.saved_mean = a.out[0].data;
+        p.saved_variance = a.out[1].data;
         p.workspace = a.workspace;
         own::batch_norm(device().stream(), p);
       },
@@ -121,6 +141,53 @@ Prepared prepare_batch_norm_grad(const NodeView& node, const Capabilities&) {
 }
 
 /// The kernels have moments of float64 for values of float64 alone.
+Prepared prepare_batch_norm_grad_sums(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(1).shape;
+  own::BatchNormGradParams p{.dtype = node.input(1).dtype,
+                             .statistics = node.input(2).dtype,
+                             .rows = x.elements() / x.back(),
+                             .channels = x.back(),
+                             .epsilon = node.attrs().get<double>("epsilon"),
+                             .tickets = tickets()};
+  return launch_on_device(
+      [p](const Args& a) mutable {
+        p.dy = a.in[0].data;
+        p.x = a.in[1].data;
+        p.mean = a.in[2].data;
+        p.variance = a.in[3].data;
+        p.dscale = a.out[0].data;
+        p.doffset = a.out[1].data;
+        p.workspace = a.workspace;
+        own::batch_norm_grad(device().stream(), p);
+      },
+      own::batch_norm_grad_workspace(p));
+}
+
+Prepared prepare_normalize_by_moments_grad(const NodeView& node, const Capabilities&) {
+  const Shape& x = node.input(1).shape;
+  own::BatchNormGradParams p{.dtype = node.input(1).dtype,
+                             .statistics = node.input(3).dtype,
+                             .rows = x.elements() / x.back(),
+                             .channels = x.back(),
+                             .sum_rows = node.attrs().get<std::int64_t>("rows"),
+                             .epsilon = node.attrs().get<double>("epsilon"),
+                             .tickets = tickets()};
+  return launch_on_device(
+      [p](const Args& a) mutable {
+        p.dy = a.in[0].data;
+        p.x = a.in[1].data;
+        p.scale = a.in[2].as<float>();
+        p.mean = a.in[3].data;
+        p.variance = a.in[4].data;
+        p.given_dscale = a.in[5].data;
+        p.given_doffset = a.in[6].data;
+        p.dx = a.out[0].data;
+        p.workspace = a.workspace;
+        own::batch_norm_grad(device().stream(), p);
+      },
+      own::batch_norm_grad_workspace(p));
+}
+
 Accepts accepts_layer_norm(const NodeView& node, const Capabilities&) {
   const DType x = node.output().dtype;
   const DType moments = x == DType::float64 ? x : DType::float32;
@@ -228,6 +295,13 @@ std::vector<Kernel> image_rows() {
   return {
       {"AvgPool", "cuda/avg_pool", nullptr, prepare_pool<own::avg_pool>},
       {"AvgPoolGrad", "cuda/avg_pool_grad", nullptr, prepare_avg_pool_grad},
+      {"BatchMoments", "cuda/batch_moments", nullptr, prepare_batch_moments},
+      {"BatchNormGradSums", "cuda/batch_norm_grad_sums", nullptr, prepare_batch_norm_grad_sums},
+      {"NormalizeByMoments", "cuda/batch_norm", nullptr, prepare_batch_norm},
+      {"NormalizeByMomentsGrad",
+       "cuda/normalize_by_moments_grad",
+       nullptr,
+       prepare_normalize_by_moments_grad},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
       {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
       {"LayerNorm", "cuda/layer_norm", accepts_layer_norm, prepare_layer_norm},

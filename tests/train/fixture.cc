@@ -54,6 +54,46 @@ data::Dataset digits_with_nan(std::int64_t sample) {
   return dataset;
 }
 
+TinyRun masked_rows(std::string_view masks) {
+  TinyRun tiny;
+  tiny.layers = "\n    - {type: reshape, target_shape: [28, 28]}\n" + std::string(masks) + R"(
+    - {type: dense, units: 12, activation: relu}
+    - {name: logits, type: dense, units: 10, kernel_regularizer: l2}
+    - {type: softmax, dtype: float32}
+)";
+  tiny.data = "{format: npz, path: x.npz, sample_weight: w}";
+  tiny.optimizer = "{type: sgd, learning_rate: 0.05, global_clipnorm: 1}";
+  // The last batch of an epoch has one sample.
+  tiny.training =
+      "{epochs: 2, batch_size: 53, class_weight: {2: 3, 5: 0.5}}\n"
+      "metrics: [accuracy, perplexity, weighted_accuracy]";
+  return tiny;
+}
+
+data::Dataset digit_rows() {
+  data::Dataset dataset;
+  dataset.name = "digit_rows";
+  dataset.classes = digits().classes;
+  dataset.sample_shape = digits().sample_shape;
+  const auto rows_of = [](const data::Split& digits) {
+    data::Split split;
+    split.images = digits.images.clone();
+    split.labels = Tensor(DType::int32, {digits.samples(), 28});
+    split.weights = Tensor(DType::float32, {digits.samples()});
+    for (std::int64_t i = 0; i < digits.samples(); ++i) {
+      split.weights.as<float>()[i] = static_cast<float>(i % 5) / 2;
+      for (std::int64_t row = 0; row < 28; ++row) {
+        split.labels.as<std::int32_t>()[28 * i + row] =
+            static_cast<std::int32_t>((digits.labels.as<std::int32_t>()[i] + row) % 10);
+      }
+    }
+    return split;
+  };
+  dataset.train = rows_of(digits().train);
+  dataset.test = rows_of(digits().test);
+  return dataset;
+}
+
 const backend::Backend& cpu() {
   static const backend::Backend backend = backend::cpu_backend(1);
   return backend;

@@ -41,6 +41,12 @@ const data::Dataset& digits();
 /// epoch when nothing is shuffled) that is not a number.
 data::Dataset digits_with_nan(std::int64_t sample = 30);
 
+/// A run whose samples are sequences of masked length, with a class at each step, weights of
+/// samples and of classes; and its data, the digits row by row. `masks`: the layers that mask
+/// steps.
+TinyRun masked_rows(std::string_view masks = "    - {type: masking}\n");
+data::Dataset digit_rows();
+
 /// One thread.
 const backend::Backend& cpu();
 

@@ -15,7 +15,8 @@
 namespace halfstep::train {
 namespace {
 
-/// Without batch normalization, whose statistics are those of a rank's own samples.
+/// Without batch normalization, whose statistics are those of a rank's own samples unless it is
+/// synchronized.
 constexpr std::string_view k_random = R"(
     - {type: random_flip}
     - {type: random_translation, height_factor: 0.1, width_factor: 0.1}
@@ -132,6 +133,107 @@ TEST_CASE("ranks: weights of samples are those of the same samples on any number
   const TrainResult equal = Run(spec, {}, dataset).finish();
   CHECK(equal.test->metrics.at("accuracy") ==
         doctest::Approx(equal.test->metrics.at("weighted_accuracy")));
+}
+
+TEST_CASE("ranks: a masked loss is the mean over the steps that are kept on all ranks") {
+  const data::Dataset dataset = digit_rows();
+  for (const std::string masks :
+       {"    - {type: masking}\n",
+        "    - {type: dense, units: 3, activation: relu}\n    - {type: masking}\n"}) {
+    CAPTURE(masks);
+    config::RunSpec spec = masked_rows(masks).spec();
+    const TrainResult one = Run(spec, {}, dataset).finish();
+    for (const int ranks : {2, 4}) {
+      for (const std::int64_t parts : {1, 3}) {
+        CAPTURE(ranks);
+        CAPTURE(parts);
+        spec.training.accumulate_steps = parts;
+        const std::vector<TrainResult> each = train_ranks(spec, ranks, dataset);
+        for (const TrainResult& result : each) {
+          CHECK(result.state_hash == each.front().state_hash);
+        }
+        // Sums of 53 samples of 28 steps in float32.
+        check_same_training(each.front(), one, 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks: synchronized batch normalization trains as in one process") {
+  for (const std::string precision : {"{policy: float32}",
+                                      "{policy: mixed_bfloat16}",
+                                      "{policy: mixed_float16}",
+                                      "{rewrite: auto}"}) {
+    CAPTURE(precision);
+    TinyRun tiny;
+    tiny.layers = R"(
+    - {type: conv2d, filters: 4, kernel_size: 3, strides: 2, use_bias: false}
+    - {type: batch_normalization, axis: 1, synchronized: true}
+    - {type: relu}
+    - {type: flatten}
+    - {type: dense, units: 12, use_bias: false}
+    - {type: batch_normalization, synchronized: true}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+    tiny.data = k_unsplit_digits;
+    // The last batch of an epoch has one sample: of several ranks one has a sample of its own.
+    tiny.training = "{epochs: 2, batch_size: 53}";
+    tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
+    tiny.precision = precision;
+    config::RunSpec spec = tiny.spec();
+    spec.metrics = {};
+    const TrainResult one = Run(spec).finish();
+    // Sums of 53 samples in float32, and 16-bit roundings of their consumers.
+    const double tolerance = precision == "{policy: float32}" ? 1e-5 : 2e-2;
+    for (const int ranks : {2, 3, 4}) {
+      CAPTURE(ranks);
+      const std::vector<TrainResult> each = train_ranks(spec, ranks);
+      for (const TrainResult& result : each) CHECK(result.state_hash == each.front().state_hash);
+      check_same_training(each.front(), one, tolerance);
+    }
+  }
+}
+
+TEST_CASE("ranks: moments of values far from 0 do not cancel") {
+  TinyRun tiny;
+  // A sum of squares in float32 would lose the variance.
+  tiny.layers = R"(
+    - {type: rescaling, scale: 1, offset: 3000}
+    - {type: batch_normalization}
+    - {type: flatten}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  config::RunSpec spec = tiny.spec();
+  spec.parallel.sync_batch_norm = true;
+  const double one = last_loss(Run(spec).finish());
+  for (const int ranks : {2, 4}) {
+    // Pixels of 1/255 are rounded to 2^-12 there, and means to 2^-13.
+    CHECK(std::abs(last_loss(train_ranks(spec, ranks).front()) - one) < 2e-3 * one);
+  }
+}
+
+TEST_CASE("ranks: parallel.sync_batch_norm synchronizes all layers, and changes no process alone") {
+  TinyRun tiny;
+  tiny.data = k_unsplit_digits;
+  config::RunSpec spec = tiny.spec(), all = tiny.spec();
+  all.parallel.sync_batch_norm = true;
+  TinyRun each = tiny;
+  const std::string norm = "type: batch_normalization";
+  each.layers.replace(each.layers.find(norm), norm.size(), norm + ", synchronized: true");
+  const std::string alone = Run(spec).finish().state_hash;
+  CHECK(Run(all).finish().state_hash == alone);
+  CHECK(Run(each.spec()).finish().state_hash == alone);
+  const std::string synchronized = train_ranks(all, 2).front().state_hash;
+  CHECK(train_ranks(each.spec(), 2).front().state_hash == synchronized);
+  CHECK(train_ranks(spec, 2).front().state_hash != synchronized);
+  // In parts, the statistics are those of the parts that the ranks compute at the same time.
+  all.training.accumulate_steps = 5;
+  all.training.batch_size = 7;
+  const std::vector<TrainResult> parts = train_ranks(all, 2);
+  CHECK(parts[0].state_hash == parts[1].state_hash);
+  CHECK(parts[0].status == Status::completed);
 }
 
 TEST_CASE("ranks: a repetition has the same bits") {

@@ -138,12 +138,17 @@ void check_same_training(const TrainResult& result, const TrainResult& wanted, d
   CHECK(result.counters.applied == wanted.counters.applied);
   CHECK(result.batch_order_hash == wanted.batch_order_hash);
   REQUIRE(result.history.size() == wanted.history.size());
+  const auto check_same = [&](const Metrics& metrics, const Metrics& same) {
+    CHECK(metrics.size() == same.size());
+    for (const auto& [name, value] : same) {
+      CAPTURE(name);
+      CHECK(std::abs(metrics.at(name) - value) <= tolerance * std::max(value, 0.1));
+    }
+  };
   for (std::size_t epoch = 0; epoch < wanted.history.size(); ++epoch) {
-    const double loss = wanted.history[epoch].train.at("loss");
-    CHECK(std::abs(result.history[epoch].train.at("loss") - loss) < tolerance * loss);
+    check_same(result.history[epoch].train, wanted.history[epoch].train);
   }
-  const double loss = wanted.test->metrics.at("loss");
-  CHECK(std::abs(result.test->metrics.at("loss") - loss) < tolerance * loss);
+  check_same(result.test->metrics, wanted.test->metrics);
 }
 
 }  // namespace halfstep::train

@@ -39,8 +39,8 @@ class Hub {
 /// all have returned. Rethrows the error of the lowest rank that has one.
 void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body);
 
-/// Checks that a run did the steps of another one: the same batches, and losses that differ by less
-/// than `tolerance`, relative, in each epoch and in the test.
+/// Checks that a run did the steps of another one: the same batches, and losses and metrics that
+/// differ by less than `tolerance`, relative, in each epoch and in the test.
 void check_same_training(const TrainResult& result, const TrainResult& wanted, double tolerance);
 
 }  // namespace halfstep::train

@@ -93,6 +93,12 @@ Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
   return product(node, capabilities);
 }
 
+/// Of a gradient, whose input 2 is the scale.
+Accepts float32_scale(const NodeView& node, const Capabilities& capabilities) {
+  if (node.input(2).dtype != DType::float32) return Accepts::no("a scale in float64");
+  return any(node, capabilities);
+}
+
 Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
     return Accepts::no("the channels do not come last");
@@ -241,6 +247,10 @@ std::vector<Kernel> all() {
       {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", any},
       {"SoftmaxLoss", "cuda/softmax_loss", any},
       {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", any},
+      {"BatchMoments", "cuda/batch_moments", any},
+      {"NormalizeByMoments", "cuda/batch_norm", any, nullptr, 0b1},
+      {"BatchNormGradSums", "cuda/batch_norm_grad_sums", any},
+      {"NormalizeByMomentsGrad", "cuda/normalize_by_moments_grad", float32_scale, nullptr, 0b11},
       {"FusedBatchNormV3", "cuda/batch_norm", channels_last, nullptr, 0b1},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
       {"_FusedBatchNormEx", "cuda/batch_norm", fused_norm, nullptr, 0b100001},

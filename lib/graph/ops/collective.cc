@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <numeric>
+#include <utility>
 
 #include "graph/ops/ops.h"
 
@@ -34,6 +35,36 @@ std::vector<Shape> infer_wait(const InferContext& c) {
 }
 
 }  // namespace
+
+Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::int64_t ranks) {
+  return b.add("AllReduceStart", std::move(values), {{"T", dtype}, {"ranks", ranks}}, "start");
+}
+
+std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values) {
+  std::vector<TensorType> types;
+  for (const Value& value : values) types.push_back(b.type(value));
+  return types;
+}
+
+std::vector<Value> wait_for_all_reduce(Builder& b,
+                                       Value sum,
+                                       const std::vector<TensorType>& types) {
+  std::vector<std::int64_t> counts;
+  std::vector<DType> dtypes;
+  for (const TensorType& type : types) {
+    counts.push_back(type.shape.elements());
+    dtypes.push_back(type.dtype);
+  }
+  const int wait = b.add_node("AllReduceWait",
+                              {sum},
+                              {{"Tresults", std::move(dtypes)}, {"counts", std::move(counts)}},
+                              "wait");
+  std::vector<Value> sums;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    sums.push_back(reshape(b, {wait, static_cast<int>(i)}, types[i].shape));
+  }
+  return sums;
+}
 
 std::vector<OpDef> collective_ops() {
   return {

@@ -8,6 +8,13 @@
 //   BatchNormReluGrad   the gradient through z = Relu(y): y_backprop is taken as 0 where z,
 //                       recomputed from x, is not above 0
 //
+// The same in parts, halfstep's own, between which ranks join their moments and sums:
+//   BatchMoments            m and v of this rank's x
+//   NormalizeByMoments      y by m and v of `rows` rows, of all ranks (0: this rank's are not
+//                           among them)
+//   BatchNormGradSums       the gradients of scale and offset, of this rank
+//   NormalizeByMomentsGrad  the gradient of x, given their sums over the ranks
+//
 // LayerNorm, halfstep's own, normalizes each row of x, its last axis:
 //   m = mean(x), r = 1 / sqrt(mean((x - m)^2) + epsilon), y = (x - m) * r * gamma + beta
 // It computes in float32 for 16-bit x and rounds y once.
@@ -87,6 +94,25 @@ std::vector<Shape> infer_norm_grad(const InferContext& c) {
   return {x, channels, channels, Shape{0}, Shape{0}};
 }
 
+std::vector<Shape> infer_moments(const InferContext& c) {
+  const Shape channels = checked_channels(c, c.input(0).shape);
+  return {channels, channels};
+}
+
+/// Of an op on x, input `at`, and on vectors of channels after it.
+template <std::size_t at>
+std::vector<Shape> infer_part(const InferContext& c) {
+  const Shape& x = c.input(at).shape;
+  const Shape channels = checked_channels(c, x);
+  if (c.input(0).shape != x) {
+    throw ShapeError(fmt::format(
+        "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
+  }
+  for (std::size_t i = at + 1; i < c.inputs(); ++i) expect_channels(c, i, channels);
+  if (c.node.def->outputs.size() > 1) return {channels, channels};
+  return {x};
+}
+
 /// The shape of a value per row of x; inputs [first, last) must have the extent of a row.
 Shape checked_rows(const InferContext& c, const Shape& x, std::size_t first, std::size_t last) {
   if (x.rank() < 1) throw ShapeError("a scalar has no rows to be normalized");
@@ -136,6 +162,27 @@ std::vector<Value> gradient_norm(const GradientContext& c) {
   return {{node, 0}, {node, 1}, {node, 2}, Value{}, Value{}};
 }
 
+/// The gradient through the moments as well: they are those of x.
+std::vector<Value> gradient_by_moments(const GradientContext& c) {
+  if (!c.dy[0].valid()) return std::vector<Value>(5);
+  const graph::Attrs& attrs = c.node.attrs;
+  const auto ranks = attrs.get<std::int64_t>("ranks");
+  const int own = c.b.add_node("BatchNormGradSums",
+                               {c.dy[0], c.input(0), c.input(3), c.input(4)},
+                               {{"epsilon", attrs.get<double>("epsilon")}});
+  std::vector<Value> sums{{own, 0}, {own, 1}};
+  if (ranks > 1) {
+    const std::vector<TensorType> types = types_of(c.b, sums);
+    sums = wait_for_all_reduce(
+        c.b, start_all_reduce(c.b, std::move(sums), DType::float32, ranks), types);
+  }
+  const Value dx = c.b.add(
+      "NormalizeByMomentsGrad",
+      {c.dy[0], c.input(0), c.input(1), c.input(3), c.input(4), sums[0], sums[1]},
+      {{"epsilon", attrs.get<double>("epsilon")}, {"rows", attrs.get<std::int64_t>("rows")}});
+  return {dx, {own, 0}, {own, 1}, Value{}, Value{}};
+}
+
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
@@ -164,6 +211,25 @@ std::vector<OpDef> norm_ops() {
              "activation_mode: string = 'Identity', data_format: string = 'NHWC', "
              "is_training: bool = true",
              {.infer = infer_fused_norm}),
+      define("BatchMoments",
+             "x: T -> mean: U, variance: U",
+             "T: {half, bfloat16, float, double}, U: {float, double} = float",
+             {.infer = infer_moments}),
+      define("NormalizeByMoments",
+             "x: T, scale: U, offset: U, mean: U, variance: U -> y: T",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
+             "rows: int, ranks: int = 1",
+             {.infer = infer_part<0>, .gradient = gradient_by_moments}),
+      define("BatchNormGradSums",
+             "y_backprop: T, x: T, mean: U, variance: U -> scale_backprop: U, offset_backprop: U",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",
+             {.infer = infer_part<1>}),
+      define("NormalizeByMomentsGrad",
+             "y_backprop: T, x: T, scale: U, mean: U, variance: U, scale_backprop: U, "
+             "offset_backprop: U -> x_backprop: T",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
+             "rows: int",
+             {.infer = infer_part<1>}),
       define("BatchNormReluGrad",
              "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
              "x_backprop: T, scale_backprop: float, offset_backprop: float",

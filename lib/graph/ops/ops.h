@@ -53,6 +53,14 @@ Value reshape(Builder& b, Value x, const Shape& shape);
 /// reshaped to `shape`. TensorFlow's own gradients do the same with Sum and Reshape.
 Value unbroadcast(Builder& b, Value dy, const Shape& shape);
 
+/// Begins the sum of the values over `ranks` ranks, as one message of numbers of this dtype.
+Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::int64_t ranks);
+
+/// Waits for it: the sums, one after another, as tensors of these shapes and dtypes.
+std::vector<Value> wait_for_all_reduce(Builder& b, Value sum, const std::vector<TensorType>& types);
+/// The types of values.
+std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values);
+
 /// The sum of gradients that meet at one value: the value itself, AddV2 of two or AddN.
 Value accumulate(Builder& b, const std::vector<Value>& parts);
 

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <numeric>
+#include <utility>
 
 #include "graph/ops/ops.h"
 #include "nn/layers/table.h"
@@ -14,6 +15,7 @@ using graph::Value;
 /// Dtypes: x and y in the layer's compute dtype; parameters, statistics and sums float32.
 /// State: moving statistics follow the batch's mean and biased variance in training,
 /// m = momentum m + (1 - momentum) batch, when the step is applied.
+/// Sums over ranks: one all-reduce forward and one backward where synchronized.
 /// Source: Ioffe and Szegedy 2015.
 struct BatchNormalization {
   std::int64_t axis = -1;
@@ -21,6 +23,7 @@ struct BatchNormalization {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
+  bool synchronized = false;
   InitializerSpec beta_initializer{"zeros"};
   InitializerSpec gamma_initializer{"ones"};
   InitializerSpec moving_mean_initializer{"zeros"};
@@ -41,6 +44,11 @@ struct BatchNormalization {
     f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
     f.field("center", center, {.doc = "Whether beta is added."});
     f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
+    f.field(
+        "synchronized",
+        synchronized,
+        {.doc = "Whether the statistics of a step are those of the samples of all ranks instead "
+                "of this rank's; without effect in one process."});
     initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
     initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
     initializer_field(f,
@@ -97,6 +105,16 @@ struct BatchNormalization {
     // A frozen layer normalizes with the moving statistics, as in inference, so its output does not
     // drift.
     const bool of_batch = c.training && c.trainable;
+    if (of_batch && (synchronized || c.sync_batch_norm) && c.share.ranks > 1) {
+      const Moments batch = moments_of_ranks(c, x, rows);
+      follow(c, mean, batch.mean, 1);
+      follow(c, variance, batch.variance, 1);
+      return c.b.add("NormalizeByMoments",
+                     {x, gamma, beta, batch.mean, batch.variance},
+                     {{"epsilon", epsilon},
+                      {"rows", batch.rows},
+                      {"ranks", static_cast<std::int64_t>(c.share.ranks)}});
+    }
     const Value unused = of_batch ? c.b.fill(DType::float32, {0}, 0) : Value{};
     const int node = c.b.add_node("FusedBatchNormV3",
                                   {x,
@@ -112,6 +130,54 @@ struct BatchNormalization {
       follow(c, variance, {node, 2}, rows > 1 ? (n - 1) / n : 1);
     }
     return {node, 0};
+  }
+
+  struct Moments {
+    Value mean, variance;
+    std::int64_t rows;
+  };
+
+  /// Mean and biased variance over the samples of all ranks, of which each sends its own in one
+  /// message. Sources: PyTorch's SyncBatchNorm; Chan, Golub and LeVeque 1983 for the sum.
+  static Moments moments_of_ranks(LayerContext& c, Value x, std::int64_t own_rows) {
+    const Explain explain(c.b, "float32: statistics of a normalization, of all ranks");
+    graph::Builder& b = c.b;
+    const int own = b.add_node("BatchMoments", {x});
+    const std::int64_t channels = b.shape(x).back(), ranks = c.share.ranks;
+    // A rank adds 0 to the rows of the others: the sum gathers them.
+    std::vector<Value> rows;
+    const auto zeros = [&](std::int64_t count) {
+      if (count > 0) rows.push_back(b.fill(DType::float32, {count * channels}, 0));
+    };
+    zeros(c.share.rank);
+    rows.push_back({own, 0});
+    zeros(ranks - 1);
+    rows.push_back({own, 1});
+    zeros(ranks - 1 - c.share.rank);
+    const graph::TensorType table{DType::float32, {ranks, channels}};
+    const std::vector<Value> of_ranks = graph::ops::wait_for_all_reduce(
+        b, graph::ops::start_all_reduce(b, rows, DType::float32, ranks), {table, table});
+
+    std::int64_t samples = 0;
+    std::vector<double> weights;
+    for (int r = 0; r < ranks; ++r) {
+      const std::int64_t counted = c.share.of_rank(r).counted;
+      samples += counted;
+      weights.push_back(static_cast<double>(counted));
+    }
+    for (double& share : weights) share /= static_cast<double>(samples);
+    const Value weight = b.add(
+        "Const",
+        {},
+        {{"dtype", DType::float32}, {"shape", Shape{ranks, 1}}, {"value", std::move(weights)}});
+    const auto mean_over_ranks = [&](Value of) {
+      return graph::ops::reduce(b, "Sum", b.add("Mul", {of, weight}), std::vector<std::int64_t>{0});
+    };
+    const Value mean = mean_over_ranks(of_ranks[0]);
+    const Value between = b.add("SquaredDifference", {of_ranks[0], mean});
+    return {mean,
+            mean_over_ranks(b.add("AddV2", {of_ranks[1], between})),
+            c.share.counted > 0 ? own_rows / c.share.rows * samples : 0};
   }
 
   void follow(LayerContext& c, Value moving, Value batch, double factor) const {
@@ -134,8 +200,10 @@ extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
     {.example_input = "[4, 4, 3]",
      .mixes_samples = true,
      .shapes = "x [batch, ..., channels], y as x",
-     .numerics = "Sums and statistics are float32 under every policy; x and y have the compute "
-                 "dtype. A skipped step leaves the moving averages alone, and `trainable: false` "
-                 "makes it normalize by them in training too."});
+     .numerics =
+         "Sums and statistics are float32 under every policy, also over ranks; x and y have "
+         "the compute dtype. A skipped step leaves the moving averages alone, and `trainable: "
+         "false` "
+         "makes it normalize by them in training too."});
 
 }  // namespace halfstep::nn

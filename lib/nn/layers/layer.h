@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/batch_share.h"
 #include "graph/builder.h"
 #include "nn/initializer.h"
 #include "nn/regularizer.h"
@@ -71,6 +72,8 @@ class LayerContext {
   std::uint64_t seed;    ///< of the run
   ModelRecord& record;
   std::int64_t first_sample = 0;  ///< of the batch, which the samples of lower ranks precede
+  BatchShare share = 0;           ///< the samples, among those of other ranks
+  bool sync_batch_norm = false;   ///< moments of batches are those of all ranks
   std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
   graph::Value mask = {};                    ///< of output 0
   std::vector<LayerOutput> further = {};     ///< outputs 1, 2, ...

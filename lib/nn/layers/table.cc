@@ -195,7 +195,6 @@ constexpr MissingArgument k_missing_arguments[] = {
     {"score_mode", "scores are dot products"},
     {"sliding_window", "a step sees all steps of the value, or with a causal mask those before it"},
     {"stateful", "states start anew in each batch"},
-    {"synchronized", "statistics are those of the samples of one rank"},
     {"unroll", "all steps are one op"},
     {"use_cudnn", "the first kernel that accepts the op runs it"},
     {"use_gate", "the output is not gated"},

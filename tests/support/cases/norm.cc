@@ -37,6 +37,28 @@ std::vector<OpCase> normalization_cases() {
     add("FusedBatchNormV3", named("training"), true, {x, scale, offset, none, none});
     add("FusedBatchNormV3", named("averaging"), true, {x, scale, offset, mean, variance}, 0.25);
     add("FusedBatchNormV3", named("inference"), false, {x, scale, offset, mean, variance});
+    cases.push_back({.name = fmt::format("BatchMoments/{}", s.name),
+                     .op = "BatchMoments",
+                     .inputs = {x},
+                     .terms = 16,
+                     .magnitude = 64,
+                     .check_gradient = false});
+    const auto add_part = [&](std::string_view op, std::vector<Operand> inputs) {
+      cases.push_back({.name = fmt::format("{}/{}", op, s.name),
+                       .op = std::string(op),
+                       .attrs = {{"epsilon", 0x1p-10}},
+                       .inputs = std::move(inputs),
+                       .terms = 16,
+                       .magnitude = 64,
+                       // Moments that are not those of x.
+                       .check_gradient = false});
+    };
+    add_part("BatchNormGradSums", {x, x, mean, variance});
+    const std::int64_t rows = 3 * s.x.elements() / c;  // of three ranks
+    add_part("NormalizeByMoments", {x, scale, offset, mean, variance});
+    cases.back().attrs.set("rows", rows);
+    add_part("NormalizeByMomentsGrad", {x, x, scale, mean, variance, offset, offset});
+    cases.back().attrs.set("rows", rows);
     const Operand reserve = typed(uniform({}), DType::float32);
     for (const bool training : {true, false}) {
       add("FusedBatchNormGradV3",

@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
@@ -67,20 +69,26 @@ void for_each_element(const Norm& p, std::int64_t first, std::int64_t lanes, F&&
 }
 
 template <class T>
+std::pair<Lanes, Lanes> moments(const Norm& p, const T* x, std::int64_t first, std::int64_t lanes) {
+  const double rows = static_cast<double>(p.rows);
+  Lanes mean{}, variance{};
+  for_each_element(
+      p, first, lanes, [&](std::int64_t at, std::size_t l) { mean[l] += load_sum(x[at]); });
+  for (double& m : mean) m /= rows;
+  for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
+    const double distance = load_sum(x[at]) - mean[l];
+    variance[l] += distance * distance;
+  });
+  for (double& v : variance) v /= rows;
+  return {mean, variance};
+}
+
+template <class T>
 void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
   const T* x = a.in[0].as<T>();
   const double rows = static_cast<double>(p.rows);
   Lanes mean{}, variance{};
-  if (p.training) {
-    for_each_element(
-        p, first, lanes, [&](std::int64_t at, std::size_t l) { mean[l] += load_sum(x[at]); });
-    for (double& m : mean) m /= rows;
-    for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-      const double distance = load_sum(x[at]) - mean[l];
-      variance[l] += distance * distance;
-    });
-    for (double& v : variance) v /= rows;
-  }
+  if (p.training) std::tie(mean, variance) = moments(p, x, first, lanes);
   Lanes gain{}, offset{};
   for (std::int64_t c = first; c < first + lanes; ++c) {
     const auto l = static_cast<std::size_t>(c - first);
@@ -98,6 +106,7 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
         new_variance = (1 - p.factor) * element_as_double(a.in[4], c) + p.factor * new_variance;
       }
     }
+    if (a.out.size() == 1) continue;
     set(a.out[1], c, new_mean);
     set(a.out[2], c, new_variance);
     set(a.out[3], c, mean[l]);
@@ -111,46 +120,88 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
   });
 }
 
-template <class T>
-void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
-  const T* x = a.in[1].as<T>();
-  const std::size_t statistics = p.relu ? 4 : 3;
+/// The values of a block of channels that gradients depend on.
+struct GradientLanes {
   Lanes mean{}, inverse{}, gain{}, offset{}, dscale{}, doffset{};
+};
+
+/// From the inputs from `statistics` on and, where they are inputs, scale and offset.
+GradientLanes gradient_lanes(const Norm& p,
+                             const Args& a,
+                             std::size_t statistics,
+                             bool scaled,
+                             std::int64_t first,
+                             std::int64_t lanes) {
+  GradientLanes v;
   for (std::int64_t c = first; c < first + lanes; ++c) {
     const auto l = static_cast<std::size_t>(c - first);
-    mean[l] = element_as_double(a.in[statistics], c);
-    inverse[l] = 1 / std::sqrt(element_as_double(a.in[statistics + 1], c) + p.epsilon);
-    gain[l] = element_as_double(a.in[2], c) * inverse[l];
-    if (p.relu) offset[l] = element_as_double(a.in[3], c);
+    v.mean[l] = element_as_double(a.in[statistics], c);
+    v.inverse[l] = 1 / std::sqrt(element_as_double(a.in[statistics + 1], c) + p.epsilon);
+    if (scaled) v.gain[l] = element_as_double(a.in[2], c) * v.inverse[l];
+    if (p.relu) v.offset[l] = element_as_double(a.in[3], c);
   }
-  const auto dy = [&](std::int64_t at, std::size_t l) {
-    const bool passes =
-        !p.relu || load_sum(store<T>((load_sum(x[at]) - mean[l]) * gain[l] + offset[l])) > 0;
-    return passes ? static_cast<double>(load_sum(a.in[0].as<T>()[at])) : 0.0;
-  };
+  return v;
+}
+
+/// The gradient of y, behind the ReLU if there is one.
+template <class T>
+double gradient_of_y(
+    const Norm& p, const Args& a, const GradientLanes& v, std::int64_t at, std::size_t l) {
+  const double x = load_sum(a.in[1].as<T>()[at]);
+  const bool passes = !p.relu || load_sum(store<T>((x - v.mean[l]) * v.gain[l] + v.offset[l])) > 0;
+  return passes ? static_cast<double>(load_sum(a.in[0].as<T>()[at])) : 0.0;
+}
+
+/// Adds up dscale and doffset, and stores them from output `out` on.
+template <class T>
+void sum_gradients(const Norm& p,
+                   const Args& a,
+                   GradientLanes& v,
+                   std::size_t out,
+                   std::int64_t first,
+                   std::int64_t lanes) {
+  const T* x = a.in[1].as<T>();
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    doffset[l] += dy(at, l);
-    dscale[l] += dy(at, l) * (load_sum(x[at]) - mean[l]) * inverse[l];
+    const double dy = gradient_of_y<T>(p, a, v, at, l);
+    v.doffset[l] += dy;
+    v.dscale[l] += dy * (load_sum(x[at]) - v.mean[l]) * v.inverse[l];
   });
   for (std::int64_t c = first; c < first + lanes; ++c) {
-    set(a.out[1], c, dscale[static_cast<std::size_t>(c - first)]);
-    set(a.out[2], c, doffset[static_cast<std::size_t>(c - first)]);
+    set(a.out[out], c, v.dscale[static_cast<std::size_t>(c - first)]);
+    set(a.out[out + 1], c, v.doffset[static_cast<std::size_t>(c - first)]);
   }
-  const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
+}
+
+/// Stores dx; `share` is 1 over the rows whose statistics x was normalized by, 0 for given ones.
+template <class T>
+void store_gradient(const Norm& p,
+                    const Args& a,
+                    const GradientLanes& v,
+                    double share,
+                    std::int64_t first,
+                    std::int64_t lanes) {
+  const T* x = a.in[1].as<T>();
   T* dx = a.out[0].as<T>();
   for_each_element(p, first, lanes, [&](std::int64_t at, std::size_t l) {
-    const double xhat = (load_sum(x[at]) - mean[l]) * inverse[l];
-    const double through_statistics = p.training ? (doffset[l] + xhat * dscale[l]) * share : 0;
-    dx[at] = store<T>(gain[l] * (dy(at, l) - through_statistics));
+    const double xhat = (load_sum(x[at]) - v.mean[l]) * v.inverse[l];
+    const double through = share > 0 ? (v.doffset[l] + xhat * v.dscale[l]) * share : 0;
+    dx[at] = store<T>(v.gain[l] * (gradient_of_y<T>(p, a, v, at, l) - through));
   });
+}
+
+template <class T>
+void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
+  GradientLanes v = gradient_lanes(p, a, p.relu ? 4 : 3, true, first, lanes);
+  sum_gradients<T>(p, a, v, 1, first, lanes);
+  store_gradient<T>(p, a, v, p.training ? 1 / static_cast<double>(p.rows) : 0, first, lanes);
 }
 
 Norm norm_of(const NodeView& node, const Shape& x) {
   return {.rows = x.elements() / x.back(),
           .channels = x.back(),
-          .epsilon = node.attrs().get<double>("epsilon"),
+          .epsilon = node.attrs().get_or<double>("epsilon", 0),
           .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
-          .training = node.attrs().get<bool>("is_training"),
+          .training = node.attrs().get_or<bool>("is_training", false),
           .side = node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0,
           .relu = node.node.is(graph::ops::k_batch_norm_relu_grad) ||
                   node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"};
@@ -162,7 +213,22 @@ Prepared prepare_norm(const NodeView& node, const Capabilities&) {
     return launch([p](const Args& a) {
       for_each_block(
           p, [&](std::int64_t first, std::int64_t lanes) { norm_block<T>(p, a, first, lanes); });
-      set(a.out[5], 0, 0);
+      if (a.out.size() > 5) set(a.out[5], 0, 0);
+    });
+  });
+}
+
+Prepared prepare_moments(const NodeView& node, const Capabilities&) {
+  const Norm p = norm_of(node, node.input(0).shape);
+  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T>) {
+    return launch([p](const Args& a) {
+      for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
+        const auto [mean, variance] = moments(p, a.in[0].as<T>(), first, lanes);
+        for (std::int64_t l = 0; l < lanes; ++l) {
+          set(a.out[0], first + l, mean[static_cast<std::size_t>(l)]);
+          set(a.out[1], first + l, variance[static_cast<std::size_t>(l)]);
+        }
+      });
     });
   });
 }
@@ -173,6 +239,36 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities&) {
     return launch([p](const Args& a) {
       for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
         norm_grad_block<T>(p, a, first, lanes);
+      });
+    });
+  });
+}
+
+Prepared prepare_gradient_sums(const NodeView& node, const Capabilities&) {
+  const Norm p = norm_of(node, node.input(1).shape);
+  return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
+    return launch([p](const Args& a) {
+      for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
+        GradientLanes v = gradient_lanes(p, a, 2, false, first, lanes);
+        sum_gradients<T>(p, a, v, 0, first, lanes);
+      });
+    });
+  });
+}
+
+Prepared prepare_gradient_by_moments(const NodeView& node, const Capabilities&) {
+  const Norm p = norm_of(node, node.input(1).shape);
+  const auto rows = static_cast<double>(node.attrs().get<std::int64_t>("rows"));
+  const double share = rows > 0 ? 1 / rows : 0;
+  return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
+    return launch([p, share](const Args& a) {
+      for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
+        GradientLanes v = gradient_lanes(p, a, 3, true, first, lanes);
+        for (std::int64_t c = first; c < first + lanes; ++c) {
+          v.dscale[static_cast<std::size_t>(c - first)] = element_as_double(a.in[5], c);
+          v.doffset[static_cast<std::size_t>(c - first)] = element_as_double(a.in[6], c);
+        }
+        store_gradient<T>(p, a, v, share, first, lanes);
       });
     });
   });
@@ -264,6 +360,24 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
 
 std::vector<Kernel> norm_kernels() {
   return {
+      {.op = "BatchMoments",
+       .name = "reference/batch_moments",
+       .accepts = executable,
+       .prepare = prepare_moments},
+      {.op = "NormalizeByMoments",
+       .name = "reference/normalize_by_moments",
+       .accepts = executable,
+       .prepare = prepare_norm,
+       .inplace = 0b1},
+      {.op = "BatchNormGradSums",
+       .name = "reference/batch_norm_grad_sums",
+       .accepts = executable,
+       .prepare = prepare_gradient_sums},
+      {.op = "NormalizeByMomentsGrad",
+       .name = "reference/normalize_by_moments_grad",
+       .accepts = executable,
+       .prepare = prepare_gradient_by_moments,
+       .inplace = 0b11},
       {.op = "FusedBatchNormV3",
        .name = "reference/fused_batch_norm_v3",
        .accepts = executable,

@@ -23,6 +23,7 @@ void uniform_elements(const Loops& loops,
 
 std::vector<Kernel> elementwise_kernels();
 std::vector<Kernel> finite_kernels();
+std::vector<Kernel> layer_norm_kernels();
 std::vector<Kernel> map_kernels();
 std::vector<Kernel> norm_kernels();
 std::vector<Kernel> pool_kernels();

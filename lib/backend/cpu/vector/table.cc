@@ -7,6 +7,7 @@ namespace halfstep::backend::cpu {
 std::span<const Kernel> vector_kernels() {
   static const std::vector<Kernel> k_rows = concatenate<Kernel>({vector::elementwise_kernels(),
                                                                  vector::finite_kernels(),
+                                                                 vector::layer_norm_kernels(),
                                                                  vector::map_kernels(),
                                                                  vector::norm_kernels(),
                                                                  vector::pool_kernels(),

@@ -44,8 +44,10 @@ struct Vector {
         return static_cast<C>(load(static_cast<const bfloat16*>(data)[i]));
     }
   }
+  /// Nothing where there is no vector.
   template <class C>
   __device__ void set(std::int64_t i, C x) const {
+    if (data == nullptr) return;
     switch (dtype) {
       case DType::float32:
         static_cast<float*>(data)[i] = static_cast<float>(x);
@@ -92,7 +94,7 @@ struct Finish {
   C rows, epsilon, factor;
 
   __device__ void operator()(std::int64_t c, C m, C v) const {
-    if (c == 0 && s.reserved.data != nullptr) s.reserved.set(0, C(0));
+    if (c == 0) s.reserved.set(0, C(0));
     C new_mean = m;
     C new_variance = v;
     if (rows != 0) {
@@ -102,8 +104,10 @@ struct Finish {
         new_variance = (C(1) - factor) * s.variance.template get<C>(c) + factor * new_variance;
       }
     }
-    const C gain = s.scale.template get<C>(c) / std::sqrt(v + epsilon);
-    channels[c] = {m, gain, s.offset.template get<C>(c)};
+    if (s.scale.data != nullptr) {
+      const C gain = s.scale.template get<C>(c) / std::sqrt(v + epsilon);
+      channels[c] = {m, gain, s.offset.template get<C>(c)};
+    }
     s.new_mean.set(c, new_mean);
     s.new_variance.set(c, new_variance);
     s.saved_mean.set(c, m);
@@ -205,7 +209,7 @@ struct GradientInputs {
 
   __device__ GradientChannel<C> channel(std::int64_t c) const {
     const C root = std::sqrt(variance.get<C>(c) + epsilon);
-    const C factor = static_cast<C>(scale[c]);
+    const C factor = scale == nullptr ? C(0) : static_cast<C>(scale[c]);
     const C inverse = C(1) / root;
     return {{mean.get<C>(c), factor / root, relu ? static_cast<C>(offset[c]) : C(0)},
             inverse,
@@ -246,7 +250,21 @@ struct GradientFold {
   }
 };
 
-/// `share` is 1 / rows in training, else 0.
+/// The values of channels whose sums are given.
+template <class T>
+__global__ void given_sums_kernel(GradientInputs<T> in,
+                                  Read dscale,
+                                  Read doffset,
+                                  GradientChannel<Compute<T>>* channels,
+                                  std::int64_t count) {
+  using C = Compute<T>;
+  for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
+    channels[c] = in.channel(c);
+    channels[c].sums = {doffset.get<C>(c), dscale.get<C>(c)};
+  }
+}
+
+/// `share` is 1 / rows of the statistics, 0 where they are not those of x.
 template <int width, class T>
 __global__ void gradient_kernel(GradientInputs<T> in,
                                 T* dx,
@@ -308,6 +326,7 @@ void run_norm(Stream stream, const BatchNormParams& p) {
   } else {
     launch(channels_kernel<C>, grid_of(p.channels, 128), stream, results, p.channels);
   }
+  if (p.y == nullptr) return;
   const T* side = static_cast<const T*>(p.side);
   T* y = static_cast<T*>(p.y);
   with_width<T>(aligned(x, 16) && aligned(y, 16) && aligned(side, 16),
@@ -342,8 +361,22 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
                              {p.statistics, p.variance},
                              static_cast<C>(p.epsilon),
                              p.relu};
-  const GradientFold<T> fold{in, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
-  run_fold(stream, fold, plan, parts, p.tickets);
+  C share = p.training ? C(1) / static_cast<C>(p.rows) : C(0);
+  if (p.given_dscale != nullptr) {
+    share = p.sum_rows > 0 ? C(1) / static_cast<C>(p.sum_rows) : C(0);
+    launch(given_sums_kernel<T>,
+           grid_of(p.channels, 128),
+           stream,
+           in,
+           Read{p.statistics, p.given_dscale},
+           Read{p.statistics, p.given_doffset},
+           channels,
+           p.channels);
+  } else {
+    const GradientFold<T> fold{in, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
+    run_fold(stream, fold, plan, parts, p.tickets);
+  }
+  if (p.dx == nullptr) return;
   T* dx = static_cast<T*>(p.dx);
   with_width<T>(aligned(in.dy, 16) && aligned(in.x, 16) && aligned(dx, 16),
                 p.channels,
@@ -357,7 +390,7 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
                          static_cast<const GradientChannel<C>*>(channels),
                          packs,
                          p.channels / width,
-                         p.training ? C(1) / static_cast<C>(p.rows) : C(0));
+                         share);
                 });
 }
 

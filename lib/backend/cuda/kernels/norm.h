@@ -18,8 +18,10 @@ namespace halfstep::backend::cuda::kernels {
 
 /// In training the statistics are x's own, otherwise the given ones. y may alias x. new_mean and
 /// new_variance (with Bessel's correction) are moving averages with the given ones by `factor`;
-/// saved_mean and saved_variance are those used for y. Dtypes: x and y `dtype`; all others,
-/// [channels], `statistics`. Empty old statistics may be null in training with factor 1.
+/// saved_mean and saved_variance are those used for y; each of the four may be null. Where y
+/// is null, only they are computed, without scale and offset. Dtypes: x and
+/// y `dtype`; all others, [channels], `statistics`. Empty old statistics may be null in training
+/// with factor 1.
 struct BatchNormParams {
   DType dtype{};
   DType statistics{};
@@ -47,7 +49,9 @@ struct BatchNormParams {
 std::size_t batch_norm_workspace(const BatchNormParams& params);
 void batch_norm(Stream stream, const BatchNormParams& params);
 
-/// dx may alias dy or x. Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
+/// dx may alias dy or x; where it is null, only dscale and doffset are computed, without scale.
+/// With given sums only dx is, of x that was normalized by the moments of sum_rows rows (0: of
+/// others). Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
 struct BatchNormGradParams {
   DType dtype{};
   DType statistics{};
@@ -57,11 +61,14 @@ struct BatchNormGradParams {
   const float* offset = nullptr;  ///< with relu
   const void* mean = nullptr;
   const void* variance = nullptr;
+  const void* given_dscale = nullptr;
+  const void* given_doffset = nullptr;
   void* dx = nullptr;
   void* dscale = nullptr;
   void* doffset = nullptr;
   std::int64_t rows = 1;
   std::int64_t channels = 1;
+  std::int64_t sum_rows = 0;
   double epsilon = 0;
   bool training = true;
   bool relu = false;

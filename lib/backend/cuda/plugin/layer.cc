@@ -88,11 +88,12 @@ Work prepare_batch_norm(const Facts& node, const Machine& machine) {
       .rows = x.elements() / x.back(),
       .channels = x.back(),
       .epsilon = node.attrs.get<double>("epsilon"),
-      .factor = node.attrs.get<double>("exponential_avg_factor"),
-      .training = node.attrs.get<bool>("is_training"),
+      .factor = node.attrs.get_or<double>("exponential_avg_factor", 1),
+      .training = node.attrs.get_or<bool>("is_training", false),
       .relu = node.attrs.get_or<std::string>("activation_mode", "") == "Relu",
       .tickets = machine.tickets};
   const bool side = node.inputs.size() > 5;
+  const bool statistics = node.outputs.size() > 1;
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.x = a.in[0];
             params.scale = a.in[1];
@@ -101,11 +102,30 @@ Work prepare_batch_norm(const Facts& node, const Machine& machine) {
             params.variance = a.in[4];
             params.side = side ? a.in[5] : nullptr;
             params.y = a.out[0];
-            params.new_mean = a.out[1];
-            params.new_variance = a.out[2];
-            params.saved_mean = a.out[3];
-            params.saved_variance = a.out[4];
-            params.reserved = a.out[5];
+            if (statistics) {
+              params.new_mean = a.out[1];
+              params.new_variance = a.out[2];
+              params.saved_mean = a.out[3];
+              params.saved_variance = a.out[4];
+              params.reserved = a.out[5];
+            }
+            params.workspace = a.workspace;
+            kernels::batch_norm(stream, params);
+          },
+          kernels::batch_norm_workspace(params)};
+}
+
+Work prepare_batch_moments(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(0).shape;
+  kernels::BatchNormParams params{.dtype = node.input(0).dtype,
+                                  .statistics = node.output().dtype,
+                                  .rows = x.elements() / x.back(),
+                                  .channels = x.back(),
+                                  .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.x = a.in[0];
+            params.saved_mean = a.out[0];
+            params.saved_variance = a.out[1];
             params.workspace = a.workspace;
             kernels::batch_norm(stream, params);
           },
@@ -133,6 +153,51 @@ Work prepare_batch_norm_grad(const Facts& node, const Machine& machine) {
             params.dx = a.out[0];
             params.dscale = a.out[1];
             params.doffset = a.out[2];
+            params.workspace = a.workspace;
+            kernels::batch_norm_grad(stream, params);
+          },
+          kernels::batch_norm_grad_workspace(params)};
+}
+
+Work prepare_batch_norm_grad_sums(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(1).shape;
+  kernels::BatchNormGradParams params{.dtype = node.input(1).dtype,
+                                      .statistics = node.input(2).dtype,
+                                      .rows = x.elements() / x.back(),
+                                      .channels = x.back(),
+                                      .epsilon = node.attrs.get<double>("epsilon"),
+                                      .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.dy = a.in[0];
+            params.x = a.in[1];
+            params.mean = a.in[2];
+            params.variance = a.in[3];
+            params.dscale = a.out[0];
+            params.doffset = a.out[1];
+            params.workspace = a.workspace;
+            kernels::batch_norm_grad(stream, params);
+          },
+          kernels::batch_norm_grad_workspace(params)};
+}
+
+Work prepare_normalize_by_moments_grad(const Facts& node, const Machine& machine) {
+  const Shape& x = node.input(1).shape;
+  kernels::BatchNormGradParams params{.dtype = node.input(1).dtype,
+                                      .statistics = node.input(3).dtype,
+                                      .rows = x.elements() / x.back(),
+                                      .channels = x.back(),
+                                      .sum_rows = node.attrs.get<std::int64_t>("rows"),
+                                      .epsilon = node.attrs.get<double>("epsilon"),
+                                      .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.dy = a.in[0];
+            params.x = a.in[1];
+            params.scale = a.input<float>(2);
+            params.mean = a.in[3];
+            params.variance = a.in[4];
+            params.given_dscale = a.in[5];
+            params.given_doffset = a.in[6];
+            params.dx = a.out[0];
             params.workspace = a.workspace;
             kernels::batch_norm_grad(stream, params);
           },
@@ -279,8 +344,11 @@ std::vector<Row> layer_rows() {
   return {
       {"cuda/avg_pool", prepare_avg_pool},
       {"cuda/avg_pool_grad", prepare_avg_pool_grad},
+      {"cuda/batch_moments", prepare_batch_moments},
       {"cuda/batch_norm", prepare_batch_norm},
       {"cuda/batch_norm_grad", prepare_batch_norm_grad},
+      {"cuda/batch_norm_grad_sums", prepare_batch_norm_grad_sums},
+      {"cuda/normalize_by_moments_grad", prepare_normalize_by_moments_grad},
       {"cuda/layer_norm", prepare_layer_norm},
       {"cuda/layer_norm_grad", prepare_layer_norm_grad},
       {"cuda/bias_add", prepare_bias_add},
