@@ -76,7 +76,9 @@ std::vector<Value> gradient_attention(const GradientContext& c) {
   std::vector<Value> inputs{c.dy[0], c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)};
   if (c.node.inputs.size() > 3) inputs.push_back(c.input(3));
   const int node = c.b.add_node("FusedAttentionGrad", std::move(inputs), c.node.attrs);
-  return {{node, 0}, {node, 1}, {node, 2}};
+  std::vector<Value> gradients{{node, 0}, {node, 1}, {node, 2}};
+  gradients.resize(c.node.inputs.size());
+  return gradients;
 }
 
 }  // namespace
