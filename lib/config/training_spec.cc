@@ -240,11 +240,13 @@ void ParallelSpec::fields(Fields& f) {
                    "and rounded once, on GPUs rounded at each addition. 16 bits halve the bytes. "
                    "float16 gradients travel scaled by "
                    "the loss scale, so that a sum that overflows is a skipped step."});
-  f.field("bucket_mib",
-          bucket_mib,
-          {.doc = "Gradients are summed in buckets of at least this size, the last layers' first, "
-                  "while those of the layers before are computed. [mebibytes]",
-           .above = 0});
+  f.field(
+      "bucket_mib",
+      bucket_mib,
+      {.doc = "Gradients are summed in buckets of at least this size, or of a quarter of all "
+              "where that is less, the last layers' first, while those of the layers before are "
+              "computed. [mebibytes]",
+       .above = 0});
   f.field("timeout",
           timeout,
           {.doc = "A rank that waits longer for another one ends with exit code 8 and names it. "

@@ -221,7 +221,16 @@ void all_reduce(StepDraft& step) {
   Builder& b = step.b;
   const config::ParallelSpec& parallel = step.spec.parallel;
   const std::string of_ranks = fmt::format("summed over {} ranks", step.share.ranks);
-  const auto most_bytes = static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20));
+  // Of a small model three of four buckets travel beside the rest of the backward pass; a sum of
+  // less than k_least takes its latency.
+  constexpr std::int64_t k_least = 64 << 10;
+  std::int64_t bytes = 0;
+  for (const Value& g : step.gradients) {
+    bytes +=
+        b.shape(g).elements() * static_cast<std::int64_t>(size_bytes(parallel.all_reduce_dtype));
+  }
+  const std::int64_t enough_bytes = std::min(
+      static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20)), std::max(bytes / 4, k_least));
   std::vector<AllReduceBucket> buckets;
   {
     const ScopeGuard scope(
@@ -234,7 +243,7 @@ void all_reduce(StepDraft& step) {
     for (Value& g : step.gradients) ready.push_back(&g);
     std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
     for (Value* g : ready) {
-      if (buckets.empty() || buckets.back().bytes >= most_bytes) {
+      if (buckets.empty() || buckets.back().bytes >= enough_bytes) {
         buckets.push_back({parallel.all_reduce_dtype});
       }
       buckets.back().add(b, *g);
