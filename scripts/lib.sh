@@ -15,7 +15,7 @@ test_packages=("${build_packages[@]}" doctest-dev python3-jsonschema python3-num
 # For the test of HTML reports in a browser, which is skipped without them.
 browser_packages=(chromium chromium-driver python3-selenium)
 # For the tests of runs of several ranks, which are skipped without them.
-cluster_packages=(openmpi-bin mpich slurm-wlm munge)
+cluster_packages=(openmpi-bin mpich slurm-wlm munge libpmix-dev)
 # To check style as well, to build with the second compiler and its libFuzzer (preset `fuzz`), and to compile
 # a file once for all checkouts.
 check_packages=(ccache clang-format-14 shellcheck python3 clang-19 clang-tidy-19 libclang-rt-19-dev)
