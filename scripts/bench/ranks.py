@@ -156,7 +156,7 @@ def predict(ranks, step_seconds, gradient_bytes, bucket_bytes, latency, seconds_
     compute = step_seconds / ranks
     if ranks == 1:
         return {"compute": compute, "sums": 0.0, "exposed": 0.0, "step": compute}
-    buckets = max(1, math.ceil(gradient_bytes / bucket_bytes))
+    buckets = math.ceil(gradient_bytes / min(bucket_bytes, gradient_bytes / 4))
     sent = 2 * (ranks - 1) / ranks * gradient_bytes
     all_sums = sent * seconds_per_byte + buckets * 2 * (ranks - 1) * latency
     exposed = max(all_sums / buckets, all_sums - compute * 2 / 3)
