@@ -192,8 +192,8 @@ class Attention {
   }
 
   /// Whether kernels that compute the scores in blocks of k_packed_block x k_packed_block pad them
-  /// to twice their number at most. Else the chain is faster: 16 x 16 scores of 16 channels took
-  /// 1.9 ms with their gradient in float32 instead of 0.8.
+  /// to twice their number at most. Else the chain is faster: a float32 step of transformer_patches
+  /// without dropout, whose scores are 16 x 16, took 11.7 ms in blocks and takes 9.3.
   bool fills_blocks() const {
     const Shape& scores = r_.type(softmax_).shape;
     const std::int64_t queries = scores[scores.rank() - 2], keys = scores.back();
