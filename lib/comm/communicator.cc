@@ -32,14 +32,18 @@ void Communicator::start_exact(const std::byte* numbers,
   if (!measures_errors_) return;
   ExactSum& exact = exact_[numbers];
   // The tail of an epoch may have other numbers at this address.
-  if (std::ssize(exact.numbers) != count) exact.sum = sum(count, DType::float32);
+  if (std::ssize(exact.numbers) != count)
+    exact.sum = sum(count, DType::float32, SumKind::all_reduce);
   exact.numbers.assign(static_cast<std::size_t>(count), 0);
   fill(exact.numbers.data());
   exact.sum->start(reinterpret_cast<std::byte*>(exact.numbers.data()));
   exact.started = true;
 }
 
-void Communicator::compare_exact(const std::byte* numbers, std::int64_t count, DType dtype) {
+void Communicator::compare_exact(const std::byte* numbers,
+                                 std::int64_t begin,
+                                 std::int64_t count,
+                                 DType dtype) {
   const auto found = exact_.find(numbers);
   if (found == exact_.end() || !found->second.started) return;
   ExactSum& exact = found->second;
@@ -47,7 +51,7 @@ void Communicator::compare_exact(const std::byte* numbers, std::int64_t count, D
   wait(reinterpret_cast<const std::byte*>(exact.numbers.data()));
   dispatch_floating(dtype, [&]<class T>(Type<T>) {
     const auto* rounded = reinterpret_cast<const T*>(numbers);
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = begin; i < begin + count; ++i) {
       const double sum = exact.numbers[static_cast<std::size_t>(i)];
       const double error = static_cast<double>(static_cast<float>(rounded[i])) - sum;
       if (!std::isfinite(error)) continue;
@@ -60,7 +64,7 @@ void Communicator::compare_exact(const std::byte* numbers, std::int64_t count, D
 void add_over_ranks(Communicator& ranks, std::vector<double>& numbers) {
   const auto count = static_cast<std::int64_t>(numbers.size());
   numbers.resize(static_cast<std::size_t>(padded_count(count, ranks.size())));
-  const std::unique_ptr<Sum> sum = ranks.sum(count, DType::float64);
+  const std::unique_ptr<Sum> sum = ranks.sum(count, DType::float64, SumKind::all_reduce);
   auto* bytes = reinterpret_cast<std::byte*>(numbers.data());
   sum->start(bytes);
   ranks.wait(bytes);

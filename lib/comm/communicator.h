@@ -30,6 +30,14 @@ class RankLost : public UserError {
   std::vector<int> ranks_;
 };
 
+/// The halves of a sum over the ranks that are done. Part r of a buffer is the r-th of as many
+/// equal parts as there are ranks.
+enum class SumKind {
+  all_reduce,      ///< both: all ranks get all sums
+  reduce_scatter,  ///< the first: rank r gets the sums of part r; the other parts are undefined
+  all_gather,      ///< the second, without sums: rank r gives its part r, and all get all parts
+};
+
 /// The sum over all ranks of a buffer of fixed size, as often as needed. All ranks start the same
 /// sums in the same order.
 class Sum {
@@ -84,7 +92,7 @@ class Communicator {
   /// The wait after which another rank counts as lost; 60 s at first.
   virtual void set_timeout(double seconds) = 0;
   /// A sum of `count` numbers of float64, float32, bfloat16 or float16. Allocates its buffers.
-  virtual std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) = 0;
+  virtual std::unique_ptr<Sum> sum(std::int64_t count, DType dtype, SumKind kind) = 0;
   /// Blocks until the sum that was started in this buffer has been written. Errors: RankLost.
   virtual void wait(const std::byte* numbers) = 0;
   /// Calls `done` until it returns true, for sums that another library carries. Not counted in
@@ -110,8 +118,9 @@ class Communicator {
   void start_exact(const std::byte* numbers,
                    std::int64_t count,
                    const std::function<void(float*)>& fill);
-  /// Waits for the exact sum beside the one at `numbers`, if there is any, and adds the difference.
-  void compare_exact(const std::byte* numbers, std::int64_t count, DType dtype);
+  /// Waits for the exact sum beside the one at `numbers`, if there is any, and adds the difference
+  /// of `count` numbers from number `begin` on.
+  void compare_exact(const std::byte* numbers, std::int64_t begin, std::int64_t count, DType dtype);
 
  protected:
   /// Destructors of derived classes call it, since a Sum may refer to them.

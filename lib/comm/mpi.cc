@@ -54,10 +54,10 @@ struct Peer {
 class Exchange;
 
 /// Each rank sends every other one its part of the numbers, adds the parts it receives, and sends
-/// the total to all: 2 (N - 1) / N of the bytes each way, which is the least possible.
+/// the total to all: (N - 1) / N of the bytes each way in both halves, which is the least possible.
 class ExchangedSum final : public Sum {
  public:
-  ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype);
+  ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, SumKind kind);
   ~ExchangedSum() override;
   void start(std::byte* numbers) override;
 
@@ -67,6 +67,7 @@ class ExchangedSum final : public Sum {
 
   Exchange& exchange_;
   DType dtype_;
+  SumKind kind_;
   std::int64_t part_count_;
   int part_bytes_;
   std::vector<std::byte> received_;
@@ -101,8 +102,8 @@ class Exchange final : public Communicator {
   }
   void set_timeout(double seconds) override { timeout_ = Seconds(seconds); }
 
-  std::unique_ptr<Sum> sum(std::int64_t count, DType dtype) override {
-    return std::make_unique<ExchangedSum>(*this, count, dtype);
+  std::unique_ptr<Sum> sum(std::int64_t count, DType dtype, SumKind kind) override {
+    return std::make_unique<ExchangedSum>(*this, count, dtype, kind);
   }
 
   std::vector<std::string> gather(std::string_view text) override {
@@ -148,14 +149,18 @@ class Exchange final : public Communicator {
   void start(ExchangedSum& sum) {
     {
       const std::lock_guard lock(mutex_);
-      sum.request_ = mpi_->alltoall(
-          Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
-      sum.state_ = ExchangedSum::State::scattering;
+      sum.state_ = ExchangedSum::State::added;
+      if (sum.kind_ != SumKind::all_gather) {
+        sum.request_ = mpi_->alltoall(
+            Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
+        sum.state_ = ExchangedSum::State::scattering;
+      }
       if (under_way_.empty()) summing_since_ = Clock::now();
       under_way_.push_back(&sum);
       ++started_;
-      const std::uint64_t bytes =
-          2 * static_cast<std::uint64_t>(size() - 1) * static_cast<std::uint64_t>(sum.part_bytes_);
+      const std::uint64_t halves = sum.kind_ == SumKind::all_reduce ? 2 : 1;
+      const std::uint64_t bytes = halves * static_cast<std::uint64_t>(size() - 1) *
+                                  static_cast<std::uint64_t>(sum.part_bytes_);
       traffic_.sent_bytes += bytes;
       if (size_bytes(sum.dtype_) == 2) traffic_.saved_bytes += bytes;
     }
@@ -225,8 +230,10 @@ class Exchange final : public Communicator {
                   sum->part_count_,
                   sum->dtype_,
                   sum->numbers_ + static_cast<std::ptrdiff_t>(rank()) * sum->part_bytes_);
-        sum->state_ = ExchangedSum::State::added;
+        sum->state_ = sum->kind_ == SumKind::reduce_scatter ? ExchangedSum::State::idle
+                                                            : ExchangedSum::State::added;
       }
+      if (sum->kind_ == SumKind::reduce_scatter) continue;
       if (sum->state_ == ExchangedSum::State::added && earlier_gather) {
         sum->request_ = mpi_->allgather(Mpi::Channel::gather, sum->numbers_, sum->part_bytes_);
         sum->state_ = ExchangedSum::State::gathering;
@@ -390,13 +397,15 @@ class Exchange final : public Communicator {
   std::jthread progress_thread_;
 };
 
-ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype)
+ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, SumKind kind)
     : exchange_(exchange),
       dtype_(dtype),
+      kind_(kind),
       part_count_(padded_count(count, exchange.size()) / exchange.size()) {
   const std::int64_t bytes = part_count_ * static_cast<std::int64_t>(size_bytes(dtype));
   require(bytes <= std::numeric_limits<int>::max(), "a sum of parts of {} bytes", bytes);
   part_bytes_ = static_cast<int>(bytes);
+  if (kind == SumKind::all_gather) return;
   received_.resize(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(exchange.size()));
 }
 
@@ -408,13 +417,6 @@ void ExchangedSum::start(std::byte* numbers) {
 }
 
 }  // namespace
-
-MpiLibrary find_mpi(const std::string& library) {
-  const FoundLibrary found = find_library(library, false);
-  if (!found.library) return {"", "", "", found.problem};
-  return {
-      found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
-}
 
 std::shared_ptr<Communicator> start_mpi(const MpiOptions& options) {
   const FoundLibrary found = find_library(options.library, options.mpich);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/mpi.h"
 #include "core/error.h"
 
 namespace halfstep::comm {
@@ -282,6 +283,13 @@ FoundLibrary find_library(const std::string& given, bool mpich_first) {
     found.problem = fmt::format("{} has no {}", file, missing);
   }
   return found;
+}
+
+MpiLibrary find_mpi(const std::string& library) {
+  const FoundLibrary found = find_library(library, false);
+  if (!found.library) return {"", "", "", found.problem};
+  return {
+      found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
 }
 
 }  // namespace halfstep::comm

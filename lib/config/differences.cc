@@ -12,12 +12,13 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 20> k_free{"name",
+constexpr std::array<std::string_view, 21> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
                                                   "device",
                                                   "parallel.bucket_mib",
+                                                  "parallel.shard",
                                                   "parallel.timeout",
                                                   "data.path",
                                                   "data.sha256",

@@ -27,6 +27,7 @@ constexpr std::array k_all_reduce_dtypes{Named{DType::float32, "float32"},
                                          Named{DType::bfloat16, "bfloat16"},
                                          Named{DType::float16, "float16"}};
 constexpr std::array k_batches_of{Named{BatchOf::run, "run"}, Named{BatchOf::rank, "rank"}};
+constexpr std::array k_shards{Named{ShardOf::none, "none"}, Named{ShardOf::optimizer, "optimizer"}};
 
 }  // namespace
 
@@ -262,6 +263,12 @@ void ParallelSpec::fields(Fields& f) {
       sync_batch_norm,
       {.doc = "Whether all layers batch_normalization take the statistics of the samples of all "
               "ranks, as if each had `synchronized: true`."});
+  f.choice("shard",
+           shard,
+           k_shards,
+           {.doc = "optimizer: the ranks divide the optimizer's slots and the masters of the "
+                   "weights; each updates its part, and all get the new weights, in 16 bits where "
+                   "they are only read so (ZeRO's first stage). none: each rank updates all."});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -115,12 +115,16 @@ struct DeviceSpec {
 /// The samples that training.batch_size counts.
 enum class BatchOf { run, rank };
 
+/// The variables that the ranks of a run divide.
+enum class ShardOf { none, optimizer };
+
 struct ParallelSpec {
   DType all_reduce_dtype = DType::float32;
   double bucket_mib = 4;
   double timeout = 60;
   BatchOf batch_of = BatchOf::run;
   bool sync_batch_norm = false;
+  ShardOf shard = ShardOf::none;
 
   void fields(Fields& f);
 };

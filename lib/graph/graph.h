@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -67,8 +68,9 @@ struct OpInstance {
   std::vector<OpInput> inputs;
 };
 
-/// The purpose of a variable. `derived` variables are recomputed on load and never saved.
-enum class Role { weight, statistic, slot, counter, loss_scale, derived };
+/// The purpose of a variable. A `master` is this rank's slice of a weight, in the dtype in which it
+/// is updated. `derived` variables are recomputed on load and never saved.
+enum class Role { weight, statistic, slot, counter, loss_scale, derived, master };
 
 std::string_view name(Role role);
 
@@ -85,13 +87,24 @@ struct Initializer {
   bool operator==(const Initializer&) const = default;
 };
 
+/// One rank's part of a tensor that several ranks divide: elements [begin, begin + n) of the n
+/// elements per rank, of which those beyond its end are padding.
+struct Slice {
+  std::string of;  ///< name of the tensor in checkpoints: "dense_1/kernel"
+  Shape whole;     ///< its shape
+  std::int64_t begin = 0;
+
+  bool operator==(const Slice&) const = default;
+};
+
 struct Variable {
   std::string name;  ///< "dense_1/kernel"
   TensorType type;
   Role role = Role::weight;
   bool trainable = true;
-  Initializer initializer;
+  Initializer initializer;  ///< of a master: of the whole weight
   std::string layer;
+  std::optional<Slice> slice = {};
 
   bool operator==(const Variable&) const = default;
 };

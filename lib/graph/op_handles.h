@@ -21,6 +21,7 @@ inline constexpr OpHandle k_add_n{"AddN"};
 inline constexpr OpHandle k_add_v2{"AddV2"};
 inline constexpr OpHandle k_all{"All"};
 inline constexpr OpHandle k_all_finite{"AllFinite"};
+inline constexpr OpHandle k_all_gather_start{"AllGatherStart"};
 inline constexpr OpHandle k_all_reduce_start{"AllReduceStart"};
 inline constexpr OpHandle k_batch_matmul_v2{"BatchMatMulV2"};
 inline constexpr OpHandle k_batch_norm_relu_grad{"BatchNormReluGrad"};
@@ -76,6 +77,7 @@ inline constexpr OpHandle k_random_uniform_from_ordinal{"RandomUniformFromOrdina
 inline constexpr OpHandle k_read_variable_op{"ReadVariableOp"};
 inline constexpr OpHandle k_real_div{"RealDiv"};
 inline constexpr OpHandle k_reciprocal{"Reciprocal"};
+inline constexpr OpHandle k_reduce_scatter_start{"ReduceScatterStart"};
 inline constexpr OpHandle k_relu{"Relu"};
 inline constexpr OpHandle k_relu_grad{"ReluGrad"};
 inline constexpr OpHandle k_reshape{"Reshape"};

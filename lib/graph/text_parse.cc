@@ -24,7 +24,7 @@ constexpr std::array<E, N> first_values() {
 }
 
 constexpr auto k_phases = first_values<Phase, 8>();
-constexpr auto k_roles = first_values<Role, 6>();
+constexpr auto k_roles = first_values<Role, 7>();
 class Parser {
  public:
   Parser(RawGraph raw, const OpTable& ops, Diagnostics& diagnostics)
@@ -192,6 +192,15 @@ class Parser {
     if (attr.name == "ones_begin")
       return take(read_integer(value), variable.initializer.ones_begin);
     if (attr.name == "ones_end") return take(read_integer(value), variable.initializer.ones_end);
+    const auto slice = [&]() -> Slice& {
+      return variable.slice ? *variable.slice : variable.slice.emplace();
+    };
+    if (attr.name == "slice_of") {
+      slice().of = value.text;
+      return true;
+    }
+    if (attr.name == "whole") return take(read_shape(value), slice().whole);
+    if (attr.name == "begin") return take(read_integer(value), slice().begin);
     if (attr.name == "layer") {
       variable.layer = value.text;
       return true;

@@ -59,10 +59,18 @@ std::string print_ones(const Initializer& init) {
   return fmt::format(", ones_begin: {}, ones_end: {}", init.ones_begin, init.ones_end);
 }
 
+std::string print_slice(const std::optional<Slice>& slice) {
+  if (!slice) return {};
+  return fmt::format(", slice_of: {}, whole: {}, begin: {}",
+                     print_quoted(slice->of),
+                     to_string(slice->whole),
+                     slice->begin);
+}
+
 void print_variable(const Variable& v, std::string& text) {
   fmt::format_to(std::back_inserter(text),
                  "variable {} {{dtype: {}, shape: {}, role: {}, trainable: {}, init: {}, a: {}, "
-                 "b: {}, seed: {}{}, layer: {}}}\n",
+                 "b: {}, seed: {}{}, layer: {}{}}}\n",
                  print_name(v.name),
                  name(v.type.dtype),
                  to_string(v.type.shape),
@@ -73,7 +81,8 @@ void print_variable(const Variable& v, std::string& text) {
                  v.initializer.b,
                  static_cast<std::int64_t>(v.initializer.seed),
                  print_ones(v.initializer),
-                 print_quoted(v.layer));
+                 print_quoted(v.layer),
+                 print_slice(v.slice));
 }
 
 }  // namespace

@@ -32,6 +32,14 @@ struct ModelNode {
   std::vector<Source> from;  ///< the inputs, then the initial states
 };
 
+/// This rank among those that divide masters and optimizer slots.
+struct Shard {
+  int rank = 0;
+  int ranks = 1;
+
+  bool divides() const { return ranks > 1; }
+};
+
 /// A checked model with its nodes in topological order.
 struct Model {
   struct Input {
@@ -42,6 +50,7 @@ struct Model {
   std::vector<ModelNode> nodes;
   std::vector<Source> outputs;
   bool sync_batch_norm = false;  ///< in all layers, whatever their `synchronized` says
+  Shard shard;                   ///< of parallel.shard, where the run has several ranks
   std::vector<config::Warning> warnings;
 };
 

@@ -22,8 +22,6 @@ using graph::Phase;
 using graph::ScopeGuard;
 using graph::Value;
 
-Origin origin(Phase phase, std::string reason) { return {"", phase, std::move(reason), {}}; }
-
 /// Whether one shape only merges or splits axes of the other, so that axes keep their meaning.
 /// Three axes are height, width and channels, which are not interchangeable.
 bool same_axes(const Shape& a, const Shape& b) {
@@ -54,7 +52,7 @@ bool has_partners(const StepDraft& step) {
 /// with its images.
 Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shape& sample) {
   Builder& b = step.b;
-  const ScopeGuard scope(b, origin(Phase::input, ""), "");
+  const ScopeGuard scope(b, step_origin(Phase::input, ""), "");
   const bool partners = has_partners(step);
   const int known = step.graph.find(name);
   const Value all =
@@ -83,7 +81,7 @@ Value prepare_input(StepDraft& step) {
   const StepSpec& spec = step.spec;
   const DataShape& data = step.data;
   const Value images = input_rows(step, "images", data.sample_dtype, data.sample);
-  const ScopeGuard scope(b, origin(Phase::input, "the input is scaled in float32"), "input");
+  const ScopeGuard scope(b, step_origin(Phase::input, "the input is scaled in float32"), "input");
   Value x = b.cast(images, DType::float32);
   const double by_dtype = data.sample_dtype == DType::uint8 ? 1.0 / 255.0 : 1.0;
   const double scale = spec.input_scale.value_or(by_dtype);
@@ -185,7 +183,7 @@ BuiltModel build_model(StepDraft& step) {
   const int known = step.graph.find("ordinal");
   const Value ordinal = known >= 0 ? Value{known, 0} : b.placeholder("ordinal", DType::int64, {});
   BuiltModel built;
-  const Origin mixed = origin(Phase::input, "samples are mixed in float32");
+  const Origin mixed = step_origin(Phase::input, "samples are mixed in float32");
   if (has_partners(step)) {
     const ScopeGuard scope(b, mixed, "input");
     built.mixup.emplace(b, *spec.mixup_alpha, ordinal, spec.seed, step.part);
@@ -195,7 +193,7 @@ BuiltModel build_model(StepDraft& step) {
     const ScopeGuard scope(b, mixed, "input");
     x = built.mixup->mean_of_halves(x);
   }
-  const ScopeGuard scope(b, origin(Phase::forward, ""), "");
+  const ScopeGuard scope(b, step_origin(Phase::forward, ""), "");
   built.forward = build_forward(
       b, spec.model, {x}, ordinal, spec.seed, step.purpose == Purpose::train, step.part);
   return built;
@@ -205,7 +203,7 @@ BuiltModel build_model(StepDraft& step) {
 Value count_kept(StepDraft& step, Value mask) {
   Builder& b = step.b;
   const ScopeGuard scope(
-      b, origin(Phase::loss, "masked losses are averaged over the batch"), "kept");
+      b, step_origin(Phase::loss, "masked losses are averaged over the batch"), "kept");
   Value kept = graph::ops::reduce(b, "Sum", b.cast(mask, DType::float32));
   if (step.share.counted == 0) kept = b.scalar(DType::float32, 0);
   if (step.share.ranks > 1) {
@@ -234,6 +232,10 @@ void count_kept_of_all_parts(StepDraft& step) {
 
 }  // namespace
 
+Origin step_origin(Phase phase, std::string reason, std::string layer) {
+  return {std::move(layer), phase, std::move(reason), {}};
+}
+
 void build_loss(StepDraft& step) {
   Builder& b = step.b;
   Graph& graph = step.graph;
@@ -244,7 +246,8 @@ void build_loss(StepDraft& step) {
   const std::int64_t batch = step.part.rows;
   auto [forward, mixup] = build_model(step);
   const Value output = forward.outputs.at(0);
-  const ScopeGuard loss_scope(b, origin(Phase::loss, "losses are computed in float32"), "loss");
+  const ScopeGuard loss_scope(
+      b, step_origin(Phase::loss, "losses are computed in float32"), "loss");
   Value predictions = b.cast(output, DType::float32);
   graph.fetches().emplace_back("outputs", predictions);
   const Shape sample_output(b.shape(predictions).dims().subspan(1));
@@ -322,7 +325,8 @@ void build_loss(StepDraft& step) {
   graph.fetches().emplace_back("loss", step.loss);
 
   {
-    const ScopeGuard scope(b, origin(Phase::metrics, "metrics are computed in float32"), "metrics");
+    const ScopeGuard scope(
+        b, step_origin(Phase::metrics, "metrics are computed in float32"), "metrics");
     for (const std::string& name : spec.metrics) {
       const std::vector<std::string> counters = counter_names(name);
       const std::vector<Value> sums = build_metric(

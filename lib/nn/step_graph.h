@@ -97,6 +97,9 @@ struct StepDraft {
   bool promoted = false;  ///< by promote_weight_gradients()
 };
 
+/// The origin of nodes of a step: "float32: ..." in `reason` says why they have their dtype.
+graph::Origin step_origin(graph::Phase phase, std::string reason, std::string layer = {});
+
 /// Input, forward pass and, unless the step only predicts, loss and metrics, of a part of the
 /// step's samples. The loss of a share of a batch is its part of the batch's mean, so that the
 /// losses and gradients of all parts and ranks add up to those of the batch. Errors:
@@ -125,11 +128,13 @@ graph::Value weighted_by_share(graph::Builder& b, graph::Value mean, const Batch
 
 /// Where the run has several ranks: replaces the gradients, still scaled, by their sums over the
 /// ranks, in parallel.all_reduce_dtype, and so the loss, the metrics and the values that moving
-/// statistics are set to, in float32. The finite check then says the same on all ranks.
+/// statistics are set to, in float32. The finite check then says the same on all ranks. Where the
+/// ranks divide masters and slots, the gradients become slices of the sums, and the weights the
+/// masters.
 void all_reduce(StepDraft& step);
 
-/// Appends unscaling and the finite check, clipping, optimizer updates, moving statistics, counters
-/// and the next loss scale, in this order.
+/// Appends unscaling and the finite check, clipping, optimizer updates, the exchange of divided
+/// masters, moving statistics, counters and the next loss scale, in this order.
 void append_updates(StepDraft& step);
 
 /// int64 counter of applied (or attempted) steps; schedules and bias corrections read it.

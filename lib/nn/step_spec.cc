@@ -142,6 +142,14 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
     step.learning_rate = read_schedule(
         step.optimizer.spec.learning_rate, step.optimizer.def->default_learning_rate, diagnostics);
   }
+  if (step.optimizer.def != nullptr && !step.optimizer.def->elementwise &&
+      spec.parallel.shard == config::ShardOf::optimizer) {
+    diagnostics.error(spec.where("parallel.shard"),
+                      fmt::format("{} updates a matrix by all of its gradients, which the ranks "
+                                  "would divide",
+                                  step.optimizer.def->type),
+                      "parallel.shard: none, or another optimizer");
+  }
   check_metrics(spec, diagnostics);
   step.loss_scaling =
       precision::resolve_loss_scaling(spec.precision.loss_scale, computes_float16(spec.precision));
@@ -180,7 +188,8 @@ std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
   const auto half_weights = [&graph](const ModelNode& node) {
     return std::any_of(
         graph.variables().begin(), graph.variables().end(), [&node](const graph::Variable& v) {
-          return v.layer == node.name && v.role == graph::Role::weight && is_half(v.type.dtype);
+          return v.layer == node.name && v.role == graph::Role::weight && is_half(v.type.dtype) &&
+                 is_half(node.precision.policy.variable);
         });
   };
   const auto node = std::find_if(step.model.nodes.begin(), step.model.nodes.end(), half_weights);

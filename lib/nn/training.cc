@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/ops/ops.h"
+#include "nn/ranks.h"
 #include "nn/step_graph.h"
 #include "passes/differentiate.h"
 
@@ -10,15 +11,10 @@ namespace halfstep::nn {
 namespace {
 
 using graph::Builder;
-using graph::Origin;
 using graph::Phase;
 using graph::ScopeGuard;
 using graph::Value;
 using precision::LossScaling;
-
-Origin in_float32(Phase phase, std::string reason, std::string layer = {}) {
-  return {std::move(layer), phase, std::move(reason), {}};
-}
 
 /// The layer of a variable: its name without the last component.
 std::string layer_of(const std::string& variable) {
@@ -40,9 +36,6 @@ Value all_finite(Builder& b, const std::vector<Value>& gradients) {
   return ok;
 }
 
-/// Whether a result of a step is the sum of those of the parts of its batch.
-bool is_sum(std::string_view fetch) { return fetch == "loss" || fetch.starts_with("metric/"); }
-
 Value squared_norm(Builder& b, Value g) {
   return graph::ops::reduce(b, "Sum", b.add("Square", {g}));
 }
@@ -54,31 +47,37 @@ Value shorten(Builder& b, Value g, Value norm, double limit) {
 }
 
 /// Clips gradients in float32; each is cast back to its dtype, 16 bits under a pure 16-bit policy.
+/// `ranks`: that have slices of the gradients.
 void clip(Builder& b,
           const OptimizerSpec& spec,
           const std::vector<Weight>& weights,
+          int ranks,
           std::vector<Value>& gradients) {
   Value global;
-  if (spec.global_clipnorm) {
-    const ScopeGuard scope(b, in_float32(Phase::clip, "gradients are clipped in float32"), "clip");
-    std::vector<Value> squares;
+  std::vector<Value> squares;
+  if (spec.global_clipnorm || spec.clipnorm) {
+    const ScopeGuard scope(b, step_origin(Phase::clip, "gradients are clipped in float32"), "clip");
     for (const Value& g : gradients) {
       squares.push_back(squared_norm(b, b.cast(g, DType::float32)));
     }
-    global = b.add("Sqrt", {graph::ops::accumulate(b, squares)}, {}, "global_norm");
-    b.graph().fetches().emplace_back("global_norm", global);
+    if (spec.global_clipnorm) squares = {graph::ops::accumulate(b, squares)};
+    squares = sum_over_ranks(b, squares, ranks);
+    if (spec.global_clipnorm) {
+      global = b.add("Sqrt", {squares[0]}, {}, "global_norm");
+      b.graph().fetches().emplace_back("global_norm", global);
+    }
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const ScopeGuard scope(
         b,
-        in_float32(Phase::clip, "gradients are clipped in float32", layer_of(weights[i].name)),
+        step_origin(Phase::clip, "gradients are clipped in float32", layer_of(weights[i].name)),
         "clip/" + weights[i].name);
     const DType dtype = b.dtype(gradients[i]);
     Value g = b.cast(gradients[i], DType::float32);
     if (spec.global_clipnorm) {
       g = shorten(b, g, global, *spec.global_clipnorm);
     } else if (spec.clipnorm) {
-      g = shorten(b, g, b.add("Sqrt", {squared_norm(b, g)}), *spec.clipnorm);
+      g = shorten(b, g, b.add("Sqrt", {squares[i]}), *spec.clipnorm);
     } else if (spec.clipvalue) {
       g = b.add("ClipByValue",
                 {g,
@@ -89,29 +88,6 @@ void clip(Builder& b,
   }
 }
 
-/// Values that are added over the ranks together, in one message.
-struct AllReduceBucket {
-  DType dtype;
-  std::vector<Value*> values = {};  ///< are set to their sums by finish()
-  std::int64_t bytes = 0;
-  std::vector<Value> terms = {};
-  Value sum = {};
-
-  void add(Builder& b, Value& value) {
-    values.push_back(&value);
-    bytes += b.shape(value).elements() * static_cast<std::int64_t>(size_bytes(dtype));
-  }
-  void start(Builder& b, int ranks) {
-    for (const Value* value : values) terms.push_back(*value);
-    sum = graph::ops::start_all_reduce(b, terms, dtype, ranks);
-  }
-  void finish(Builder& b) const {
-    const std::vector<Value> sums =
-        graph::ops::wait_for_all_reduce(b, sum, graph::ops::types_of(b, terms));
-    for (std::size_t i = 0; i < sums.size(); ++i) *values[i] = sums[i];
-  }
-};
-
 }  // namespace
 
 void differentiate_loss(StepDraft& step) {
@@ -119,7 +95,7 @@ void differentiate_loss(StepDraft& step) {
   const LossScaling& scaling = step.spec.loss_scaling;
   Value target = step.loss;
   if (scaling.mode != LossScaling::Mode::none) {
-    const ScopeGuard scope(b, in_float32(Phase::loss, "the loss is scaled in float32"), "");
+    const ScopeGuard scope(b, step_origin(Phase::loss, "the loss is scaled in float32"), "");
     if (!step.scale.valid()) {
       step.scale_variables = precision::declare_scale(b, scaling);
       step.scale = b.read(step.scale_variables.scale);
@@ -130,14 +106,14 @@ void differentiate_loss(StepDraft& step) {
 
   std::vector<Value> reads;
   for (const Weight& weight : step.record.weights) reads.push_back(weight.read);
-  const ScopeGuard scope(b, in_float32(Phase::backward, ""), "gradients");
+  const ScopeGuard scope(b, step_origin(Phase::backward, ""), "gradients");
   const std::vector<Value> gradients = passes::differentiate(b, target, reads);
   step.weights.clear();
   step.gradients.clear();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].valid()) continue;
     step.weights.push_back(step.record.weights[i]);
-    step.gradients.push_back(gradients[i]);
+    step.gradients.push_back(b.cast(gradients[i], step.weights.back().updated_in));
   }
   if (step.gradients.empty()) {
     throw UserError(ErrorKind::config,
@@ -149,7 +125,8 @@ void differentiate_loss(StepDraft& step) {
 void promote_weight_gradients(StepDraft& step) {
   // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
   if (step.spec.grad_dtype != config::GradDtype::float32) return;
-  const ScopeGuard scope(step.b, in_float32(Phase::loss, "losses are computed in float32"), "loss");
+  const ScopeGuard scope(
+      step.b, step_origin(Phase::loss, "losses are computed in float32"), "loss");
   for (Value& g : step.gradients) g = passes::promote_weight_gradient(step.b, g);
   step.promoted = true;
 }
@@ -165,7 +142,7 @@ void accumulate_gradients(StepDraft& step) {
   const auto add_part = [&] {
     const ScopeGuard scope(
         b,
-        in_float32(Phase::backward, "float32: gradients of the parts of a batch are added"),
+        step_origin(Phase::backward, "float32: gradients of the parts of a batch are added"),
         "accumulate");
     const auto add = [&](Value& sum, Value x) {
       sum = b.add("AddV2", {b.cast(sum, DType::float32), b.cast(x, DType::float32)});
@@ -216,72 +193,27 @@ void accumulate_gradients(StepDraft& step) {
   }
 }
 
-void all_reduce(StepDraft& step) {
-  if (step.share.ranks == 1) return;
-  Builder& b = step.b;
-  const config::ParallelSpec& parallel = step.spec.parallel;
-  const std::string of_ranks = fmt::format("summed over {} ranks", step.share.ranks);
-  // Of a small model three of four buckets travel beside the rest of the backward pass; a sum of
-  // less than k_least takes its latency.
-  constexpr std::int64_t k_least = 64 << 10;
-  std::int64_t bytes = 0;
-  for (const Value& g : step.gradients) {
-    bytes +=
-        b.shape(g).elements() * static_cast<std::int64_t>(size_bytes(parallel.all_reduce_dtype));
-  }
-  const std::int64_t enough_bytes = std::min(
-      static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20)), std::max(bytes / 4, k_least));
-  std::vector<AllReduceBucket> buckets;
-  {
-    const ScopeGuard scope(
-        b,
-        in_float32(Phase::backward,
-                   fmt::format("{}: gradients {}", name(parallel.all_reduce_dtype), of_ranks)),
-        "all_reduce");
-    // In the order in which the backward pass computes them.
-    std::vector<Value*> ready;
-    for (Value& g : step.gradients) ready.push_back(&g);
-    std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
-    for (Value* g : ready) {
-      if (buckets.empty() || buckets.back().bytes >= enough_bytes) {
-        buckets.push_back({parallel.all_reduce_dtype});
-      }
-      buckets.back().add(b, *g);
-    }
-    buckets.push_back({DType::float32});
-    AllReduceBucket& scalars = buckets.back();
-    for (auto& [fetch, value] : b.graph().fetches()) {
-      if (is_sum(fetch)) scalars.add(b, value);
-    }
-    for (Assignment& assignment : step.record.assignments) {
-      if (!is_floating(b.dtype(assignment.value))) continue;
-      assignment.value = weighted_by_share(b, assignment.value, step.share);
-      scalars.add(b, assignment.value);
-    }
-    for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
-  }
-  const ScopeGuard scope(b, in_float32(Phase::unscale, of_ranks), "all_reduce");
-  for (AllReduceBucket& each : buckets) each.finish(b);
-}
-
 void append_updates(StepDraft& step) {
   Builder& b = step.b;
   const StepSpec& spec = step.spec;
   const LossScaling& scaling = spec.loss_scaling;
   const bool scaled = scaling.mode != LossScaling::Mode::none;
   const bool dynamic = scaling.mode == LossScaling::Mode::dynamic;
+  // A trace has no sums over ranks, and does no updates.
+  const bool divides = spec.model.shard.divides() && step.share.ranks > 1;
+  const bool traces = spec.model.shard.divides() && step.share.ranks == 1;
   const bool guarded = dynamic || spec.on_nonfinite != config::OnNonfinite::apply;
   const std::vector<Weight>& weights = step.weights;
   const std::vector<Value>& raw = step.gradients;
   std::vector<Value> gradients = raw;
   if (scaled) {
     const ScopeGuard scope(
-        b, in_float32(Phase::unscale, "gradients are unscaled in float32"), "unscale");
+        b, step_origin(Phase::unscale, "gradients are unscaled in float32"), "unscale");
     const Value inverse = b.add("Reciprocal", {step.scale});
     for (std::size_t i = 0; i < raw.size(); ++i) {
       const ScopeGuard inner(
           b,
-          in_float32(
+          step_origin(
               Phase::unscale, "gradients are unscaled in float32", layer_of(weights[i].name)),
           "unscale/" + weights[i].name);
       const Value factor = b.cast(inverse, b.dtype(raw[i]));
@@ -291,15 +223,20 @@ void append_updates(StepDraft& step) {
 
   Value ok;
   if (guarded) {
-    const ScopeGuard scope(b, in_float32(Phase::unscale, "the finite check"), "finite_check");
+    const ScopeGuard scope(b, step_origin(Phase::unscale, "the finite check"), "finite_check");
     ok = all_finite(b, scaling.check == config::ScaleCheck::scaled ? raw : gradients);
+    if (divides) {
+      const Value bad = b.add("Sub", {b.scalar(DType::float32, 1), b.cast(ok, DType::float32)});
+      ok = b.add("Less",
+                 {sum_over_ranks(b, {bad}, step.share.ranks)[0], b.scalar(DType::float32, 0.5)});
+    }
     b.graph().fetches().emplace_back("ok", ok);
   }
 
-  clip(b, spec.optimizer.spec, weights, gradients);
+  clip(b, spec.optimizer.spec, weights, divides ? step.share.ranks : 1, gradients);
 
   const ScopeGuard scope(
-      b, in_float32(Phase::update, "optimizers compute in float32"), "optimizer");
+      b, step_origin(Phase::update, "optimizers compute in float32"), "optimizer");
   const Value iterations = b.variable({std::string(k_iterations_variable),
                                        {DType::int64, {}},
                                        graph::Role::counter,
@@ -313,15 +250,20 @@ void append_updates(StepDraft& step) {
   b.graph().fetches().emplace_back("learning_rate", rate);
   b.origin().phase = Phase::update;
   const Value number = b.add("AddV2", {b.cast(count, DType::float32), b.scalar(DType::float32, 1)});
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  for (std::size_t i = 0; i < weights.size() && !traces; ++i) {
     const ScopeGuard inner(
         b,
-        in_float32(Phase::update, "optimizers compute in float32", layer_of(weights[i].name)),
+        step_origin(Phase::update, "optimizers compute in float32", layer_of(weights[i].name)),
         "optimizer/" + weights[i].name);
     const DType dtype = b.dtype(weights[i].read);
     OptimizerContext context{
         b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
     spec.optimizer.optimizer->update(context);
+  }
+  if (divides) {
+    const ScopeGuard inner(
+        b, step_origin(Phase::update, "copies of the masters of all ranks"), "all_gather");
+    gather_weights(b, step);
   }
   for (const Assignment& assignment : step.record.assignments) {
     std::vector<Value> inputs{assignment.handle, assignment.value};

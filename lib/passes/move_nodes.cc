@@ -30,7 +30,7 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
   int previous = -1;
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (!node.is(graph::ops::k_all_reduce_start)) continue;
+    if (!node.is(graph::ops::k_all_reduce_start, graph::ops::k_reduce_scatter_start)) continue;
     // All ranks must start their sums in one order, and those with shares of different sizes may
     // run different kernels.
     int last = previous < 0 ? node.inputs.front().node : previous;

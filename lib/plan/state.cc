@@ -19,6 +19,9 @@ bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
 }
 
+/// Whether State::weights() has a variable.
+bool is_kept(graph::Role role) { return in_model(role) || role == graph::Role::master; }
+
 /// A float32 copy of a floating tensor.
 Tensor in_float32(const Tensor& tensor) {
   Tensor values(DType::float32, tensor.shape());
@@ -111,13 +114,30 @@ void initialize(const Tensor& tensor,
   convert(values.view(), tensor.view());
 }
 
+void take_slice(const Tensor& whole, const graph::Slice& slice, const Tensor& to) {
+  std::memset(to.view().data, 0, to.bytes());
+  const std::int64_t count = std::min(to.elements(), whole.elements() - slice.begin);
+  if (count <= 0) return;
+  TensorView from = whole.view(), part = to.view();
+  from.shape = part.shape = Shape{count};
+  from.data =
+      whole.as<std::byte>() + slice.begin * static_cast<std::int64_t>(size_bytes(from.dtype));
+  convert(from, part);
+}
+
 State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<backend::Memory> memory)
     : memory_(std::move(memory)) {
   const std::size_t alignment = memory_->alignment();
   std::size_t bytes = 0;
   for (const graph::Variable& variable : graph.variables()) {
     Tensor tensor(variable.type.dtype, variable.type.shape);
-    initialize(tensor, variable.initializer, seed, variable.name);
+    if (variable.role == graph::Role::master) {
+      const Tensor whole(variable.type.dtype, variable.slice->whole);
+      initialize(whole, variable.initializer, seed, variable.slice->of);
+      take_slice(whole, *variable.slice, tensor);
+    } else {
+      initialize(tensor, variable.initializer, seed, variable.name);
+    }
     index_.emplace(variable.name, entries_.size());
     entries_.push_back({variable, std::move(tensor), bytes});
     bytes += (entries_.back().tensor.bytes() + alignment - 1) / alignment * alignment;
@@ -126,6 +146,12 @@ State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<back
   if (memory_->is_host()) return;
   device_ = backend::Buffer(memory_, bytes);
   to_device();
+}
+
+State::State(std::vector<Entry> entries)
+    : memory_(backend::host_memory()), entries_(std::move(entries)) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].variable.name, i);
+  versions_.assign(entries_.size(), 1);
 }
 
 void State::to_host() const {
@@ -243,7 +269,7 @@ std::vector<Tensor> State::weights() const {
   to_host();
   std::vector<Tensor> copies;
   for (const Entry& entry : entries_) {
-    if (in_model(entry.variable.role)) copies.push_back(entry.tensor.clone());
+    if (is_kept(entry.variable.role)) copies.push_back(entry.tensor.clone());
   }
   return copies;
 }
@@ -252,7 +278,7 @@ void State::set_weights(const std::vector<Tensor>& weights) {
   to_host();
   std::size_t next = 0;
   for (const Entry& entry : entries_) {
-    if (!in_model(entry.variable.role)) continue;
+    if (!is_kept(entry.variable.role)) continue;
     require(next < weights.size() && weights[next].dtype() == entry.tensor.dtype() &&
                 weights[next].shape() == entry.tensor.shape(),
             "weights of another model");

@@ -30,6 +30,9 @@ class State {
         std::uint64_t seed,
         std::shared_ptr<backend::Memory> memory = backend::host_memory());
 
+  /// Variables with these values, in host memory.
+  explicit State(std::vector<Entry> entries);
+
   /// Copy the device copy to the host copy (blocks until all steps have completed) and back;
   /// to_device() must be called after each write to the host copy.
   void to_host() const;
@@ -67,7 +70,7 @@ class State {
   /// Whether every weight and statistic is finite.
   bool finite() const;
 
-  /// A copy of the weights and statistics, in order of declaration, and its inverse.
+  /// A copy of the weights, masters and statistics, in order of declaration, and its inverse.
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);
 
@@ -105,6 +108,9 @@ class State {
   std::vector<std::uint64_t> versions_;  ///< of the entries
   std::map<std::string, Derived> derived_;
 };
+
+/// Fills `to` with a rank's slice of a tensor, cast to its dtype, and its padding with zeros.
+void take_slice(const Tensor& whole, const graph::Slice& slice, const Tensor& to);
 
 /// Fills `tensor` by `initializer`, keyed by the run's seed and the variable's name.
 void initialize(const Tensor& tensor,

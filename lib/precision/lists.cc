@@ -142,7 +142,8 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "AllFinite AllReduceStart AllReduceWait FusedUpdate GroupedUpdate MovingAverages "
+        "AllFinite AllReduceStart AllReduceWait ReduceScatterStart ReduceScatterWait "
+        "AllGatherStart AllGatherWait FusedUpdate GroupedUpdate MovingAverages "
         "CastVariable "
         "UpdateLossScale LearningRate PackOperand PackedVariable PackedMatMul PackedMatMulUpdate "
         "FusedMatMul FusedElementwise Conv2DBias Conv2DBiasRelu BatchNormReluGrad FusedAttention "

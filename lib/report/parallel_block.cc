@@ -32,6 +32,8 @@ void RankBlock::fields(Fields& f) {
     "s of it, mean, in which a sum over the ranks was under way; 0 on GPUs");
   f("sent_bytes", sent_bytes, "per step, mean, to other ranks");
   f("saved_bytes", saved_bytes, "per step, mean, that float32 would have sent beside these");
+  f("state_bytes", state_bytes, "of variables, of which parallel.shard divides some");
+  f("arena_bytes", arena_bytes, "of values of a step");
 }
 
 void SumErrorBlock::fields(Fields& f) {
@@ -124,6 +126,8 @@ std::string rank_text(const train::Session& session,
   block.summing_seconds = sums.summing / steps;
   block.sent_bytes = sums.sent_bytes / steps;
   block.saved_bytes = sums.saved_bytes / steps;
+  block.state_bytes = result.memory.state_bytes;
+  block.arena_bytes = result.memory.arena_bytes;
   if (!totals.empty()) {
     block.step_median = median(totals);
     block.step_min = *std::min_element(totals.begin(), totals.end());

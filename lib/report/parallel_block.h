@@ -18,11 +18,12 @@ struct RankBlock {
   std::int64_t threads = 1;
   double step_seconds = 0;  ///< mean of a step
   double step_median = 0, step_min = 0, step_max = 0;
-  double waited_seconds = 0;   ///< of it waiting for other ranks, mean
-  double compute_seconds = 0;  ///< the rest
-  double summing_seconds = 0;  ///< with a sum under way, mean
-  double sent_bytes = 0;       ///< per step, to other ranks, mean
-  double saved_bytes = 0;      ///< per step, by 16 bits
+  double waited_seconds = 0;                       ///< of it waiting for other ranks, mean
+  double compute_seconds = 0;                      ///< the rest
+  double summing_seconds = 0;                      ///< with a sum under way, mean
+  double sent_bytes = 0;                           ///< per step, to other ranks, mean
+  double saved_bytes = 0;                          ///< per step, by 16 bits
+  std::uint64_t state_bytes = 0, arena_bytes = 0;  ///< of variables, and of values of a step
   void fields(Fields& f);
 };
 

@@ -102,8 +102,10 @@ void Reproducibility::fields(Fields& f) {
   f("deterministic", deterministic, "whether results repeat bit by bit");
   f("init_hash", init_hash, "of the first weights");
   f("batch_order_hash", batch_order_hash, "of the batches drawn; empty while running");
-  f("final_hash", final_hash, "of the last weights; empty while running");
-  f("state_hash", state_hash, "of all variables; empty while running");
+  f("final_hash",
+    final_hash,
+    "of the last weights; empty while running, and where a rank was lost with its part of them");
+  f("state_hash", state_hash, "of all variables; empty where final_hash is");
 }
 
 void Samples::fields(Fields& f) {

@@ -33,7 +33,10 @@ constexpr std::string_view k_step = "step-";
 /// Limit on the size of a DONE, which has four lines of about 60 bytes.
 constexpr std::size_t k_most_done_bytes = 4096;
 
-bool in_model(Role role) { return role == Role::weight || role == Role::statistic; }
+/// A master is read from the tensor of its weight; no state that is saved has any.
+bool in_model(Role role) {
+  return role == Role::weight || role == Role::statistic || role == Role::master;
+}
 bool in_optimizer(Role role) { return !in_model(role) && role != Role::derived; }
 
 std::string join(const std::string& dir, std::string_view name) {
@@ -167,19 +170,23 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
   std::size_t used = 0;
   for (const plan::State::Entry& entry : state.entries()) {
     if (!wanted(entry.variable.role)) continue;
-    const data::SafetensorsEntry* stored = reader.find(entry.variable.name);
+    const std::optional<graph::Slice>& slice = entry.variable.slice;
+    const std::string& name_there = slice ? slice->of : entry.variable.name;
+    const Shape& shape = slice ? slice->whole : entry.tensor.shape();
+    const data::SafetensorsEntry* stored = reader.find(name_there);
+    const bool master = entry.variable.role == Role::master;
     if (stored == nullptr) {
-      if (entry.variable.role != Role::loss_scale) {
-        problem(fmt::format("lacks '{}' {}", entry.variable.name, to_string(entry.tensor.shape())));
+      if (entry.variable.role != Role::loss_scale && !master) {
+        problem(fmt::format("lacks '{}' {}", name_there, to_string(shape)));
       }
       continue;
     }
-    ++used;
-    if (stored->shape != entry.tensor.shape()) {
+    used += master ? 0 : 1;
+    if (stored->shape != shape) {
       problem(fmt::format("'{}' is {} here, the model wants {}",
                           stored->name,
                           to_string(stored->shape),
-                          to_string(entry.tensor.shape())));
+                          to_string(shape)));
       continue;
     }
     if (is_floating(stored->dtype) != is_floating(entry.tensor.dtype())) {
@@ -190,7 +197,11 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
       continue;
     }
     if (!problems.empty()) continue;
-    convert(reader.read(*stored).view(), entry.tensor.view());
+    if (slice) {
+      plan::take_slice(reader.read(*stored), *slice, entry.tensor);
+    } else {
+      convert(reader.read(*stored).view(), entry.tensor.view());
+    }
   }
   if (wanted == in_model && used < reader.entries().size()) {
     for (const data::SafetensorsEntry& stored : reader.entries()) {

@@ -19,8 +19,11 @@ bool CheckpointSchedule::is_due(std::int64_t ordinal, bool epoch_end, double sec
   const bool by_epochs =
       epoch_end && epochs > 0 && (ordinal / length_.steps_per_epoch) % epochs == 0;
   const bool by_steps = every_.steps && ordinal % *every_.steps == 0;
-  const bool by_time = every_.minutes && seconds >= *every_.minutes * 60;
-  return by_steps || by_epochs || by_time;
+  return by_steps || by_epochs || is_due_by_time(seconds);
+}
+
+bool CheckpointSchedule::is_due_by_time(double seconds) const {
+  return every_.minutes && seconds >= *every_.minutes * 60;
 }
 
 CheckpointWriter::CheckpointWriter(std::function<std::string()> directory,
@@ -31,20 +34,20 @@ CheckpointWriter::CheckpointWriter(std::function<std::string()> directory,
       observer_(observer),
       last_(std::chrono::steady_clock::now()) {}
 
-void CheckpointWriter::save(const plan::State& state, const RunState& run) {
+void CheckpointWriter::save(const WholeState& whole, const RunState& run) {
   if (!directory_) return;
   const std::string directory = directory_();
-  const std::string path = save_checkpoint(directory, state, run.progress, run.best.weights());
+  const std::string path = save_checkpoint(directory, whole.state(), run.progress, whole.best());
   prune_checkpoints(directory, keep_);
   last_ = std::chrono::steady_clock::now();
   observer_.on_checkpoint(path);
 }
 
 std::string CheckpointWriter::save_as(std::string_view name,
-                                      const plan::State& state,
+                                      const WholeState& whole,
                                       const RunState& run) {
   if (!directory_) return "";
-  return save_checkpoint(directory_(), state, run.progress, run.best.weights(), name);
+  return save_checkpoint(directory_(), whole.state(), run.progress, whole.best(), name);
 }
 
 double CheckpointWriter::seconds_since_last() const { return seconds_since(last_); }

@@ -10,6 +10,7 @@
 #include "config/training_spec.h"
 #include "train/observer.h"
 #include "train/run_state.h"
+#include "train/whole_state.h"
 
 namespace halfstep::train {
 
@@ -25,6 +26,8 @@ class CheckpointSchedule {
   /// epoch. Not at the end of training, which writes a checkpoint anyway. `seconds` is the time
   /// since the last checkpoint.
   bool is_due(std::int64_t ordinal, bool epoch_end, double seconds) const;
+  /// The part of it that depends on time alone.
+  bool is_due_by_time(double seconds) const;
 
  private:
   config::CheckpointEvery every_;
@@ -39,10 +42,10 @@ class CheckpointWriter {
                    TrainObserver& observer);
 
   /// Writes the checkpoint of the present step and removes old ones.
-  void save(const plan::State& state, const RunState& run);
+  void save(const WholeState& whole, const RunState& run);
   /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
   /// observer is not notified.
-  std::string save_as(std::string_view name, const plan::State& state, const RunState& run);
+  std::string save_as(std::string_view name, const WholeState& whole, const RunState& run);
   double seconds_since_last() const;
 
  private:

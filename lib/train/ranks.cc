@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/json_fields.h"
+#include "graph/ops/ops.h"
 #include "train/step_time.h"
 
 namespace halfstep::train {
@@ -57,10 +58,12 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
   return RankRequests(std::move(own), ranks);
 }
 
-double sent_bytes(const graph::Node& start) {
-  const auto ranks = static_cast<double>(start.attrs.get<std::int64_t>("ranks"));
-  const graph::TensorType& sum = start.outputs[0];
-  return 2 * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
+double sent_bytes(const graph::Node& node) {
+  const int halves = graph::ops::exchanged_halves(node);
+  if (halves == 0) return 0;
+  const auto ranks = static_cast<double>(node.attrs.get<std::int64_t>("ranks"));
+  const graph::TensorType& sum = node.outputs[0];
+  return halves * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
          static_cast<double>(size_bytes(sum.dtype));
 }
 

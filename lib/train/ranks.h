@@ -24,7 +24,7 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
                                              comm::Communicator& ranks);
 
-/// The bytes that a rank sends to others for the sum that an AllReduceStart begins.
-double sent_bytes(const graph::Node& start);
+/// The bytes that a rank sends to others for the exchange that a node begins; 0 for other nodes.
+double sent_bytes(const graph::Node& node);
 
 }  // namespace halfstep::train

@@ -12,6 +12,7 @@
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
 #include "train/step_time.h"
+#include "train/whole_state.h"
 
 namespace halfstep::train {
 namespace {
@@ -140,7 +141,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   RunState run;
   run.best = BestWeights(session.spec().training.early_stopping);
   if (!options.init_from.empty()) load_weights(options.init_from, session.state());
-  run.progress.init_hash = session.state().weights_hash();
+  run.progress.init_hash = WholeState(session, {}, options.saves).state().weights_hash();
   if (!options.resume.empty()) resume(options.resume, length, session, run);
   StepHistory& history = run.progress.step_history;
   if (history.points.empty()) {

@@ -131,6 +131,9 @@ Session::Session(const config::RunSpec& spec,
   Diagnostics diagnostics;
   step_spec_ = nn::read_step_spec(spec_, diagnostics);
   diagnostics.throw_if_any();
+  if (ranks() != nullptr && spec_.parallel.shard == config::ShardOf::optimizer) {
+    step_spec_.model.shard = {ranks()->rank(), ranks()->size()};
+  }
   split_data();
 
   const std::int64_t batch = main_batch();

@@ -52,6 +52,9 @@ class Session {
   /// The ranks of the run; nullptr: it has one process.
   comm::Communicator* ranks() const { return backend_.capabilities.ranks.get(); }
 
+  /// Whether the ranks divide masters and slots, of which state() has this rank's part.
+  bool is_divided() const { return step_spec_.model.shard.divides(); }
+
   /// The plan for a purpose and batch size, of training that of all ranks together, for this rank's
   /// share of the batch; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);

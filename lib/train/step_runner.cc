@@ -6,7 +6,6 @@
 #include "comm/communicator.h"
 #include "core/parallel.h"
 #include "core/system.h"
-#include "graph/op_handles.h"
 #include "train/device_batches.h"
 #include "train/numerics.h"
 #include "train/ranks.h"
@@ -56,10 +55,9 @@ void set_phases(StepSample& time, const plan::PhaseSeconds& seconds) {
 void set_device_traffic(StepSample& time, const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    if (!node.is(graph::ops::k_all_reduce_start)) continue;
     const double bytes = sent_bytes(node);
     time.sent_bytes += bytes;
-    if (size_bytes(node.outputs[0].dtype) == 2) time.saved_bytes += bytes;
+    if (bytes > 0 && size_bytes(node.outputs[0].dtype) == 2) time.saved_bytes += bytes;
   }
 }
 

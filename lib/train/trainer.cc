@@ -29,13 +29,6 @@ StepRunnerOptions runner_options(const RunLength& length,
           options.seconds_ahead};
 }
 
-TrainOptions for_ranks(TrainOptions options, const Session& session) {
-  if (comm::Communicator* ranks = session.ranks()) {
-    options.requests = agreed_requests(std::move(options.requests), *ranks);
-  }
-  return options;
-}
-
 /// Saves the last state that all ranks had, where the rank that saves is lost, from the lowest of
 /// the others. The lost rank holds the lock of the directory as long as it lives.
 void save_for_lost(const comm::RankLost& lost,
@@ -53,6 +46,11 @@ void save_for_lost(const comm::RankLost& lost,
   } catch (const UserError& error) {
     log_warning("no checkpoint of the last step: {}", error.problems().front().message);
   }
+}
+
+/// All ranks call it; of divided variables those that save have the whole.
+WholeState whole_state(const Session& session, const RunState& run, const TrainOptions& options) {
+  return {session, run.best.weights(), options.saves};
 }
 
 /// Whether a run of this status trained as long as its rules asked for.
@@ -106,14 +104,25 @@ std::optional<config::Warning> idle_end(const Progress& progress,
 
 Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer)
     : session_(session),
-      options_(for_ranks(std::move(options), session)),
+      options_(std::move(options)),
       observer_(observer),
       length_(run_length(session)),
       run_(begin_run(session, options_, length_)),
       runner_(session, runner_options(length_, run_.progress, options_)),
       recorder_(session, length_, run_.progress.counters.ordinal, observer),
       checkpoints_(
-          options_.saves ? options_.directory : nullptr, session.spec().training.keep, observer) {}
+          options_.saves ? options_.directory : nullptr, session.spec().training.keep, observer) {
+  if (session.ranks() == nullptr) return;
+  // A checkpoint that is due by time is a request of the rank that saves, as all have a part in it.
+  const auto own = [this, requests = std::move(options_.requests)] {
+    const Request request = requests ? requests() : Request::none;
+    const bool due = options_.saves && request == Request::none &&
+                     CheckpointSchedule(session_.spec().training.checkpoint_every, length_)
+                         .is_due_by_time(checkpoints_.seconds_since_last());
+    return due ? Request::checkpoint : request;
+  };
+  options_.requests = agreed_requests(own, *session.ranks());
+}
 
 bool Trainer::advance(std::int64_t steps) {
   try {
@@ -138,7 +147,8 @@ bool Trainer::advance_together(std::int64_t steps) {
         !outcomes.back().retry && counters.ordinal % length_.steps_per_epoch == 0;
     if (epoch_end) end_epoch(false);
     if (done()) break;
-    if (schedule.is_due(counters.ordinal, epoch_end, checkpoints_.seconds_since_last())) {
+    const double seconds = session_.ranks() == nullptr ? checkpoints_.seconds_since_last() : 0;
+    if (schedule.is_due(counters.ordinal, epoch_end, seconds)) {
       checkpoint();
     }
     if (options_.requests) handle_request(options_.requests());
@@ -181,7 +191,8 @@ void Trainer::apply_decision(const EpochDecision& decision) {
   const config::TrainingSpec& training = session_.spec().training;
   run_.best.update(decision.best_to_restore, session_.state());
   if (decision.best_to_keep) {
-    const std::string path = checkpoints_.save_as(k_best_checkpoint, session_.state(), run_);
+    const std::string path =
+        checkpoints_.save_as(k_best_checkpoint, whole_state(session_, run_, options_), run_);
     if (!path.empty()) observer_.on_checkpoint(path);
   }
   if (decision.target_reached && training.stop_at_target) end(Status::target_reached, "");
@@ -224,9 +235,10 @@ void Trainer::end_without(const comm::RankLost& lost) {
   const bool epoch_unrecorded =
       progress.counters.ordinal % length_.steps_per_epoch == 0 && progress.sums.steps > 0;
   progress.wall_seconds = run_.clock.seconds();
-  // A device goes on with sums that were not completed: the checkpoint before stays.
+  // A device goes on with sums that were not completed, and masters and slots of a lost rank are
+  // lost: the checkpoint before stays.
   backend::Device* device = session_.backend().device.get();
-  const bool valid = !epoch_unrecorded && device == nullptr;
+  const bool valid = !epoch_unrecorded && device == nullptr && !session_.is_divided();
   try {
     if (device != nullptr) device->synchronize();
   } catch (const comm::RankLost&) {  // from here on it waits for no rank
@@ -242,14 +254,15 @@ void Trainer::end_without(const comm::RankLost& lost) {
 void Trainer::restore_best(Status status) {
   if (!run_.best.can_restore()) return;
   // A completed run can be extended later; it continues from the state at the end of training.
-  if (status == Status::completed) checkpoints_.save_as(k_last_checkpoint, session_.state(), run_);
+  if (status == Status::completed)
+    checkpoints_.save_as(k_last_checkpoint, whole_state(session_, run_, options_), run_);
   run_.best.restore(session_.state());
   run_.progress.restored = true;
 }
 
 void Trainer::checkpoint() {
   run_.progress.wall_seconds = run_.clock.seconds();
-  checkpoints_.save(session_.state(), run_);
+  checkpoints_.save(whole_state(session_, run_, options_), run_);
 }
 
 void Trainer::handle_request(Request request) {
@@ -295,8 +308,15 @@ TrainResult Trainer::finish() {
   }
   TrainResult final = result();
   final.test = std::move(test);
-  final.final_hash = session_.state().weights_hash();
-  final.state_hash = session_.state().full_hash();
+  // Of divided variables the rank that saves has the whole, and none does once a rank is lost.
+  const bool divided = session_.is_divided();
+  if (!divided || final.status != Status::rank_lost) {
+    const WholeState whole = whole_state(session_, run_, options_);
+    if (!divided || options_.saves) {
+      final.final_hash = whole.state().weights_hash();
+      final.state_hash = whole.state().full_hash();
+    }
+  }
   data::BatchOrderHash order(session_.train_rows().samples(), batch_options(session_.spec()));
   final.batch_order_hash = order.up_to(run_.progress.counters.ordinal);
   return final;

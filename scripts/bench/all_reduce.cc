@@ -76,7 +76,8 @@ void measure(comm::Communicator& ranks,
   const std::int64_t count = std::max<std::int64_t>(1, bytes / 4);
   std::vector<float> numbers(static_cast<std::size_t>(comm::padded_count(count, ranks.size())),
                              1.0F);
-  const std::unique_ptr<comm::Sum> sum = ranks.sum(count, DType::float32);
+  const std::unique_ptr<comm::Sum> sum =
+      ranks.sum(count, DType::float32, comm::SumKind::all_reduce);
   std::vector<double> bare_seconds, sum_seconds;
   const std::int64_t turns = std::clamp(k_bytes / (4 * count), k_fewest, k_most);
   for (std::int64_t i = -k_warmup; i < turns; ++i) {

@@ -7,7 +7,8 @@
 Needs mpirun (Open MPI or MPICH) on this machine, and MNIST and Fashion-MNIST where HALFSTEP_DATA says.
 
 - Steps: one process with all threads, and `--ranks` ranks that share them, train the same config with
-  the same global batch, in turns, forth and back. The ratio is of the best turns (samples.py).
+  the same global batch, in turns, forth and back; the ranks also with divided masters and slots
+  (parallel.shard: optimizer). The ratio is of the best turns (samples.py).
 - Sums: bench_all_reduce adds buffers over the ranks by MPI_Allreduce and by halfstep's sums, in turns
   in the same processes. Their share is the ratio of medians.
 - Model: the time of a step on 1 to 1,024 ranks from those measurements; see predict().
@@ -55,13 +56,17 @@ def launcher(ranks):
     return ["mpirun", "-np", str(ranks)], environment
 
 
+# Modes of a workload, with their settings.
+MODES = {"one": (), "ranks": (), "divided": ("parallel.shard=optimizer",)}
+
+
 class Training:
     """A config on so many ranks with so many threads in all."""
 
-    def __init__(self, program, config, batch, policy, ranks, threads, steps):
+    def __init__(self, program, config, batch, policy, ranks, threads, steps, added):
         words = ["train", config_path(config), "--json", "-q", "--policy", policy]
         words += ["--batch-size", batch, "--threads", max(1, threads // ranks)]
-        settings = [f"training.max_steps={steps}", "data.validation_split=0"]
+        settings = [f"training.max_steps={steps}", "data.validation_split=0", *added]
         words += [word for setting in settings for word in ("--set", setting)]
         start, self.environment = launcher(ranks) if ranks > 1 else ([], None)
         self.command = [*start, program, *words]
@@ -80,33 +85,37 @@ class Training:
         if self.ranks > 1:
             block = report["parallel"]
             sample["hidden_share"] = block["hidden_share"]
-            for key in ("sent_bytes", "summing_seconds", "waited_seconds"):
+            for key in ("sent_bytes", "summing_seconds", "waited_seconds", "state_bytes"):
                 sample[key] = block["each"][0][key]
             sample["bucket_bytes"] = report["config"]["resolved"]["parallel"]["bucket_mib"] * 2**20
         return sample
 
 
 def steps(options, program):
-    """{"config batch, policy": {one, ranks: samples, goal}}"""
+    """{"config batch, policy": {one, ranks, divided: samples, goal}}"""
     found = {}
     for config, batch, policies, count, goal in WORKLOADS:
         if options.only and config not in options.only.split(","):
             continue
         for policy in policies:
-            one = Training(program, config, batch, policy, 1, options.threads, count)
-            many = Training(program, config, batch, policy, options.ranks, options.threads, count)
-            result = {"one": [], "ranks": [], "goal": goal, "samples": batch}
+            modes = {}
+            for mode, added in MODES.items():
+                ranks = 1 if mode == "one" else options.ranks
+                modes[mode] = Training(
+                    program, config, batch, policy, ranks, options.threads, count, added
+                )
+            result = {mode: [] for mode in modes} | {"goal": goal, "samples": batch}
             for turn in range(options.rounds):
-                pair = [("one", one), ("ranks", many)]
-                for name, training in pair if turn % 2 == 0 else reversed(pair):
+                order = list(modes.items())
+                for name, training in order if turn % 2 == 0 else reversed(order):
                     usage = machine.Usage()
                     sample = training.turn()
                     sample["taken"], sample["stolen"] = usage.taken(sample["wall"])
                     result[name].append(sample)
             name = f"{config} {batch}, {policy}"
             found[name] = result
-            best = {side: samples.best(result[side])["seconds"] * 1e3 for side in ("one", "ranks")}
-            say(f"{name}: one process {best['one']:.1f} ms, ranks {best['ranks']:.1f} ms")
+            best = [f"{mode} {samples.best(result[mode])['seconds'] * 1e3:.1f} ms" for mode in MODES]
+            say(f"{name}: {', '.join(best)}")
     return found
 
 
@@ -122,12 +131,14 @@ def fill(run):
     """The table of targets of a run."""
     table = targets.Table()
     for name, result in run["steps"].items():
-        many, one = samples.best(result["ranks"]), samples.best(result["one"])
-        figure = f"{name}: time of {run['ranks']} ranks over one process"
-        table.add(figure, result["goal"], many["seconds"] / one["seconds"], at_most=True)
-        shares = [s["hidden_share"] for s in result["ranks"] if s["hidden_share"] is not None]
-        measured = samples.median(shares) if shares else None
-        table.add(f"{name}: share of sums hidden", HIDDEN_SHARE, measured)
+        one = samples.best(result["one"])["seconds"]
+        for mode, words in (("ranks", ""), ("divided", ", masters and slots divided")):
+            many = samples.best(result[mode])["seconds"]
+            figure = f"{name}: time of {run['ranks']} ranks over one process{words}"
+            table.add(figure, result["goal"], many / one, at_most=True)
+            shares = [s["hidden_share"] for s in result[mode] if s["hidden_share"] is not None]
+            measured = samples.median(shares) if shares else None
+            table.add(f"{name}: share of sums hidden{words}", HIDDEN_SHARE, measured)
     for line in run["sums"]:
         share = samples.median(line["bare"]) / samples.median(line["sum"])
         target = BARE_SHARE if line["bytes"] >= LARGE_SUM else None
@@ -220,7 +231,7 @@ def main():
     run = {"ranks": options.ranks, "threads": options.threads, "machine": described}
     run["sums"] = sums(options)
     run["steps"] = steps(options, program)
-    every = [s for r in run["steps"].values() for side in ("one", "ranks") for s in r[side]]
+    every = [s for r in run["steps"].values() for mode in MODES for s in r[mode]]
     run["state"] = machine.state(every)
     run["table"] = fill(run)
     pathlib.Path(options.output).write_text(json.dumps(run, indent=1) + "\n")

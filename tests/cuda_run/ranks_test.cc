@@ -136,6 +136,24 @@ TEST_CASE("device ranks: sums in 16 bits send half the bytes and train nearly as
   CHECK(std::abs(half.sent_bytes + half.saved_bytes - full.sent_bytes) < 80);
 }
 
+TEST_CASE("device ranks: divided masters and slots give the bits of whole ones") {
+  for (const std::string policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {
+    CAPTURE(policy);
+    TinyRun tiny = tiny_run(policy);
+    tiny.optimizer = "{type: adam, learning_rate: 1e-3}";
+    const config::RunSpec whole = tiny.spec();
+    config::RunSpec part = whole;
+    part.parallel.shard = config::ShardOf::optimizer;
+    for (const int ranks : {2, 3}) {
+      CAPTURE(ranks);
+      const std::string hash = train_devices(whole, ranks).front().state_hash;
+      for (const TrainResult& result : train_devices(part, ranks)) {
+        CHECK(result.state_hash == hash);
+      }
+    }
+  }
+}
+
 TEST_CASE("device ranks: a sample that is not finite skips the step on all ranks") {
   TinyRun tiny = tiny_run("mixed_float16");
   tiny.data = "{name: synthetic_digits, shuffle: false}";

@@ -49,12 +49,13 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   const std::string path = directory.path().string();
   Record record;
   RunState run;
+  const WholeState whole(session, run.best.weights(), true);
   CheckpointWriter writer([&] { return path; }, 2, record);
   for (const std::int64_t ordinal : {1, 2, 3}) {
     run.progress.counters.ordinal = ordinal;
-    writer.save(session.state(), run);
+    writer.save(whole, run);
   }
-  CHECK(writer.save_as(k_best_checkpoint, session.state(), run).ends_with("best"));
+  CHECK(writer.save_as(k_best_checkpoint, whole, run).ends_with("best"));
   CHECK(record.checkpoints.size() == 3);
   const std::vector<std::string> kept = list_checkpoints(path);
   REQUIRE(kept.size() == 2);
@@ -62,8 +63,8 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   CHECK(kept[1] == record.checkpoints.back());
 
   CheckpointWriter nowhere({}, 2, record);
-  nowhere.save(session.state(), run);
-  CHECK(nowhere.save_as(k_best_checkpoint, session.state(), run).empty());
+  nowhere.save(whole, run);
+  CHECK(nowhere.save_as(k_best_checkpoint, whole, run).empty());
   CHECK(record.checkpoints.size() == 3);
 }
 

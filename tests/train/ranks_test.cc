@@ -29,21 +29,6 @@ constexpr std::string_view k_random = R"(
     - {type: softmax, dtype: float32}
 )";
 
-/// The results of each rank.
-std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
-                                     int ranks,
-                                     const data::Dataset& dataset = digits()) {
-  Hub hub(ranks);
-  std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
-  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    backend::Backend backend = cpu();
-    backend.capabilities.ranks = communicator;
-    Run run(spec, {}, dataset, backend);
-    results[static_cast<std::size_t>(communicator->rank())] = run.finish();
-  });
-  return results;
-}
-
 double last_loss(const TrainResult& result) { return result.history.back().train.at("loss"); }
 
 }  // namespace

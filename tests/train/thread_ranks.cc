@@ -23,8 +23,8 @@ class ThreadCommunicator final : public comm::Communicator {
   void set_timeout(double) override {}
   void close() override {}
 
-  std::unique_ptr<comm::Sum> sum(std::int64_t count, DType dtype) override {
-    return std::make_unique<ThreadSum>(*this, comm::padded_count(count, size()), dtype);
+  std::unique_ptr<comm::Sum> sum(std::int64_t count, DType dtype, comm::SumKind kind) override {
+    return std::make_unique<ThreadSum>(*this, comm::padded_count(count, size()), dtype, kind);
   }
 
   void wait(const std::byte* numbers) override {
@@ -33,13 +33,26 @@ class ThreadCommunicator final : public comm::Communicator {
     if (found == started_.end()) return;
     const Started sum = *found;
     started_.erase(found);
+    const std::vector<std::string> buffers = hub_.take(sum.number);
+    const std::size_t part = buffers.front().size() / buffers.size();
+    if (sum.kind == comm::SumKind::all_gather) {
+      for (std::size_t r = 0; r < buffers.size(); ++r) {
+        std::memcpy(sum.numbers + r * part, buffers[r].data() + r * part, part);
+      }
+      return;
+    }
     std::string joined;
-    for (const std::string& part : hub_.take(sum.number)) joined += part;
+    for (const std::string& buffer : buffers) joined += buffer;
     comm::add_parts(reinterpret_cast<const std::byte*>(joined.data()),
                     size(),
                     sum.count,
                     sum.dtype,
                     sum.numbers);
+    if (sum.kind == comm::SumKind::all_reduce) return;
+    // Whoever reads another rank's part reads NaN.
+    for (std::size_t r = 0; r < buffers.size(); ++r) {
+      if (static_cast<int>(r) != rank_) std::memset(sum.numbers + r * part, 0xFF, part);
+    }
   }
 
   void wait_for(const std::function<bool()>& done) override {
@@ -60,23 +73,25 @@ class ThreadCommunicator final : public comm::Communicator {
     std::byte* numbers;
     std::int64_t number, count;
     DType dtype;
+    comm::SumKind kind;
   };
 
   class ThreadSum final : public comm::Sum {
    public:
-    ThreadSum(ThreadCommunicator& of, std::int64_t count, DType dtype)
-        : of_(of), count_(count), dtype_(dtype) {}
+    ThreadSum(ThreadCommunicator& of, std::int64_t count, DType dtype, comm::SumKind kind)
+        : of_(of), count_(count), dtype_(dtype), kind_(kind) {}
     void start(std::byte* numbers) override {
       const std::int64_t number = of_.next_++;
       const std::size_t bytes = static_cast<std::size_t>(count_) * size_bytes(dtype_);
       of_.hub_.give(number, of_.rank_, std::string(reinterpret_cast<const char*>(numbers), bytes));
-      of_.started_.push_back({numbers, number, count_, dtype_});
+      of_.started_.push_back({numbers, number, count_, dtype_, kind_});
     }
 
    private:
     ThreadCommunicator& of_;
     std::int64_t count_;
     DType dtype_;
+    comm::SumKind kind_;
   };
 
   Hub& hub_;
@@ -131,6 +146,24 @@ void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communic
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
+                                     int ranks,
+                                     const data::Dataset& dataset,
+                                     const std::string& directory) {
+  Hub hub(ranks);
+  std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
+  const TrainOptions options = directory.empty() ? TrainOptions() : in_directory(directory);
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    TrainOptions own = options;
+    own.saves = communicator->rank() == 0;
+    Run run(spec, own, dataset, backend);
+    results[static_cast<std::size_t>(communicator->rank())] = run.finish();
+  });
+  return results;
 }
 
 void check_same_training(const TrainResult& result, const TrainResult& wanted, double tolerance) {

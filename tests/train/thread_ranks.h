@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "train/trainer.h"
+#include "train/fixture.h"
 
 namespace halfstep::train {
 
@@ -38,6 +38,13 @@ class Hub {
 /// Calls `body` once for each rank, on a thread of its own, with its communicator, and returns when
 /// all have returned. Rethrows the error of the lowest rank that has one.
 void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body);
+
+/// The results of each rank of a run; rank 0 writes its checkpoints to `directory`, unless it is
+/// empty, and all resume from the newest one there.
+std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
+                                     int ranks,
+                                     const data::Dataset& dataset = digits(),
+                                     const std::string& directory = {});
 
 /// Checks that a run did the steps of another one: the same batches, and losses and metrics that
 /// differ by less than `tolerance`, relative, in each epoch and in the test.

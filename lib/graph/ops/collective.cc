@@ -4,12 +4,23 @@
 //   AllReduceWait   waits for the sum, whose pieces it returns as vectors of `counts` elements in
 //                   the dtypes Tresults
 // Only an AllReduceWait may read the result of an AllReduceStart: its memory changes until then.
+// The halves of a sum are the same in two more pairs, for tensors that the ranks divide. Of n
+// elements rank r has the slice of ceil(n / ranks) from r ceil(n / ranks) on, whose elements beyond
+// the end are padding; a packed tensor has the slices of rank 0, one after the other, then those of
+// rank 1.
+//   ReduceScatterStart  packs the values by slices, with zeros as padding, and begins their sum
+//   ReduceScatterWait   waits for the sums of this rank's slices, of `counts` elements each
+//   AllGatherStart      packs this rank's slices, and begins to exchange them
+//   AllGatherWait       waits for the slices of all ranks, and writes them to the variables of T,
+//                       with `counts` elements
 
 #include <fmt/core.h>
 
 #include <numeric>
 #include <utility>
 
+#include "graph/op_handles.h"
+#include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -21,6 +32,65 @@ std::vector<Shape> infer_start(const InferContext& c) {
   const auto ranks = c.node.attrs.get<std::int64_t>("ranks");
   if (ranks < 1) throw ShapeError("a sum over less than one rank");
   return {Shape{(count + ranks - 1) / ranks * ranks}};
+}
+
+std::int64_t ranks_of(const InferContext& c) {
+  const auto ranks = c.node.attrs.get<std::int64_t>("ranks");
+  const std::int64_t rank =
+      c.node.attrs.find("rank") == nullptr ? 0 : c.node.attrs.get<std::int64_t>("rank");
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw ShapeError(fmt::format("rank {} of {}", rank, ranks));
+  }
+  return ranks;
+}
+
+std::vector<Shape> infer_scatter_start(const InferContext& c) {
+  const std::int64_t ranks = ranks_of(c);
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    count += slice_elements(c.input(i).shape.elements(), ranks);
+  }
+  return {Shape{ranks * count}};
+}
+
+/// A packed tensor must have slices of so many elements.
+void expect_slices(const InferContext& c, std::int64_t ranks, std::int64_t elements) {
+  if (c.input(0).shape == Shape{ranks * elements}) return;
+  throw ShapeError(fmt::format(
+      "slices of {} elements for {} ranks from {}", elements, ranks, to_string(c.input(0).shape)));
+}
+
+std::vector<Shape> infer_scatter_wait(const InferContext& c) {
+  const auto& counts = c.node.attrs.get<std::vector<std::int64_t>>("counts");
+  expect_slices(c, ranks_of(c), std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  std::vector<Shape> shapes;
+  for (const std::int64_t count : counts) shapes.push_back(Shape{count});
+  return shapes;
+}
+
+std::vector<Shape> infer_gather_start(const InferContext& c) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < c.inputs(); ++i) count += c.input(i).shape.elements();
+  return {Shape{ranks_of(c) * count}};
+}
+
+std::vector<Shape> infer_gather_wait(const InferContext& c) {
+  const std::int64_t ranks = ranks_of(c);
+  const auto& counts = c.node.attrs.get<std::vector<std::int64_t>>("counts");
+  std::int64_t count = 0;
+  for (std::size_t i = 1; i < c.inputs(); ++i) {
+    const TensorType type = variable_type(c.producer(i));
+    if (type.dtype != c.input(0).dtype || i > counts.size() ||
+        type.shape.elements() != counts[i - 1]) {
+      throw ShapeError(fmt::format("slices of {} for a variable {} {}",
+                                   name(c.input(0).dtype),
+                                   name(type.dtype),
+                                   to_string(type.shape)));
+    }
+    count += slice_elements(counts[i - 1], ranks);
+  }
+  expect_slices(c, ranks, count);
+  return {};
 }
 
 std::vector<Shape> infer_wait(const InferContext& c) {
@@ -66,6 +136,15 @@ std::vector<Value> wait_for_all_reduce(Builder& b,
   return sums;
 }
 
+std::int64_t slice_elements(std::int64_t elements, std::int64_t ranks) {
+  return (elements + ranks - 1) / ranks;
+}
+
+int exchanged_halves(const Node& node) {
+  if (node.is(k_all_reduce_start)) return 2;
+  return node.is(k_reduce_scatter_start, k_all_gather_start) ? 1 : 0;
+}
+
 std::vector<OpDef> collective_ops() {
   return {
       define("AllReduceStart",
@@ -76,6 +155,23 @@ std::vector<OpDef> collective_ops() {
              "sum: T -> results: Tresults",
              "T: {bfloat16, half, float}, Tresults: list(type), counts: list(int)",
              {.infer = infer_wait, .stateful = true}),
+      define("ReduceScatterStart",
+             "values: Tin -> packed: T",
+             "Tin: list(type), T: {bfloat16, half, float}, ranks: int",
+             {.infer = infer_scatter_start, .stateful = true}),
+      define("ReduceScatterWait",
+             "packed: T -> slices: Tresults",
+             "T: {bfloat16, half, float}, Tresults: list(type), counts: list(int), rank: int, "
+             "ranks: int",
+             {.infer = infer_scatter_wait, .stateful = true}),
+      define("AllGatherStart",
+             "slices: Tin -> packed: T",
+             "Tin: list(type), T: {bfloat16, half, float}, rank: int, ranks: int",
+             {.infer = infer_gather_start, .stateful = true}),
+      define("AllGatherWait",
+             "packed: T, variables: Tvariables",
+             "T: {bfloat16, half, float}, Tvariables: list(type), counts: list(int), ranks: int",
+             {.infer = infer_gather_wait, .stateful = true}),
   };
 }
 

@@ -58,6 +58,12 @@ Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::
 
 /// Waits for it: the sums, one after another, as tensors of these shapes and dtypes.
 std::vector<Value> wait_for_all_reduce(Builder& b, Value sum, const std::vector<TensorType>& types);
+/// The halves of a sum over the ranks that a node begins: 2 of an AllReduceStart, 1 of a
+/// ReduceScatterStart or AllGatherStart, 0 of other ops.
+int exchanged_halves(const Node& node);
+/// The elements of a rank's slice of a tensor that the ranks divide.
+std::int64_t slice_elements(std::int64_t elements, std::int64_t ranks);
+
 /// The types of values.
 std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values);
 

@@ -17,6 +17,7 @@ using graph::Value;
 Value read_weight(LayerContext& c,
                   std::string_view weight_name,
                   DType dtype,
+                  DType updated_in,
                   const Shape& shape,
                   const InitializerSpec& initializer,
                   const std::optional<RegularizerSpec>& regularizer) {
@@ -31,7 +32,7 @@ Value read_weight(LayerContext& c,
                                      .initializer = resolve(initializer, shape),
                                      .layer = c.b.origin().layer});
   const Value read = c.b.read(handle);
-  if (c.trainable) c.record.weights.push_back({full, handle, read});
+  if (c.trainable) c.record.weights.push_back({full, handle, read, updated_in});
   // As in Keras, a frozen weight is not regularized.
   if (regularizer && c.trainable) {
     graph::Origin origin = c.b.origin();
@@ -56,6 +57,10 @@ Value LayerContext::weight(std::string_view weight_name,
                            const Shape& shape,
                            const InitializerSpec& initializer,
                            const std::optional<RegularizerSpec>& regularizer) {
+  if (has_masters && trainable && !regularizer) {
+    return read_weight(
+        *this, weight_name, policy.compute, policy.variable, shape, initializer, regularizer);
+  }
   const Value stored = stored_weight(weight_name, shape, initializer, regularizer);
   if (policy.variable == policy.compute) return stored;
   return b.add("Cast", {stored}, {{"DstT", policy.compute}}, fmt::format("{}/Cast", weight_name));
@@ -65,7 +70,8 @@ Value LayerContext::stored_weight(std::string_view weight_name,
                                   const Shape& shape,
                                   const InitializerSpec& initializer,
                                   const std::optional<RegularizerSpec>& regularizer) {
-  return read_weight(*this, weight_name, policy.variable, shape, initializer, regularizer);
+  const DType dtype = policy.variable;
+  return read_weight(*this, weight_name, dtype, dtype, shape, initializer, regularizer);
 }
 
 Value LayerContext::float32_weight(std::string_view weight_name,
@@ -73,7 +79,8 @@ Value LayerContext::float32_weight(std::string_view weight_name,
                                    const InitializerSpec& initializer,
                                    const std::optional<RegularizerSpec>& regularizer) {
   const Explain explain(b, "float32: parameters of a normalization");
-  return read_weight(*this, weight_name, DType::float32, shape, initializer, regularizer);
+  const DType dtype = DType::float32;
+  return read_weight(*this, weight_name, dtype, dtype, shape, initializer, regularizer);
 }
 
 Value LayerContext::statistic(std::string_view statistic_name,

@@ -28,6 +28,10 @@ struct Weight {
   std::string name;
   graph::Value handle;
   graph::Value read;  ///< in the variable's dtype; gradients are taken with respect to it
+  DType updated_in =
+      DType::float32;  ///< the variable's dtype, or that of the master that it is a copy of
+  std::optional<graph::Slice> slice = {};  ///< of a master
+  graph::Value copy = {};                  ///< of a master: the handle of the whole weight
 };
 
 /// The results of a model's forward pass besides its outputs.
@@ -74,12 +78,13 @@ class LayerContext {
   std::int64_t first_sample = 0;  ///< of the batch, which the samples of lower ranks precede
   BatchShare share = 0;           ///< the samples, among those of other ranks
   bool sync_batch_norm = false;   ///< moments of batches are those of all ranks
+  bool has_masters = false;       ///< weights are copies of masters that the ranks divide
   std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
   graph::Value mask = {};                    ///< of output 0
   std::vector<LayerOutput> further = {};     ///< outputs 1, 2, ...
 
   /// A weight in the policy's variable dtype, read and cast to its compute dtype. The regularizer
-  /// sees the uncast value.
+  /// sees the uncast value; without one, a copy of a master is stored in the compute dtype.
   graph::Value weight(std::string_view weight_name,
                       const Shape& shape,
                       const InitializerSpec& initializer,

@@ -152,6 +152,7 @@ extern const OptimizerDef k_muon = optimizer_def<Muon>(
     "lr "
     "rms_rate sqrt(max(n, m)) x; other weights are updated by adamw (Jordan et al. 2024 and Liu et "
     "al. 2025, in Keras's form).",
-    0.001);
+    0.001,
+    false);
 
 }  // namespace halfstep::nn

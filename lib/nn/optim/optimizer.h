@@ -26,8 +26,8 @@ class OptimizerContext {
   graph::Value iteration;      ///< float32 scalar: number of this step, from 1
   graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
 
-  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight unless `shape` is
-  /// given.
+  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight, and a slice as
+  /// it is, unless `shape` is given.
   graph::Value slot(std::string_view slot_name,
                     double initial = 0,
                     const std::optional<Shape>& shape = {});
@@ -60,6 +60,7 @@ struct OptimizerDef {
   double default_learning_rate = 0.001;
   void (*fields)(config::Fields& f) = nullptr;
   std::unique_ptr<Optimizer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
+  bool elementwise = true;  ///< the update of an element reads no other one
 };
 
 inline constexpr std::array<std::string_view, 4> k_common_optimizer_keys{
@@ -68,7 +69,8 @@ inline constexpr std::array<std::string_view, 4> k_common_optimizer_keys{
 template <class O>
 constexpr OptimizerDef optimizer_def(std::string_view type,
                                      std::string_view doc,
-                                     double default_learning_rate) {
+                                     double default_learning_rate,
+                                     bool elementwise = true) {
   class Held final : public Optimizer {
    public:
     explicit Held(O o) : optimizer_(std::move(o)) {}
@@ -77,7 +79,7 @@ constexpr OptimizerDef optimizer_def(std::string_view type,
    private:
     O optimizer_;
   };
-  OptimizerDef def{type, doc, default_learning_rate, nullptr, nullptr};
+  OptimizerDef def{type, doc, default_learning_rate, nullptr, nullptr, elementwise};
   def.fields = [](config::Fields& f) {
     O optimizer;
     optimizer.fields(f);

@@ -99,12 +99,16 @@ graph::Value OptimizerContext::slot(std::string_view slot_name,
                                     const std::optional<Shape>& shape) {
   graph::TensorType type = b.type(weight.read);
   if (shape) type.shape = *shape;
-  return b.variable({fmt::format("{}/{}", weight.name, slot_name),
+  const std::string name = fmt::format("{}/{}", weight.name, slot_name);
+  std::optional<graph::Slice> slice;
+  if (weight.slice && !shape) slice = {name, weight.slice->whole, weight.slice->begin};
+  return b.variable({name,
                      type,
                      graph::Role::slot,
                      false,
                      {graph::Initializer::Kind::constant, initial, 0, 0},
-                     b.origin().layer});
+                     b.origin().layer,
+                     std::move(slice)});
 }
 
 void OptimizerContext::update(std::string_view op,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/cuda/vendor/operations.h"
+#include "comm/communicator.h"
 
 namespace halfstep::backend::cuda {
 
@@ -142,10 +143,10 @@ class Vendor {
 
   /// Joins the ranks of a run, which all call it, each with a device of its own. Blocking.
   virtual void join(const RankId& id, int rank, int ranks) = 0;
-  /// Enqueues the sum over the ranks of `count` numbers of float32, float16 or bfloat16, in place.
-  /// It runs after all that was enqueued before and beside all that follows, until
+  /// Enqueues the sum over the ranks of `count` numbers of float32, float16 or bfloat16, in place,
+  /// or a half of it. It runs after all that was enqueued before and beside all that follows, until
   /// wait_for_sum(). All ranks start the same sums in the same order.
-  virtual void start_sum(void* numbers, std::int64_t count, DType dtype) = 0;
+  virtual void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) = 0;
   /// Lets the stream wait for the sum that was started last in `numbers`; does not block.
   virtual void wait_for_sum(const void* numbers) = 0;
   /// Ends all sums without their results, because a rank is lost. No sum may follow.

@@ -64,7 +64,7 @@ bool RankSums::all_have(std::atomic<std::int64_t> Progress::*count, std::int64_t
   });
 }
 
-bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype) {
+bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype, comm::SumKind kind) {
   if (abandoned_) return true;
   Progress& own = progress_[static_cast<std::size_t>(rank_)];
   const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(dtype);
@@ -76,7 +76,18 @@ bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype) {
     own.published = sums_ + 1;
   }
   if (!all_have(&Progress::published, sums_ + 1)) return false;
-  comm::add_parts(numbers_, static_cast<int>(progress_.size()), count, dtype, numbers);
+  const std::size_t ranks = progress_.size(), part = bytes / ranks;
+  if (kind != comm::SumKind::all_gather) {
+    comm::add_parts(numbers_, static_cast<int>(ranks), count, dtype, numbers);
+  }
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::byte* const of_rank = numbers + r * part;
+    if (kind == comm::SumKind::all_gather) {
+      std::memcpy(of_rank, numbers_ + r * bytes + r * part, part);
+    } else if (kind == comm::SumKind::reduce_scatter && static_cast<int>(r) != rank_) {
+      std::memset(of_rank, 0xFF, part);  // NaN for whoever reads it
+    }
+  }
   published_ = false;
   own.added = ++sums_;
   return true;

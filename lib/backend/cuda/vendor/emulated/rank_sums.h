@@ -21,7 +21,7 @@ class RankSums {
 
   /// Goes on with a sum in place, one at a time, and returns whether it is done: false while other
   /// ranks have not come as far, without blocking.
-  bool advance(std::byte* numbers, std::int64_t count, DType dtype);
+  bool advance(std::byte* numbers, std::int64_t count, DType dtype, comm::SumKind kind);
   /// Each sum counts as done from now on.
   void abandon() { abandoned_ = true; }
 

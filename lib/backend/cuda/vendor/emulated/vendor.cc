@@ -157,14 +157,14 @@ class EmulatedVendor final : public Vendor {
   void join(const RankId& id, int rank, int ranks) override {
     ranks_ = std::make_unique<emulated::RankSums>(id, rank, ranks);
   }
-  void start_sum(void* numbers, std::int64_t count, DType dtype) override {
+  void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) override {
     if (!ranks_) fail("start_sum: no ranks have joined");
     const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(dtype);
     expect_inside(numbers, bytes, "start_sum");
     std::vector<std::byte>& sum = sums_[numbers];
-    queue_.push_attempt([this, &sum, numbers, count, dtype, bytes] {
+    queue_.push_attempt([this, &sum, numbers, count, dtype, kind, bytes] {
       auto* given = static_cast<std::byte*>(numbers);
-      if (!ranks_->advance(given, count, dtype)) return false;
+      if (!ranks_->advance(given, count, dtype, kind)) return false;
       // Nobody may read it before wait_for_sum().
       sum.assign(given, given + bytes);
       std::memset(numbers, k_garbage, bytes);

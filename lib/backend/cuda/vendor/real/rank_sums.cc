@@ -23,6 +23,8 @@ struct Nccl {
   int (*comm_abort)(void*) = nullptr;
   int (*comm_get_async_error)(void*, int*) = nullptr;
   int (*all_reduce)(const void*, void*, std::size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*reduce_scatter)(const void*, void*, std::size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*all_gather)(const void*, void*, std::size_t, int, void*, cudaStream_t) = nullptr;
   const char* (*get_error_string)(int) = nullptr;
   int version = 0;
   std::string problem;  ///< why it cannot be used, or ""
@@ -50,6 +52,8 @@ Nccl load() {
   get(nccl.comm_abort, "ncclCommAbort");
   get(nccl.comm_get_async_error, "ncclCommGetAsyncError");
   get(nccl.all_reduce, "ncclAllReduce");
+  get(nccl.reduce_scatter, "ncclReduceScatter");
+  get(nccl.all_gather, "ncclAllGather");
   get(nccl.get_error_string, "ncclGetErrorString");
   if (nccl.get_version != nullptr) nccl.get_version(&nccl.version);
   if (nccl.problem.empty() && nccl.version < k_lowest_version) {
@@ -87,7 +91,10 @@ int type_of(DType dtype) {
 
 }  // namespace
 
-RankSums::RankSums(cudaStream_t stream, const RankId& id, int rank, int ranks) : stream_(stream) {
+RankSums::RankSums(cudaStream_t stream, const RankId& id, int rank, int ranks)
+    : rank_(static_cast<std::size_t>(rank)),
+      ranks_(static_cast<std::size_t>(ranks)),
+      stream_(stream) {
   const Nccl& nccl = usable();
   try {
     check(cudaStreamCreateWithFlags(&sums_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -108,7 +115,7 @@ void RankSums::close() noexcept {
   if (sums_ != nullptr) cudaStreamDestroy(sums_);
 }
 
-void RankSums::start(void* numbers, std::int64_t count, DType dtype) {
+void RankSums::start(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) {
   cudaEvent_t& summed = summed_[numbers];
   if (summed == nullptr) {
     check(cudaEventCreateWithFlags(&summed, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -117,9 +124,25 @@ void RankSums::start(void* numbers, std::int64_t count, DType dtype) {
   check(cudaEventRecord(ready_, stream_), "cudaEventRecord");
   check(cudaStreamWaitEvent(sums_, ready_, 0), "cudaStreamWaitEvent");
   const auto elements = static_cast<std::size_t>(count);
-  check_nccl(usable().all_reduce(
-                 numbers, numbers, elements, type_of(dtype), k_nccl_sum, communicator_, sums_),
-             "ncclAllReduce");
+  const int type = type_of(dtype);
+  // In place: this rank's part is a piece of the buffer.
+  const std::size_t part = elements / ranks_;
+  std::byte* own = static_cast<std::byte*>(numbers) + rank_ * part * size_bytes(dtype);
+  const Nccl& nccl = usable();
+  switch (kind) {
+    case comm::SumKind::all_reduce:
+      check_nccl(
+          nccl.all_reduce(numbers, numbers, elements, type, k_nccl_sum, communicator_, sums_),
+          "ncclAllReduce");
+      break;
+    case comm::SumKind::reduce_scatter:
+      check_nccl(nccl.reduce_scatter(numbers, own, part, type, k_nccl_sum, communicator_, sums_),
+                 "ncclReduceScatter");
+      break;
+    case comm::SumKind::all_gather:
+      check_nccl(nccl.all_gather(own, numbers, part, type, communicator_, sums_), "ncclAllGather");
+      break;
+  }
   check(cudaEventRecord(summed, sums_), "cudaEventRecord");
 }
 

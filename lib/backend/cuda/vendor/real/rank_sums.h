@@ -23,7 +23,7 @@ class RankSums {
   RankSums& operator=(const RankSums&) = delete;
   ~RankSums();
 
-  void start(void* numbers, std::int64_t count, DType dtype);
+  void start(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind);
   void wait(const void* numbers);
   /// Errors: VendorError where a sum has failed since it was enqueued.
   void expect_no_error() const;
@@ -32,6 +32,7 @@ class RankSums {
  private:
   void close() noexcept;
 
+  std::size_t rank_, ranks_;
   cudaStream_t stream_;
   cudaStream_t sums_ = nullptr;
   cudaEvent_t ready_ = nullptr;                ///< the numbers of the sum started last

@@ -1,0 +1,195 @@
+#include "nn/ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/ops/fused_update.h"
+#include "graph/ops/ops.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Builder;
+using graph::Phase;
+using graph::ScopeGuard;
+using graph::Value;
+
+/// Values that are added over the ranks together, in one message.
+struct AllReduceBucket {
+  DType dtype;
+  Shard shard = {};                 ///< of the sums, where the ranks divide them
+  std::vector<Value*> values = {};  ///< are set to their sums, or slices of them, by finish()
+  std::int64_t bytes = 0;
+  std::vector<Value> terms = {};
+  Value sum = {};
+
+  void add(Builder& b, Value& value) {
+    values.push_back(&value);
+    bytes += b.shape(value).elements() * static_cast<std::int64_t>(size_bytes(dtype));
+  }
+  void start(Builder& b, int ranks) {
+    for (const Value* value : values) terms.push_back(*value);
+    sum = shard.divides()
+              ? b.add("ReduceScatterStart", terms, {{"T", dtype}, {"ranks", ranks}}, "start")
+              : graph::ops::start_all_reduce(b, terms, dtype, ranks);
+  }
+  void finish(Builder& b) const {
+    const std::vector<graph::TensorType> types = graph::ops::types_of(b, terms);
+    const std::vector<Value> sums = shard.divides()
+                                        ? wait_for_slices(b, types)
+                                        : graph::ops::wait_for_all_reduce(b, sum, types);
+    for (std::size_t i = 0; i < sums.size(); ++i) *values[i] = sums[i];
+  }
+
+ private:
+  std::vector<Value> wait_for_slices(Builder& b,
+                                     const std::vector<graph::TensorType>& types) const {
+    std::vector<std::int64_t> counts;
+    std::vector<DType> dtypes;
+    for (const graph::TensorType& type : types) {
+      counts.push_back(graph::ops::slice_elements(type.shape.elements(), shard.ranks));
+      dtypes.push_back(type.dtype);
+    }
+    const int wait = b.add_node(
+        "ReduceScatterWait",
+        {sum},
+        {{"Tresults", dtypes}, {"counts", counts}, {"rank", shard.rank}, {"ranks", shard.ranks}},
+        "wait");
+    std::vector<Value> slices;
+    for (std::size_t i = 0; i < types.size(); ++i) slices.push_back({wait, static_cast<int>(i)});
+    return slices;
+  }
+};
+
+/// The bytes after which a bucket is full, of `bytes` in all. Of a small model three of four
+/// buckets travel beside the rest of the backward pass; a sum of less than k_least takes its
+/// latency.
+std::int64_t bucket_bytes(const config::ParallelSpec& parallel, std::int64_t bytes) {
+  constexpr std::int64_t k_least = 64 << 10;
+  return std::min(static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20)),
+                  std::max(bytes / 4, k_least));
+}
+
+/// This rank's slice of a weight, as the weight that an optimizer updates.
+Weight master_of(Builder& b, const Weight& weight, const Shard& shard) {
+  const graph::Variable& whole = *b.graph().variable(weight.name);
+  const std::int64_t count = graph::ops::slice_elements(whole.type.shape.elements(), shard.ranks);
+  const graph::Slice slice{weight.name, whole.type.shape, shard.rank * count};
+  const Value handle = b.variable({.name = weight.name + "/master",
+                                   .type = {weight.updated_in, {count}},
+                                   .role = graph::Role::master,
+                                   .initializer = whole.initializer,
+                                   .layer = whole.layer,
+                                   .slice = slice});
+  return {weight.name, handle, b.read(handle), weight.updated_in, slice, weight.handle};
+}
+
+}  // namespace
+
+bool is_sum(std::string_view fetch) { return fetch == "loss" || fetch.starts_with("metric/"); }
+
+std::vector<Value> sum_over_ranks(Builder& b, const std::vector<Value>& values, int ranks) {
+  if (ranks == 1 || values.empty()) return values;
+  const Value sum = graph::ops::start_all_reduce(b, values, DType::float32, ranks);
+  return graph::ops::wait_for_all_reduce(b, sum, graph::ops::types_of(b, values));
+}
+
+void all_reduce(StepDraft& step) {
+  if (step.share.ranks == 1) return;
+  Builder& b = step.b;
+  const config::ParallelSpec& parallel = step.spec.parallel;
+  const Shard& shard = step.spec.model.shard;
+  const std::string of_ranks = fmt::format("summed over {} ranks", step.share.ranks);
+  std::int64_t bytes = 0;
+  for (const Value& g : step.gradients) {
+    bytes +=
+        b.shape(g).elements() * static_cast<std::int64_t>(size_bytes(parallel.all_reduce_dtype));
+  }
+  const std::int64_t enough_bytes = bucket_bytes(parallel, bytes);
+  std::vector<AllReduceBucket> buckets;
+  {
+    const ScopeGuard scope(
+        b,
+        step_origin(Phase::backward,
+                    fmt::format("{}: gradients {}", name(parallel.all_reduce_dtype), of_ranks)),
+        "all_reduce");
+    // In the order in which the backward pass computes them.
+    std::vector<Value*> ready;
+    for (Value& g : step.gradients) ready.push_back(&g);
+    std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
+    for (Value* g : ready) {
+      if (buckets.empty() || buckets.back().bytes >= enough_bytes) {
+        buckets.push_back({parallel.all_reduce_dtype, shard});
+      }
+      buckets.back().add(b, *g);
+    }
+    buckets.push_back({DType::float32});
+    AllReduceBucket& scalars = buckets.back();
+    for (auto& [fetch, value] : b.graph().fetches()) {
+      if (is_sum(fetch)) scalars.add(b, value);
+    }
+    for (Assignment& assignment : step.record.assignments) {
+      if (!is_floating(b.dtype(assignment.value))) continue;
+      assignment.value = weighted_by_share(b, assignment.value, step.share);
+      scalars.add(b, assignment.value);
+    }
+    for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
+  }
+  const ScopeGuard scope(b, step_origin(Phase::unscale, of_ranks), "all_reduce");
+  for (AllReduceBucket& each : buckets) each.finish(b);
+  if (!shard.divides()) return;
+  // One that no gradient reaches is never updated, and has a master for the sake of its bits.
+  for (const Weight& weight : step.record.weights) master_of(b, weight, shard);
+  for (Weight& weight : step.weights) weight = master_of(b, weight, shard);
+}
+
+void gather_weights(Builder& b, const StepDraft& step) {
+  const Shard& shard = step.spec.model.shard;
+  struct Bucket {
+    DType dtype;
+    std::int64_t bytes = 0;
+    std::vector<Value> slices = {}, copies = {};
+    Value start = {};
+  };
+  std::vector<Bucket> buckets;
+  const auto type_of = [&](Value handle) {
+    return graph::ops::variable_type(b.graph().node(handle.node));
+  };
+  const auto bytes_of = [&](const Weight& weight) {
+    return shard.ranks * b.shape(weight.read).elements() *
+           static_cast<std::int64_t>(size_bytes(type_of(weight.copy).dtype));
+  };
+  std::int64_t bytes = 0;
+  for (const Weight& weight : step.weights) bytes += bytes_of(weight);
+  const std::int64_t enough = bucket_bytes(step.spec.parallel, bytes);
+  for (const Weight& weight : step.weights) {
+    auto bucket = std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& each) {
+      return each.dtype == type_of(weight.copy).dtype && each.bytes < enough;
+    });
+    if (bucket == buckets.end()) bucket = buckets.insert(bucket, {type_of(weight.copy).dtype});
+    bucket->bytes += bytes_of(weight);
+    bucket->slices.push_back(b.read(weight.handle));
+    bucket->copies.push_back(weight.copy);
+  }
+  for (Bucket& bucket : buckets) {
+    bucket.start = b.add("AllGatherStart",
+                         bucket.slices,
+                         {{"T", bucket.dtype}, {"rank", shard.rank}, {"ranks", shard.ranks}},
+                         "start");
+  }
+  for (const Bucket& bucket : buckets) {
+    std::vector<Value> inputs{bucket.start};
+    std::vector<std::int64_t> counts;
+    for (const Value& copy : bucket.copies) {
+      inputs.push_back(copy);
+      counts.push_back(type_of(copy).shape.elements());
+    }
+    b.add_node("AllGatherWait",
+               std::move(inputs),
+               {{"counts", std::move(counts)}, {"ranks", shard.ranks}},
+               "wait");
+  }
+}
+
+}  // namespace halfstep::nn

@@ -1,0 +1,74 @@
+#include "train/whole_state.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "comm/communicator.h"
+
+namespace halfstep::train {
+namespace {
+
+using graph::Role;
+
+/// A tensor from the slices that the ranks have of it.
+Tensor gather(const Tensor& slice, const graph::Slice& of, comm::Communicator& ranks) {
+  const std::int64_t count = slice.elements() * ranks.size();
+  const Tensor all(slice.dtype(), {count});
+  auto* numbers = all.as<std::byte>();
+  std::memcpy(numbers + static_cast<std::size_t>(ranks.rank()) * slice.bytes(),
+              slice.as<std::byte>(),
+              slice.bytes());
+  const std::unique_ptr<comm::Sum> sum = ranks.sum(count, slice.dtype(), comm::SumKind::all_gather);
+  sum->start(numbers);
+  ranks.wait(numbers);
+  Tensor whole(slice.dtype(), of.whole);
+  std::memcpy(whole.as<std::byte>(), numbers, whole.bytes());
+  return whole;
+}
+
+}  // namespace
+
+WholeState::WholeState(const Session& session, const std::vector<Tensor>& best, bool keep)
+    : own_(session.state()), own_best_(best) {
+  if (!session.is_divided()) return;
+  own_.to_host();
+  std::vector<plan::State::Entry> entries;
+  struct At {
+    std::size_t entry, best;
+  };
+  std::map<std::string, At> by_name;
+  std::size_t next_best = 0;
+  for (const plan::State::Entry& entry : own_.entries()) {
+    const graph::Variable& variable = entry.variable;
+    const bool in_best =
+        !best.empty() && (variable.role == Role::weight || variable.role == Role::statistic ||
+                          variable.role == Role::master);
+    const auto whole = [&](const Tensor& value) {
+      if (variable.slice) return gather(value, *variable.slice, *session.ranks());
+      return keep ? value.clone() : Tensor();
+    };
+    Tensor value = whole(entry.tensor);
+    Tensor best_value = in_best ? whole(best[next_best++]) : Tensor();
+    if (!keep) continue;
+    if (variable.role == Role::master) {
+      // The weight that it belongs to was declared before.
+      const At at = by_name.at(variable.slice->of);
+      entries[at.entry].variable.type.dtype = value.dtype();
+      entries[at.entry].tensor = std::move(value);
+      if (in_best) whole_best_[at.best] = std::move(best_value);
+      continue;
+    }
+    by_name.emplace(variable.name, At{entries.size(), whole_best_.size()});
+    graph::Variable full = variable;
+    full.type = {value.dtype(), value.shape()};
+    full.slice.reset();
+    entries.push_back({std::move(full), std::move(value)});
+    if (in_best) whole_best_.push_back(std::move(best_value));
+  }
+  whole_.emplace(std::move(entries));
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,32 @@
+#pragma once
+// The variables of a run whose ranks divide masters and slots, put together as one process has
+// them.
+
+#include <optional>
+#include <vector>
+
+#include "plan/state.h"
+#include "train/session.h"
+
+namespace halfstep::train {
+
+/// Where nothing is divided, the session's own state; else a copy in host memory, without masters,
+/// whose values the weights have, and with whole slots. `best` are weights of an epoch as
+/// State::weights() gives them, or nothing; they are put together too.
+class WholeState {
+ public:
+  /// All ranks construct it at the same point; those that do not `keep` it have an empty copy.
+  /// Blocking. Errors: comm::RankLost.
+  WholeState(const Session& session, const std::vector<Tensor>& best, bool keep);
+
+  const plan::State& state() const { return whole_ ? *whole_ : own_; }
+  const std::vector<Tensor>& best() const { return whole_ ? whole_best_ : own_best_; }
+
+ private:
+  const plan::State& own_;
+  const std::vector<Tensor>& own_best_;
+  std::optional<plan::State> whole_;
+  std::vector<Tensor> whole_best_;
+};
+
+}  // namespace halfstep::train
