@@ -1,5 +1,7 @@
 #include "comm/communicator.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -18,10 +20,22 @@ void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtyp
   dispatch_floating(dtype, [&]<class T>(Type<T>) {
     const auto* in = reinterpret_cast<const T*>(parts);
     auto* out = reinterpret_cast<T*>(to);
-    for (std::int64_t i = 0; i < count; ++i) {
-      auto total = static_cast<Compute<T>>(in[i]);
-      for (int r = 1; r < ranks; ++r) total += static_cast<Compute<T>>(in[r * count + i]);
-      out[i] = static_cast<T>(total);
+    // Blocks in the first-level cache, so that the loops over elements are vectorized.
+    constexpr std::int64_t k_block = 1024;
+    std::array<Compute<T>, k_block> totals;
+    for (std::int64_t begin = 0; begin < count; begin += k_block) {
+      const std::int64_t n = std::min(k_block, count - begin);
+      for (int r = 0; r < ranks; ++r) {
+        const T* part = in + r * count + begin;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto x = static_cast<Compute<T>>(part[i]);
+          totals[static_cast<std::size_t>(i)] =
+              r == 0 ? x : totals[static_cast<std::size_t>(i)] + x;
+        }
+      }
+      for (std::int64_t i = 0; i < n; ++i) {
+        out[begin + i] = static_cast<T>(totals[static_cast<std::size_t>(i)]);
+      }
     }
   });
 }
