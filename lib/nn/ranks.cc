@@ -71,6 +71,10 @@ std::int64_t bucket_bytes(const config::ParallelSpec& parallel, std::int64_t byt
                   std::max(bytes / 4, k_least));
 }
 
+graph::TensorType type_of(Builder& b, Value handle) {
+  return graph::ops::variable_type(b.graph().node(handle.node));
+}
+
 /// This rank's slice of a weight, as the weight that an optimizer updates.
 Weight master_of(Builder& b, const Weight& weight, const Shard& shard) {
   const graph::Variable& whole = *b.graph().variable(weight.name);
@@ -144,50 +148,50 @@ void all_reduce(StepDraft& step) {
   for (Weight& weight : step.weights) weight = master_of(b, weight, shard);
 }
 
-void gather_weights(Builder& b, const StepDraft& step) {
-  const Shard& shard = step.spec.model.shard;
-  struct Bucket {
-    DType dtype;
-    std::int64_t bytes = 0;
-    std::vector<Value> slices = {}, copies = {};
-    Value start = {};
-  };
-  std::vector<Bucket> buckets;
-  const auto type_of = [&](Value handle) {
-    return graph::ops::variable_type(b.graph().node(handle.node));
-  };
-  const auto bytes_of = [&](const Weight& weight) {
-    return shard.ranks * b.shape(weight.read).elements() *
-           static_cast<std::int64_t>(size_bytes(type_of(weight.copy).dtype));
-  };
+WeightGather::WeightGather(StepDraft& step) : shard_(step.spec.model.shard) {
   std::int64_t bytes = 0;
-  for (const Weight& weight : step.weights) bytes += bytes_of(weight);
-  const std::int64_t enough = bucket_bytes(step.spec.parallel, bytes);
-  for (const Weight& weight : step.weights) {
-    auto bucket = std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& each) {
-      return each.dtype == type_of(weight.copy).dtype && each.bytes < enough;
-    });
-    if (bucket == buckets.end()) bucket = buckets.insert(bucket, {type_of(weight.copy).dtype});
-    bucket->bytes += bytes_of(weight);
-    bucket->slices.push_back(b.read(weight.handle));
-    bucket->copies.push_back(weight.copy);
+  for (const Weight& weight : step.weights) bytes += bytes_of(step.b, weight);
+  enough_ = bucket_bytes(step.spec.parallel, bytes);
+}
+
+std::int64_t WeightGather::bytes_of(Builder& b, const Weight& weight) const {
+  return shard_.ranks * b.shape(weight.read).elements() *
+         static_cast<std::int64_t>(size_bytes(type_of(b, weight.copy).dtype));
+}
+
+void WeightGather::add(Builder& b, const Weight& weight) {
+  const DType dtype = type_of(b, weight.copy).dtype;
+  auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& each) {
+    return each.dtype == dtype && !each.start.valid();
+  });
+  if (bucket == buckets_.end()) bucket = buckets_.insert(bucket, {dtype});
+  bucket->bytes += bytes_of(b, weight);
+  bucket->slices.push_back(b.read(weight.handle));
+  bucket->copies.push_back(weight.copy);
+  if (bucket->bytes >= enough_) start(b, *bucket);
+}
+
+void WeightGather::start(Builder& b, Bucket& bucket) const {
+  bucket.start = b.add("AllGatherStart",
+                       bucket.slices,
+                       {{"T", bucket.dtype}, {"rank", shard_.rank}, {"ranks", shard_.ranks}},
+                       "start");
+}
+
+void WeightGather::finish(Builder& b) {
+  for (Bucket& bucket : buckets_) {
+    if (!bucket.start.valid()) start(b, bucket);
   }
-  for (Bucket& bucket : buckets) {
-    bucket.start = b.add("AllGatherStart",
-                         bucket.slices,
-                         {{"T", bucket.dtype}, {"rank", shard.rank}, {"ranks", shard.ranks}},
-                         "start");
-  }
-  for (const Bucket& bucket : buckets) {
+  for (const Bucket& bucket : buckets_) {
     std::vector<Value> inputs{bucket.start};
     std::vector<std::int64_t> counts;
     for (const Value& copy : bucket.copies) {
       inputs.push_back(copy);
-      counts.push_back(type_of(copy).shape.elements());
+      counts.push_back(type_of(b, copy).shape.elements());
     }
     b.add_node("AllGatherWait",
                std::move(inputs),
-               {{"counts", std::move(counts)}, {"ranks", shard.ranks}},
+               {{"counts", std::move(counts)}, {"ranks", shard_.ranks}},
                "wait");
   }
 }

@@ -17,7 +17,31 @@ std::vector<graph::Value> sum_over_ranks(graph::Builder& b,
                                          const std::vector<graph::Value>& values,
                                          int ranks);
 
-/// Writes the masters of all ranks to the copies of the weights, in buckets of one dtype.
-void gather_weights(graph::Builder& b, const StepDraft& step);
+/// Writes the masters of all ranks to the copies of the weights, in buckets of one dtype, each of
+/// which travels while the masters after it are updated.
+class WeightGather {
+ public:
+  /// Of the masters of a step.
+  explicit WeightGather(StepDraft& step);
+
+  /// After the update of this master.
+  void add(graph::Builder& b, const Weight& weight);
+  /// Once, after all of them.
+  void finish(graph::Builder& b);
+
+ private:
+  struct Bucket {
+    DType dtype;
+    std::int64_t bytes = 0;
+    std::vector<graph::Value> slices = {}, copies = {};
+    graph::Value start = {};  ///< valid once it travels
+  };
+  std::int64_t bytes_of(graph::Builder& b, const Weight& weight) const;
+  void start(graph::Builder& b, Bucket& bucket) const;
+
+  Shard shard_;
+  std::int64_t enough_ = 0;  ///< bytes after which a bucket is full
+  std::vector<Bucket> buckets_;
+};
 
 }  // namespace halfstep::nn

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/ops/ops.h"
 #include "nn/ranks.h"
@@ -250,6 +251,8 @@ void append_updates(StepDraft& step) {
   b.graph().fetches().emplace_back("learning_rate", rate);
   b.origin().phase = Phase::update;
   const Value number = b.add("AddV2", {b.cast(count, DType::float32), b.scalar(DType::float32, 1)});
+  std::optional<WeightGather> gather;
+  if (divides) gather.emplace(step);
   for (std::size_t i = 0; i < weights.size() && !traces; ++i) {
     const ScopeGuard inner(
         b,
@@ -259,12 +262,9 @@ void append_updates(StepDraft& step) {
     OptimizerContext context{
         b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
     spec.optimizer.optimizer->update(context);
+    if (gather) gather->add(b, weights[i]);
   }
-  if (divides) {
-    const ScopeGuard inner(
-        b, step_origin(Phase::update, "copies of the masters of all ranks"), "all_gather");
-    gather_weights(b, step);
-  }
+  if (gather) gather->finish(b);
   for (const Assignment& assignment : step.record.assignments) {
     std::vector<Value> inputs{assignment.handle, assignment.value};
     if (ok.valid()) inputs.push_back(ok);
