@@ -38,8 +38,8 @@ constexpr std::chrono::microseconds k_longest_sleep{1000};
 constexpr Seconds k_look{0.1};
 /// Wait after which a rank tells the others that it is there.
 constexpr Seconds k_tell{1.0};
-/// Between two polls on behalf of sums that nobody waits for yet.
-constexpr std::chrono::microseconds k_background{100};
+/// Between two polls for sums that nobody waits for yet; 50 us made a step of mnist_cnn 6 % longer.
+constexpr std::chrono::microseconds k_background{250};
 
 /// Another rank, or this one.
 struct Peer {
