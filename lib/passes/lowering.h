@@ -133,8 +133,8 @@ graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& ta
 /// while it multiplies: no packed copy goes through memory. Bit-identical.
 graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& target);
 
-/// Moves each AllReduceStart and ReduceScatterStart directly behind the last of the ops that compute
-/// its values, and not before another one that precedes it. Bit-identical.
+/// Moves each AllReduceStart and ReduceScatterStart directly behind the last of the ops that
+/// compute its values, and not before another one that precedes it. Bit-identical.
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& target);
 
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
