@@ -244,15 +244,16 @@ std::string algorithms(const Explanation& e, bool verbose) {
 std::string predicted_launches(const Explanation& e) {
   if (!e.predicted_step) return "";
   const StepPrediction& step = *e.predicted_step;
-  Rows rows{{"launch", "kernel", "GFLOP", "MB", "predicted ms"}};
+  Rows rows{{"launch", "kernel", "nodes", "GFLOP", "MB", "predicted ms"}};
   for (const PredictedLaunch& launch : step.launches) {
     rows.push_back({launch.name,
                     launch.kernel,
+                    fmt::to_string(launch.graph_nodes),
                     launch.flops > 0 ? fmt::format("{:.3g}", launch.flops / 1e9) : "-",
                     fmt::format("{:.3g}", launch.bytes / 1e6),
                     fmt::format("{:.4f}", launch.ms)});
   }
-  return "\n" + columns(rows, {2, 3, 4});
+  return "\n" + columns(rows, {2, 3, 4, 5});
 }
 
 std::string heading(const Explanation& e) {

@@ -50,6 +50,7 @@ void PredictedLaunch::fields(Fields& f) {
   f("kernel", kernel, "implementation");
   f("flops", flops, "of matrix products and convolutions, 2 per product");
   f("bytes", bytes, "read and written, each tensor once");
+  f("graph_nodes", graph_nodes, "nodes of the captured graph that run it");
   f("ms", ms, "ms; predicted");
 }
 
@@ -71,15 +72,15 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
                                            bool tf32) {
   const backend::cuda::GpuRates* rates = backend::cuda::gpu_rates(compute_capability);
   if (rates == nullptr) return std::nullopt;
-  const auto seconds = [&](const NodeWork& work, DType compute) {
-    return backend::cuda::predicted_seconds(work, compute, tf32, *rates);
+  const auto seconds = [&](const NodeWork& work, std::int64_t nodes, DType compute) {
+    return backend::cuda::predicted_seconds(work, nodes, compute, tf32, *rates);
   };
   StepPrediction prediction;
   prediction.gpu = rates->gpu;
   const auto scaled = plan::scaled_input(lowered, "images");
   prediction.launches = launches_around(lowered, scaled);
   for (PredictedLaunch& launch : prediction.launches) {
-    launch.ms = seconds({.bytes = launch.bytes}, DType::float32) * 1e3;
+    launch.ms = seconds({.bytes = launch.bytes}, 1, DType::float32) * 1e3;
   }
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);
@@ -89,6 +90,7 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
     if (scaled && scaled->node == id) continue;
     const OpRow row = op_row(lowered, node);
     const NodeWork work = graph::node_work(lowered, node);
+    const std::int64_t nodes = backend::cuda::graph_nodes(lowered, node);
     const DType compute = dtype_named(row.compute_dtype).value_or(DType::float32);
     prediction.launches.insert(prediction.launches.end() - 1,
                                {row.name,
@@ -98,7 +100,8 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
                                 kernel,
                                 work.flops,
                                 work.bytes,
-                                seconds(work, compute) * 1e3});
+                                nodes,
+                                seconds(work, nodes, compute) * 1e3});
   }
   for (const PredictedLaunch& launch : prediction.launches) prediction.ms += launch.ms;
   return prediction;

@@ -15,6 +15,7 @@ namespace halfstep::report {
 struct PredictedLaunch {
   std::string name, type, layer, phase, kernel;
   double flops = 0, bytes = 0;
+  std::int64_t graph_nodes = 1;  ///< several for each step of a recurrent layer
   double ms = 0;
   void fields(Fields& f);
 };

@@ -13,16 +13,13 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend. Recurrent
-/// layers have no kernel there: a model with one is refused.
+/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend.
 const std::set<std::string_view> k_cpu_only{"PackOperand",
                                             "PackedVariable",
                                             "PackedMatMul",
                                             "PackedMatMulUpdate",
                                             "FusedAttention",
-                                            "FusedAttentionGrad",
-                                            "RNN",
-                                            "RNNGrad"};
+                                            "FusedAttentionGrad"};
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 
+#include "backend/cuda/prediction.h"
 #include "backend/cuda/rows.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
@@ -26,6 +27,7 @@
 #include "plan/pipeline.h"
 #include "plan/plan.h"
 #include "report/step_prediction.h"
+#include "support/op_cases.h"
 #include "support/paths.h"
 #include "train/fixture.h"
 #include "train/step_pipeline.h"
@@ -211,6 +213,32 @@ TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms
   CHECK(single.ms / half.ms > 9);
   // Launches decide about a small model: its nodes at 2 us each.
   CHECK(predicted("guide_64", "mixed_float16", 128).ms < 0.060);
+}
+
+TEST_CASE("device: a recurrent layer is captured as the nodes that its prediction counts") {
+  CapturingDevice device;
+  for (const testing::OpCase& c : testing::recurrent_cases()) {
+    const testing::BuiltCase built = testing::build(c, DType::float32);
+    const backend::NodeView node{built.graph, built.graph.node(built.node)};
+    const backend::Kernel* kernel = backend::choose(emulated(), node).kernel;
+    // A carry in float64, or no sample.
+    if (kernel == nullptr || node.input(0).shape[0] == 0) continue;
+    CAPTURE(c.name);
+    std::vector<TensorView> in, out;
+    const auto view = [](const graph::TensorType& type) {
+      return TensorView{type.dtype, type.shape, nullptr};
+    };
+    for (std::size_t i = 0; i < node.inputs(); ++i) in.push_back(view(node.input(i)));
+    for (std::size_t i = 0; i < node.outputs(); ++i) out.push_back(view(node.output(i)));
+    const backend::Prepared prepared = device.prepare(*kernel, node);
+    const auto captured = device.capture([&] { prepared.launch->run({in, out, nullptr}); });
+    CHECK(static_cast<std::int64_t>(captured->nodes()) ==
+          backend::cuda::graph_nodes(built.graph, node.node));
+  }
+  // Forward and backward, 28 steps of two nodes each and the gradient of the initial state.
+  const report::StepPrediction lstm = predicted("lstm_rows", "mixed_float16", 128);
+  CHECK(lstm.ms > (56 + 57) * 2e-3);
+  CHECK(lstm.ms < 0.5);
 }
 
 TEST_CASE("device: a step of a shipped config launches and moves no more than before") {

@@ -148,6 +148,62 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("device: recurrent layers train as on the CPU under each policy") {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    for (const std::string_view file : {"lstm_rows.yaml", "gru_rows.yaml"}) {
+      CAPTURE(file);
+      check_alike(shipped(file, policy.precision), policy.compute);
+    }
+    // Blank rows of a digit are left out, of the sequence and of its reverse.
+    TinyRun tiny;
+    tiny.precision = policy.precision;
+    tiny.training = "{epochs: 1, batch_size: 24}";
+    tiny.layers = R"(
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: masking}
+    - type: bidirectional
+      layer: {type: lstm, units: 7, return_sequences: true, recurrent_dropout: 0.2}
+    - {type: gru, units: 8, reset_after: false, return_sequences: true, recurrent_dropout: 0.2}
+    - {type: bidirectional, layer: {type: simple_rnn, units: 5, dropout: 0.2}, merge_mode: sum}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+    check_alike(tiny.spec(), policy.compute);
+    // A decoder starts from the states of an encoder.
+    tiny.model = "inputs: {image: [28, 28, 1]}\n  nodes:";
+    tiny.layers = R"(
+    rows: {type: reshape, target_shape: [28, 28], from: image}
+    encoder: {type: lstm, units: 8, return_state: true, from: rows}
+    again: {type: repeat_vector, n: 3, from: encoder}
+    decoder: {type: lstm, units: 8, go_backwards: true, from: again, initial_state: [encoder:1, encoder:2]}
+    after: {type: gru, units: 8, from: again, initial_state: encoder:1}
+    both: {type: concatenate, from: [decoder, after]}
+    logits: {type: dense, units: 10, from: both}
+    predictions: {type: softmax, dtype: float32, from: logits}
+  outputs: predictions
+)";
+    check_alike(tiny.spec(), policy.compute);
+  }
+}
+
+TEST_CASE("device: a recurrent layer gives the same bits captured and launched, and in each run") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16}";
+  tiny.layers = R"(
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: lstm, units: 9, return_sequences: true}
+    - {type: gru, units: 9, reset_after: false}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  const TrainResult captured = Run(tiny.spec(), {}, digits(), emulated()).finish();
+  CHECK(Run(tiny.spec(), {}, digits(), emulated()).finish().state_hash == captured.state_hash);
+  backend::Backend plain = emulated();
+  plain.device = backend::eager_device(plain.device);
+  CHECK(Run(tiny.spec(), {}, digits(), plain).finish().state_hash == captured.state_hash);
+}
+
 TEST_CASE("device: a batch in parts trains as on the CPU") {
   for (const Policy& policy : k_policies) {
     CAPTURE(policy.precision);

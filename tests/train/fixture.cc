@@ -9,8 +9,7 @@
 namespace halfstep::train {
 
 config::RunSpec TinyRun::spec() const {
-  const std::string text = "name: tiny\nseed: 11\ndata: " + data +
-                           "\nmodel:\n  input: [28, 28, 1]\n  layers:" + layers +
+  const std::string text = "name: tiny\nseed: 11\ndata: " + data + "\nmodel:\n  " + model + layers +
                            "precision: " + precision +
                            "\nloss: sparse_categorical_crossentropy\noptimizer: " + optimizer +
                            "\ntraining: " + training + "\n";

@@ -24,6 +24,8 @@ struct TinyRun {
     - {name: logits, type: dense, units: 10}
     - {type: softmax, dtype: float32}
 )";
+  /// The model up to `layers`, which are nodes and outputs where this ends with "nodes:".
+  std::string model = "input: [28, 28, 1]\n  layers:";
   std::string data =
       "{name: synthetic_digits, train_samples: 160, test_samples: 60, validation_split: 0.2}";
   std::string precision = "{policy: float32}";

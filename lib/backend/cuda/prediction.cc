@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/op_handles.h"
+#include "graph/ops/recurrent.h"
+
 namespace halfstep::backend::cuda {
 namespace {
 
@@ -35,11 +38,25 @@ const GpuRates* gpu_rates(int compute_capability) {
   return found == k_rates.end() ? nullptr : found;
 }
 
+std::int64_t graph_nodes(const graph::Graph& graph, const graph::Node& node) {
+  const bool forward = node.is(graph::ops::k_rnn);
+  if (!forward && !node.is(graph::ops::k_rnn_grad)) return 1;
+  const Shape& sequence = graph.type(node.inputs[0]).shape;
+  const graph::ops::RnnGeometry g = forward ? graph::ops::rnn_geometry(node.attrs, sequence)
+                                            : graph::ops::rnn_grad_geometry(node.attrs, sequence);
+  // The candidate's part of the kernel is copied; h is multiplied by the mask before the first
+  // step, and the gradient of the initial h written after it.
+  const bool candidate = g.mode == graph::ops::RnnMode::gru_reset_before;
+  const bool once = forward ? node.inputs.size() > 5 : true;
+  return (candidate ? 4 : 2) * g.steps + (candidate ? 1 : 0) + (once ? 1 : 0);
+}
+
 double predicted_seconds(const graph::NodeWork& work,
+                         std::int64_t nodes,
                          DType compute,
                          bool tf32,
                          const GpuRates& rates) {
-  return k_node_seconds +
+  return static_cast<double>(nodes) * k_node_seconds +
          std::max(work.flops / flops_rate(compute, tf32, rates), work.bytes / rates.bytes);
 }
 

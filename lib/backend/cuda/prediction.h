@@ -1,7 +1,7 @@
 #pragma once
 // Predicted times of launches on a GPU: a launch takes as long as its multiplications or as its
 // bytes, at rates that a GPU of its generation sustains, and the gap between two nodes of a
-// captured graph.
+// captured graph for each of its nodes.
 
 #include <string_view>
 
@@ -23,8 +23,13 @@ struct GpuRates {
 /// 7.5.
 const GpuRates* gpu_rates(int compute_capability);
 
-/// Seconds of one launch; `compute`: the dtype in which it multiplies.
+/// The nodes of the captured graph that run `node`, a node of `graph` with a kernel: of a recurrent
+/// layer several for each of its steps (plugin/recurrent.cc), else taken for one.
+std::int64_t graph_nodes(const graph::Graph& graph, const graph::Node& node);
+
+/// Seconds of one launch of `nodes` nodes; `compute`: the dtype in which it multiplies.
 double predicted_seconds(const graph::NodeWork& work,
+                         std::int64_t nodes,
                          DType compute,
                          bool tf32,
                          const GpuRates& rates);

@@ -93,6 +93,13 @@ Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
   return product(node, capabilities);
 }
 
+/// A recurrent layer or its gradient: input 4 is the initial carry.
+Accepts recurrent(const NodeView& node, const Capabilities& capabilities) {
+  if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
+  if (Accepts fits = product(node, capabilities); !fits) return fits;
+  return any(node, capabilities);
+}
+
 /// Of a gradient, whose input 2 is the scale.
 Accepts float32_scale(const NodeView& node, const Capabilities& capabilities) {
   if (node.input(2).dtype != DType::float32) return Accepts::no("a scale in float64");
@@ -231,6 +238,8 @@ std::vector<Kernel> all() {
       {"MatMul", "cublaslt/matmul", product},
       {"FusedMatMul", "cublaslt/fused_matmul", fused_product},
       {"BatchMatMulV2", "cublaslt/batch_matmul", product},
+      {"RNN", "cublaslt/rnn", recurrent},
+      {"RNNGrad", "cublaslt/rnn_grad", recurrent},
       {"Conv2D", "cudnn/convolution", convolution},
       {"Conv2DBias", "cudnn/convolution", convolution},
       {"Conv2DBiasRelu", "cudnn/convolution", convolution},

@@ -1,10 +1,15 @@
 #pragma once
-// The modes, gates and extents of RNN and RNNGrad, shared by the shape rules and the kernels.
+// The modes, gates and extents of RNN and RNNGrad, shared by the shape rules and the kernels, those
+// of devices too.
 
 #include <cstdint>
-#include <string_view>
 
-#include "graph/op_def.h"
+namespace halfstep {
+class Shape;
+namespace graph {
+class Attrs;
+}
+}  // namespace halfstep
 
 namespace halfstep::graph::ops {
 
@@ -24,15 +29,17 @@ struct RnnGeometry {
   bool backwards = false;  ///< the last step is taken first
   bool training = true;    ///< results that the gradient reads are written
 
-  std::int64_t columns() const { return gates * units; }
-  bool is_gru() const { return mode == RnnMode::gru || mode == RnnMode::gru_reset_before; }
+  constexpr std::int64_t columns() const { return gates * units; }
+  constexpr bool is_gru() const {
+    return mode == RnnMode::gru || mode == RnnMode::gru_reset_before;
+  }
   /// The columns that h is multiplied with; those of a candidate behind its reset gate are left
   /// out.
-  std::int64_t state_columns() const {
+  constexpr std::int64_t state_columns() const {
     return mode == RnnMode::gru_reset_before ? 2 * units : columns();
   }
   /// The position in the sequence of the step that is taken as number `i`.
-  std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
+  constexpr std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
 };
 
 /// Of a node whose operand [batch, steps, units] or projections [batch, steps, gates * units] have

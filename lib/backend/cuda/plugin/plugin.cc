@@ -50,6 +50,7 @@ std::span<const Row> rows() {
                                                            layer_rows(),
                                                            product_rows(),
                                                            random_rows(),
+                                                           recurrent_rows(),
                                                            reduce_rows(),
                                                            update_rows()});
   return k_rows;

@@ -71,6 +71,7 @@ std::vector<Row> fused_product_rows();
 std::vector<Row> layer_rows();
 std::vector<Row> product_rows();
 std::vector<Row> random_rows();
+std::vector<Row> recurrent_rows();
 std::vector<Row> reduce_rows();
 std::vector<Row> update_rows();
 

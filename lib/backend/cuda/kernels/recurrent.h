@@ -1,0 +1,76 @@
+#pragma once
+// The steps of RNN and RNNGrad (graph/ops/recurrent.cc) between their matmuls: bias, gates, state,
+// mask and stored results of all samples and units, a thread for each. Formulas are computed in
+// float32; h and the gradients of gates are rounded to `dtype` once a step.
+//
+// Sequences are [batch, steps, units], states [batch, units]. Elements are of `dtype` where a type
+// is not given: float16, bfloat16 or float32. Matmuls read their state from `operand`, which is
+// dense and aligned, whatever the number of units is.
+
+#include <cstdint>
+#include <string_view>
+
+#include "backend/cuda/kernels/stream.h"
+#include "core/dtype.h"
+#include "graph/ops/recurrent.h"
+
+namespace halfstep::backend::cuda::kernels {
+
+/// An activation, by the name of its op.
+enum class Activation : std::uint8_t { identity, relu, sigmoid, tanh };
+/// Errors: LaunchError for another op.
+Activation activation_of(std::string_view op);
+
+/// A step of either pass: the properties of the node and the tensors that both read.
+struct RnnStep {
+  DType dtype{};
+  graph::ops::RnnGeometry geometry;
+  Activation activation{}, recurrent_activation{};
+  std::int64_t number = 0;  ///< in the order in which the steps are taken
+  const void* initial_h = nullptr;
+  const float* initial_c = nullptr;
+  const void* mask = nullptr;   ///< state; nullptr: none
+  const bool* taken = nullptr;  ///< [batch, steps]; nullptr: all steps are
+  // Written by RNN, read by RNNGrad.
+  void* output = nullptr;    ///< sequence
+  void* gates = nullptr;     ///< [batch, steps, saved * units]
+  float* carries = nullptr;  ///< sequence
+};
+
+struct RnnParams {
+  RnnStep step;
+  const void* projections = nullptr;  ///< [batch, steps, columns]
+  const void* bias = nullptr;         ///< [columns]
+  float* last_c = nullptr;            ///< state: c after the step
+  void* states = nullptr;             ///< sequence
+  const float* sums = nullptr;        ///< [batch, state_columns]: the operand times R of the gates
+  const float* candidate = nullptr;   ///< state, gru_reset_before: the operand times R_h
+  void* operand = nullptr;            ///< state
+};
+/// gru_reset_before, between the two matmuls of a step: operand = s(a) times the masked h.
+void rnn_reset(Stream stream, const RnnParams& params);
+/// After the last matmul of a step. `operand` becomes that of the next step: h times the mask.
+void rnn_gates(Stream stream, const RnnParams& params);
+
+struct RnnGradParams {
+  RnnStep step;
+  const void* dy = nullptr;           ///< sequence
+  const float* dlast_c = nullptr;     ///< state
+  void* dprojections = nullptr;       ///< [batch, steps, columns]
+  void* drecurrent = nullptr;         ///< of a gru, like dprojections
+  void* dinitial_h = nullptr;         ///< state
+  float* dinitial_c = nullptr;        ///< state: the gradient of c before the step
+  float* dh = nullptr;                ///< state: the gradient of the matmuls' operand
+  float* direct = nullptr;            ///< state: that of h by other ways; nullptr: there are none
+  void* operand = nullptr;            ///< [batch, state_columns]: gradients of the sums
+  void* candidate_operand = nullptr;  ///< state, gru_reset_before: that of the candidate's sums
+};
+/// Before the matmuls of a step, the last step first.
+void rnn_grad_gates(Stream stream, const RnnGradParams& params);
+/// gru_reset_before, between the two matmuls of a step. `dh` holds the gradient of the candidate's
+/// operand, and then the part of it to which the second matmul adds.
+void rnn_grad_reset(Stream stream, const RnnGradParams& params);
+/// After the matmuls of step 0: dinitial_h.
+void rnn_grad_finish(Stream stream, const RnnGradParams& params);
+
+}  // namespace halfstep::backend::cuda::kernels

@@ -1,0 +1,214 @@
+// Recurrent layers, step by step: cuBLASLt multiplies the state by the recurrent kernel in float32
+// sums, and an own kernel computes gates and state. Two launches a step; four where the candidate's
+// matmul follows the reset gate. The program counts them in graph_nodes() of prediction.h.
+
+#include "backend/cuda/kernels/recurrent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/kernels/array.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/plugin/library_product.h"
+#include "backend/functions/arithmetic.h"
+
+namespace halfstep::backend::cuda::plugin {
+namespace {
+
+using graph::ops::RnnGeometry;
+using graph::ops::RnnMode;
+
+/// The pieces of a workspace, one after the other.
+struct Pieces {
+  std::size_t bytes = 0;
+
+  std::size_t add(std::int64_t elements, DType dtype) {
+    const std::size_t offset = bytes;
+    bytes += aligned(static_cast<std::size_t>(elements) * size_bytes(dtype));
+    return offset;
+  }
+};
+
+/// The matmuls of a step by the recurrent kernel [units, columns] or its transpose. The candidate's
+/// part of a kernel is copied once a node, since the library reads aligned addresses.
+class StateMatmuls {
+ public:
+  StateMatmuls(
+      const RnnGeometry& g, DType dtype, bool transposed, const Machine& machine, Pieces& w)
+      : stream_(machine.stream()) {
+    MatmulKey key{.m = g.batch,
+                  .n = transposed ? g.units : g.state_columns(),
+                  .k = transposed ? g.state_columns() : g.units,
+                  .transpose_b = transposed,
+                  .in = dtype,
+                  .out = DType::float32,
+                  .float32 = machine.float32};
+    if (g.state_columns() < g.columns()) {
+      MatmulKey square = key;
+      square.n = square.k = g.units;
+      candidate_ = LibraryProduct::get(square, machine);
+      const Shape part{g.units, g.units};
+      const std::int64_t begin[] = {0, g.state_columns()};
+      copy_ = {.element_bytes = size_bytes(dtype),
+               .map = kernels::map_of_slice(Shape{g.units, g.columns()}, begin, part)};
+      part_ = w.add(part.elements(), dtype);
+      key.row_b = g.columns();
+    }
+    gates_ = LibraryProduct::get(key, machine);
+    library_ = w.bytes;
+    w.bytes += aligned(
+        std::max(gates_->workspace_bytes(), candidate_ ? candidate_->workspace_bytes() : 0));
+  }
+
+  bool has_candidate() const { return candidate_ != nullptr; }
+  /// Before the first step.
+  void begin(const void* kernel, std::byte* workspace) const {
+    if (!candidate_) return;
+    kernels::CopyParams copy = copy_;
+    copy.x = kernel;
+    copy.y = workspace + part_;
+    kernels::copy(stream_, copy);
+  }
+  void gates(
+      const void* x, const void* kernel, void* y, std::byte* workspace, bool adds = false) const {
+    gates_->run({.a = x, .b = kernel, .c = y, .accumulate = adds}, workspace + library_);
+  }
+  void candidate(const void* x, void* y, std::byte* workspace) const {
+    candidate_->run({.a = x, .b = workspace + part_, .c = y}, workspace + library_);
+  }
+
+  Work work(std::function<void(const Addresses&)> run, std::size_t workspace_bytes) const {
+    std::string text = gates_->algorithm();
+    if (candidate_) text += "; candidate: " + candidate_->algorithm();
+    return {std::move(run), workspace_bytes, text, gates_->uses_tensor_cores()};
+  }
+
+ private:
+  std::shared_ptr<LibraryProduct> gates_, candidate_;
+  kernels::CopyParams copy_;
+  std::size_t part_ = 0, library_ = 0;  ///< offsets in the workspace
+  Stream stream_;
+};
+
+kernels::RnnStep step_of(const Facts& node, const RnnGeometry& g) {
+  const auto activation = [&](std::string_view attr) {
+    return kernels::activation_of(node.attrs.get<std::string>(attr));
+  };
+  return {.dtype = node.input(0).dtype,
+          .geometry = g,
+          .activation = activation("activation"),
+          .recurrent_activation = activation("recurrent_activation")};
+}
+
+Work prepare_rnn(const Facts& node, const Machine& machine) {
+  const RnnGeometry g = graph::ops::rnn_geometry(node.attrs, node.input(0).shape);
+  if (g.batch == 0) return {[](const Addresses&) {}};
+  kernels::RnnParams params{.step = step_of(node, g)};
+  const DType dtype = params.step.dtype;
+  Pieces w;
+  const StateMatmuls matmuls(g, dtype, false, machine, w);
+  const std::size_t operand = w.add(g.batch * g.units, dtype);
+  const std::size_t sums = w.add(g.batch * g.state_columns(), DType::float32);
+  const std::size_t candidate =
+      w.add(matmuls.has_candidate() ? g.batch * g.units : 0, DType::float32);
+  const bool masked = node.inputs.size() > 5, skips = node.inputs.size() > 6;
+  const auto run = [=, stream = machine.stream()](const Addresses& a) mutable {
+    kernels::RnnStep& step = params.step;
+    step.initial_h = a.in[3];
+    step.initial_c = a.input<float>(4);
+    step.mask = masked ? a.in[5] : nullptr;
+    step.taken = skips ? a.input<bool>(6) : nullptr;
+    step.output = a.out[0];
+    step.gates = a.out[2];
+    step.carries = a.output<float>(3);
+    params.projections = a.in[0];
+    params.bias = a.in[2];
+    params.last_c = a.output<float>(1);
+    params.states = a.out[4];
+    params.sums = reinterpret_cast<float*>(a.workspace + sums);
+    params.candidate = reinterpret_cast<float*>(a.workspace + candidate);
+    params.operand = a.workspace + operand;
+    matmuls.begin(a.in[1], a.workspace);
+    if (masked) {
+      const Shape state{g.batch, g.units};
+      kernels::binary_of(functions::Mul::op)(stream,
+                                             {.dtype = dtype,
+                                              .a = step.initial_h,
+                                              .b = step.mask,
+                                              .y = params.operand,
+                                              .a_shape = state,
+                                              .b_shape = state,
+                                              .shape = state});
+    }
+    for (step.number = 0; step.number < g.steps; ++step.number) {
+      const bool given = step.number == 0 && !masked;
+      matmuls.gates(
+          given ? step.initial_h : params.operand, a.in[1], a.workspace + sums, a.workspace);
+      if (matmuls.has_candidate()) {
+        kernels::rnn_reset(stream, params);
+        matmuls.candidate(params.operand, a.workspace + candidate, a.workspace);
+      }
+      kernels::rnn_gates(stream, params);
+    }
+  };
+  return matmuls.work(run, w.bytes);
+}
+
+Work prepare_rnn_grad(const Facts& node, const Machine& machine) {
+  const RnnGeometry g = graph::ops::rnn_grad_geometry(node.attrs, node.input(0).shape);
+  if (g.batch == 0) return {[](const Addresses&) {}};
+  kernels::RnnGradParams params{.step = step_of(node, g)};
+  const DType dtype = params.step.dtype;
+  const bool masked = node.inputs.size() > 8, skips = node.inputs.size() > 9;
+  const bool has_direct = g.is_gru() || skips;
+  Pieces w;
+  const StateMatmuls matmuls(g, dtype, true, machine, w);
+  const std::size_t operand = w.add(g.batch * g.state_columns(), dtype);
+  const std::size_t candidate = w.add(matmuls.has_candidate() ? g.batch * g.units : 0, dtype);
+  const std::size_t dh = w.add(g.batch * g.units, DType::float32);
+  const std::size_t direct = w.add(has_direct ? g.batch * g.units : 0, DType::float32);
+  const auto run = [=, stream = machine.stream()](const Addresses& a) mutable {
+    kernels::RnnStep& step = params.step;
+    step.initial_h = a.in[3];
+    step.initial_c = a.input<float>(4);
+    step.output = a.variable<void>(5);
+    step.gates = a.variable<void>(6);
+    step.carries = a.variable<float>(7);
+    step.mask = masked ? a.in[8] : nullptr;
+    step.taken = skips ? a.input<bool>(9) : nullptr;
+    params.dy = a.in[0];
+    params.dlast_c = a.input<float>(1);
+    params.dprojections = a.out[0];
+    params.drecurrent = a.out[1];
+    params.dinitial_h = a.out[2];
+    params.dinitial_c = a.output<float>(3);
+    params.dh = reinterpret_cast<float*>(a.workspace + dh);
+    params.direct = has_direct ? reinterpret_cast<float*>(a.workspace + direct) : nullptr;
+    params.operand = a.workspace + operand;
+    params.candidate_operand = a.workspace + candidate;
+    matmuls.begin(a.in[2], a.workspace);
+    for (step.number = g.steps - 1; step.number >= 0; --step.number) {
+      kernels::rnn_grad_gates(stream, params);
+      if (matmuls.has_candidate()) {
+        matmuls.candidate(params.candidate_operand, params.dh, a.workspace);
+        kernels::rnn_grad_reset(stream, params);
+      }
+      matmuls.gates(params.operand, a.in[2], params.dh, a.workspace, matmuls.has_candidate());
+    }
+    step.number = 0;
+    kernels::rnn_grad_finish(stream, params);
+  };
+  return matmuls.work(run, w.bytes);
+}
+
+}  // namespace
+
+std::vector<Row> recurrent_rows() {
+  return {
+      {"cublaslt/rnn", prepare_rnn},
+      {"cublaslt/rnn_grad", prepare_rnn_grad},
+  };
+}
+
+}  // namespace halfstep::backend::cuda::plugin
