@@ -50,11 +50,20 @@ MODELS = {
     - {type: layer_normalization}
     - {type: relu}
 """,
+    "recurrent": """
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: masking}
+    - type: bidirectional
+      layer: {type: lstm, units: 32, return_sequences: true, recurrent_dropout: 0.1}
+    - {type: gru, units: 24, return_sequences: true}
+    - {type: gru, units: 20, reset_after: false}
+""",
 }
 OPTIMIZERS = {
     "mlp": "{type: rmsprop, learning_rate: 1e-3}",
     "dropout": "{type: adam, learning_rate: 1e-3, global_clipnorm: 1}",
     "layer_norm": "{type: adam, learning_rate: 1e-3}",
+    "recurrent": "{type: adam, learning_rate: 1e-3}",
     "cnn": "{type: sgd, learning_rate: 0.05, momentum: 0.9}",
     "batch_norm": "{type: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true}",
 }
@@ -191,13 +200,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("program")
     parser.add_argument("what", choices=["parity", "scaling"])
-    parser.add_argument("--quick", action="store_true", help="one dense and one convolutional model")
+    parser.add_argument("--quick", action="store_true", help="a dense, a convolutional and a recurrent model")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="halfstep_parity_") as folder:
         # Runs are left where mkdtemp puts them, inside of this.
         tempfile.tempdir = folder
         if options.what == "parity":
-            check_parity(options.program, folder, ["cnn", "mlp"] if options.quick else MODELS)
+            check_parity(options.program, folder, ["cnn", "mlp", "recurrent"] if options.quick else MODELS)
         else:
             check_scaling(options.program, folder)
     return 1 if failures else 0

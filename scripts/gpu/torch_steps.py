@@ -44,6 +44,7 @@ WORKLOADS = {
     "guide_64": (128, 300),
     "mnist_cnn": (1024, 40),
     "fashion_cnn": (1024, 40),
+    "lstm_rows": (128, 100),
 }
 
 
