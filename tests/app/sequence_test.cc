@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <map>
 #include <ostream>
 #include <string_view>
 
@@ -236,6 +237,22 @@ TEST_CASE("recurrent: the shipped LSTM learns under each policy and the rewrite,
   CAPTURE(explained.err);
   CHECK(explained.exit_code == 0);
   CHECK(holds(explained.out, "recurrent/rnn"));
+  // On a GPU the 28 steps have two launches each, and the gradient of the initial state one more.
+  const Json on_gpu = Json::parse(halfstep({"explain",
+                                            config,
+                                            "--arch",
+                                            "sm_90",
+                                            "--json",
+                                            "--set",
+                                            "data={name: synthetic_digits}"},
+                                           directory.path())
+                                      .out);
+  std::map<std::string, int> graph_nodes;
+  for (const Json& launch : on_gpu.at("predicted_step").at("launches")) {
+    graph_nodes[launch.at("kernel")] += launch.at("graph_nodes").get<int>();
+  }
+  CHECK(graph_nodes["cublaslt/rnn"] == 56);
+  CHECK(graph_nodes["cublaslt/rnn_grad"] == 57);
   // The projections of 128 samples of 28 steps, and their recurrent matmuls.
   const Json summary = Json::parse(
       halfstep({"model", "summary", config, "--json", "--set", "data={name: synthetic_digits}"},
