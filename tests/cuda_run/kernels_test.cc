@@ -102,6 +102,29 @@ TEST_CASE("device: the plugin has each row, and no others") {
   CHECK(found == wanted);
 }
 
+TEST_CASE("device: the setting of float32_math reaches each kernel that multiplies matrices") {
+  for (const bool tf32 : {false, true}) {
+    backend::cuda::DeviceOptions options;
+    options.tf32 = tf32;
+    const backend::Backend device = open_emulated(options);
+    for (const backend::Kernel& row : backend::cuda::rows()) {
+      if (!row.name.starts_with("cublaslt/") || row.op == "FusedMatMul") continue;
+      int prepared = 0;
+      for (const testing::OpCase& c : testing::op_cases()) {
+        if (c.op != row.op || c.dtypes) continue;
+        const testing::BuiltCase built = testing::build(c, DType::float32);
+        const backend::NodeView node{built.graph, built.graph.node(built.node)};
+        const auto algorithm = device.prepare(row, node).launch->algorithm();
+        if (!algorithm) continue;  // nothing is multiplied
+        CAPTURE(c.name);
+        CHECK((algorithm->text.find("tf32 allowed") != std::string::npos) == tf32);
+        ++prepared;
+      }
+      CHECK(prepared > 0);
+    }
+  }
+}
+
 TEST_CASE("device: memory that is not there is told in needed and free bytes") {
   backend::Memory& memory = *emulated().memory;
   try {

@@ -4,8 +4,6 @@
 
 #include "backend/cuda/kernels/recurrent.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "backend/cuda/kernels/array.h"
@@ -17,7 +15,6 @@ namespace halfstep::backend::cuda::plugin {
 namespace {
 
 using graph::ops::RnnGeometry;
-using graph::ops::RnnMode;
 
 /// The pieces of a workspace, one after the other.
 struct Pieces {

@@ -72,7 +72,10 @@ class EmulatedMatmul final : public Matmul {
       : arguments_(lt_arguments(key)), stream_(stream) {}
 
   std::size_t workspace_bytes() const override { return k_workspace; }
-  std::string description() const override { return "emulated, float32 sums"; }
+  std::string description() const override {
+    const bool tf32 = arguments_.compute == LtCompute::float32_fast_tf32;
+    return tf32 ? "emulated, float32 sums, tf32 allowed" : "emulated, float32 sums";
+  }
   bool uses_tensor_cores() const override { return false; }
 
   void run(const Operands& o, void* workspace) override {
