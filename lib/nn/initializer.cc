@@ -277,6 +277,8 @@ graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape) {
       break;
   }
   result.seed = static_cast<std::uint64_t>(p->seed.value_or(0));
+  result.ones_begin = spec.ones_begin;
+  result.ones_end = spec.ones_end;
   return result;
 }
 

@@ -13,6 +13,7 @@ namespace halfstep::nn {
 /// An initializer before the shape of its variable is known.
 struct InitializerSpec {
   config::Typed typed;
+  std::int64_t ones_begin = 0, ones_end = 0;  ///< see graph::Initializer
 
   explicit InitializerSpec(std::string type) { typed.type = std::move(type); }
 };

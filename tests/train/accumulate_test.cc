@@ -91,6 +91,19 @@ TEST_CASE("accumulation: a masked loss is the mean over the steps that are kept 
   }
 }
 
+TEST_CASE("accumulation: the forget gate of an lstm begins at 1 once, in all parts") {
+  TinyRun tiny = without_statistics();
+  tiny.layers = R"(
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: lstm, units: 6}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  const TrainResult whole = Run(tiny.spec()).finish();
+  // Sums of 53 samples of 28 steps in float32.
+  check_same_training(Run(in_parts(tiny, 3)).finish(), whole, 1e-5);
+}
+
 TEST_CASE("accumulation: a resumed run ends with the same bits") {
   config::RunSpec spec = in_parts(TinyRun(), 4);
   spec.training.checkpoint_every.steps = 3;

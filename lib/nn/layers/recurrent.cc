@@ -195,8 +195,12 @@ struct Recurrent {
     Value bias = b.fill(c.compute(), {columns}, 0);
     if (use_bias) {
       const Shape shape = two_biases ? Shape{2, columns} : Shape{columns};
-      bias = c.weight(named("bias"), shape, bias_initializer, bias_regularizer);
-      if (cell.carry && unit_forget_bias) start_forget_gate_at_one(c);
+      InitializerSpec initializer = bias_initializer;
+      if (cell.carry && unit_forget_bias) {
+        initializer.ones_begin = units;
+        initializer.ones_end = 2 * units;
+      }
+      bias = c.weight(named("bias"), shape, initializer, bias_regularizer);
     }
     if (use_bias && two_biases) {
       const auto row = [&](std::int64_t i) {
@@ -246,13 +250,6 @@ struct Recurrent {
                          fmt::join(have.dims().subspan(1), ", ")));
     }
     return c.b.cast(x[i], dtype);
-  }
-
-  /// The bias was declared last.
-  void start_forget_gate_at_one(LayerContext& c) const {
-    graph::Initializer& init = c.b.graph().variables().back().initializer;
-    init.ones_begin = units;
-    init.ones_end = 2 * units;
   }
 };
 
