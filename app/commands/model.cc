@@ -22,7 +22,8 @@ namespace {
 
 /// The line of the summary for one layer.
 struct LayerRow {
-  std::string type, policy, output, dtype;
+  std::string output, dtype;
+  std::vector<std::string> further_outputs;
   std::int64_t trainable = 0, fixed = 0;
   double flops = 0;
 };
@@ -37,11 +38,15 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
     if (v.role == graph::Role::statistic) rows[v.layer].fixed += n;
   }
   const nn::Model& model = session.step_spec().model;
-  const std::vector<graph::TensorType> outputs =
+  const std::vector<std::vector<graph::TensorType>> outputs =
       nn::layer_outputs(model, session.spec().training.batch_size);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    rows[model.nodes[i].name].output = to_string(outputs[i].shape);
-    rows[model.nodes[i].name].dtype = name(outputs[i].dtype);
+    LayerRow& row = rows[model.nodes[i].name];
+    row.output = to_string(outputs[i][0].shape);
+    row.dtype = name(outputs[i][0].dtype);
+    for (std::size_t k = 1; k < outputs[i].size(); ++k) {
+      row.further_outputs.push_back(to_string(outputs[i][k].shape));
+    }
   }
   for (const report::OpRow& op : report::op_rows(
            session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
@@ -83,10 +88,15 @@ int summary(const RunOptions& options) {
                  row.trainable,
                  row.fixed,
                  row.flops / 1e6);
+      for (std::size_t k = 0; k < row.further_outputs.size(); ++k) {
+        const std::string name = fmt::format("{}:{}", printable(node.name), k + 1);
+        fmt::print("{:<45} {}\n", name, row.further_outputs[k]);
+      }
     }
     report.layers.push_back({node.name,
                              node.type,
                              row.output,
+                             row.further_outputs,
                              row.dtype,
                              std::string(node.precision.policy.name),
                              row.trainable,

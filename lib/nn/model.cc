@@ -53,10 +53,9 @@ Forward build_forward(graph::Builder& b,
           model.inputs.size(),
           inputs.size());
   Forward forward;
-  std::vector<std::vector<LayerOutput>> outputs;
   const auto output_of = [&](const Source& source) {
     return source.node < 0 ? LayerOutput{inputs[static_cast<std::size_t>(-1 - source.node)]}
-                           : outputs[static_cast<std::size_t>(source.node)].at(source.output);
+                           : forward.nodes[static_cast<std::size_t>(source.node)].at(source.output);
   };
   for (const ModelNode& node : model.nodes) {
     const DType compute = node.precision.policy.compute;
@@ -100,8 +99,7 @@ Forward build_forward(graph::Builder& b,
               halfstep::name(compute));
       if (node.activity_regularizer) regularize_output(context, *node.activity_regularizer, y);
     }
-    forward.nodes.push_back(all.front().value);
-    outputs.push_back(std::move(all));
+    forward.nodes.push_back(std::move(all));
   }
   for (const Source& source : model.outputs) {
     forward.outputs.push_back(output_of(source).value);

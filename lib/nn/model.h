@@ -66,8 +66,8 @@ std::optional<std::int64_t> index_limit(const Model& model);
 /// The results of a forward pass.
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
-  std::vector<graph::Value> nodes;    ///< output 0 of each of the model's nodes
-  graph::Value mask;                  ///< of the first output, where it has one
+  std::vector<std::vector<LayerOutput>> nodes;  ///< the outputs of each of the model's nodes
+  graph::Value mask;                            ///< of the first output, where it has one
   ModelRecord record;
 };
 

@@ -66,10 +66,13 @@ struct Draft {
 
 }  // namespace
 
-std::vector<graph::TensorType> layer_outputs(const Model& model, std::int64_t batch) {
+std::vector<std::vector<graph::TensorType>> layer_outputs(const Model& model, std::int64_t batch) {
   const Draft draft(model, batch);
-  std::vector<graph::TensorType> types;
-  for (const Value& value : draft.forward.nodes) types.push_back(draft.graph.type(value));
+  std::vector<std::vector<graph::TensorType>> types;
+  for (const std::vector<LayerOutput>& outputs : draft.forward.nodes) {
+    types.emplace_back();
+    for (const auto& [value, mask] : outputs) types.back().push_back(draft.graph.type(value));
+  }
   return types;
 }
 

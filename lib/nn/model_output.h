@@ -17,9 +17,9 @@ struct ModelOutput {
   bool probabilities = false;
 };
 
-/// Shape and dtype of the output of each node, in the order of model.nodes.
+/// Shapes and dtypes of the outputs of each node, in the order of model.nodes.
 /// Errors: as model_output.
-std::vector<graph::TensorType> layer_outputs(const Model& model, std::int64_t batch);
+std::vector<std::vector<graph::TensorType>> layer_outputs(const Model& model, std::int64_t batch);
 
 /// Builds the forward pass of training once and discards it.
 /// Errors: UserError(config) at the layer whose shapes do not fit.

@@ -90,6 +90,10 @@ void LayerSummary::fields(Fields& f) {
   f("name", name, "");
   f("type", type, "");
   f("output", output, "shape");
+  f("further_outputs",
+    further_outputs,
+    {.doc = "shapes of `name:1` and those behind, where the layer has several outputs",
+     .each = "a shape"});
   f("output_dtype", output_dtype, "by the policy; the automatic rewrite may choose another");
   f("policy", policy, "precision policy of the layer");
   f("trainable_parameters", trainable_parameters, "number");

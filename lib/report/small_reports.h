@@ -66,7 +66,9 @@ struct DataReport {
 };
 
 struct LayerSummary {
-  std::string name, type, output, output_dtype, policy;
+  std::string name, type, output;
+  std::vector<std::string> further_outputs;
+  std::string output_dtype, policy;
   std::int64_t trainable_parameters = 0, fixed_parameters = 0;
   double forward_flops = 0;
   void fields(Fields& f);

@@ -164,6 +164,36 @@ TEST_CASE("model summary: each layer has the shape of its output, not of a value
   CHECK(layers.at(7).at("output_dtype") == "float32");
 }
 
+TEST_CASE("model summary: a layer of several outputs has a line for the shape of each") {
+  const TemporaryDirectory directory;
+  write_text(directory.file("run.yaml"),
+             "data: {name: synthetic_digits, train_samples: 64, test_samples: 8}\n"
+             "model:\n  inputs: {rows: [28, 28]}\n  nodes:\n"
+             "    encoder: {type: lstm, units: 5, return_sequences: true, return_state: true, "
+             "from: rows}\n"
+             "    decoder: {type: lstm, units: 5, from: [encoder, encoder:1, encoder:2]}\n"
+             "    out: {type: dense, units: 10, from: decoder}\n"
+             "  outputs: [out]\n"
+             "loss: {type: sparse_categorical_crossentropy, from_logits: true}\n"
+             "optimizer: sgd\ntraining: {batch_size: 16}\n");
+  Finished end = halfstep({"model", "summary", "run.yaml", "--json"}, directory.path());
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  const Json layers = Json::parse(end.out).at("layers");
+  CHECK(layers.at(0).at("output") == "[16, 28, 5]");
+  CHECK(layers.at(0).at("further_outputs") == Json::array({"[16, 5]", "[16, 5]"}));
+  CHECK(layers.at(1).at("further_outputs") == Json::array());
+  end = halfstep({"model", "summary", "run.yaml"}, directory.path());
+  const auto line = [&](std::string name, const std::string& shape) {
+    name.resize(45, ' ');
+    return holds(end.out, name + " " + shape + "\n");
+  };
+  CHECK(line("encoder:1", "[16, 5]"));
+  CHECK(line("encoder:2", "[16, 5]"));
+  CHECK(!holds(end.out, "encoder:3"));
+  CHECK(!holds(end.out, "decoder:1"));
+}
+
 TEST_CASE("explain: an architecture that does not exist is refused") {
   const TemporaryDirectory directory;
   write_config(directory);

@@ -90,7 +90,7 @@ TEST_CASE("wrappers: weights are those of the layer inside, under the names of K
                                           "both/backward_gru/gru_cell/kernel",
                                           "both/backward_gru/gru_cell/recurrent_kernel",
                                           "both/backward_gru/gru_cell/bias"});
-  CHECK(built.graph.type(built.forward.nodes.at(0)).shape == Shape{4, 8});
+  CHECK(built.graph.type(built.forward.nodes.at(0).at(0).value).shape == Shape{4, 8});
 }
 
 }  // namespace
