@@ -131,7 +131,7 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "SqrtGrad RsqrtGrad ReciprocalGrad Cumsum LRN LRNGrad Div DivNoNan Xdivy Sin Cos "
+        "SqrtGrad RsqrtGrad ReciprocalGrad Cumsum LRN LRNGrad Div DivNoNan Xdivy Sin Cos Erfinv "
         "LogicalAnd LogicalOr LogicalNot All Any ResourceGather UnsortedSegmentSum InTopKV2"},
     Row{'-',
         '-',

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <ostream>
 #include <set>
 #include <string_view>
@@ -229,6 +230,24 @@ TEST_CASE("vector: subnormal numbers anywhere in a run round to the nearest bflo
   }
 }
 
+namespace {
+
+/// By bisection, with relative accuracy also near 0, where it is x sqrt(pi) / 2, and near 1.
+double inverse_of_erf(double x) {
+  const double a = std::abs(x), slope = 0.5 / std::numbers::inv_sqrtpi;
+  if (a >= 1) return a == 1 ? x * HUGE_VAL : NAN;
+  if (!(a > 1e-4)) return slope * x * (1 + std::numbers::pi / 12 * a * a);
+  double low = 0, high = 6;
+  for (int i = 0; i < 52; ++i) {
+    const double y = (low + high) / 2;
+    const bool below = a < 0.5 ? std::erf(y) < a : std::erfc(y) > 1 - a;
+    (below ? low : high) = y;
+  }
+  return std::copysign((low + high) / 2, x);
+}
+
+}  // namespace
+
 TEST_CASE("vector: elementary functions stay within their bounds of units in the last place") {
   struct Function {
     std::string_view op;
@@ -247,6 +266,7 @@ TEST_CASE("vector: elementary functions stay within their bounds of units in the
       {"Sigmoid", 4, [](double x) { return 1 / (1 + std::exp(-x)); }},
       {"Softplus", 4, log1p_exp},
       {"Erf", 3, [](double x) { return std::erf(x); }},
+      {"Erfinv", 5, inverse_of_erf},
   };
   // Floats of all magnitudes and signs, evenly over the bit patterns.
   constexpr std::uint32_t k_step = 3989;

@@ -69,6 +69,7 @@ TEST_CASE("gradient rules: the ops they emit are TensorFlow's") {
       {"Reciprocal", {x}, "ReciprocalGrad"},
       {"Square", {x}, "Mul Mul"},
       {"Erf", {x}, "Square Neg Exp Mul Mul"},
+      {"Erfinv", {x}, "Square Exp Mul Mul"},
       {"Round", {x}, ""},
       {"Relu", {x}, "ReluGrad"},
       {"Relu6", {x}, "Relu6Grad"},

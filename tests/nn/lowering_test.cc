@@ -84,6 +84,13 @@ TEST_CASE("lowering: layers become the ops of Keras's TensorFlow backend") {
        "type: dropout, rate: 0.5",
        "RandomUniformFromOrdinal GreaterEqual:bool Mul Cast Mul"},
       {"[4]", "type: dropout, rate: 0", ""},
+      {"[4]",
+       "type: gaussian_noise, stddev: 0.5",
+       "RandomUniformFromOrdinal Mul AddV2 Erfinv Mul Mul AddV2"},
+      {"[4]", "type: gaussian_noise, stddev: 0", ""},
+      {"[4]",
+       "type: gaussian_dropout, rate: 0.5",
+       "RandomUniformFromOrdinal Mul AddV2 Erfinv Mul Mul AddV2 Mul"},
       {"[4, 4, 2]", "type: random_flip", "RandomFlip"},
       {"[4, 4, 2]",
        "type: random_translation, height_factor: 0.1, width_factor: 0.1",
@@ -110,6 +117,8 @@ TEST_CASE("lowering: layers become the ops of Keras's TensorFlow backend") {
 
 TEST_CASE("lowering: in inference random layers vanish and statistics stand still") {
   CHECK(ops_of("[4]", "type: dropout, rate: 0.5", "float32", false) == "");
+  CHECK(ops_of("[4]", "type: gaussian_noise, stddev: 0.5", "float32", false) == "");
+  CHECK(ops_of("[4]", "type: gaussian_dropout, rate: 0.5", "float32", false) == "");
   CHECK(ops_of("[4, 4, 2]", "type: random_flip", "float32", false) == "");
   CHECK(ops_of("[4, 4, 2]",
                "type: random_translation, height_factor: 0.1, width_factor: 0.1",
@@ -130,6 +139,9 @@ TEST_CASE("lowering: under a mixed policy what needs float32 stays in it") {
       {"type: dropout, rate: 0.5",
        "Cast:float16 RandomUniformFromOrdinal GreaterEqual:bool Mul:float16 Cast:float16 "
        "Mul:float16"},
+      {"type: gaussian_noise, stddev: 0.5",
+       "Cast:float16 RandomUniformFromOrdinal Mul AddV2 Erfinv Mul Cast:float16 Mul:float16 "
+       "AddV2:float16"},
       {"type: batch_normalization",
        "Cast:float16 Reshape:float16 FusedBatchNormV3:float16 Mul Mul AddV2 Mul Mul AddV2 "
        "Reshape:float16"},

@@ -92,7 +92,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 80)",
+        "lists all 82)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "

@@ -19,6 +19,7 @@ TinyRun without_statistics() {
   tiny.layers = R"(
     - {type: random_flip}
     - {type: flatten}
+    - {type: gaussian_noise, stddev: 0.1}
     - {name: hidden, type: dense, units: 12, activation: relu, kernel_regularizer: l2}
     - {type: dropout, rate: 0.3}
     - {name: logits, type: dense, units: 10}

@@ -23,7 +23,9 @@ constexpr std::string_view k_random = R"(
     - {type: reshape, target_shape: [28, 28]}
     - {type: time_distributed, layer: {type: dropout, rate: 0.1}}
     - {type: flatten}
+    - {type: gaussian_noise, stddev: 0.1}
     - {name: hidden, type: dense, units: 12, activation: relu, kernel_regularizer: l2}
+    - {type: gaussian_dropout, rate: 0.1}
     - {type: dropout, rate: 0.3}
     - {name: logits, type: dense, units: 10}
     - {type: softmax, dtype: float32}

@@ -6,6 +6,7 @@
 #include "backend/functions/arithmetic.h"
 #include "backend/functions/choice.h"
 #include "backend/functions/elementary.h"
+#include "backend/functions/erfinv.h"
 #include "backend/functions/gelu.h"
 
 namespace halfstep::backend::functions {
@@ -33,7 +34,8 @@ struct Filtered<Condition, List<F...>>
 template <template <class> class Condition, class L>
 using Filter = typename Filtered<Condition, L>::type;
 
-using UnaryFunctions = Join<UnaryArithmetic, UnaryElementary, UnaryTests, Activations, Gelus>;
+using UnaryFunctions =
+    Join<UnaryArithmetic, UnaryElementary, List<Erfinv>, UnaryTests, Activations, Gelus>;
 using BinaryFunctions = Join<BinaryArithmetic,
                              BinaryElementary,
                              Comparisons,

@@ -60,7 +60,6 @@ Digamma(x: T -> y: T) T: floattype
 Div(x: T,
     y: T -> z: T) T: {half, bfloat16, float, double, int8, int16, int32, int64, uint8, uint16,
         uint32, uint64, complex64, complex128}
-Erfinv(x: T -> y: T) T: floattype
 EuclideanNorm(input: T, reduction_indices: Tidx -> output: T) keep_dims: bool = false,
     T: {half, bfloat16, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
         complex64, complex128, qint8, quint8, qint16, quint16, qint32},

@@ -62,6 +62,14 @@ Value gradient_erf(const GradientContext& c, double sign) {
   return mul(b, mul(b, c.dy[0], factor), bell);
 }
 
+/// sqrt(pi) / 2 exp(y^2) of the result y.
+std::vector<Value> gradient_erfinv(const GradientContext& c) {
+  Builder& b = c.b;
+  const Value factor = b.scalar(b.dtype(c.input(0)), 0.5 / std::numbers::inv_sqrtpi);
+  const Value slope = mul(b, factor, b.add("Exp", {b.add("Square", {c.output(0)})}));
+  return {mul(b, c.dy[0], slope)};
+}
+
 }  // namespace
 
 std::vector<OpDef> unary_ops() {
@@ -94,6 +102,7 @@ std::vector<OpDef> unary_ops() {
           k_float,
           [](const GradientContext& c) { return std::vector{gradient_erf(c, -1)}; },
           0),
+      row("Erfinv", k_float, gradient_erfinv),
       row("Exp", k_float_or_complex, gradient_exp),
       row("Expm1", k_float_or_complex, gradient_expm1),
       row("Floor", k_float, no_gradients, 0),

@@ -107,8 +107,48 @@ struct AlphaDropout : RandomElements {
   }
 };
 
+struct GaussianDropout : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::passed;
+
+  void fields(config::Fields& f) {
+    rate_field(f, "Rate of a dropout with the same variance, rate / (1 - rate). [fraction]");
+    seed_field(f);
+  }
+  void check(Diagnostics& diagnostics, const Where& where) const {
+    if (rate == 1) diagnostics.error(where, "rate must be below 1");
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    if (!c.training || rate == 0) return x[0];
+    graph::Builder& b = c.b;
+    const DType dtype = b.dtype(x[0]);
+    const Value noise = normal(c, x[0], std::sqrt(rate / (1 - rate)));
+    return b.add("Mul", {x[0], b.add("AddV2", {noise, b.scalar(dtype, 1)})});
+  }
+};
+
+struct GaussianNoise : RandomElements {
+  static constexpr MaskUse k_masks = MaskUse::passed;
+  double stddev = 0;
+
+  void fields(config::Fields& f) {
+    f.field("stddev",
+            stddev,
+            {.doc = "Standard deviation of the noise.", .required = true, .min = 0, .max = 1});
+    seed_field(f);
+  }
+  Value build(LayerContext& c, std::span<const Value> x) const {
+    if (!c.training || stddev == 0) return x[0];
+    return c.b.add("AddV2", {x[0], normal(c, x[0], stddev)});
+  }
+};
+
 constexpr std::string_view k_mask =
     "The mask follows from (seed, layer name, batch): it is the same under every policy.";
+constexpr std::string_view k_noise =
+    "The noise follows from (seed, layer name, batch, sample): it is the same under every policy, "
+    "up to its rounding to the compute dtype, and on any number of ranks. Normal numbers are "
+    "computed in float32 from uniform ones of 24 bits, so none is further than 5.42 standard "
+    "deviations from the mean.";
 
 }  // namespace
 
@@ -124,6 +164,16 @@ extern const LayerDef k_dropout = layer_def<Dropout>(
     "In training zeroes elements with probability `rate` and multiplies the rest by 1 / (1 - "
     "rate); otherwise y = x (Srivastava et al. 2014).",
     {.example = "{rate: 0.5}", .numerics = k_mask});
+extern const LayerDef k_gaussian_dropout = layer_def<GaussianDropout>(
+    "gaussian_dropout",
+    "In training y = x (1 + n), n from the normal distribution of mean 0 and standard deviation "
+    "sqrt(rate / (1 - rate)); otherwise y = x (Srivastava et al. 2014).",
+    {.example = "{rate: 0.5}", .numerics = k_noise});
+extern const LayerDef k_gaussian_noise = layer_def<GaussianNoise>(
+    "gaussian_noise",
+    "In training y = x + n, n from the normal distribution of mean 0 and standard deviation "
+    "`stddev`; otherwise y = x.",
+    {.example = "{stddev: 0.1}", .numerics = k_noise});
 extern const LayerDef k_spatial_dropout1d = layer_def<SpatialDropout1D>(
     "spatial_dropout1d",
     "Dropout of whole channels of a sequence: a channel is zero at all its steps, or at none.",

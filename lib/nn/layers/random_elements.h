@@ -2,6 +2,7 @@
 // The draw of the layers that change random elements in training.
 
 #include <cstdint>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +12,10 @@
 
 namespace halfstep::nn {
 
-/// Layers that change elements with probability `rate` in training. The draw is a
-/// function of (run seed, layer, batch ordinal): the same under every policy.
+/// Layers that change elements at random in training. The draw is a function of (run seed, layer,
+/// batch ordinal, sample): the same under every policy and on any number of ranks.
 struct RandomElements {
-  double rate = 0.5;
+  double rate = 0.5;  ///< probability of a change, where there is one
   std::optional<std::int64_t> seed{};
   int which = 0;  ///< distinguishes the draws of one layer
 
@@ -37,6 +38,22 @@ struct RandomElements {
                     {"seed", static_cast<std::int64_t>(key)},
                     {"stream", c.stream(which)},
                     {"first", first}});
+  }
+
+  /// Normal numbers of mean 0 for the elements of x, in its dtype: stddev times sqrt(2) erfinv(2 u
+  /// - 1 + 2^-24) of uniform(). The u are multiples of 2^-24, so the argument is exact, symmetric
+  /// about 0 and neither -1 nor 1: no number is further than 5.42 stddev from 0.
+  graph::Value normal(LayerContext& c, graph::Value x, double stddev) const {
+    graph::Builder& b = c.b;
+    graph::Value standard;
+    {
+      const Explain explain(b, "float32: normal numbers before their one rounding");
+      const auto number = [&](double value) { return b.scalar(DType::float32, value); };
+      const graph::Value doubled = b.add("Mul", {uniform(c, b.shape(x)), number(2)});
+      const graph::Value centred = b.add("AddV2", {doubled, number(0x1p-24 - 1)});
+      standard = b.add("Mul", {b.add("Erfinv", {centred}), number(std::numbers::sqrt2)});
+    }
+    return b.add("Mul", {b.cast(standard, b.dtype(x)), b.scalar(b.dtype(x), stddev)});
   }
 
   /// True with probability 1 - rate.

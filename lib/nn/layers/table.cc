@@ -33,6 +33,8 @@ extern const LayerDef k_dropout;
 extern const LayerDef k_elu;
 extern const LayerDef k_embedding;
 extern const LayerDef k_flatten;
+extern const LayerDef k_gaussian_dropout;
+extern const LayerDef k_gaussian_noise;
 extern const LayerDef k_gelu;
 extern const LayerDef k_global_average_pooling1d;
 extern const LayerDef k_global_average_pooling2d;
@@ -117,6 +119,8 @@ constexpr std::array k_layers{
     &k_elu,
     &k_embedding,
     &k_flatten,
+    &k_gaussian_dropout,
+    &k_gaussian_noise,
     &k_gelu,
     &k_global_average_pooling1d,
     &k_global_average_pooling2d,

@@ -40,6 +40,20 @@ std::vector<OpCase> elementwise_cases() {
          typed(uniform({2, 999}), dtype),
          typed(number(1 / 0.75), dtype)},
         {2, 999});
+    add("noise",
+        "RandomUniformFromOrdinal x0 seed=-5 stream=12 : float32 ; Mul t0 x1 : float32 ; "
+        "AddV2 t1 x2 : float32 ; Erfinv t2 : float32 ; Mul t3 x3 : float32 ; Cast t4 : {0} ; "
+        "Mul t5 x4 : {0} ; AddV2 x5 t6 : {0} -> t7",
+        {dtype},
+        {indices({}, 0, 1000, DType::int64),
+         typed(number(2), DType::float32),
+         typed(number(0x1p-24 - 1), DType::float32),
+         typed(number(1.4142135623730951), DType::float32),
+         typed(number(0.5), dtype),
+         typed(uniform({2, 999}), dtype)},
+        {2, 999});
+    // Roundings of normal numbers that differ in the last places of float32.
+    cases.back().rounds_inside = is_half(dtype);
     add("two casts",
         "Relu x0 : {0} ; Cast x0 : float32 ; Cast x0 : bfloat16 ; Square t1 : float32 -> t0 t1 t2 "
         "t3",

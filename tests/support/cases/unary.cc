@@ -18,6 +18,11 @@ std::vector<OpCase> unary_cases() {
     add(op, "empty", away({0, 3}));
     add(op, "special", special({41}), false);
   }
+  add("Erfinv", "odd", uniform(odd, -0.9, 0.9));
+  add("Erfinv", "near one", uniform({33}, 0.99, 1), false);
+  add("Erfinv", "near zero", uniform({17}, -0.001, 0.001));
+  add("Erfinv", "empty", uniform({0, 3}, -1, 1));
+  add("Erfinv", "special", special({41}, -1, 1), false);
   for (std::string_view op : {"Ceil", "Floor", "Round"}) {
     add(op, "odd", lattice(odd, 0.125));
     add(op, "halves", lattice({29}), false);
