@@ -1,11 +1,11 @@
 // Attention is built of primitive ops, which the rewrite knows; here the chain becomes one op:
-//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -1e9); weights =
-//   Softmax, in the dtype of the value; with dropout, weights = weights / (1 - rate) * kept;
-//   result = weights value
+//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -1e9); where keys are
+//   padding, SelectV2(taken, scores, -1e9); weights = Softmax, 0 where not taken, in the dtype of
+//   the value; with dropout, weights = weights / (1 - rate) * kept; result = weights value
 // and so does its gradient, which differentiation made:
-//   dweights = dy value^T; with dropout, dweights = dweights * kept / (1 - rate); ds = (dweights -
-//   sum of dweights weights) weights, 0 where not seen; dquery = ds key; dkey = ds^T query; dvalue
-//   = weights^T dy
+//   dweights = dy value^T; with dropout, dweights = dweights * kept / (1 - rate), 0 where not
+//   taken; ds = (dweights - sum of dweights weights) weights, 0 where not taken or not seen; dquery
+//   = ds key; dkey = ds^T query; dvalue = weights^T dy
 // Both or neither: with one of them alone the weights would still be written. Factors of the query
 // and transpositions between [batch, steps, heads, depth] and [batch, heads, steps, depth] around
 // the chain become attributes.
@@ -26,7 +26,7 @@ using graph::Value;
 namespace {
 
 /// A score at least this far down has weight 0 beside any score that is no outlier itself.
-constexpr double k_masked = -1e9;
+constexpr double k_hidden = -1e9;
 /// Relative error of 1 / (1 - rate) as a constant of 16 bits, at most.
 constexpr double k_rounding = 0x1p-7;
 
@@ -48,11 +48,11 @@ std::optional<double> number(const graph::Graph& graph, Value value) {
 
 /// The attention that a Rewriter's patterns match, in the variants with and without casts between
 /// the matmuls and the softmax (which the rewrite computes in 16 bits), with and without a causal
-/// mask, and with and without dropout of the weights, which training alone has.
+/// mask and one of keys, and with and without dropout of the weights, which training alone has.
 class Attention {
  public:
-  Attention(Rewriter& rewriter, bool casts, bool causal, bool drops)
-      : r_(rewriter), casts_(casts), causal_(causal), drops_(drops) {}
+  Attention(Rewriter& rewriter, bool casts, bool causal, bool masked, bool drops)
+      : r_(rewriter), casts_(casts), causal_(causal), masked_(masked), drops_(drops) {}
 
   void fuse() {
     Value root;
@@ -74,13 +74,18 @@ class Attention {
   Pattern softmax() {
     Pattern scores = product(false, true, {any(query_), any(key_)}).used_once();
     if (casts_) scores = cast(std::move(scores)).used_once();
-    if (causal_) {
-      scores =
-          op(graph::ops::k_select_v2, {any(seen_), std::move(scores), any(masked_)}).used_once();
-    }
+    if (causal_) scores = select(seen_, std::move(scores), unseen_score_).used_once();
+    if (masked_) scores = select(taken_, std::move(scores), padding_score_).used_once();
     return op(graph::ops::k_softmax, {std::move(scores)}).as(softmax_);
   }
-  Pattern weights() { return casts_ ? cast(softmax()).as(weights_) : softmax(); }
+  Pattern weights() {
+    Pattern weights = softmax();
+    if (masked_) weights = select(taken_of_weights_, weights, padding_weight_).as(chosen_);
+    return casts_ ? cast(masked_ ? weights.used_once() : weights).as(weights_) : weights;
+  }
+  static Pattern select(Value& condition, Pattern x, Value& other) {
+    return op(graph::ops::k_select_v2, {any(condition), std::move(x), any(other)});
+  }
 
   /// The gradient that the matmuls of dquery and dkey read.
   Pattern gradient_of_scores() {
@@ -94,6 +99,7 @@ class Attention {
              {op(graph::ops::k_mul, {dweights.used_once(), kept}).used_once(), any(factor_)});
     }
     if (casts_) dweights = cast(dweights.used_once());
+    if (masked_) dweights = select_gradient(of_weights_, std::move(dweights));
     dweights = dweights.as(dweights_);
     const Pattern terms = op(graph::ops::k_mul, {same(dweights_), softmax()}).used_once();
     const Pattern sums =
@@ -102,10 +108,22 @@ class Attention {
         });
     Pattern ds = op(graph::ops::k_mul,
                     {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(softmax_)});
-    if (causal_) {
-      ds = op(graph::ops::k_select_v2, {any(seen_of_gradient_), ds.as(all_), any(zeros_)});
-    }
+    if (masked_) ds = select_gradient(of_taken_, std::move(ds));
+    if (causal_) ds = select_gradient(of_seen_, std::move(ds));
     return casts_ ? cast(ds.used_once()) : ds;
+  }
+
+  /// The gradient of a SelectV2 with a constant: SelectV2(condition, dy, zeros like dy).
+  struct SelectGradient {
+    Value condition, dy, zeros;
+  };
+  static Pattern select_gradient(SelectGradient& of, Pattern dy) {
+    return select(of.condition, dy.as(of.dy), of.zeros);
+  }
+  bool is_gradient(const SelectGradient& of, Value condition) const {
+    return of.condition == condition && r_.node(of.zeros).is(graph::ops::k_zeros_like) &&
+           r_.node(of.zeros).inputs[0] == of.dy && r_.users(of.dy).size() == 2 &&
+           r_.users(of.zeros).size() == 1;
   }
 
   /// Whether the gradients complete the match; sets the values that no pattern captured.
@@ -113,18 +131,22 @@ class Attention {
     std::optional<std::vector<std::int64_t>> axes = r_.graph().input(axes_).constant();
     const auto last = static_cast<std::int64_t>(r_.type(softmax_).shape.rank()) - 1;
     if (axes != std::vector{last} && axes != std::vector<std::int64_t>{-1}) return false;
-    if (causal_ && (seen_of_gradient_ != seen_ || !r_.node(zeros_).is(graph::ops::k_zeros_like) ||
-                    r_.users(all_).size() != 2 || r_.users(zeros_).size() != 1)) {
+    if ((causal_ && !is_gradient(of_seen_, seen_)) ||
+        (masked_ && !(is_gradient(of_weights_, taken_) && is_gradient(of_taken_, taken_)))) {
       return false;
     }
-    weights_ = softmax_;
-    if (casts_) {
-      weights_ = {};
-      for (const int user : r_.users(softmax_)) {
-        if (user >= 0 && r_.graph().node(user).is(graph::ops::k_cast)) weights_ = {user, 0};
-      }
+    // The weights before their cast.
+    chosen_ = masked_ ? user_of(softmax_, graph::ops::k_select_v2) : softmax_;
+    if (!chosen_.valid()) return false;
+    if (masked_) {
+      const Node& select = r_.node(chosen_);
+      if (select.inputs[1] != softmax_) return false;
+      taken_of_weights_ = select.inputs[0];
+      padding_weight_ = select.inputs[2];
     }
-    std::size_t users_of_softmax = casts_ ? 3 : 4;
+    weights_ = casts_ ? user_of(chosen_, graph::ops::k_cast) : chosen_;
+    std::size_t users_of_softmax = casts_ || masked_ ? 3 : 4;
+    if (casts_ && masked_ && r_.users(chosen_).size() != 1) return false;
     if (drops_) {
       if (!weights_.valid() || !find_dropped()) return false;
       users_of_softmax = 3;
@@ -137,6 +159,15 @@ class Attention {
     return result_.valid() && dvalue_.valid() && dquery_.valid() && dkey_.valid() &&
            r_.users(dweights_).size() == 2 && r_.users(ds).size() == 2 &&
            r_.users(softmax_).size() == users_of_softmax;
+  }
+
+  /// The result of the last user of a value that is such an op.
+  Value user_of(Value value, graph::OpHandle op) const {
+    Value found;
+    for (const int user : r_.users(value)) {
+      if (user >= 0 && r_.graph().node(user).is(op)) found = {user, 0};
+    }
+    return found;
   }
 
   /// Goes on from the weights to those after dropout, and checks it.
@@ -191,6 +222,27 @@ class Attention {
     return counts(seen.inputs[0], {of_query, 1}) && counts(seen.inputs[1], {1, of_key});
   }
 
+  /// The mask [batch, keys] that `taken` is with axes of 1; not valid where it is another one.
+  Value key_mask() const {
+    const Shape& scores = r_.type(softmax_).shape;
+    std::vector<std::int64_t> spread(scores.rank(), 1);
+    spread.front() = scores[0];
+    spread.back() = scores.back();
+    if (taken_of_weights_ != taken_ || r_.type(taken_).shape != Shape(spread)) return {};
+    Value mask = taken_;
+    while (r_.type(mask).shape != Shape{scores[0], scores.back()}) {
+      if (!r_.node(mask).is(graph::ops::k_reshape)) return {};
+      mask = r_.node(mask).inputs[0];
+    }
+    return mask;
+  }
+
+  /// Whether a SelectV2 gives a score no weight.
+  bool hides(Value score) const {
+    const std::optional<double> value = number(r_.graph(), score);
+    return value && *value <= k_hidden;
+  }
+
   /// Whether kernels that compute the scores in blocks of k_packed_block x k_packed_block pad them
   /// to twice their number at most. Else the chain is faster: a float32 step of transformer_patches
   /// without dropout, whose scores are 16 x 16, took 11.7 ms in blocks and takes 9.3.
@@ -214,9 +266,13 @@ class Attention {
         r_.type(value_).dtype != r_.type(query_).dtype) {
       return {};
     }
-    if (causal_) {
-      const std::optional<double> masked = number(r_.graph(), masked_);
-      if (!masked || *masked > k_masked || !is_causal_mask()) return {};
+    if (causal_ && !(hides(unseen_score_) && is_causal_mask())) return {};
+    Value mask;
+    if (masked_) {
+      mask = key_mask();
+      if (!mask.valid() || !hides(padding_score_) || number(r_.graph(), padding_weight_) != 0) {
+        return {};
+      }
     }
     const bool trains = dy_.valid();
     // Nodes at which the new ones run, before factors and transpositions are left out.
@@ -235,24 +291,39 @@ class Attention {
     }
     take_scale(attrs);
     take_transpositions(attrs);
-    Replacement nodes{{.op = graph::ops::k_fused_attention.name,
-                       .inputs = {query_, key_, value_},
-                       .attrs = attrs,
+    Replacement nodes;
+    if (masked_ && !drops_) {
+      nodes.push_back({.op = graph::ops::k_const.name,
+                       .inputs = {},
+                       .attrs = {{"dtype", DType::int64},
+                                 {"shape", Shape{}},
+                                 {"value", std::vector<std::int64_t>{0}}},
                        .at = forward_at,
                        .origin = forward_at,
-                       .named = forward_at,
-                       .results = {{result_}}}};
+                       .name = "Const"});
+      ordinal_ = made(0);
+    }
+    const std::size_t forward = nodes.size();
+    nodes.push_back({.op = graph::ops::k_fused_attention.name,
+                     .inputs = {query_, key_, value_},
+                     .attrs = attrs,
+                     .at = forward_at,
+                     .origin = forward_at,
+                     .named = forward_at,
+                     .results = {{result_}}});
     if (trains) {
+      const Value result = made(static_cast<int>(forward)), log_sum_exp{result.node, 1};
       nodes.push_back({.op = graph::ops::k_fused_attention_grad.name,
-                       .inputs = {dy_, query_, key_, value_, made(0), made(0, 1)},
+                       .inputs = {dy_, query_, key_, value_, result, log_sum_exp},
                        .attrs = attrs,
                        .at = backward_at,
                        .origin = backward_at,
                        .named = backward_at,
                        .results = {{dquery_}, {dkey_, 1}, {dvalue_, 2}}});
     }
-    if (drops_) {
-      for (NewNode& node : nodes) node.inputs.push_back(ordinal_);
+    for (std::size_t i = forward; i < nodes.size(); ++i) {
+      if (drops_ || masked_) nodes[i].inputs.push_back(ordinal_);
+      if (masked_) nodes[i].inputs.push_back(mask);
     }
     return nodes;
   }
@@ -311,9 +382,11 @@ class Attention {
   }
 
   Rewriter& r_;
-  bool casts_, causal_, drops_;
-  Value query_, key_, value_, seen_, masked_, softmax_, weights_, result_;
-  Value dy_, dweights_, axes_, seen_of_gradient_, all_, zeros_, dquery_, dkey_, dvalue_;
+  bool casts_, causal_, masked_, drops_;
+  Value query_, key_, value_, seen_, unseen_score_, taken_, padding_score_, softmax_;
+  Value taken_of_weights_, padding_weight_, chosen_, weights_, result_;
+  Value dy_, dweights_, axes_, dquery_, dkey_, dvalue_;
+  SelectGradient of_seen_, of_taken_, of_weights_;
   Value ordinal_, numbers_, rate_, kept_, factor_;
   double rate_found_ = 0;
 };
@@ -324,7 +397,11 @@ graph::Graph fuse_attention(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph, target.supports);
   for (const bool casts : {false, true}) {
     for (const bool causal : {false, true}) {
-      for (const bool drops : {false, true}) Attention(rewriter, casts, causal, drops).fuse();
+      for (const bool masked : {false, true}) {
+        for (const bool drops : {false, true}) {
+          Attention(rewriter, casts, causal, masked, drops).fuse();
+        }
+      }
     }
   }
   return prune(rewriter.finish());

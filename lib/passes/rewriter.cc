@@ -158,7 +158,8 @@ std::optional<std::vector<graph::OpInstance>> Rewriter::describe(const Replaceme
       }
     }
     ops.push_back(graph::describe(graph::op_table(), node.op, std::move(inputs), node.attrs));
-    if (supports_ && !supports_(ops.back())) return std::nullopt;
+    const bool computed = !ops.back().node.is(graph::ops::k_const);
+    if (computed && supports_ && !supports_(ops.back())) return std::nullopt;
   }
   return ops;
 }

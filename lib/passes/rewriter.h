@@ -78,7 +78,7 @@ constexpr graph::Value made(int index, int port = 0) { return {-2 - index, port}
 /// A graph that is being rewritten: its nodes keep their ids, and new nodes are appended.
 class Rewriter {
  public:
-  /// `supports` is asked about each new node; empty: every op may be used.
+  /// `supports` is asked about each new node but constants; empty: every op may be used.
   explicit Rewriter(const graph::Graph& graph, KernelSupport supports = {});
 
   const graph::Graph& graph() const { return graph_; }

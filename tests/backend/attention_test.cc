@@ -171,6 +171,54 @@ TEST_CASE("attention: a gradient that is not finite, or a sum, reaches the gradi
   }
 }
 
+TEST_CASE("attention: keys that a mask leaves out have no influence, even where they are NaN") {
+  constexpr std::int64_t k_steps = 450, k_depth = 8;
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    CAPTURE(name(dtype));
+    Fixture f(fast());
+    const Shape shape{1, k_steps, k_depth};
+    std::vector<graph::Value> in;
+    for (unsigned i = 0; i < 3; ++i) in.push_back(f.input(random_tensor(dtype, shape, i)));
+    Tensor mask(DType::boolean, {1, k_steps});
+    // The last third is padding, and so is every other step before it.
+    for (std::int64_t i = 0; i < k_steps; ++i) mask.as<bool>()[i] = i < 300 && i % 2 == 0;
+    const auto options = [&](std::vector<graph::Value> inputs) {
+      inputs.push_back(f.b().scalar(DType::int64, 0));
+      inputs.push_back(f.input(mask.clone()));
+      return inputs;
+    };
+    const int node = f.b().add_node("FusedAttention", options(in));
+    std::vector<graph::Value> grad{f.input(random_tensor(dtype, shape, 3))};
+    grad.insert(grad.end(), in.begin(), in.end());
+    grad.insert(grad.end(), {{node, 0}, {node, 1}});
+    const int back = f.b().add_node("FusedAttentionGrad", options(grad));
+    f.run();
+    const auto results = [&] {
+      std::vector<std::vector<double>> all;
+      for (const graph::Value value :
+           {graph::Value{node, 0}, {node, 1}, {back, 0}, {back, 1}, {back, 2}}) {
+        all.push_back(values(f.result(value)));
+      }
+      return all;
+    };
+    const auto before = results();
+    // Keys anywhere; values behind the last block with a key that is taken, since 0 NaN is NaN.
+    for (const std::int64_t step : {1, 299, 449}) set(f.held(in[1]), step * k_depth, k_nan);
+    for (const std::int64_t step : {320, 449}) set(f.held(in[2]), step * k_depth, k_nan);
+    f.run();
+    const auto after = results();
+    CHECK(after[0] == before[0]);
+    CHECK(after[1] == before[1]);
+    // The gradients of keys and values that are left out are 0.
+    for (const std::size_t i : {3U, 4U}) {
+      for (std::size_t k = 0; k < before[i].size(); ++k) {
+        const bool taken = mask.as<bool>()[static_cast<std::int64_t>(k) / k_depth];
+        REQUIRE((before[i][k] == 0) == !taken);
+      }
+    }
+  }
+}
+
 TEST_CASE("attention: scores of -inf have weight 0, and a row of them alone is NaN") {
   constexpr double k_infinity = std::numeric_limits<double>::infinity();
   constexpr std::int64_t k_keys = 500;  // more than a chunk

@@ -33,6 +33,9 @@ struct Options {
   std::int64_t queries = 28, keys = 40;
   std::int64_t mask_from = 0;  ///< the first number of the mask's positions
   bool masks = false;          ///< the weights are multiplied by a mask
+  bool padding = false;        ///< a mask of keys
+  double padding_weight = 0;   ///< of the keys that it leaves out
+  bool by_query = false;       ///< that mask is one of queries and keys
   double dropout = 0;
   double factor = 0;  ///< of the weights that are kept; 0: that of the dropout
 };
@@ -60,7 +63,11 @@ struct Chain {
           {positions(o.queries, o.mask_from, {o.queries, 1}), positions(o.keys, 0, {1, o.keys})});
       x = b.add("SelectV2", {seen, x, b.scalar(DType::float32, -1e9)});
     }
-    weights = b.cast(b.add("Softmax", {x}), o.dtype);
+    const Value taken = o.padding ? taken_keys(o, b.shape(x)) : Value{};
+    if (o.padding) x = b.add("SelectV2", {taken, x, b.scalar(DType::float32, -1e9)});
+    x = b.add("Softmax", {x});
+    if (o.padding) x = b.add("SelectV2", {taken, x, b.scalar(DType::float32, o.padding_weight)});
+    weights = b.cast(x, o.dtype);
     Value used = weights;
     if (o.masks) used = b.add("Mul", {used, b.placeholder("mask", o.dtype, b.shape(weights))});
     if (o.dropout > 0) used = dropped(o, used);
@@ -78,6 +85,13 @@ struct Chain {
   }
 
  private:
+  Value taken_keys(const Options& o, const Shape& scores) {
+    std::vector<std::int64_t> extents(scores.begin(), scores.end());
+    if (o.by_query) return b.placeholder("taken", DType::boolean, Shape(extents));
+    std::fill(extents.begin() + 1, extents.end() - 1, 1);
+    const Value mask = b.placeholder("taken", DType::boolean, {2, o.keys});
+    return graph::ops::reshape(b, mask, Shape(extents));
+  }
   Value heads(const Options& o, Value x) {
     return o.heads ? b.add("Transpose", {x, b.ints({0, 2, 1, 3})}) : x;
   }
@@ -161,6 +175,44 @@ TEST_CASE("fuse_attention: dropout of the weights becomes attributes of both ops
   }
 }
 
+TEST_CASE("fuse_attention: a mask of keys becomes an input of both ops") {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    for (const bool causal : {false, true}) {
+      for (const bool heads : {false, true}) {
+        for (const double dropout : {0.0, 0.3}) {
+          for (const bool trains : {false, true}) {
+            if (dropout > 0 && !trains) continue;
+            CAPTURE(name(dtype));
+            CAPTURE(causal);
+            CAPTURE(heads);
+            CAPTURE(dropout);
+            CAPTURE(trains);
+            Chain chain({.dtype = dtype,
+                         .causal = causal,
+                         .heads = heads,
+                         .padding = true,
+                         .dropout = dropout});
+            if (trains) chain.differentiate();
+            const Graph fused = fuse(chain.graph);
+            REQUIRE(is_fused(fused, trains));
+            CHECK(count(fused, "Reshape") == (trains ? 1U : 0U));  // of the gradient of the loss
+            CHECK(count(fused, "ZerosLike") == 0);
+            for (const char* op : {"FusedAttention", "FusedAttentionGrad"}) {
+              for (const graph::Node* node : nodes(fused, op)) {
+                CHECK(fused.node(node->inputs.back().node).name == "taken");
+                const graph::Node& ordinal = fused.node((node->inputs.end() - 2)->node);
+                CHECK(ordinal.op == (dropout > 0 ? "Placeholder" : "Const"));
+                CHECK(node->attrs.get<bool>("causal") == causal);
+                CHECK(node->attrs.get<double>("rate") == dropout);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("fuse_attention: a transposition with another reader stays, and so do the others") {
   Chain chain({});
   const Value inner = chain.graph.node(chain.y.node).inputs[0];
@@ -189,6 +241,8 @@ TEST_CASE(
     CHECK(stays(read));
     CHECK(stays(made({.masks = true})));
     CHECK(stays(made({.dropout = 0.3, .factor = 2})));
+    CHECK(stays(made({.padding = true, .by_query = true})));
+    CHECK(stays(made({.padding = true, .padding_weight = 0.5})));
     // A key is seen one step early.
     CHECK(stays(made({.causal = true, .mask_from = 1})));
     CHECK(stays(made({}), never));

@@ -60,7 +60,8 @@ std::vector<double> elements_of(const Operand& o, RandomStream& random) {
         x[i] = random.below(2) == 0 ? special_value(i) : between(random, o.low, o.high);
         break;
       case Operand::Kind::integers:
-        x[i] = std::floor(between(random, o.low, o.high));
+        x[i] = o.given.empty() ? std::floor(between(random, o.low, o.high))
+                               : static_cast<double>(o.given[i]);
         break;
       default:
         x[i] = between(random, o.low, o.high);

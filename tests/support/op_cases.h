@@ -21,7 +21,7 @@ struct Operand {
     lattice,   ///< low + k / 4 for random k from -6 to 6: away from kinks between the steps
     distinct,  ///< a permutation of evenly spread values in [low, high): no two are near
     special,   ///< like uniform, with NaN, infinities, zeros and very small and large numbers
-    integers,  ///< integers in [low, high)
+    integers,  ///< integers in [low, high), or the elements `given`
     constant,  ///< a Const node with the elements `given`
     scalar,    ///< a Const scalar, `low`
     variable,  ///< the handle of a variable whose elements are uniform in [low, high)

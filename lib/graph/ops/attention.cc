@@ -5,7 +5,9 @@
 //                        ds = scale w (dw - sum of dy result),
 //                        dquery = ds key,  dkey = ds^T query,  dvalue = w^T dy
 // With dropout, result and dvalue are those of w m, and dw is multiplied by m: 0 with probability
-// `rate`, else 1 / (1 - rate), drawn anew for each `ordinal`.
+// `rate`, else 1 / (1 - rate), drawn anew for each `ordinal`. With `taken` [batch, keys], the keys
+// where it is false have weight 0 for all queries of their sample; a query that sees none but those
+// has the result 0 and the log_sum_exp -inf. An ordinal is then there without dropout too, unused.
 // Lowering creates them, after all dtypes are decided. Scores, softmax and the sum are float32 (U);
 // where matmuls take 16-bit operands, w and ds are rounded to T for them. Layouts: BHSD [batch,
 // heads, steps, depth], BSHD [batch, steps, heads, depth]; heads may be missing.
@@ -43,24 +45,31 @@ Shape rows_shape(const AttentionGeometry& g, std::size_t rank) {
   return rank == 3 ? Shape{g.batch, g.queries} : Shape{g.batch, g.heads, g.queries};
 }
 
-/// `inputs`: the number without the ordinal.
-void check_dropout(const InferContext& c, std::size_t inputs) {
+/// `inputs`: the number without the ordinal and the mask.
+void check_options(const InferContext& c, std::size_t inputs, const AttentionGeometry& g) {
   const double rate = AttentionDropout(c.node.attrs).rate;
   if (!(rate >= 0 && rate < 1)) throw ShapeError(fmt::format("a dropout of {}", rate));
-  if (c.inputs() != inputs + (rate > 0 ? 1 : 0)) {
-    throw ShapeError("an ordinal is wanted with dropout, and none without");
+  const bool masked = c.inputs() == inputs + 2;
+  if (!masked && c.inputs() != inputs + (rate > 0 ? 1 : 0)) {
+    throw ShapeError("an ordinal is wanted with dropout or a mask, and none without");
+  }
+  if (masked && c.input(inputs + 1).shape != Shape{g.batch, g.keys}) {
+    throw ShapeError(fmt::format("a mask of {} keys in {} samples cannot have shape {}",
+                                 g.keys,
+                                 g.batch,
+                                 to_string(c.input(inputs + 1).shape)));
   }
 }
 
 std::vector<Shape> infer_attention(const InferContext& c) {
-  check_dropout(c, 3);
   const AttentionGeometry g = geometry_of(c, 0);
+  check_options(c, 3, g);
   return {result_shape(c, 0), rows_shape(g, c.input(0).shape.rank())};
 }
 
 std::vector<Shape> infer_attention_grad(const InferContext& c) {
-  check_dropout(c, 6);
   const AttentionGeometry g = geometry_of(c, 1);
+  check_options(c, 6, g);
   const Shape result = result_shape(c, 1);
   if (c.input(0).shape != result || c.input(4).shape != result ||
       c.input(5).shape != rows_shape(g, c.input(1).shape.rank())) {
@@ -74,7 +83,7 @@ std::vector<Shape> infer_attention_grad(const InferContext& c) {
 
 std::vector<Value> gradient_attention(const GradientContext& c) {
   std::vector<Value> inputs{c.dy[0], c.input(0), c.input(1), c.input(2), c.output(0), c.output(1)};
-  if (c.node.inputs.size() > 3) inputs.push_back(c.input(3));
+  inputs.insert(inputs.end(), c.node.inputs.begin() + 3, c.node.inputs.end());
   const int node = c.b.add_node("FusedAttentionGrad", std::move(inputs), c.node.attrs);
   std::vector<Value> gradients{{node, 0}, {node, 1}, {node, 2}};
   gradients.resize(c.node.inputs.size());
@@ -123,13 +132,14 @@ AttentionDropout::AttentionDropout(const Attrs& attrs)
 
 std::vector<OpDef> attention_ops() {
   return {
-      define("FusedAttention",
-             "query: T, key: T, value: T, ordinal?: int64 -> result: T, log_sum_exp: U",
-             k_attention_attrs,
-             {.infer = infer_attention, .gradient = gradient_attention, .stage = Stage::lowered}),
+      define(
+          "FusedAttention",
+          "query: T, key: T, value: T, ordinal?: int64, taken?: bool -> result: T, log_sum_exp: U",
+          k_attention_attrs,
+          {.infer = infer_attention, .gradient = gradient_attention, .stage = Stage::lowered}),
       define("FusedAttentionGrad",
-             "dy: T, query: T, key: T, value: T, result: T, log_sum_exp: U, ordinal?: int64 -> "
-             "dquery: T, dkey: T, dvalue: T",
+             "dy: T, query: T, key: T, value: T, result: T, log_sum_exp: U, ordinal?: int64, "
+             "taken?: bool -> dquery: T, dkey: T, dvalue: T",
              k_attention_attrs,
              {.infer = infer_attention_grad, .stage = Stage::lowered}),
   };

@@ -13,6 +13,9 @@ struct Attention {
   std::string_view layout = "BHSD";
   double reach = 2;  ///< of the elements of query and key
   double dropout = 0;
+  /// The keys that a mask leaves out: at the "end" or the "start" of each sample, more in later
+  /// ones, "mixed" ones, or "all" of the first sample.
+  std::string_view padding = "";
 };
 
 constexpr Attention k_attentions[] = {
@@ -41,7 +44,49 @@ constexpr Attention k_attentions[] = {
     {"dropout, blocks", 1, 2, 70, 45, 33, 40, false, "BHSD", 2, 0.1},
     {"dropout, blocks, causal, steps first", 2, 2, 64, 33, 40, 31, true, "BSHD", 2, 0.9},
     {"dropout, chunks, causal", 1, 1, 401, 398, 3, 4, true, "BHSD", 2, 0.1},
+    {"padding", 3, 2, 5, 6, 4, 3, false, "BHSD", 2, 0, "end"},
+    {"padding at the start, no heads", 2, 0, 4, 7, 5, 6, false, "BHSD", 2, 0, "start"},
+    {"padding mixed, steps first", 3, 3, 4, 9, 5, 7, false, "BSHD", 2, 0, "mixed"},
+    {"padding, causal", 2, 2, 6, 6, 5, 3, true, "BHSD", 2, 0, "end"},
+    {"padding at the start, causal", 3, 1, 7, 7, 5, 3, true, "BHSD", 2, 0, "start"},
+    {"padding alone", 2, 2, 5, 6, 4, 4, false, "BHSD", 2, 0, "all"},
+    {"padding, dropout", 3, 2, 5, 6, 4, 3, false, "BHSD", 2, 0.25, "mixed"},
+    {"padding, blocks", 3, 2, 70, 145, 33, 40, false, "BHSD", 2, 0, "end"},
+    {"padding at the start, blocks, causal", 3, 1, 130, 130, 16, 40, true, "BHSD", 2, 0, "start"},
+    {"padding mixed, blocks, causal, steps first, dropout",
+     2,
+     2,
+     64,
+     33,
+     40,
+     31,
+     true,
+     "BSHD",
+     2,
+     0.9,
+     "mixed"},
+    {"padding alone, blocks, dropout", 2, 1, 40, 70, 16, 16, false, "BHSD", 2, 0.1, "all"},
+    {"padding, chunks", 3, 1, 33, 801, 4, 5, false, "BHSD", 2, 0, "end"},
+    {"padding at the start, chunks, causal", 2, 1, 801, 798, 3, 4, true, "BHSD", 2, 0.1, "start"},
+    {"padding mixed, large scores, chunks", 1, 1, 33, 420, 4, 5, true, "BHSD", 70, 0, "mixed"},
 };
+
+/// The mask of keys of a case.
+Operand mask_of(const Attention& a) {
+  Operand mask = flags({a.batch, a.keys});
+  for (std::int64_t i = 0; i < a.batch; ++i) {
+    // Of three samples, all but a quarter, a half or three quarters of the keys are padding.
+    const std::int64_t some = a.keys * (i + 1) / (a.batch + 1);
+    for (std::int64_t key = 0; key < a.keys; ++key) {
+      const bool taken = a.padding == "end"     ? key < a.keys - some
+                         : a.padding == "start" ? key >= some
+                         : a.padding == "mixed" ? (key * 7 + i) % 5 < 3 && key / 32 % 2 == 0
+                                                : i > 0;
+      mask.given.push_back(taken ? 1 : 0);
+    }
+  }
+  return mask;
+}
 
 }  // namespace
 
@@ -59,14 +104,15 @@ std::vector<OpCase> attention_cases() {
                     a.heads == 0 ? Shape{a.batch, a.queries} : Shape{a.batch, a.heads, a.queries};
     const double scale = a.depth > 64 ? 0.05 : 0.5;
     graph::Attrs attrs{{"scale", scale}, {"causal", a.causal}, {"layout", std::string(a.layout)}};
-    std::vector<Operand> ordinal;
+    std::vector<Operand> options;
+    if (a.dropout > 0 || !a.padding.empty()) options.push_back(indices({}, 0, 1000, DType::int64));
+    if (!a.padding.empty()) options.push_back(mask_of(a));
     if (a.dropout > 0) {
       attrs.set("rate", a.dropout);
       attrs.set("seed", std::int64_t{-5});
       attrs.set("stream", std::int64_t{1} << 40);
       // Within a group of four numbers.
       attrs.set("first", std::int64_t{7});
-      ordinal.push_back(indices({}, 0, 1000, DType::int64));
     }
     const double largest_factor = 1 / (1 - a.dropout);
     // float32 errs by the roundings of scores, 16 bits by the one rounding of the weights, whose
@@ -87,7 +133,7 @@ std::vector<OpCase> attention_cases() {
                .rounds_inside = half,
                .dtypes = dtypes,
                .check_gradient = exact && small && !large};
-      c.inputs.insert(c.inputs.end(), ordinal.begin(), ordinal.end());
+      c.inputs.insert(c.inputs.end(), options.begin(), options.end());
       if (exact) c.attrs.set("U", DType::float64);
       cases.push_back(std::move(c));
     };
@@ -116,7 +162,7 @@ std::vector<OpCase> attention_cases() {
                        .dtypes = dtypes,
                        .check_gradient = false});
       std::vector<Operand>& inputs = cases.back().inputs;
-      inputs.insert(inputs.end(), ordinal.begin(), ordinal.end());
+      inputs.insert(inputs.end(), options.begin(), options.end());
     };
     backward("", {DType::float32});
     backward(", 16 bits", halves);

@@ -15,6 +15,7 @@ class Backward {
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape)),
         dropout_(node, g_, 6),
+        mask_(node, g_, 7),
         math_(capabilities.isa, node.input(0).dtype),
         unit_(capabilities.isa, node.input(0).dtype, half),
         parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
@@ -46,6 +47,7 @@ class Backward {
     means_ = floats(by_queries.steps() * k_block);
     rows_ = floats(3 * g_.value_depth);
     if (dropout_) factors_ = floats(blocks * k_block_floats);
+    flags_ = floats(mask_.flags());
     part_bytes_ = part.bytes();
   }
 
@@ -72,6 +74,7 @@ class Backward {
     I64 item;
 
     const AttentionGeometry& g = f.g_;
+    const TakenKeys taken = f.mask_.of_item(args, item, memory.at<float>(f.flags_));
     const TensorView &dy = args.in[0], &query = args.in[1], &key = args.in[2], &value = args.in[3];
     Rows query_rows = rows_of(g, item, g.queries, g.depth);
     Rows key_rows = rows_of(g, item, g.keys, g.depth);
@@ -84,6 +87,12 @@ class Backward {
       pack(Side::b, Run::along_depth, dy, dy_rows, f.dy_columns_);
       pack(Side::b, Run::across_depth, dy, dy_rows, f.dy_depth_);
       for (I64 i = 0; i < g.queries; ++i) set_row(i);
+      // Else the first panel of keys sets them, which a mask may leave out.
+      if (taken.flags != nullptr) {
+        const PanelLayout& by_queries = f.query_depth_.layout;
+        const I64 blocks = by_queries.steps() * by_queries.panels();
+        std::fill_n(memory.at<float>(f.dquery_), blocks * k_block_floats, 0.0F);
+      }
       for (I64 first = 0; first < g.keys; first += k_block) {
         run_keys(first, std::min(k_block, g.keys - first));
       }
@@ -114,14 +123,16 @@ class Backward {
 
     /// The gradients of `rows` keys and their values, and their part of the queries' gradients.
     void run_keys(I64 first, I64 rows) const {
+      const I64 panels = panels_of(g.queries);
+      I64 begin = g.causal ? std::min(first / k_block, panels) : 0;
+      if (!taken.any(first, rows)) begin = panels;
       Operand of_rows[] = {f.key_rows_, f.value_rows_, f.key_columns_};
       of_rows[0].layout.rows = of_rows[1].layout.rows = of_rows[2].layout.depth = rows;
       pack(Side::a, Run::along_depth, key, key_rows.from(first), of_rows[0]);
       pack(Side::a, Run::along_depth, value, value_rows.from(first), of_rows[1]);
       pack(Side::b, Run::across_depth, key, key_rows.from(first), of_rows[2]);
       // A chunk is a kc block of the matmuls whose reduction axis is that of the queries.
-      const I64 chunk = f.query_depth_.layout.kc_steps(), panels = panels_of(g.queries);
-      const I64 begin = g.causal ? std::min(first / k_block, panels) : 0;
+      const I64 chunk = f.query_depth_.layout.kc_steps();
       for (I64 panel = begin; panel < panels;) {
         const I64 end = std::min(panels, (panel / chunk + 1) * chunk);
         multiply(f.key_rows_, f.query_columns_, panel, end - panel, f.scores_);
@@ -137,14 +148,16 @@ class Backward {
                                       .columns = columns,
                                       .first = g.causal ? first - at : 0,
                                       .step = g.causal ? 1 : 0,
-                                      .scale = static_cast<float>(g.scale)},
+                                      .scale = static_cast<float>(g.scale),
+                                      .taken = taken.from(first)},
                                      memory.at<float>(f.dweights_),
                                      memory.at<float>(f.log_sums_) + at,
                                      memory.at<float>(f.means_) + at);
         if (f.dropout_) drop(f.scores_, end - panel);
         add_rows(f.scores_, f.dy_depth_, panel, end - panel, panel == begin, f.dvalue_);
         add_rows(f.dweights_, f.query_depth_, panel, end - panel, panel == begin, f.dkey_);
-        for (I64 i = panel; i < end; ++i) add_query(i, i - panel, first == 0);
+        const bool sets = first == 0 && taken.flags == nullptr;
+        for (I64 i = panel; i < end; ++i) add_query(i, i - panel, sets);
         panel = end;
       }
       if (begin == panels) {
@@ -251,6 +264,7 @@ class Backward {
 
   AttentionGeometry g_;
   WeightFactors dropout_;
+  KeyMask mask_;
   RowMath math_;
   packed::PanelUnit unit_;
   I64 parts_;
@@ -260,7 +274,7 @@ class Backward {
   Operand query_columns_, query_depth_, dy_columns_, dy_depth_;
   // Offsets in the memory of a part.
   I64 scores_, dweights_, chunk_, transposed_, dquery_, dkey_, dvalue_, scratch_;
-  I64 log_sums_, means_, rows_, factors_ = 0, part_bytes_;
+  I64 log_sums_, means_, rows_, factors_ = 0, flags_, part_bytes_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ class Forward {
       : g_(graph::ops::attention_geometry(
             node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape)),
         dropout_(node, g_, 3),
+        mask_(node, g_, 4),
         math_(capabilities.isa, node.input(0).dtype),
         unit_(capabilities.isa, node.input(0).dtype, half),
         query_(unit_.layout(k_block, g_.depth)),
@@ -36,6 +37,7 @@ class Forward {
     sums_ = part.reserve(value_.panels() * k_block_floats * k_float);
     scratch_ = part.reserve((2 + (key_.kc_blocks() > 1 ? blocks : 0)) * k_block_floats * k_float);
     if (dropout_) factors_ = part.reserve(k_block_floats * k_float);
+    flags_ = part.reserve(mask_.flags() * k_float);
     part_bytes_ = part.bytes();
   }
 
@@ -64,6 +66,7 @@ class Forward {
     I64 item;
 
     const AttentionGeometry& g = f.g_;
+    const TakenKeys taken = f.mask_.of_item(args, item, memory.at<float>(f.flags_));
 
     /// The rows of queries of panels [begin, end).
     void run(I64 begin, I64 end) const {
@@ -100,8 +103,10 @@ class Forward {
       float largest[k_block], sums[k_block], factors[k_block];
       std::fill_n(largest, k_block, -std::numeric_limits<float>::infinity());
       std::fill_n(sums, k_block, 0.0F);
-      const I64 seen = g.seen(query + rows - 1), chunk_keys = f.value_.kc_steps() * k_block;
-      for (I64 key = 0; key < seen; key += chunk_keys) {
+      const I64 seen = std::min(g.seen(query + rows - 1), taken.end);
+      const I64 chunk_keys = f.value_.kc_steps() * k_block;
+      const I64 begin = taken.begin / chunk_keys * chunk_keys;
+      for (I64 key = begin; key < seen; key += chunk_keys) {
         const I64 keys = std::min(chunk_keys, seen - key);
         multiply_scores(key, keys);
         f.math_.loops.attention_weights({.scores = memory.at<float>(f.scores_),
@@ -109,12 +114,13 @@ class Forward {
                                          .columns = keys,
                                          .first = g.causal ? query + 1 - key : keys,
                                          .step = g.causal ? 1 : 0,
-                                         .scale = static_cast<float>(g.scale)},
+                                         .scale = static_cast<float>(g.scale),
+                                         .taken = taken.from(key)},
                                         largest,
                                         sums,
                                         factors);
         if (f.dropout_) drop(query, rows, key, keys);
-        multiply_values(key / chunk_keys, panels_of(keys), key == 0 ? nullptr : factors);
+        multiply_values(key / chunk_keys, panels_of(keys), key == begin ? nullptr : factors);
       }
       store(query, rows, largest, sums);
     }
@@ -196,13 +202,15 @@ class Forward {
       const Rows result = rows_of(g, item, g.queries, g.value_depth);
       float scaled[k_block];
       for (I64 r = 0; r < rows; ++r) {
+        const bool sees = taken.begin < g.seen(query + r);
         for (I64 c = 0; c < g.value_depth; c += k_block) {
           const I64 n = std::min(k_block, g.value_depth - c);
-          f.math_.loops.scale(
-              scaled,
-              memory.at<float>(f.sums_) + c / k_block * k_block_floats + r * k_block,
-              1 / sums[r],
-              n);
+          const float* row = memory.at<float>(f.sums_) + c / k_block * k_block_floats + r * k_block;
+          if (sees) {
+            f.math_.loops.scale(scaled, row, 1 / sums[r], n);
+          } else {
+            std::fill_n(scaled, n, 0.0F);
+          }
           f.math_.store(args.out[0], result[query + r] + c, n, scaled);
         }
       }
@@ -215,12 +223,13 @@ class Forward {
 
   AttentionGeometry g_;
   WeightFactors dropout_;
+  KeyMask mask_;
   RowMath math_;
   packed::PanelUnit unit_;
   PanelLayout query_, key_, value_;
   I64 splits_ = 1, parts_ = 1;
   // Offsets in the memory of a part.
-  I64 query_at_, key_at_, value_at_, scores_, weights_ = 0, sums_, scratch_, factors_ = 0,
+  I64 query_at_, key_at_, value_at_, scores_, weights_ = 0, sums_, scratch_, factors_ = 0, flags_,
                                               part_bytes_;
 };
 

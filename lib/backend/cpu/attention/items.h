@@ -58,6 +58,35 @@ void pack(const packed::PanelUnit& unit,
           const PanelLayout& layout,
           std::byte* to);
 
+/// The keys that the queries of an item see, whatever their positions: all, or those of a mask.
+struct TakenKeys {
+  I64 begin, end;      ///< the first one, and the one behind the last; none: begin is above end
+  const float* flags;  ///< 1 for a key that is taken, else 0, padded with 0; null without a mask
+
+  const float* from(I64 key) const { return flags == nullptr ? nullptr : flags + key; }
+  /// Whether there is one among `count` keys.
+  bool any(I64 first, I64 count) const {
+    return flags == nullptr ||
+           std::any_of(flags + first, flags + first + count, [](float flag) { return flag != 0; });
+  }
+};
+
+/// The mask of keys in one launch.
+class KeyMask {
+ public:
+  /// `input`: the index of the mask, where the node has one.
+  KeyMask(const NodeView& node, const AttentionGeometry& geometry, std::size_t input)
+      : geometry_(geometry), input_(node.inputs() > input ? input : 0) {}
+
+  /// Floats that of_item() writes.
+  I64 flags() const { return input_ == 0 ? 0 : divide_up(geometry_.keys, k_block) * k_block; }
+  TakenKeys of_item(const Args& args, I64 item, float* flags) const;
+
+ private:
+  AttentionGeometry geometry_;
+  std::size_t input_;  ///< 0: there is no mask
+};
+
 /// The dropout of weights in one launch.
 class WeightFactors {
  public:

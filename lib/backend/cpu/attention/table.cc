@@ -46,6 +46,21 @@ void RowMath::store(const TensorView& to, I64 i, I64 n, const float* x) const {
   }
 }
 
+TakenKeys KeyMask::of_item(const Args& args, I64 item, float* flags) const {
+  const I64 keys = geometry_.keys;
+  if (input_ == 0) return {0, keys, nullptr};
+  const bool* mask = args.in[input_].as<bool>() + item / geometry_.heads * keys;
+  TakenKeys taken{keys, 0, flags};
+  std::fill_n(flags, this->flags(), 0.0F);
+  for (I64 i = 0; i < keys; ++i) {
+    if (!mask[i]) continue;
+    flags[i] = 1;
+    taken.begin = std::min(taken.begin, i);
+    taken.end = i + 1;
+  }
+  return taken;
+}
+
 void WeightFactors::block(const vector::Loops& loops,
                           const Args& args,
                           const Block& block,

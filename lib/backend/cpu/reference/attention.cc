@@ -40,6 +40,15 @@ double kept(const AttentionDropout& dropout, const std::int64_t* ordinal, std::i
   return to_uniform(words[i % 4]) >= static_cast<float>(dropout.rate) ? dropout.scale() : 0;
 }
 
+/// Whether query `i` of an item sees key `j`; `taken`: null without a mask.
+bool sees(const AttentionGeometry& g,
+          const bool* taken,
+          std::int64_t item,
+          std::int64_t i,
+          std::int64_t j) {
+  return j < g.seen(i) && (taken == nullptr || taken[item / g.heads * g.keys + j]);
+}
+
 template <class T>
 double dot(const T* a, const T* b, std::int64_t n) {
   double sum = 0;
@@ -83,16 +92,21 @@ Prepared prepare_attention(const NodeView& node, const Capabilities&) {
               const ItemRows<const T> value(args.in[2].as<T>(), g, item, g.keys, g.value_depth);
               const ItemRows<T> result(args.out[0].as<T>(), g, item, g.queries, g.value_depth);
               const std::int64_t* ordinal =
-                  args.in.size() > 3 ? args.in[3].as<std::int64_t>() : nullptr;
+                  dropout.rate > 0 ? args.in[3].as<std::int64_t>() : nullptr;
+              const bool* taken = args.in.size() > 4 ? args.in[4].as<bool>() : nullptr;
               double* sums = weights + g.keys;
               for (std::int64_t i = 0; i < g.queries; ++i) {
                 double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                for (std::int64_t j = 0; j < g.keys; ++j) {
+                  if (!sees(g, taken, item, i, j)) continue;
                   weights[j] = g.scale * dot(query[i], key[j], g.depth);
                   largest = weights[j] > largest ? weights[j] : largest;
                 }
                 std::fill_n(sums, g.value_depth, 0.0);
-                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                bool any = false;
+                for (std::int64_t j = 0; j < g.keys; ++j) {
+                  if (!sees(g, taken, item, i, j)) continue;
+                  any = true;
                   const double weight = std::exp(weights[j] - largest);
                   sum += weight;
                   const double used = weight * kept(dropout, ordinal, g.weight(item, i, j));
@@ -101,7 +115,7 @@ Prepared prepare_attention(const NodeView& node, const Capabilities&) {
                   }
                 }
                 for (std::int64_t c = 0; c < g.value_depth; ++c) {
-                  result[i][c] = store<T>(sums[c] / sum);
+                  result[i][c] = store<T>(any ? sums[c] / sum : 0);
                 }
                 args.out[1].as<U>()[item * g.queries + i] = store<U>(largest + std::log(sum));
               }
@@ -129,7 +143,8 @@ Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
               const ItemRows<T> dkey(args.out[1].as<T>(), g, item, g.keys, g.depth);
               const ItemRows<T> dvalue(args.out[2].as<T>(), g, item, g.keys, g.value_depth);
               const std::int64_t* ordinal =
-                  args.in.size() > 6 ? args.in[6].as<std::int64_t>() : nullptr;
+                  dropout.rate > 0 ? args.in[6].as<std::int64_t>() : nullptr;
+              const bool* taken = args.in.size() > 7 ? args.in[7].as<bool>() : nullptr;
               double *of_key = scratch, *of_value = of_key + g.keys * g.depth,
                      *of_query = scratch + of_keys;
               std::fill_n(scratch, of_keys, 0.0);
@@ -137,7 +152,8 @@ Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
                 const double log_sum = load_sum(args.in[5].as<U>()[item * g.queries + i]);
                 const double mean = dot(dy[i], result[i], g.value_depth);
                 std::fill_n(of_query, g.depth, 0.0);
-                for (std::int64_t j = 0; j < g.seen(i); ++j) {
+                for (std::int64_t j = 0; j < g.keys; ++j) {
+                  if (!sees(g, taken, item, i, j)) continue;
                   const double weight =
                       std::exp(g.scale * dot(query[i], key[j], g.depth) - log_sum);
                   const double factor = kept(dropout, ordinal, g.weight(item, i, j));

@@ -31,13 +31,16 @@ struct PoolWindows {
 };
 
 /// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step or, in
-/// transposed blocks, those from there on, and none from `columns` on.
+/// transposed blocks, those from there on, and none from `columns` on. The keys with a 0 in `taken`
+/// are not seen at all: columns, up to the end of the last block, or rows where they are
+/// transposed.
 struct ScoreBlocks {
   float* scores;
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t first, step;
   float scale;
+  const float* taken;  ///< null: all of them
 };
 
 }  // namespace halfstep::backend::cpu::vector
