@@ -317,7 +317,7 @@ are errors. Values are float32 until the first layer casts them to its compute d
 
 | split | from | used |
 |---|---|---|
-| training | `x_train` without its validation part | every epoch, in a new order unless `data.shuffle: false` |
+| training | `x_train` without its validation part | every epoch, in a new order unless `data.shuffle: false`; with `data.streams: true` a batch has the next sample of each of `batch_size` streams |
 | validation | the last `data.validation_split` of `x_train`, in file order | after every epoch: `val_loss`, `val_accuracy`, early stopping, targets |
 | test | `x_test`, where there is one | once, at the end of training, and by `halfstep eval` |
 

@@ -104,6 +104,7 @@ struct DataSpec {
   double validation_split = 0;  ///< the last fraction of the training samples
   std::optional<double> scale;  ///< of stored values; absent: 1/255 for bytes, 1 for floats
   bool shuffle = true;
+  bool streams = false;  ///< excludes shuffle
   AugmentSpec augment;
   std::optional<std::string> sample_weight;   ///< column of a csv, or name of arrays of an npz
   std::optional<std::int64_t> prefetch;       ///< batches prepared ahead; 0: none

@@ -103,6 +103,11 @@ class Checks {
     if (!given("data.name") && !given("data.format") && !given("data.path")) {
       error("data", "needs a name, or a format with a path");
     }
+    if (data.streams && data.shuffle && given("data.shuffle")) {
+      error("data.shuffle",
+            fmt::format("excludes data.streams (at {})", at(spec_.where("data.streams"))));
+    }
+    if (data.streams) spec_.data.shuffle = false;
     const bool drawn = data.format == DataFormat::synthetic_digits;
     if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
     if (!data.format && given("data.path") && !given("data.name")) {

@@ -51,6 +51,12 @@ constexpr std::array k_codes{
     WarningCode{k_many_threads,
                 "There are more threads than processors, so that they wait for each other.",
                 "Leave device.threads out to use all processors that the process may use."},
+    WarningCode{
+        k_shuffled_state,
+        "A stateful layer goes on from the batch before, but the samples are shuffled, so "
+        "that a sample begins with the state of an unrelated one.",
+        "Give data.streams: true where the samples are consecutive windows, or data.shuffle: "
+        "false where they are in the order that the layer needs."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

@@ -39,7 +39,8 @@ BatchOrder::BatchOrder(std::int64_t samples, const BatchOptions& options)
           "batches of {} samples",
           samples);
   require(options.batch_size >= 1, "batch size {}", options.batch_size);
-  steps_ = samples / options.batch_size + (samples % options.batch_size != 0 ? 1 : 0);
+  steps_ = samples / options.batch_size;
+  if (steps_ == 0 || (samples % options.batch_size != 0 && !options.streams)) ++steps_;
 }
 
 std::int64_t BatchOrder::batch_samples(std::int64_t ordinal) const {
@@ -62,6 +63,12 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
     for (std::size_t i = order_.size() - 1; i > 0; --i) {
       std::swap(order_[i], order_[random.below(i + 1)]);
     }
+  }
+  // Without a whole batch there is one smaller one.
+  const std::int64_t streams = options_.streams ? std::min(options_.batch_size, samples_) : 0;
+  for (std::int64_t i = 0; i < steps_ * streams; ++i) {
+    order_[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(i % streams * steps_ + i / streams);
   }
   epoch_ = epoch;
 }

@@ -11,8 +11,8 @@ std::string_view name(Phase phase) {
 }
 
 std::string_view name(Role role) {
-  static constexpr std::array<std::string_view, 7> k_names{
-      "weight", "statistic", "slot", "counter", "loss_scale", "derived", "master"};
+  static constexpr std::array<std::string_view, 8> k_names{
+      "weight", "statistic", "slot", "counter", "loss_scale", "state", "derived", "master"};
   return k_names[static_cast<std::size_t>(role)];
 }
 

@@ -68,9 +68,10 @@ struct OpInstance {
   std::vector<OpInput> inputs;
 };
 
-/// The purpose of a variable. A `master` is this rank's slice of a weight, in the dtype in which it
-/// is updated. `derived` variables are recomputed on load and never saved.
-enum class Role { weight, statistic, slot, counter, loss_scale, derived, master };
+/// The purpose of a variable. A `state` has a row for each sample of a batch and begins the next
+/// one. A `master` is this rank's slice of a weight, in the dtype in which it is updated. `derived`
+/// variables are recomputed on load and never saved.
+enum class Role { weight, statistic, slot, counter, loss_scale, state, derived, master };
 
 std::string_view name(Role role);
 

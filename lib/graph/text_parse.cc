@@ -24,7 +24,7 @@ constexpr std::array<E, N> first_values() {
 }
 
 constexpr auto k_phases = first_values<Phase, 8>();
-constexpr auto k_roles = first_values<Role, 7>();
+constexpr auto k_roles = first_values<Role, 8>();
 class Parser {
  public:
   Parser(RawGraph raw, const OpTable& ops, Diagnostics& diagnostics)

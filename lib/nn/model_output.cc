@@ -60,7 +60,7 @@ struct Draft {
       inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
     }
     const Value ordinal = b.placeholder("ordinal", DType::int64, {});
-    forward = build_forward(b, model, std::move(inputs), ordinal, 0, true);
+    forward = build_forward(b, model, std::move(inputs), ordinal, 0, true, batch);
   }
 };
 

@@ -135,7 +135,9 @@ void all_reduce(StepDraft& step) {
     }
     for (Assignment& assignment : step.record.assignments) {
       if (!is_floating(b.dtype(assignment.value))) continue;
-      assignment.value = weighted_by_share(b, assignment.value, step.share);
+      if (!assignment.rows) {
+        assignment.value = weighted_by_share(b, assignment.value, step.share);
+      }
       scalars.add(b, assignment.value);
     }
     for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);

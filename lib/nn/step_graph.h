@@ -120,7 +120,7 @@ void promote_weight_gradients(StepDraft& step);
 /// Where the samples are computed in several parts: appends loss and gradients of the further ones,
 /// each after the gradients of the one before were added, so that the memory of activations is that
 /// of one part. Sums of gradients are float32, rounded to the dtype of the gradient once. Moving
-/// statistics are set to their mean over the parts.
+/// statistics are set to their mean over the parts, states to the rows of all of them.
 void accumulate_gradients(StepDraft& step);
 
 /// The part that the mean over a share has in the mean over its batch.

@@ -163,6 +163,15 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   if (spec.data.augment.mixup) step.mixup_alpha = spec.data.augment.mixup->alpha;
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
+  for (const ModelNode& node : step.model.nodes) {
+    if (!spec.data.shuffle || !node.layer->keeps_state()) continue;
+    warn(step.model.warnings,
+         config::k_shuffled_state,
+         node.where,
+         fmt::format("layer '{}' is stateful, but data.shuffle is on: a sample begins with the "
+                     "state of an unrelated one",
+                     node.name));
+  }
   if (!diagnostics.empty()) return step;
   look_at_output(spec, step, diagnostics);
   return step;

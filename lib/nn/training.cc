@@ -160,9 +160,9 @@ void accumulate_gradients(StepDraft& step) {
     const double weight =
         static_cast<double>(step.part.rows) / static_cast<double>(step.share.rows);
     for (std::size_t i = 0; i < step.record.assignments.size(); ++i) {
-      Value value = step.record.assignments[i].value;
+      auto [handle, value, rows] = step.record.assignments[i];
       const DType dtype = b.dtype(value);
-      if (is_floating(dtype)) value = b.add("Mul", {value, b.scalar(dtype, weight)});
+      if (is_floating(dtype) && !rows) value = b.add("Mul", {value, b.scalar(dtype, weight)});
       if (first) {
         statistics.push_back(value);
       } else if (is_floating(dtype)) {

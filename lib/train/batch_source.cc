@@ -50,6 +50,7 @@ data::BatchOptions batch_options(const config::RunSpec& spec) {
   return {.batch_size = spec.training.batch_size,
           .seed = static_cast<std::uint64_t>(spec.seed),
           .shuffle = spec.data.shuffle,
+          .streams = spec.data.streams,
           .partners = spec.data.augment.mixup.has_value()};
 }
 

@@ -109,6 +109,23 @@ void Session::check_indices() const {
   }
 }
 
+void Session::check_states() const {
+  const std::int64_t samples = train_rows_.samples(), batch = spec_.training.batch_size;
+  if (samples % batch == 0 || spec_.data.streams) return;
+  for (const nn::ModelNode& node : step_spec_.model.nodes) {
+    if (!node.layer->keeps_state()) continue;
+    throw UserError(ErrorKind::config,
+                    node.where,
+                    fmt::format("a stateful layer with a changed batch size: {} training samples "
+                                "in batches of {} leave {} for the last one, and the state has a "
+                                "row for each sample of a batch",
+                                samples,
+                                batch,
+                                samples % batch),
+                    "data.streams: true leaves them out; or a batch_size that divides the samples");
+  }
+}
+
 Session::Session(const config::RunSpec& spec,
                  const data::Dataset& dataset,
                  const backend::Backend& backend,
@@ -136,6 +153,8 @@ Session::Session(const config::RunSpec& spec,
   }
   split_data();
 
+  if (purpose == nn::Purpose::train) check_states();
+
   const std::int64_t batch = main_batch();
   prepared_ = prepare(purpose, share(purpose, batch));
   refuse_unrunnable(prepared_.graph, backend_);
@@ -156,7 +175,7 @@ Session::Session(const config::RunSpec& spec,
 
   plan(purpose, batch);
   if (purpose != nn::Purpose::train) return;
-  const std::int64_t tail = train_rows_.samples() % batch;
+  const std::int64_t tail = spec_.data.streams ? 0 : train_rows_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
   // Plans of evaluations too, so that the memory need of a run is known before its first step.
   for (const data::SplitView* rows : {&validation_rows_, &test_rows_}) {

@@ -86,6 +86,8 @@ class Session {
   void check_labels() const;
   /// Errors: UserError where a layer takes samples as indices and they are none.
   void check_indices() const;
+  /// Errors: UserError(config) for a stateful layer where the last batch of an epoch is smaller.
+  void check_states() const;
   /// `batch`: of the training plan that needs the memory, 0 for other purposes. Errors:
   /// UserError(memory), naming a batch size that would fit.
   void check_memory(std::size_t needed, std::int64_t batch = 0) const;

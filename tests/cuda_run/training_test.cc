@@ -222,6 +222,30 @@ TEST_CASE("device: recurrent layers train as on the CPU under each policy") {
   }
 }
 
+TEST_CASE("device: stateful layers and noise train as on the CPU, in parts too") {
+  for (const Policy& policy : k_policies) {
+    for (const std::int64_t parts : {1, 3}) {
+      CAPTURE(policy.precision);
+      CAPTURE(parts);
+      TinyRun tiny;
+      tiny.precision = policy.precision;
+      tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60, streams: true}";
+      tiny.layers = R"(
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: gaussian_noise, stddev: 0.1}
+    - {type: lstm, units: 9, return_sequences: true, stateful: true}
+    - {type: gaussian_dropout, rate: 0.1}
+    - {type: gru, units: 9, stateful: true}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+      config::RunSpec spec = tiny.spec();
+      spec.training.accumulate_steps = parts;
+      check_alike(spec, policy.compute);
+    }
+  }
+}
+
 TEST_CASE("device: a recurrent layer gives the same bits captured and launched, and in each run") {
   TinyRun tiny;
   tiny.precision = "{policy: mixed_float16}";

@@ -55,6 +55,28 @@ TEST_CASE("loader: each epoch visits every sample once, the tail included") {
   }
 }
 
+TEST_CASE("loader: streams go on with the next sample at each position of a batch") {
+  for (const Size& size : k_sizes) {
+    CAPTURE(size.samples);
+    CAPTURE(size.batch);
+    BatchOrder order(size.samples, {.batch_size = size.batch, .shuffle = false, .streams = true});
+    const std::int64_t steps = order.steps_per_epoch();
+    CHECK(steps == std::max<std::int64_t>(size.samples / size.batch, 1));
+    for (const std::int64_t epoch : {0, 3}) {
+      std::vector<std::int32_t> visited = epoch_of(order, epoch);
+      const std::int64_t streams = order.batch_samples(0);
+      for (std::int64_t i = 0; i < std::ssize(visited); ++i) {
+        REQUIRE(visited[static_cast<std::size_t>(i)] == i % streams * steps + i / streams);
+      }
+      // Those at the end of the file that fill no batch are left out.
+      std::sort(visited.begin(), visited.end());
+      CHECK(std::adjacent_find(visited.begin(), visited.end()) == visited.end());
+      CHECK(std::ssize(visited) == visited.back() + 1);
+      CHECK(std::ssize(visited) == steps * streams);
+    }
+  }
+}
+
 TEST_CASE("loader: random access gives what reading in sequence gives") {
   const BatchOptions options{.batch_size = 3, .seed = 9};
   BatchOrder sequential(20, options);

@@ -54,12 +54,11 @@ TEST_CASE("layers: an argument of Keras that is not there is refused where it st
         "axis 1 (leave it out)");
   CHECK(fmt::format("{}",
                     fmt::join(problems("{type: lstm, units: 4, recurrent_constraint: max_norm, "
-                                       "stateful: true}"),
+                                       "unroll: true}"),
                               "\n")) ==
         "5:56: the argument 'recurrent_constraint' of Keras is not there: weights are not "
         "constrained (leave it out)\n"
-        "5:88: the argument 'stateful' of Keras is not there: states start anew in each batch "
-        "(leave it out)");
+        "5:88: the argument 'unroll' of Keras is not there: all steps are one op (leave it out)");
   // Also in a layer around it, and not where halfstep has the argument.
   CHECK(problems("{type: bidirectional, layer: {type: gru, units: 4, unroll: false}}").size() == 2);
   CHECK(problems("{type: dropout, rate: 0.5, noise_shape: [1, 3]}").empty());

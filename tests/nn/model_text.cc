@@ -55,7 +55,8 @@ BuiltModel build_model(const nn::Model& model, std::int64_t batch, bool training
     extents.insert(extents.end(), input.shape.begin(), input.shape.end());
     built.inputs.push_back(b.placeholder("in_" + input.name, DType::float32, Shape(extents)));
   }
-  built.forward = nn::build_forward(b, model, built.inputs, built.ordinal, k_model_seed, training);
+  built.forward =
+      nn::build_forward(b, model, built.inputs, built.ordinal, k_model_seed, training, batch);
   return built;
 }
 

@@ -95,6 +95,35 @@ Value LayerContext::statistic(std::string_view statistic_name,
                      .layer = b.origin().layer});
 }
 
+std::pair<Value, Value> LayerContext::state(std::string_view state_name, std::int64_t width) {
+  const Value handle = b.variable({.name = fmt::format("{}/{}", name, state_name),
+                                   .type = {DType::float32, {share.batch, width}},
+                                   .role = graph::Role::state,
+                                   .trainable = false,
+                                   .initializer = {},
+                                   .layer = b.origin().layer});
+  Value rows = b.read(handle);
+  if (share.rows < share.batch) {
+    rows = b.add("Slice", {rows, b.ints({share.first, 0}), b.ints({share.rows, width})});
+  }
+  return {rows, handle};
+}
+
+void LayerContext::set_state(Value handle, Value rows) {
+  // A rank without samples of its own repeats one.
+  if (share.counted == 0) rows = b.add("ZerosLike", {rows});
+  if (share.rows < share.batch) {
+    const std::int64_t behind = share.batch - share.first - share.rows;
+    const Value paddings = b.add("Const",
+                                 {},
+                                 {{"dtype", DType::int32},
+                                  {"shape", Shape{2, 2}},
+                                  {"value", std::vector<std::int64_t>{share.first, behind, 0, 0}}});
+    rows = b.add("Pad", {rows, paddings});
+  }
+  record.assignments.push_back({handle, rows, true});
+}
+
 std::int64_t LayerContext::stream(int which) const {
   const std::uint64_t key = name_key(name.data(), name.size());
   return static_cast<std::int64_t>(mix(key, static_cast<std::uint64_t>(which)));

@@ -21,6 +21,7 @@ namespace halfstep::nn {
 struct Assignment {
   graph::Value handle;
   graph::Value value;
+  bool rows = false;  ///< 0 outside of those of a part or rank: their sum is set, not the mean
 };
 
 /// A trainable weight, the input of an optimizer.
@@ -107,6 +108,10 @@ class LayerContext {
   void assign(graph::Value handle, graph::Value value) {
     record.assignments.push_back({handle, value});
   }
+  /// The rows for the samples that are built, and the handle, of a float32 variable [batch, width]
+  /// that a step of training sets for the next one; at first 0.
+  std::pair<graph::Value, graph::Value> state(std::string_view state_name, std::int64_t width);
+  void set_state(graph::Value handle, graph::Value rows);
   void add_loss(graph::Value loss) { record.losses.push_back(loss); }
   /// A random stream of this layer; `which` distinguishes several.
   std::int64_t stream(int which = 0) const;
@@ -116,8 +121,7 @@ class LayerContext {
   }
   /// The mask [batch, steps] with axes of 1 behind it, up to `rank` axes.
   graph::Value spread(graph::Value of, std::size_t rank) const;
-  /// The dtype the layer computes in.
-  DType compute() const { return policy.compute; }
+  DType compute() const { return policy.compute; }  ///< that the layer computes in
   /// Errors: always, UserError(config) at the layer.
   [[noreturn]] void fail(std::string message) const;
 };
@@ -156,13 +160,14 @@ class Layer {
   /// states.
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
   virtual std::size_t outputs() const { return 1; }
-  /// The initial states that it may be given.
-  virtual std::size_t states() const { return 0; }
+  virtual std::size_t states() const { return 0; }  ///< initial ones that it may be given
   /// For a layer whose input has indices: they must be below this, and are not cast to the compute
   /// dtype.
   virtual std::optional<std::int64_t> index_limit() const { return std::nullopt; }
   /// For a recurrent layer.
   virtual std::optional<Recurrence> recurrence() const { return std::nullopt; }
+  /// Whether a sample begins with the last state of the one at its position of the batch before.
+  virtual bool keeps_state() const { return false; }
 };
 
 /// Builds a layer on inputs of the dtype that it takes; returns its outputs. Errors:

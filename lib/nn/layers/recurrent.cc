@@ -69,6 +69,7 @@ struct Recurrent {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool stateful = false;
   std::vector<std::string> initial_state;
 
   void fields(config::Fields& f) {
@@ -124,6 +125,11 @@ struct Recurrent {
             go_backwards,
             {.doc = "Whether the sequence is taken from its end; a sequence of states is then in "
                     "that order, as in Keras."});
+    f.field("stateful",
+            stateful,
+            {.doc = "Whether in training a sample begins with the state that the one at its "
+                    "position of the batch before ended with, without a gradient; all batches then "
+                    "have one size."});
     initial_state_field(f, initial_state);
     dropout.seed_field(f);
   }
@@ -137,17 +143,29 @@ struct Recurrent {
   Recurrence recurrence() const { return {return_sequences, return_state, go_backwards}; }
   std::size_t states() const { return cell.carry ? 2 : 1; }
   std::size_t outputs() const { return return_state ? 1 + states() : 1; }
+  bool keeps_state() const { return stateful; }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
-    const auto [states, last_carry] = recur(c, x);
+    const bool keeps = stateful && c.training;
+    if (stateful && x.size() > 1) c.fail("takes no initial states: it is stateful");
+    std::vector<Value> kept, first{x.begin(), x.end()};
+    for (const char* name : {"state", "carry"}) {
+      if (!keeps || kept.size() == states()) continue;
+      const auto [rows, handle] = c.state(name, units);
+      first.push_back(rows);
+      kept.push_back(handle);
+    }
+    const auto [states, last_carry] = recur(c, first);
     const Shape shape = b.shape(states);
     Value last;
-    if (return_state || !return_sequences) {
+    if (return_state || !return_sequences || keeps) {
       const std::int64_t step = go_backwards ? 0 : shape[1] - 1;
       last = b.add("Slice", {states, b.ints({0, step, 0}), b.ints({shape[0], 1, shape[2]})});
       last = graph::ops::reshape(b, last, {shape[0], shape[2]});
     }
+    if (keeps) c.set_state(kept[0], b.cast(last, DType::float32));
+    if (keeps && cell.carry) c.set_state(kept[1], last_carry);
     if (return_state) c.further.push_back({last});
     if (return_state && cell.carry) c.further.push_back({b.cast(last_carry, c.compute())});
     if (return_sequences) {
@@ -257,8 +275,9 @@ constexpr std::string_view k_numerics =
     "Matmuls, gates and the carry of an lstm are computed in float32 under the 16-bit policies, "
     "and the state is rounded to the compute dtype after each step; Keras rounds every "
     "intermediate result. A recurrent_dropout has one mask for all gates. Steps that a mask leaves "
-    "out "
-    "keep the state.";
+    "out keep the state. The states of a stateful layer are 0 before the first step and are never "
+    "reset; a step that is skipped leaves them alone, a checkpoint has them, and parts of a batch "
+    "and ranks set the rows of their samples. Evaluation and prediction begin each batch with 0.";
 
 }  // namespace
 

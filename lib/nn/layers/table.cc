@@ -198,7 +198,6 @@ constexpr MissingArgument k_missing_arguments[] = {
     {"renorm_momentum", "batches are not renormalized"},
     {"score_mode", "scores are dot products"},
     {"sliding_window", "a step sees all steps of the value, or with a causal mask those before it"},
-    {"stateful", "states start anew in each batch"},
     {"unroll", "all steps are one op"},
     {"use_cudnn", "the first kernel that accepts the op runs it"},
     {"use_gate", "the output is not gated"},

@@ -121,6 +121,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
       if constexpr (requires { layer_.recurrence(); }) return layer_.recurrence();
       return std::nullopt;
     }
+    bool keeps_state() const override {
+      if constexpr (requires { layer_.keeps_state(); }) return layer_.keeps_state();
+      return false;
+    }
 
    private:
     L layer_;

@@ -57,6 +57,7 @@ struct Inner {
                          .seed = c.seed,
                          .record = c.record,
                          .first_sample = c.first_sample * rows,
+                         .share = rows == 1 ? c.share : BatchShare(0),
                          .masks = std::span(&mask, 1)};
     return build_layer(context, *layer, def->masks, x);
   }
@@ -132,6 +133,11 @@ struct Bidirectional {
   std::size_t outputs() const {
     const bool return_state = forward.layer != nullptr && forward.layer->recurrence()->return_state;
     return (merge_mode ? 1 : 2) + (return_state ? states() : 0);
+  }
+
+  bool keeps_state() const {
+    return forward.layer != nullptr && backward.layer != nullptr &&
+           (forward.layer->keeps_state() || backward.layer->keeps_state());
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -240,6 +246,11 @@ struct TimeDistributed {
           layer.where,
           fmt::format(
               "must be a layer of one output, this {} has {}", layer.type, inner.layer->outputs()));
+    }
+    if (inner.layer != nullptr && inner.layer->keeps_state()) {
+      diagnostics.error(layer.where,
+                        fmt::format("{} would keep a state for each step of a batch", layer.type),
+                        fmt::format("use {} by itself, or without stateful", layer.type));
     }
     if (inner.def->traits.mixes_samples) {
       diagnostics.error(
