@@ -230,14 +230,16 @@ class Ranks(unittest.TestCase):
         many = {"seconds": many_seconds, "hidden_share": 0.8}
         small = {"bytes": 4, "bare": [1e-6], "sum": [2e-6]}
         large = {"bytes": 1 << 24, "bare": [4e-3], "sum": [8e-3, 5e-3, 4e-3]}
-        steps = {"cnn 8, float32": {"one": [turn], "ranks": [many], "goal": 1.05}}
+        divided = {"seconds": 0.1, "hidden_share": 0.6}
+        modes = {"one": [turn], "ranks": [many], "divided": [divided]}
+        steps = {"cnn 8, float32": modes | {"goal": 1.05}}
         return {"ranks": 2, "steps": steps, "sums": [small, large]}
 
     def test_the_table_holds_steps_hidden_sums_and_their_rate_to_targets(self):
         for seconds, met in ((0.104, True), (0.106, False)):
             lines = ranks.fill(self.run_of(seconds))
-            self.assertEqual([line["met"] for line in lines], [met, True, None, True])
-        self.assertAlmostEqual(lines[3]["measured"], 0.8)
+            self.assertEqual([line["met"] for line in lines], [met, True, True, False, None, True])
+        self.assertAlmostEqual(lines[5]["measured"], 0.8)
 
     def test_the_link_is_that_of_the_smallest_and_the_largest_sum(self):
         link = ranks.constants(self.run_of(0.1))
