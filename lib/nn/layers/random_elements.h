@@ -40,9 +40,9 @@ struct RandomElements {
                     {"first", first}});
   }
 
-  /// Normal numbers of mean 0 for the elements of x, in its dtype: stddev times sqrt(2) erfinv(2 u
-  /// - 1 + 2^-24) of uniform(). The u are multiples of 2^-24, so the argument is exact, symmetric
-  /// about 0 and neither -1 nor 1: no number is further than 5.42 stddev from 0.
+  /// Normal numbers of mean 0 for the elements of x, in its dtype: stddev sqrt(2) erfinv(v) with
+  /// v = 2 u - 1 + 2^-24 of the numbers u of uniform(). These are multiples of 2^-24, so v is
+  /// exact, symmetric about 0 and neither -1 nor 1: no number is further than 5.42 stddev from 0.
   graph::Value normal(LayerContext& c, graph::Value x, double stddev) const {
     graph::Builder& b = c.b;
     graph::Value standard;
