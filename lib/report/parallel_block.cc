@@ -197,8 +197,7 @@ std::string parallel_line(const ParallelBlock& block) {
       slowest.host,
       block.imbalance,
       sent / 1e6);
-  if (saved > 0)
-    text += fmt::format(", {:.3g} MB saved by {}", saved / 1e6, block.all_reduce_dtype);
+  if (saved > 0) text += fmt::format(", {:.3g} MB saved by 16 bits", saved / 1e6);
   if (block.sum_error) text += fmt::format(", relative error {:.2g}", block.sum_error->relative);
   if (const auto& sync = block.sync_batch_norm) {
     text += fmt::format("; {} synchronized batch normalization{}: {} messages, {:.3g} kB of it",

@@ -149,6 +149,7 @@ TEST_CASE(
     CHECK(of(report, "state_bytes") < 0.85 * of(whole, "state_bytes"));
     CHECK(of(report, "sent_bytes") < 0.8 * of(whole, "sent_bytes"));
   }
+  CHECK(holds(part.err, " MB saved by 16 bits"));
   const Finished eval = halfstep({"eval", "part", "--json"}, directory.path());
   CAPTURE(eval.err);
   REQUIRE(eval.exit_code == 0);
