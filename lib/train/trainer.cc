@@ -116,7 +116,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
   // A checkpoint that is due by time is a request of the rank that saves, as all have a part in it.
   const auto own = [this, requests = std::move(options_.requests)] {
     const Request request = requests ? requests() : Request::none;
-    const bool due = options_.saves && request == Request::none &&
+    const bool due = options_.saves && options_.directory && request == Request::none &&
                      CheckpointSchedule(session_.spec().training.checkpoint_every, length_)
                          .is_due_by_time(checkpoints_.seconds_since_last());
     return due ? Request::checkpoint : request;

@@ -31,7 +31,7 @@ std::vector<Shape> infer_start(const InferContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) count += c.input(i).shape.elements();
   const auto ranks = c.node.attrs.get<std::int64_t>("ranks");
   if (ranks < 1) throw ShapeError("a sum over less than one rank");
-  return {Shape{(count + ranks - 1) / ranks * ranks}};
+  return {Shape{ranks * slice_elements(count, ranks)}};
 }
 
 std::int64_t ranks_of(const InferContext& c) {

@@ -29,8 +29,8 @@ struct Weight {
   std::string name;
   graph::Value handle;
   graph::Value read;  ///< in the variable's dtype; gradients are taken with respect to it
-  DType updated_in =
-      DType::float32;  ///< the variable's dtype, or that of the master that it is a copy of
+  /// The variable's dtype, or that of the master that it is a copy of.
+  DType updated_in = DType::float32;
   std::optional<graph::Slice> slice = {};  ///< of a master
   graph::Value copy = {};                  ///< of a master: the handle of the whole weight
 };
