@@ -166,6 +166,15 @@ void answer_products() {
                             fused.matmul().description());
       }
     }
+    if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
+      MatmulKey masked_key = product.key;
+      masked_key.epilogue = Epilogue::relu_gradient;
+      Trial masked(masked_key, random);
+      if (masked.found()) {
+        text += fmt::format(
+            "; {} {:.1f} us", name(masked_key.epilogue), microseconds([&] { masked.run(); }));
+      }
+    }
     if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient ||
         product.key.epilogue == Epilogue::sums_of_b) {
       text += fmt::format("; the bias gradient by an own kernel {:.1f} us",

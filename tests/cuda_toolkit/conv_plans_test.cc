@@ -21,8 +21,12 @@ struct Device {
   std::string_view file;
   bool has_bfloat16;
 };
-constexpr Device k_devices[] = {
-    {"t4", false}, {"a100", true}, {"rtx4090", true}, {"h100", true}, {"b200", true}};
+constexpr Device k_devices[] = {{"t4", false},
+                                {"a100", true},
+                                {"rtx4090", true},
+                                {"h100", true},
+                                {"h200", true},
+                                {"b200", true}};
 
 ConvTarget target(const Device& device) {
   const auto path =

@@ -20,10 +20,20 @@ struct Biased {
 template <class T>
 struct ChannelSum {
   using Value = Sum<T>;
+  static constexpr int k_width = k_pack_width<T>;
   const T* dy;
   T* dbias;
 
+  bool packed() const { return aligned(dy, 16); }
   __device__ Value first() const { return 0; }
+  template <int width>
+  __device__ Pack<T, width> load(std::int64_t offset) const {
+    return load_pack<T, width>(dy + offset);
+  }
+  template <int width>
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    return sum + load_sum(pack.element[i]);
+  }
   __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
     return sum + load_sum(dy[offset]);
   }
@@ -32,6 +42,7 @@ struct ChannelSum {
 };
 
 FoldPlan plan_of(const BiasGradParams& p) {
+  if (p.inner == 1) return {p.outer, p.channels};
   return {Walk<1>(Shape{p.channels}, {Steps{p.inner}}),
           Walk<1>(Shape{p.outer, p.inner}, {Steps{p.channels * p.inner, 1}})};
 }

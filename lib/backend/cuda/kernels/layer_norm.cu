@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/fold.h"
+#include "backend/cuda/kernels/device/map.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -83,8 +84,8 @@ struct RowGradients {
   const C* inverse;
   std::int64_t rows, columns;
 
-  __device__ C normal(std::int64_t at, std::int64_t row) const {
-    return (load(x[at]) - mean[row]) * inverse[row];
+  __device__ C normal(T value, std::int64_t row) const {
+    return (load(value) - mean[row]) * inverse[row];
   }
 };
 
@@ -100,14 +101,25 @@ template <class T>
 struct RowParameterFold {
   using C = Compute<T>;
   using Value = ColumnSums<C>;
+  static constexpr int k_width = k_pack_width<T>;
+  template <int width>
+  struct Row {
+    Pack<T, width> dy, x;
+  };
   RowGradients<T> in;
   C* dgamma;
   C* dbeta;
 
+  bool packed() const { return aligned(in.dy, 16) && aligned(in.x, 16); }
   __device__ Value first() const { return {0, 0}; }
-  __device__ Value take(Value sums, std::int64_t offset, std::int64_t row, std::int64_t) const {
-    const C g = load(in.dy[offset]);
-    return {sums.dy + g, sums.dy_xhat + g * in.normal(offset, row)};
+  template <int width>
+  __device__ Row<width> load(std::int64_t offset) const {
+    return {load_pack<T, width>(in.dy + offset), load_pack<T, width>(in.x + offset)};
+  }
+  template <int width>
+  __device__ Value add(Value sums, const Row<width>& row, int i, std::int64_t k) const {
+    const C g = kernels::load(row.dy.element[i]);
+    return {sums.dy + g, sums.dy_xhat + g * in.normal(row.x.element[i], k)};
   }
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
   __device__ void finish(std::int64_t c, Value sums) const {
@@ -125,10 +137,11 @@ __global__ void layer_norm_grad_kernel(RowGradients<T> in, T* dx) {
     return load(in.dy[at]) * in.gamma[at - r.row * in.columns];
   };
   const C mean = r.template sum<C>(scaled) / n;
-  const C slope =
-      r.template sum<C>([&](std::int64_t at) { return scaled(at) * in.normal(at, r.row); }) / n;
+  const C slope = r.template sum<C>([&](std::int64_t at) {
+    return scaled(at) * in.normal(in.x[at], r.row);
+  }) / n;
   for (std::int64_t at = r.first; at < r.end; at += WarpRow::k_lanes) {
-    dx[at] = store<T>(in.inverse[r.row] * (scaled(at) - mean - in.normal(at, r.row) * slope));
+    dx[at] = store<T>(in.inverse[r.row] * (scaled(at) - mean - in.normal(in.x[at], r.row) * slope));
   }
 }
 
@@ -155,7 +168,7 @@ void layer_norm(Stream stream, const LayerNormParams& p) {
 std::size_t layer_norm_grad_workspace(const LayerNormGradParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    bytes = plan_columns(p.rows, p.columns).template workspace_bytes<RowParameterFold<T>>();
+    bytes = FoldPlan(p.rows, p.columns).template workspace_bytes<RowParameterFold<T>>();
   });
   return bytes;
 }
@@ -173,7 +186,7 @@ void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
     // Before dx, which may have the memory of dy or x.
     run_fold(stream,
              RowParameterFold<T>{in, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)},
-             plan_columns(p.rows, p.columns),
+             FoldPlan(p.rows, p.columns),
              p.workspace,
              p.tickets);
     launch(layer_norm_grad_kernel<T>, grid_of_warps(p.rows), stream, in, static_cast<T*>(p.dx));

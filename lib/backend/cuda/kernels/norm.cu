@@ -14,13 +14,20 @@ template <class T>
 struct MeanFold {
   using C = Compute<T>;
   using Value = C;
+  static constexpr int k_width = k_pack_width<T>;
   const T* x;
   C rows;
   C* mean;
 
+  bool packed() const { return aligned(x, 16); }
   __device__ Value first() const { return 0; }
-  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
-    return sum + load(x[offset]);
+  template <int width>
+  __device__ Pack<T, width> load(std::int64_t offset) const {
+    return load_pack<T, width>(x + offset);
+  }
+  template <int width>
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    return sum + kernels::load(pack.element[i]);
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
   __device__ void finish(std::int64_t c, Value sum) const { mean[c] = sum / rows; }
@@ -120,15 +127,22 @@ template <class T>
 struct VarianceFold {
   using C = Compute<T>;
   using Value = C;
+  static constexpr int k_width = k_pack_width<T>;
   const T* x;
   const C* means;
   Finish<C> results;
   C mean = 0;
 
+  bool packed() const { return aligned(x, 16); }
   __device__ void prepare(std::int64_t c) { mean = means[c]; }
   __device__ Value first() const { return 0; }
-  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
-    const C distance = load(x[offset]) - mean;
+  template <int width>
+  __device__ Pack<T, width> load(std::int64_t offset) const {
+    return load_pack<T, width>(x + offset);
+  }
+  template <int width>
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    const C distance = kernels::load(pack.element[i]) - mean;
     return sum + distance * distance;
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
@@ -228,17 +242,28 @@ template <class T>
 struct GradientFold {
   using C = Compute<T>;
   using Value = GradientSums<C>;
+  static constexpr int k_width = k_pack_width<T>;
+  template <int width>
+  struct Row {
+    Pack<T, width> dy, x;
+  };
   GradientInputs<T> in;
   GradientChannel<C>* channels;
   Written dscale;
   Written doffset;
   GradientChannel<C> channel = {};
 
+  bool packed() const { return aligned(in.dy, 16) && aligned(in.x, 16); }
   __device__ void prepare(std::int64_t c) { channel = in.channel(c); }
   __device__ Value first() const { return {0, 0}; }
-  __device__ Value take(Value sums, std::int64_t offset, std::int64_t, std::int64_t) const {
-    const C g = in.through_relu(in.dy[offset], in.x[offset], channel.forward);
-    const C xhat = (load(in.x[offset]) - channel.forward.mean) * channel.inverse;
+  template <int width>
+  __device__ Row<width> load(std::int64_t offset) const {
+    return {load_pack<T, width>(in.dy + offset), load_pack<T, width>(in.x + offset)};
+  }
+  template <int width>
+  __device__ Value add(Value sums, const Row<width>& row, int i, std::int64_t) const {
+    const C g = in.through_relu(row.dy.element[i], row.x.element[i], channel.forward);
+    const C xhat = (kernels::load(row.x.element[i]) - channel.forward.mean) * channel.inverse;
     return {sums.dy + g, sums.dy_xhat + g * xhat};
   }
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
@@ -307,7 +332,7 @@ struct NormMemory {
 template <class T>
 void run_norm(Stream stream, const BatchNormParams& p) {
   using C = Compute<T>;
-  const FoldPlan plan = plan_columns(p.rows, p.channels);
+  const FoldPlan plan(p.rows, p.channels);
   const NormMemory<T> memory(plan, p.channels);
   auto* bytes = static_cast<std::uint8_t*>(p.workspace);
   auto* mean = reinterpret_cast<C*>(bytes);
@@ -350,7 +375,7 @@ std::size_t gradient_channel_bytes(std::int64_t channels) {
 template <class T>
 void run_gradient(Stream stream, const BatchNormGradParams& p) {
   using C = Compute<T>;
-  const FoldPlan plan = plan_columns(p.rows, p.channels);
+  const FoldPlan plan(p.rows, p.channels);
   auto* channels = static_cast<GradientChannel<C>*>(p.workspace);
   void* parts = static_cast<std::uint8_t*>(p.workspace) + gradient_channel_bytes<T>(p.channels);
   const GradientInputs<T> in{static_cast<const T*>(p.dy),
@@ -403,7 +428,7 @@ void check_statistics(DType dtype) {
 std::size_t batch_norm_workspace(const BatchNormParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    bytes = NormMemory<T>(plan_columns(p.rows, p.channels), p.channels).bytes();
+    bytes = NormMemory<T>(FoldPlan(p.rows, p.channels), p.channels).bytes();
   });
   return bytes;
 }
@@ -416,7 +441,7 @@ void batch_norm(Stream stream, const BatchNormParams& p) {
 std::size_t batch_norm_grad_workspace(const BatchNormGradParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    const FoldPlan plan = plan_columns(p.rows, p.channels);
+    const FoldPlan plan(p.rows, p.channels);
     bytes =
         gradient_channel_bytes<T>(p.channels) + plan.template workspace_bytes<GradientFold<T>>();
   });

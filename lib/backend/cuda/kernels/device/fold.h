@@ -11,6 +11,14 @@
 //   Value merge(Value, Value)                    combines two parts
 //   void finish(output, Value)                   writes the result
 //   void prepare(output)                         optional: called before take() for an output
+//
+// Where the outputs are the columns of rows, a thread folds adjacent columns, a pack from each of
+// its rows. Such a Fold has, in place of take() or beside it, the width of a pack of 16 bytes as
+// k_width, bool packed() on the host (whether its operands are aligned to packs) and
+//   load<width>(offset)                          a pack, by one load for each operand
+//   Value add(Value, pack, i, k)                 folds its element i, of row k
+
+#include <utility>
 
 #include "backend/cuda/kernels/device/element.h"
 #include "backend/cuda/kernels/device/fold_plan.h"
@@ -37,9 +45,11 @@ __device__ inline typename Fold::Value merge_block(const Fold& fold, typename Fo
   values[thread()] = value;
   for (unsigned half = threads() / 2; half > 0; half /= 2) {
     sync_block();
-    if (thread() < half) values[thread()] = fold.merge(values[thread()], values[thread() + half]);
+    if (thread() >= half) continue;
+    value = fold.merge(value, values[thread() + half]);
+    values[thread()] = value;
   }
-  return thread() == 0 ? values[0] : value;
+  return value;
 }
 
 /// The parts of a reduction in the workspace, [part, output]; nullptr: each output has one part.
@@ -144,6 +154,70 @@ __global__ void fold_along_kernel(
   if (thread() == 0) here.finish(block(), merged);
 }
 
+template <class Fold, int width>
+struct PreparedColumns {
+  Fold fold[width];
+};
+
+template <class Fold, int... i>
+__device__ inline PreparedColumns<Fold, sizeof...(i)> prepared_columns(
+    const Fold& fold, std::int64_t first, std::integer_sequence<int, i...>) {
+  return {{prepared(fold, first + i)...}};
+}
+
+template <int width, class Fold>
+__global__ void fold_columns_kernel(Fold fold,
+                                    std::int64_t columns,
+                                    std::int64_t rows,
+                                    std::int64_t length,
+                                    FoldParts<Fold> parts) {
+  constexpr unsigned k_packs = FoldPlan::k_column_packs;
+  constexpr unsigned k_threads = FoldPlan::k_threads;
+  constexpr unsigned k_lanes = k_threads / k_packs;
+  constexpr int k_unrolled = 4;
+  HALFSTEP_SHARED(typename Fold::Value, values, k_threads * width);
+  const unsigned lane = thread() / k_packs;
+  const std::int64_t first = (block() * k_packs + thread() % k_packs) * width;
+  const std::int64_t end = (row() + 1) * length < rows ? (row() + 1) * length : rows;
+  const auto here =
+      prepared_columns(fold, first < columns ? first : 0, std::make_integer_sequence<int, width>{});
+  typename Fold::Value value[width];
+  for (int i = 0; i < width; ++i) value[i] = fold.first();
+  if (first < columns) {
+    using Row = decltype(fold.template load<width>(0));
+    const auto add = [&](const Row& loaded, std::int64_t k) {
+      for (int i = 0; i < width; ++i) value[i] = here.fold[i].add(value[i], loaded, i, k);
+    };
+    std::int64_t k = row() * length + lane;
+    for (; k + (k_unrolled - 1) * k_lanes < end; k += k_unrolled * k_lanes) {
+      Row loaded[k_unrolled];
+      for (int u = 0; u < k_unrolled; ++u) {
+        loaded[u] = fold.template load<width>((k + u * k_lanes) * columns + first);
+      }
+      for (int u = 0; u < k_unrolled; ++u) add(loaded[u], k + u * k_lanes);
+    }
+    for (; k < end; k += k_lanes) add(fold.template load<width>(k * columns + first), k);
+  }
+  for (int i = 0; i < width; ++i) values[i * k_threads + thread()] = value[i];
+  for (unsigned half = k_lanes / 2; half > 0; half /= 2) {
+    sync_block();
+    if (lane >= half) continue;
+    for (int i = 0; i < width; ++i) {
+      value[i] = fold.merge(value[i], values[i * k_threads + thread() + half * k_packs]);
+      values[i * k_threads + thread()] = value[i];
+    }
+  }
+  if (lane == 0 && first < columns) {
+    for (int i = 0; i < width; ++i) parts.give(here.fold[i], columns, first + i, value[i]);
+  }
+  if (parts.tickets == nullptr || !is_last_block(parts.tickets + block(), parts.count)) return;
+  const std::int64_t begin = block() * k_packs * width;
+  const std::int64_t rest = columns - begin;
+  constexpr std::int64_t k_columns = k_packs * width;
+  merge_outputs(
+      fold, parts, columns, begin, static_cast<unsigned>(rest < k_columns ? rest : k_columns));
+}
+
 template <class Fold>
 __global__ void merge_kernel(Fold fold, FoldParts<Fold> parts, std::int64_t outputs) {
   for (std::int64_t o = thread_of_grid(); o < outputs; o += threads_of_grid()) {
@@ -156,22 +230,41 @@ template <class Fold>
 void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* workspace, Tickets all) {
   const std::int64_t outputs = plan.kept.elements;
   FoldParts<Fold> parts{nullptr, nullptr, plan.parts};
-  Grid grid = grid_of(outputs, 128);
-  if (plan.along) grid = {.blocks = outputs, .threads = plan.threads, .cooperates = true};
-  grid.rows = plan.parts;
-  if (plan.parts > 1) {
-    parts.values = static_cast<typename Fold::Value*>(workspace);
-    if (grid.blocks <= Tickets::k_count) parts.tickets = all.data;
-    grid.cooperates = grid.cooperates || parts.tickets != nullptr;
+  const auto run = [&](auto kernel, Grid grid, const auto&... arguments) {
+    grid.rows = plan.parts;
+    if (plan.parts > 1) {
+      parts.values = static_cast<typename Fold::Value*>(workspace);
+      if (grid.blocks <= Tickets::k_count) parts.tickets = all.data;
+      grid.cooperates = grid.cooperates || parts.tickets != nullptr;
+    }
+    launch(kernel, grid, stream, fold, arguments..., plan.length, parts);
+  };
+  if constexpr (requires { Fold::k_width; }) {
+    const auto columns = [&]<int width>(std::integral_constant<int, width>) {
+      const std::int64_t of_block = std::int64_t{FoldPlan::k_column_packs} * width;
+      run(fold_columns_kernel<width, Fold>,
+          {.blocks = (outputs + of_block - 1) / of_block,
+           .threads = FoldPlan::k_threads,
+           .cooperates = true},
+          outputs,
+          plan.reduced.elements);
+    };
+    if (plan.columns && fold.packed() && outputs % Fold::k_width == 0) {
+      columns(std::integral_constant<int, Fold::k_width>{});
+    } else if (plan.columns) {
+      columns(std::integral_constant<int, 1>{});
+    }
   }
-  launch(plan.along ? fold_along_kernel<Fold> : fold_across_kernel<Fold>,
-         grid,
-         stream,
-         fold,
-         plan.kept,
-         plan.reduced,
-         plan.length,
-         parts);
+  if constexpr (requires { &Fold::take; }) {
+    if (plan.along) {
+      run(fold_along_kernel<Fold>,
+          {.blocks = outputs, .threads = plan.threads, .cooperates = true},
+          plan.kept,
+          plan.reduced);
+    } else if (!plan.columns) {
+      run(fold_across_kernel<Fold>, grid_of(outputs, 128), plan.kept, plan.reduced);
+    }
+  }
   if (plan.parts == 1 || parts.tickets != nullptr) return;
   launch(merge_kernel<Fold>, grid_of(outputs, 128), stream, fold, parts, outputs);
 }

@@ -10,12 +10,16 @@
 namespace halfstep::backend::cuda::kernels {
 
 struct FoldPlan {
-  Walk<1> kept;             ///< the offset of each output's first term
-  Walk<1> reduced;          ///< the offset of a term from the first
-  bool along = false;       ///< one block per output and part; else one thread
-  unsigned threads = 256;   ///< per block
-  std::int64_t length = 1;  ///< terms of a part
-  std::int64_t parts = 1;   ///< per output
+  static constexpr unsigned k_threads = 256;     ///< at most, per block
+  static constexpr unsigned k_column_packs = 8;  ///< of a block that folds columns
+
+  Walk<1> kept;                  ///< the offset of each output's first term
+  Walk<1> reduced;               ///< the offset of a term from the first
+  bool columns = false;          ///< the outputs are the columns of rows
+  bool along = false;            ///< one block per output and part; else one thread
+  unsigned threads = k_threads;  ///< per block
+  std::int64_t length = 1;       ///< terms of a part
+  std::int64_t parts = 1;        ///< per output
 
   FoldPlan(const Walk<1>& kept_walk, const Walk<1>& reduced_walk)
       : kept(kept_walk), reduced(reduced_walk) {
@@ -31,9 +35,18 @@ struct FoldPlan {
       const std::int64_t wanted = ceil_div(1 << 16, outputs);
       parts = std::clamp(wanted, ceil_div(terms, 256), ceil_div(terms, 64));
     }
-    parts = std::min<std::int64_t>(parts, 65'535);
-    length = ceil_div(terms, parts);
-    parts = ceil_div(terms, length);
+    divide_into(std::min<std::int64_t>(parts, 65'535));
+  }
+
+  /// Sums of each column of rows [terms, outputs], for a Fold with packs. About 512 blocks, four
+  /// for each multiprocessor of an H100, load enough bytes at a time for its memory; a part has at
+  /// least four rows for each thread, and no output has more than 256 parts to merge.
+  FoldPlan(std::int64_t terms, std::int64_t outputs)
+      : kept(Shape{outputs}, {Steps{1}}), reduced(Shape{terms}, {Steps{outputs}}), columns(true) {
+    constexpr std::int64_t k_blocks = 512, k_columns = 64, k_rows = 128, k_most_parts = 256;
+    const std::int64_t wanted = k_blocks / std::max<std::int64_t>(outputs / k_columns, 1);
+    divide_into(std::clamp<std::int64_t>(
+        wanted, 1, std::clamp(terms / k_rows, std::int64_t{1}, k_most_parts)));
   }
 
   template <class Fold>
@@ -41,11 +54,13 @@ struct FoldPlan {
     if (parts == 1) return 0;
     return static_cast<std::size_t>(parts * kept.elements) * sizeof(typename Fold::Value);
   }
-};
 
-/// The plan that sums each column of rows [terms, outputs].
-inline FoldPlan plan_columns(std::int64_t terms, std::int64_t outputs) {
-  return {Walk<1>(Shape{outputs}, {Steps{1}}), Walk<1>(Shape{terms}, {Steps{outputs}})};
-}
+ private:
+  void divide_into(std::int64_t count) {
+    const std::int64_t terms = std::max<std::int64_t>(reduced.elements, 1);
+    length = (terms + count - 1) / count;
+    parts = (terms + length - 1) / length;
+  }
+};
 
 }  // namespace halfstep::backend::cuda::kernels
