@@ -1,6 +1,8 @@
 #include "backend/cuda/kernels/norm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/fold.h"
@@ -157,7 +159,8 @@ __global__ void channels_kernel(Finish<C> results, std::int64_t count) {
   }
 }
 
-/// Elements are processed in packs of `width`, which divides the number of channels.
+/// Elements are processed in packs of `width`, which divides the number of channels. The threads of
+/// a grid are a multiple of `channel_packs`, so that all packs of a thread have the same channels.
 template <class T>
 struct NormTensors {
   const T* x;
@@ -168,22 +171,55 @@ struct NormTensors {
   bool relu;
 };
 
+/// A grid for packs of all channels; its threads loop, so that few of them load the channels.
+Grid grid_of_channels(std::int64_t packs, std::int64_t channel_packs) {
+  constexpr std::int64_t k_blocks = 1024, k_threads = 256;
+  const std::int64_t step = channel_packs / std::gcd(channel_packs, k_threads);
+  const std::int64_t blocks = std::min((packs + k_threads - 1) / k_threads, k_blocks);
+  return {.blocks = (blocks + step - 1) / step * step, .threads = k_threads};
+}
+
+/// The thread's first channel.
+template <int width>
+__device__ inline std::int64_t first_channel(std::int64_t channel_packs) {
+  return divide(thread_of_grid(), channel_packs).remainder * width;
+}
+
+/// Packs that a thread loads before it stores the first of them.
+constexpr int k_in_flight = 2;
+
 template <int width, class T>
-__global__ void normalise_kernel(NormTensors<T> t, const Channel<Compute<T>>* channels) {
+__global__ void HALFSTEP_BLOCK_OF(256, 2)
+    normalise_kernel(NormTensors<T> t, const Channel<Compute<T>>* all) {
   using C = Compute<T>;
-  for (std::int64_t p = thread_of_grid(); p < t.packs; p += threads_of_grid()) {
-    const std::int64_t first = divide(p, t.channel_packs).remainder * width;
-    auto pack = load_pack<T, width>(t.x + p * width);
-    Pack<T, width> side{};
-    if (t.side != nullptr) side = load_pack<T, width>(t.side + p * width);
-    for (int i = 0; i < width; ++i) {
-      const Channel<C> c = channels[first + i];
-      T y = store<T>((load(pack.element[i]) - c.mean) * c.gain + c.offset);
-      if (t.side != nullptr) y = store<T>(load(y) + load(side.element[i]));
-      if (t.relu && load(y) < 0) y = store<T>(C(0));
-      pack.element[i] = y;
+  Channel<C> channels[width];
+  const std::int64_t first = first_channel<width>(t.channel_packs);
+  for (int i = 0; i < width; ++i) channels[i] = all[first + i];
+  const std::int64_t step = threads_of_grid();
+  for (std::int64_t p = thread_of_grid(); p < t.packs; p += k_in_flight * step) {
+    Pack<T, width> x[k_in_flight], side[k_in_flight] = {};
+    for (int n = 0; n < k_in_flight; ++n) {
+      const std::int64_t at = p + n * step;
+      if (at >= t.packs) continue;
+      x[n] = load_pack<T, width>(t.x + at * width);
+      if (t.side != nullptr) side[n] = load_pack<T, width>(t.side + at * width);
     }
-    store_pack<T, width>(t.y + p * width, pack);
+    for (int n = 0; n < k_in_flight; ++n) {
+      const std::int64_t at = p + n * step;
+      if (at >= t.packs) continue;
+      T* y = x[n].element;
+      for (int i = 0; i < width; ++i) {
+        const Channel<C>& c = channels[i];
+        y[i] = store<T>((load(y[i]) - c.mean) * c.gain + c.offset);
+      }
+      if (t.side != nullptr) {
+        for (int i = 0; i < width; ++i) y[i] = store<T>(load(y[i]) + load(side[n].element[i]));
+      }
+      if (t.relu) {
+        for (int i = 0; i < width; ++i) y[i] = load(y[i]) < 0 ? store<T>(C(0)) : y[i];
+      }
+      store_pack<T, width>(t.y + at * width, x[n]);
+    }
   }
 }
 
@@ -230,11 +266,9 @@ struct GradientInputs {
             factor * inverse,
             {0, 0}};
   }
-  /// The gradient before the ReLU.
-  __device__ C through_relu(T g, T value, const Channel<C>& c) const {
-    if (!relu) return load(g);
-    const T y = store<T>((load(value) - c.mean) * c.gain + c.offset);
-    return load(y) > 0 ? load(g) : C(0);
+  /// Whether the ReLU passes a gradient on.
+  __device__ bool passes(T value, const Channel<C>& c) const {
+    return load(store<T>((load(value) - c.mean) * c.gain + c.offset)) > 0;
   }
 };
 
@@ -262,7 +296,8 @@ struct GradientFold {
   }
   template <int width>
   __device__ Value add(Value sums, const Row<width>& row, int i, std::int64_t) const {
-    const C g = in.through_relu(row.dy.element[i], row.x.element[i], channel.forward);
+    const bool passes = !in.relu || in.passes(row.x.element[i], channel.forward);
+    const C g = passes ? kernels::load(row.dy.element[i]) : C(0);
     const C xhat = (kernels::load(row.x.element[i]) - channel.forward.mean) * channel.inverse;
     return {sums.dy + g, sums.dy_xhat + g * xhat};
   }
@@ -289,28 +324,46 @@ __global__ void given_sums_kernel(GradientInputs<T> in,
   }
 }
 
-/// `share` is 1 / rows of the statistics, 0 where they are not those of x.
+/// `share` is 1 / rows of the statistics, 0 where they are not those of x. The grid is that of
+/// grid_of_channels().
 template <int width, class T>
-__global__ void gradient_kernel(GradientInputs<T> in,
-                                T* dx,
-                                const GradientChannel<Compute<T>>* channels,
-                                std::int64_t packs,
-                                std::int64_t channel_packs,
-                                Compute<T> share) {
+__global__ void HALFSTEP_BLOCK_OF(256, 2) gradient_kernel(GradientInputs<T> in,
+                                                          T* dx,
+                                                          const GradientChannel<Compute<T>>* all,
+                                                          std::int64_t packs,
+                                                          std::int64_t channel_packs,
+                                                          Compute<T> share) {
   using C = Compute<T>;
-  for (std::int64_t p = thread_of_grid(); p < packs; p += threads_of_grid()) {
-    const std::int64_t first = divide(p, channel_packs).remainder * width;
-    const auto x = load_pack<T, width>(in.x + p * width);
-    auto g = load_pack<T, width>(in.dy + p * width);
-    for (int i = 0; i < width; ++i) {
-      const GradientChannel<C>& c = channels[first + i];
-      const C xhat = (load(x.element[i]) - c.forward.mean) * c.inverse;
-      // In inference the sums are not multiplied by 0: a non-finite sum would give NaN.
-      const C through = share == 0 ? 0 : (c.sums.dy + xhat * c.sums.dy_xhat) * share;
-      const C dy = in.through_relu(g.element[i], x.element[i], c.forward);
-      g.element[i] = store<T>(c.gain * (dy - through));
+  GradientChannel<C> channels[width];
+  const std::int64_t first = first_channel<width>(channel_packs);
+  for (int i = 0; i < width; ++i) channels[i] = all[first + i];
+  const std::int64_t step = threads_of_grid();
+  for (std::int64_t p = thread_of_grid(); p < packs; p += k_in_flight * step) {
+    Pack<T, width> x[k_in_flight], g[k_in_flight];
+    for (int n = 0; n < k_in_flight; ++n) {
+      const std::int64_t at = p + n * step;
+      if (at >= packs) continue;
+      x[n] = load_pack<T, width>(in.x + at * width);
+      g[n] = load_pack<T, width>(in.dy + at * width);
     }
-    store_pack<T, width>(dx + p * width, g);
+    for (int n = 0; n < k_in_flight; ++n) {
+      const std::int64_t at = p + n * step;
+      if (at >= packs) continue;
+      T* dy = g[n].element;
+      if (in.relu) {
+        for (int i = 0; i < width; ++i) {
+          if (!in.passes(x[n].element[i], channels[i].forward)) dy[i] = store<T>(C(0));
+        }
+      }
+      for (int i = 0; i < width; ++i) {
+        const GradientChannel<C>& c = channels[i];
+        const C xhat = (load(x[n].element[i]) - c.forward.mean) * c.inverse;
+        // In inference the sums are not multiplied by 0: a non-finite sum would give NaN.
+        const C through = share == 0 ? 0 : (c.sums.dy + xhat * c.sums.dy_xhat) * share;
+        dy[i] = store<T>(c.gain * (load(dy[i]) - through));
+      }
+      store_pack<T, width>(dx + at * width, g[n]);
+    }
   }
 }
 
@@ -360,7 +413,7 @@ void run_norm(Stream stream, const BatchNormParams& p) {
                   const std::int64_t packs = p.rows * p.channels / width;
                   const NormTensors<T> tensors{x, side, y, packs, p.channels / width, p.relu};
                   launch(normalise_kernel<width, T>,
-                         grid_of(packs),
+                         grid_of_channels(packs, tensors.channel_packs),
                          stream,
                          tensors,
                          static_cast<const Channel<C>*>(channels));
@@ -408,7 +461,7 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
                 [&]<int width>(std::integral_constant<int, width>) {
                   const std::int64_t packs = p.rows * p.channels / width;
                   launch(gradient_kernel<width, T>,
-                         grid_of(packs),
+                         grid_of_channels(packs, p.channels / width),
                          stream,
                          in,
                          dx,

@@ -56,24 +56,30 @@ __device__ inline bool finds_not_finite(const Checked& t,
   const T* x = static_cast<const T*>(t.x);
   const std::int64_t packs = t.packed ? t.elements / k_width : 0;
   bool found = false;
-  for (std::int64_t p = first; p < packs; p += step) {
-    const auto pack = load_pack<T, k_width>(x + p * k_width);
-    for (int i = 0; i < k_width; ++i) found = found || not_finite(pack.element[i], factor);
+  const auto check = [&](const Pack<T, k_width>& pack) {
+    for (int i = 0; i < k_width; ++i) found |= not_finite(pack.element[i], factor);
+  };
+  std::int64_t p = first;
+  for (; p + 3 * step < packs; p += 4 * step) {
+    Pack<T, k_width> pack[4];
+    for (int n = 0; n < 4; ++n) pack[n] = load_pack<T, k_width>(x + (p + n * step) * k_width);
+    for (int n = 0; n < 4; ++n) check(pack[n]);
   }
+  for (; p < packs; p += step) check(load_pack<T, k_width>(x + p * k_width));
   for (std::int64_t i = packs * k_width + first; i < t.elements; i += step) {
-    found = found || not_finite(x[i], factor);
+    found |= not_finite(x[i], factor);
   }
   return found;
 }
 
 /// All threads that find a non-finite element write the same value, to the second ticket. The last
 /// block of the last of several launches writes *ok.
-__global__ void check_kernel(Batch batch,
-                             const float* unscale,
-                             bool reciprocal,
-                             unsigned* tickets,
-                             bool last_launch,
-                             bool* ok) {
+__global__ void HALFSTEP_BLOCK_OF(256, 4) check_kernel(Batch batch,
+                                                       const float* unscale,
+                                                       bool reciprocal,
+                                                       unsigned* tickets,
+                                                       bool last_launch,
+                                                       bool* ok) {
   int n = 0;
   while (n + 1 < batch.count && batch.tensor[n + 1].first_block <= block()) ++n;
   const Checked& t = batch.tensor[n];
@@ -187,8 +193,8 @@ void all_finite(Stream stream, const AllFiniteParams& p) {
     batch.tensor[batch.count++] = {
         tensor.x, tensor.elements, static_cast<std::int32_t>(grid.blocks), tensor.dtype, packed};
     const auto width = static_cast<std::int64_t>(packed ? 16 / size_bytes(tensor.dtype) : 1);
-    // Four packs a thread: the barrier at the end is paid for by fewer blocks.
-    grid.blocks += grid_of((tensor.elements + 4 * width - 1) / (4 * width), grid.threads).blocks;
+    // Eight packs a thread: the barrier at the end is paid for by fewer blocks.
+    grid.blocks += grid_of((tensor.elements + 8 * width - 1) / (8 * width), grid.threads).blocks;
   }
   flush(true);
 }

@@ -165,45 +165,49 @@ __device__ inline PreparedColumns<Fold, sizeof...(i)> prepared_columns(
   return {{prepared(fold, first + i)...}};
 }
 
+/// A block has `packs` packs of columns, a power of two, and as many threads for each as there are.
 template <int width, class Fold>
-__global__ void fold_columns_kernel(Fold fold,
-                                    std::int64_t columns,
-                                    std::int64_t rows,
-                                    std::int64_t length,
-                                    FoldParts<Fold> parts) {
-  constexpr unsigned k_packs = FoldPlan::k_column_packs;
+__global__ void HALFSTEP_BLOCK_OF(FoldPlan::k_threads, 2)
+    fold_columns_kernel(Fold fold,
+                        std::int64_t columns,
+                        std::int64_t rows,
+                        unsigned packs,
+                        std::int64_t length,
+                        FoldParts<Fold> parts) {
+  using Row = decltype(fold.template load<width>(0));
   constexpr unsigned k_threads = FoldPlan::k_threads;
-  constexpr unsigned k_lanes = k_threads / k_packs;
-  constexpr int k_unrolled = 4;
+  constexpr int k_unrolled = sizeof(Row) <= 16 ? 8 : 4;
+  const unsigned lanes = k_threads / packs;
   HALFSTEP_SHARED(typename Fold::Value, values, k_threads * width);
-  const unsigned lane = thread() / k_packs;
-  const std::int64_t first = (block() * k_packs + thread() % k_packs) * width;
+  const unsigned lane = thread() / packs;
+  const std::int64_t first = (block() * packs + thread() % packs) * width;
   const std::int64_t end = (row() + 1) * length < rows ? (row() + 1) * length : rows;
   const auto here =
       prepared_columns(fold, first < columns ? first : 0, std::make_integer_sequence<int, width>{});
   typename Fold::Value value[width];
   for (int i = 0; i < width; ++i) value[i] = fold.first();
   if (first < columns) {
-    using Row = decltype(fold.template load<width>(0));
     const auto add = [&](const Row& loaded, std::int64_t k) {
       for (int i = 0; i < width; ++i) value[i] = here.fold[i].add(value[i], loaded, i, k);
     };
     std::int64_t k = row() * length + lane;
-    for (; k + (k_unrolled - 1) * k_lanes < end; k += k_unrolled * k_lanes) {
+    std::int64_t offset = k * columns + first;
+    const std::int64_t step = lanes * columns;
+    for (; k + (k_unrolled - 1) * lanes < end; k += k_unrolled * lanes) {
       Row loaded[k_unrolled];
-      for (int u = 0; u < k_unrolled; ++u) {
-        loaded[u] = fold.template load<width>((k + u * k_lanes) * columns + first);
+      for (int u = 0; u < k_unrolled; ++u, offset += step) {
+        loaded[u] = fold.template load<width>(offset);
       }
-      for (int u = 0; u < k_unrolled; ++u) add(loaded[u], k + u * k_lanes);
+      for (int u = 0; u < k_unrolled; ++u) add(loaded[u], k + u * lanes);
     }
-    for (; k < end; k += k_lanes) add(fold.template load<width>(k * columns + first), k);
+    for (; k < end; k += lanes, offset += step) add(fold.template load<width>(offset), k);
   }
   for (int i = 0; i < width; ++i) values[i * k_threads + thread()] = value[i];
-  for (unsigned half = k_lanes / 2; half > 0; half /= 2) {
+  for (unsigned half = lanes / 2; half > 0; half /= 2) {
     sync_block();
     if (lane >= half) continue;
     for (int i = 0; i < width; ++i) {
-      value[i] = fold.merge(value[i], values[i * k_threads + thread() + half * k_packs]);
+      value[i] = fold.merge(value[i], values[i * k_threads + thread() + half * packs]);
       values[i * k_threads + thread()] = value[i];
     }
   }
@@ -211,11 +215,10 @@ __global__ void fold_columns_kernel(Fold fold,
     for (int i = 0; i < width; ++i) parts.give(here.fold[i], columns, first + i, value[i]);
   }
   if (parts.tickets == nullptr || !is_last_block(parts.tickets + block(), parts.count)) return;
-  const std::int64_t begin = block() * k_packs * width;
+  const std::int64_t begin = block() * packs * width;
   const std::int64_t rest = columns - begin;
-  constexpr std::int64_t k_columns = k_packs * width;
-  merge_outputs(
-      fold, parts, columns, begin, static_cast<unsigned>(rest < k_columns ? rest : k_columns));
+  const std::int64_t most = packs * width;
+  merge_outputs(fold, parts, columns, begin, static_cast<unsigned>(rest < most ? rest : most));
 }
 
 template <class Fold>
@@ -241,13 +244,16 @@ void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* works
   };
   if constexpr (requires { Fold::k_width; }) {
     const auto columns = [&]<int width>(std::integral_constant<int, width>) {
-      const std::int64_t of_block = std::int64_t{FoldPlan::k_column_packs} * width;
+      unsigned packs = FoldPlan::k_column_packs;
+      while (packs > 1 && packs / 2 * width >= outputs) packs /= 2;
+      const std::int64_t of_block = std::int64_t{packs} * width;
       run(fold_columns_kernel<width, Fold>,
           {.blocks = (outputs + of_block - 1) / of_block,
            .threads = FoldPlan::k_threads,
            .cooperates = true},
           outputs,
-          plan.reduced.elements);
+          plan.reduced.elements,
+          packs);
     };
     if (plan.columns && fold.packed() && outputs % Fold::k_width == 0) {
       columns(std::integral_constant<int, Fold::k_width>{});

@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::kernels {
 
 struct FoldPlan {
   static constexpr unsigned k_threads = 256;     ///< at most, per block
-  static constexpr unsigned k_column_packs = 8;  ///< of a block that folds columns
+  static constexpr unsigned k_column_packs = 8;  ///< at most, of a block that folds columns
 
   Walk<1> kept;                  ///< the offset of each output's first term
   Walk<1> reduced;               ///< the offset of a term from the first

@@ -15,6 +15,10 @@
 // is_last_block() is called by all threads of a block, and returns the same to all of them. A
 // ticket is 0 before and after a kernel, so that one array serves all launches of a stream.
 //
+// A kernel that is declared __global__ void HALFSTEP_BLOCK_OF(threads, blocks) has at most so many
+// threads in a block, and needs no more than so many blocks on a multiprocessor: without it nvcc
+// saves registers, and a thread waits for one load before it issues the next.
+//
 // Barriers, shuffles and is_last_block() must be reached by all threads of a block or warp, and
 // only in a kernel whose grid is declared as `cooperates`.
 
@@ -30,6 +34,7 @@
 
 #define HALFSTEP_SHARED(type, name, count) __shared__ type name[count]
 #define HALFSTEP_ROLLED _Pragma("unroll 1")
+#define HALFSTEP_BLOCK_OF(threads, blocks) __launch_bounds__(threads, blocks)
 
 namespace halfstep::backend::cuda::kernels {
 
@@ -97,6 +102,7 @@ void launch(void (*kernel)(Parameters...),
 #define __global__
 #define __device__
 #define HALFSTEP_ROLLED
+#define HALFSTEP_BLOCK_OF(threads, blocks)
 #define HALFSTEP_SHARED(type, name, count) \
   type* const name = ::halfstep::backend::cuda::kernels::shim::shared<type>(count)
 
