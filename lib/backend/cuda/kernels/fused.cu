@@ -11,8 +11,9 @@ namespace {
 
 constexpr int k_inputs = static_cast<int>(FusedParams::k_max_inputs);
 constexpr int k_steps = static_cast<int>(FusedParams::k_max_steps);
-/// Elements of a thread: those of one counter of random numbers.
-constexpr int k_width = 4;
+/// Elements of a thread: those of two counters of random numbers, 16 bytes of float16. They share
+/// the decoding of each op.
+constexpr int k_width = 8;
 
 /// The operand is converted when it is loaded, and rounded when it is stored.
 struct Cast : functions::BroadcastTo {
@@ -35,10 +36,6 @@ struct Nth<n, functions::List<First, F...>> : Nth<n - 1, functions::List<F...>> 
 template <class First, class... F>
 struct Nth<0, functions::List<First, F...>> {
   using type = First;
-};
-
-struct Values {
-  float of[k_inputs + k_steps][k_width];
 };
 
 /// y = the function `chosen`, in [low, high), of the operands. A chain of comparisons would be ten
@@ -89,22 +86,28 @@ __device__ inline void with_type(DType dtype, F&& f) {
   }
 }
 
+/// An operand: an input, a saved result (counted from k_inputs on), or
+constexpr std::uint8_t k_previous = 254;  ///< the result of the preceding op, in registers
+constexpr std::uint8_t k_none = 255;
+
+/// How a pack of k_width elements is loaded.
 enum class Reading : std::uint8_t {
-  elements,  ///< an element for each of the result
-  scalar,
-  strided,  ///< broadcast by Program::walk
-  ordinal,  ///< the counter of random numbers
+  pack,     ///< by one load
+  element,  ///< all are one element
+  slow,     ///< one by one
 };
 
 struct Source {
   const void* data;
   DType dtype;
   Reading reading;
+  bool whole;  ///< has the elements of the result: offsets need no walk
 };
 
 struct Operation {
   std::uint8_t function;
   std::uint8_t operands[3];
+  std::uint8_t saved;  ///< the operand by which later ops and outputs read the result, or k_none
   DType dtype;
   float alpha;
   std::uint64_t seed, stream;
@@ -112,63 +115,97 @@ struct Operation {
 
 struct Sink {
   void* data;
-  int value;
+  std::uint8_t operand;
   DType dtype;
 };
 
 /// The arguments of a launch.
 struct Program {
   std::int64_t elements;
-  bool packed;  ///< dense tensors are aligned to k_width of their elements
-  int inputs, steps, outputs;
+  bool packed;  ///< outputs are aligned to packs
+  int steps, outputs;
   Source source[k_inputs];
+  Walk<1> walk[k_inputs];
   Operation operation[k_steps];
   Sink sink[k_steps];
-  Walk<k_inputs> walk;
 };
 static_assert(sizeof(Program) <= 4096);
 
-/// Elements [first, first + count) of the result, for count <= k_width.
-__device__ inline void load_input(
-    const Program& p, int n, std::int64_t first, int count, float* value) {
-  const Source& source = p.source[n];
-  with_type(source.dtype, [&]<class T>(Type<T>) {
-    const T* data = static_cast<const T*>(source.data);
-    if (source.reading == Reading::strided) {
-      for (int i = 0; i < count; ++i) {
-        value[i] = static_cast<float>(load(data[p.walk.at(first + i).of[n]]));
+/// Values of a thread's elements.
+using Few = float[k_width];
+
+/// The operand's elements [first, first + count) of the result.
+__device__ inline void fetch(const Program& p,
+                             unsigned operand,
+                             std::int64_t first,
+                             int count,
+                             const Few& last,
+                             const Few* saved,
+                             Few& x) {
+  if (operand == k_previous) {
+    for (int i = 0; i < k_width; ++i) x[i] = last[i];
+    return;
+  }
+  if (operand >= k_inputs) {
+    for (int i = 0; i < k_width; ++i) x[i] = saved[operand - k_inputs][i];
+    return;
+  }
+  const Source& source = p.source[operand];
+  if (count == k_width && source.reading != Reading::slow) {
+    const std::int64_t offset = source.whole ? first : p.walk[operand].at(first).of[0];
+    with_type(source.dtype, [&]<class T>(Type<T>) {
+      const T* data = static_cast<const T*>(source.data) + offset;
+      if (source.reading == Reading::element) {
+        const auto value = static_cast<float>(load(*data));
+        for (int i = 0; i < k_width; ++i) x[i] = value;
+      } else {
+        const auto pack = load_pack<T, k_width>(data);
+        for (int i = 0; i < k_width; ++i) x[i] = static_cast<float>(load(pack.element[i]));
       }
-    } else if (p.packed && count == k_width) {
-      const auto pack = load_pack<T, k_width>(data + first);
-      for (int i = 0; i < k_width; ++i) value[i] = static_cast<float>(load(pack.element[i]));
-    } else {
-      for (int i = 0; i < count; ++i) value[i] = static_cast<float>(load(data[first + i]));
-    }
-  });
+    });
+    return;
+  }
+  Few slow = {};
+  HALFSTEP_ROLLED
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t offset = source.whole ? first + i : p.walk[operand].at(first + i).of[0];
+    with_type(source.dtype, [&]<class T>(Type<T>) {
+      slow[i] = static_cast<float>(load(static_cast<const T*>(source.data)[offset]));
+    });
+  }
+  for (int i = 0; i < k_width; ++i) x[i] = slow[i];
 }
 
-__device__ inline void store_output(
-    const Program& p, const Sink& sink, std::int64_t first, int count, const float* value) {
+__device__ inline void store_output(const Program& p,
+                                    const Sink& sink,
+                                    std::int64_t first,
+                                    int count,
+                                    const Few& last,
+                                    const Few* saved) {
+  Few value;
+  fetch(p, sink.operand, first, count, last, saved, value);
   with_type(sink.dtype, [&]<class T>(Type<T>) {
-    T* data = static_cast<T*>(sink.data);
-    const auto element = [&](int i) {
+    T* data = static_cast<T*>(sink.data) + first;
+    const auto element = [](float x) {
       if constexpr (std::is_same_v<T, bool>) {
-        return value[i] != 0;
+        return x != 0;
       } else {
-        return store<T>(value[i]);
+        return store<T>(x);
       }
     };
+    Pack<T, k_width> pack;
+    for (int i = 0; i < k_width; ++i) pack.element[i] = element(value[i]);
     if (p.packed && count == k_width) {
-      Pack<T, k_width> pack;
-      for (int i = 0; i < k_width; ++i) pack.element[i] = element(i);
-      store_pack<T, k_width>(data + first, pack);
+      store_pack<T, k_width>(data, pack);
     } else {
-      for (int i = 0; i < count; ++i) data[first + i] = element(i);
+      for (int i = 0; i < k_width; ++i) {
+        if (i < count) data[i] = pack.element[i];
+      }
     }
   });
 }
 
-__device__ inline void round_to(DType dtype, float* y) {
+__device__ inline void round_to(DType dtype, Few& y) {
   if (dtype == DType::float16) {
     for (int i = 0; i < k_width; ++i) y[i] = to_float(to_float16(y[i]));
   } else if (dtype == DType::bfloat16) {
@@ -176,55 +213,44 @@ __device__ inline void round_to(DType dtype, float* y) {
   }
 }
 
-__device__ inline void run_step(const Program& p, int n, std::int64_t four, Values& values) {
-  const Operation& step = p.operation[n];
-  float* y = values.of[p.inputs + n];
+/// Changes `last`, the result of the preceding op, to that of this one.
+__device__ inline void run_step(
+    const Program& p, const Operation& step, std::int64_t first, int count, Few& last, Few* saved) {
   if (step.function == k_random) {
+    constexpr std::size_t k_words = 4;
     const auto ordinal = *static_cast<const std::int64_t*>(p.source[step.operands[0]].data);
     const std::uint64_t key = mix(step.stream, static_cast<std::uint64_t>(ordinal));
-    const auto words = random_words(step.seed, key, static_cast<std::uint64_t>(four));
-    for (std::size_t i = 0; i < k_width; ++i) y[i] = to_uniform(words[i]);
-    return;
-  }
-  apply_function<0, k_random>(step.function,
-                              step.alpha,
-                              values.of[step.operands[0]],
-                              values.of[step.operands[1]],
-                              values.of[step.operands[2]],
-                              y);
-  round_to(step.dtype, y);
-}
-
-__global__ void fused_kernel(Program p) {
-  Values values;
-  HALFSTEP_ROLLED
-  for (int n = 0; n < p.inputs; ++n) {
-    for (int i = 0; i < k_width; ++i) values.of[n][i] = 0;
-    if (p.source[n].reading != Reading::scalar) continue;
-    with_type(p.source[n].dtype, [&]<class T>(Type<T>) {
-      const auto x = static_cast<float>(load(*static_cast<const T*>(p.source[n].data)));
-      for (int i = 0; i < k_width; ++i) values.of[n][i] = x;
-    });
-  }
-  for (std::int64_t four = thread_of_grid(); four * k_width < p.elements;
-       four += threads_of_grid()) {
-    const std::int64_t first = four * k_width;
-    const std::int64_t rest = p.elements - first;
-    const int count = rest < k_width ? static_cast<int>(rest) : k_width;
-    // An output may alias an input: all of the thread's elements are read before one is stored.
-    HALFSTEP_ROLLED
-    for (int n = 0; n < p.inputs; ++n) {
-      const Reading reading = p.source[n].reading;
-      if (reading == Reading::elements || reading == Reading::strided) {
-        load_input(p, n, first, count, values.of[n]);
+    for (std::size_t j = 0; j < k_width / k_words; ++j) {
+      const auto words =
+          random_words(step.seed, key, static_cast<std::uint64_t>(first) / k_words + j);
+      for (std::size_t i = 0; i < k_words; ++i) {
+        last[j * k_words + i] = to_uniform(words[i]);
       }
     }
-    HALFSTEP_ROLLED
-    for (int n = 0; n < p.steps; ++n) run_step(p, n, four, values);
-    HALFSTEP_ROLLED
-    for (int n = 0; n < p.outputs; ++n) {
-      store_output(p, p.sink[n], first, count, values.of[p.sink[n].value]);
+  } else {
+    Few x[3] = {};
+    for (int n = 0; n < 3; ++n) {
+      if (step.operands[n] != k_none) fetch(p, step.operands[n], first, count, last, saved, x[n]);
     }
+    apply_function<0, k_random>(step.function, step.alpha, x[0], x[1], x[2], last);
+    round_to(step.dtype, last);
+  }
+  if (step.saved == k_none) return;
+  for (int i = 0; i < k_width; ++i) saved[step.saved - k_inputs][i] = last[i];
+}
+
+/// An output may alias an input: a thread's elements are stored when it has read all inputs.
+__global__ void HALFSTEP_BLOCK_OF(256, 4) fused_kernel(Program p) {
+  for (std::int64_t first = thread_of_grid() * k_width; first < p.elements;
+       first += threads_of_grid() * k_width) {
+    const std::int64_t rest = p.elements - first;
+    const int count = rest < k_width ? static_cast<int>(rest) : k_width;
+    Few last;
+    Few saved[k_steps];  // in local memory, for its index varies
+    HALFSTEP_ROLLED
+    for (int n = 0; n < p.steps; ++n) run_step(p, p.operation[n], first, count, last, saved);
+    HALFSTEP_ROLLED
+    for (int n = 0; n < p.outputs; ++n) store_output(p, p.sink[n], first, count, last, saved);
   }
 }
 
@@ -235,11 +261,59 @@ std::optional<std::uint8_t> find(std::string_view op, functions::List<F...>) {
   return found ? std::optional(number) : std::nullopt;
 }
 
-bool is_ordinal(const FusedParams& p, std::size_t input) {
-  for (std::size_t n = 0; n < p.steps; ++n) {
-    if (p.step[n].function == k_random && p.step[n].operands[0] == input) return true;
+template <class... F>
+std::size_t arity_in(std::uint8_t function, functions::List<F...>) {
+  constexpr std::array<int, sizeof...(F)> k_arities{F::arity...};
+  return static_cast<std::size_t>(k_arities.at(function));
+}
+
+/// Operands of a function; random numbers have the ordinal.
+std::size_t arity_of(std::uint8_t function) {
+  return function == k_random ? 1 : arity_in(function, Functions{});
+}
+
+/// How an input is read, by its iteration over the elements of the result.
+Source source_of(const FusedParams::Input& input, const Walk<1>& walk, std::int64_t elements) {
+  const std::size_t pack_bytes = k_width * size_bytes(input.dtype);
+  const bool whole = input.shape.elements() == elements;
+  // Packs do not cross the end of the last axis, and begin at multiples of their width.
+  const int last = walk.rank - 1;
+  bool packs = walk.rank > 0 && walk.extent[last] % k_width == 0 && walk.step[0][last] == 1 &&
+               aligned(input.data, pack_bytes);
+  for (int axis = 0; axis < last; ++axis) packs = packs && walk.step[0][axis] % k_width == 0;
+  const bool one = walk.rank == 0 || (walk.step[0][last] == 0 &&
+                                      (walk.rank == 1 || walk.extent[last] % k_width == 0));
+  Reading reading = Reading::slow;
+  if (one) {
+    reading = Reading::element;
+  } else if (packs || (whole && aligned(input.data, pack_bytes))) {
+    reading = Reading::pack;
   }
-  return false;
+  return {input.data, input.dtype, reading, whole && walk.rank > 0};
+}
+
+/// The operand by which the ops after the next one, and outputs, read each result; k_none where
+/// there are none. A place is free again after the last op that reads it.
+std::array<std::uint8_t, k_steps> places_of(const FusedParams& p) {
+  std::array<std::size_t, k_steps> last_use{};
+  for (std::size_t n = 0; n < p.steps; ++n) {
+    for (std::size_t i = 0; i < arity_of(p.step[n].function); ++i) {
+      const std::uint8_t operand = p.step[n].operands[i];
+      if (operand >= p.inputs) last_use[operand - p.inputs] = n;
+    }
+  }
+  for (std::size_t n = 0; n < p.outputs; ++n) last_use[p.output[n].step] = p.steps;
+  std::array<std::uint8_t, k_steps> places{};
+  std::array<std::size_t, k_steps> free_at{};
+  for (std::size_t n = 0; n < p.steps; ++n) {
+    places[n] = k_none;
+    if (last_use[n] <= n + 1) continue;
+    std::uint8_t place = 0;
+    while (free_at[place] > n) ++place;
+    free_at[place] = last_use[n];
+    places[n] = static_cast<std::uint8_t>(k_inputs + place);
+  }
+  return places;
 }
 
 }  // namespace
@@ -253,42 +327,37 @@ void fused_elementwise(Stream stream, const FusedParams& p) {
   Program program{};
   program.elements = p.shape.elements();
   program.packed = true;
-  program.inputs = static_cast<int>(p.inputs);
   program.steps = static_cast<int>(p.steps);
   program.outputs = static_cast<int>(p.outputs);
-  const auto packed = [](const void* data, DType dtype) {
-    return aligned(data, k_width * size_bytes(dtype));
-  };
-  std::array<Steps, k_inputs> steps{};
-  bool broadcasts = false;
   for (std::size_t n = 0; n < p.inputs; ++n) {
-    const FusedParams::Input& input = p.input[n];
-    const bool whole = input.shape.elements() == program.elements;
-    Reading reading = whole ? Reading::elements : Reading::strided;
-    if (input.shape.elements() == 1) reading = Reading::scalar;
-    if (is_ordinal(p, n)) reading = Reading::ordinal;
-    program.source[n] = {input.data, input.dtype, reading};
-    if (reading == Reading::elements) {
-      program.packed = program.packed && packed(input.data, input.dtype);
-    } else if (reading == Reading::strided) {
-      steps[n] = broadcast_steps(input.shape, p.shape);
-      broadcasts = true;
-    }
+    program.walk[n] = Walk<1>(p.shape, {broadcast_steps(p.input[n].shape, p.shape)});
+    program.source[n] = source_of(p.input[n], program.walk[n], program.elements);
   }
-  if (broadcasts) program.walk = Walk<k_inputs>(p.shape, steps);
+  const auto places = places_of(p);
+  const auto operand_of = [&](std::size_t value, std::size_t reader) {
+    if (value < p.inputs) return static_cast<std::uint8_t>(value);
+    const std::size_t step = value - p.inputs;
+    return step + 1 == reader ? k_previous : places[step];
+  };
   for (std::size_t n = 0; n < p.steps; ++n) {
     const FusedStep& step = p.step[n];
-    program.operation[n] = {step.function,
-                            {step.operands[0], step.operands[1], step.operands[2]},
-                            step.dtype,
-                            step.alpha,
-                            step.seed,
-                            step.stream};
+    Operation& to = program.operation[n];
+    to = {step.function,
+          {k_none, k_none, k_none},
+          places[n],
+          step.dtype,
+          step.alpha,
+          step.seed,
+          step.stream};
+    for (std::size_t i = 0; i < arity_of(step.function); ++i) {
+      to.operands[i] = operand_of(step.operands[i], n);
+    }
   }
   for (std::size_t n = 0; n < p.outputs; ++n) {
-    const DType dtype = p.step[p.output[n].step].dtype;
-    program.sink[n] = {p.output[n].data, static_cast<int>(p.inputs + p.output[n].step), dtype};
-    program.packed = program.packed && packed(p.output[n].data, dtype);
+    const std::size_t step = p.output[n].step;
+    const DType dtype = p.step[step].dtype;
+    program.sink[n] = {p.output[n].data, operand_of(p.inputs + step, p.steps), dtype};
+    program.packed = program.packed && aligned(p.output[n].data, k_width * size_bytes(dtype));
   }
   launch(fused_kernel, grid_of((program.elements + k_width - 1) / k_width), stream, program);
 }
