@@ -1,3 +1,4 @@
+#include "backend/cuda/kernels/filter_gradient.h"
 #include "backend/cuda/kernels/image.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
@@ -9,6 +10,7 @@ namespace halfstep::testing {
 namespace {
 
 namespace own = backend::cuda::kernels;
+using backend::Accepts;
 using backend::Args;
 using backend::Capabilities;
 using backend::Kernel;
@@ -64,6 +66,44 @@ Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
     p.dx = a.out[0].data;
     own::avg_pool_grad(device().stream(), p);
   });
+}
+
+own::ConvAxis conv_axis_of(const graph::ops::WindowAxis& a) {
+  return {.input = a.input,
+          .output = a.output,
+          .size = a.size,
+          .stride = a.stride,
+          .dilation = a.dilation,
+          .pad_before = a.pad_before};
+}
+
+Accepts few_taps(const NodeView& node, const Capabilities&) {
+  const Shape& filter = node.output().shape;
+  const bool few = filter.elements(0, 3) <= own::FilterGradientParams::k_most_taps;
+  const bool one_group = filter[2] == node.input(0).shape.back();
+  return few && one_group && node.output().dtype != DType::float64 ? Accepts::yes()
+                                                                   : Accepts::no("cuDNN's");
+}
+
+Prepared prepare_filter_gradient(const NodeView& node, const Capabilities&) {
+  const graph::ops::ConvGeometry g =
+      graph::ops::conv_geometry(node.attrs(), node.input(0).shape, node.output().shape);
+  own::FilterGradientParams p{.dtype = node.output().dtype,
+                              .batch = g.batch,
+                              .channels = g.inputs,
+                              .outputs = g.outputs,
+                              .height = conv_axis_of(g.window.height),
+                              .width = conv_axis_of(g.window.width),
+                              .tickets = tickets()};
+  return launch_on_device(
+      [p](const Args& a) mutable {
+        p.x = a.in[0].data;
+        p.dy = a.in[2].data;
+        p.filter = a.out[0].data;
+        p.workspace = a.workspace;
+        own::filter_gradient(device().stream(), p);
+      },
+      own::filter_gradient_workspace(p));
 }
 
 Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
@@ -302,6 +342,7 @@ std::vector<Kernel> image_rows() {
        "cuda/normalize_by_moments_grad",
        nullptr,
        prepare_normalize_by_moments_grad},
+      {"Conv2DBackpropFilter", "cuda/filter_gradient", few_taps, prepare_filter_gradient},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
       {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
       {"LayerNorm", "cuda/layer_norm", accepts_layer_norm, prepare_layer_norm},

@@ -152,6 +152,9 @@ std::vector<OpCase> conv_cases(std::span<const ConvShape> convs) {
 std::vector<OpCase> more_conv_cases() {
   static const ConvShape k_convs[] = {
       {"first layer", {3, 12, 11, 1}, {3, 3, 1, 8}, {1, 1}, {1, 1}, "VALID"},
+      {"first layer, many positions", {9, 18, 17, 1}, {3, 3, 1, 32}, {1, 1}, {1, 1}, "SAME"},
+      {"first layer, five by five", {6, 21, 19, 1}, {5, 5, 1, 12}, {2, 1}, {1, 1}, "VALID"},
+      {"first layer, colours", {3, 20, 21, 3}, {3, 3, 3, 16}, {1, 1}, {1, 1}, "SAME"},
       {"channels", {2, 9, 10, 16}, {3, 3, 16, 32}, {1, 1}, {1, 1}, "SAME"},
       {"a block of channels", {2, 9, 10, 16}, {3, 3, 16, 16}, {1, 1}, {1, 1}, "SAME"},
       {"a block of channels, strides", {2, 9, 8, 16}, {3, 3, 16, 16}, {2, 2}, {1, 1}, "VALID"},

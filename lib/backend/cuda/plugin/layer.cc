@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backend/cuda/kernels/bias.h"
+#include "backend/cuda/kernels/filter_gradient.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
 #include "backend/cuda/kernels/pool.h"
@@ -46,6 +47,35 @@ Work prepare_pool(const Facts& node, const Machine& machine, Pool pool) {
     params.y = a.out[0];
     pool(stream, params);
   }};
+}
+
+kernels::ConvAxis conv_axis(const graph::ops::WindowAxis& axis) {
+  return {.input = axis.input,
+          .output = axis.output,
+          .size = axis.size,
+          .stride = axis.stride,
+          .dilation = axis.dilation,
+          .pad_before = axis.pad_before};
+}
+
+Work prepare_filter_gradient(const Facts& node, const Machine& machine) {
+  const graph::ops::ConvGeometry geometry =
+      graph::ops::conv_geometry(node.attrs, node.input(0).shape, node.output().shape);
+  kernels::FilterGradientParams params{.dtype = node.output().dtype,
+                                       .batch = geometry.batch,
+                                       .channels = geometry.inputs,
+                                       .outputs = geometry.outputs,
+                                       .height = conv_axis(geometry.window.height),
+                                       .width = conv_axis(geometry.window.width),
+                                       .tickets = machine.tickets};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+            params.x = a.in[0];
+            params.dy = a.in[2];
+            params.filter = a.out[0];
+            params.workspace = a.workspace;
+            kernels::filter_gradient(stream, params);
+          },
+          kernels::filter_gradient_workspace(params)};
 }
 
 Work prepare_bias_add(const Facts& node, const Machine& machine) {
@@ -354,6 +384,7 @@ std::vector<Row> layer_rows() {
       {"cuda/bias_add", prepare_bias_add},
       {"cuda/bias_grad", prepare_bias_grad},
       {"cuda/cross_entropy", prepare_cross_entropy},
+      {"cuda/filter_gradient", prepare_filter_gradient},
       {"cuda/max_pool", prepare_max_pool},
       {"cuda/max_pool_grad", prepare_max_pool_grad},
       {"cuda/softmax", prepare_softmax},
