@@ -123,7 +123,7 @@ class Trial {
                   .mask = mask_.address()},
                  workspace_.address());
   }
-  const void* c() const { return c_.address(); }
+  void* c() const { return c_.address(); }
 
  private:
   std::unique_ptr<Matmul> matmul_;
@@ -131,10 +131,16 @@ class Trial {
   OnDevice c_, mask_, workspace_;
 };
 
-/// The time of the reduction that computes bias gradients outside of a matmul.
-double own_bias_gradient(const MatmulKey& key, const void* dy) {
-  own::BiasGradParams params{
-      .dtype = key.out, .dy = dy, .outer = key.m, .channels = key.n, .tickets = tickets()};
+/// The time of the reduction that computes bias gradients outside of a matmul; with `features`, of
+/// those that are the outputs of a ReLU.
+double own_bias_gradient(const MatmulKey& key, void* dy, const void* features = nullptr) {
+  own::BiasGradParams params{.dtype = key.out,
+                             .dy = dy,
+                             .features = features,
+                             .masked = dy,
+                             .outer = key.m,
+                             .channels = key.n,
+                             .tickets = tickets()};
   const OnDevice sums(static_cast<std::size_t>(key.n) * size_bytes(key.out));
   const OnDevice workspace(own::bias_grad_workspace(params));
   params.dbias = sums.address();
@@ -179,6 +185,19 @@ void answer_products() {
         product.key.epilogue == Epilogue::sums_of_b) {
       text += fmt::format("; the bias gradient by an own kernel {:.1f} us",
                           own_bias_gradient(plain_key, plain.c()));
+    }
+    if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
+      text += fmt::format(", with that of the ReLU {:.1f} us",
+                          own_bias_gradient(plain_key, plain.c(), fused.c()));
+    }
+    if (product.key.epilogue == Epilogue::bias_relu_mask) {
+      MatmulKey unmasked_key = product.key;
+      unmasked_key.epilogue = Epilogue::bias_relu;
+      Trial unmasked(unmasked_key, random);
+      if (unmasked.found()) {
+        text += fmt::format(
+            "; {} {:.1f} us", name(unmasked_key.epilogue), microseconds([&] { unmasked.run(); }));
+      }
     }
     answer(fmt::format("product {}", product.name), text);
   }

@@ -143,6 +143,13 @@ TEST_CASE("device: dense layers as fused products give what their ops give") {
   }
 }
 
+TEST_CASE("device: large layers, whose ReLU has its gradient in an own kernel, give the same") {
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    CAPTURE(name(dtype));
+    check_alike(dtype, {4099, 8, 256, 5});
+  }
+}
+
 TEST_CASE("device: layers whose rows are padded give what their ops give") {
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
     CAPTURE(name(dtype));

@@ -93,7 +93,7 @@ double ProductCase::allowed(double result) const {
   const auto terms = static_cast<double>(key.k);
   const double sums = tolerance(key.out, DType::float32, key.k + 2, terms + 2, std::abs(result));
   const bool tf32 = key.in == DType::float32 && key.float32 == Float32Math::tf32;
-  // Some algorithms of cuBLASLt round the product before they add the bias, which is below 1.
+  // Some algorithms of cuBLASLt round before they add the bias, which is below 1.
   const bool biased = key.epilogue != Epilogue::none && key.epilogue != Epilogue::sums_of_b;
   const double stored = biased ? tolerance(key.out, key.out, 0, 0, std::abs(result) + 1) : 0;
   return sums + stored + (tf32 ? terms * 0x1p-10 : 0);

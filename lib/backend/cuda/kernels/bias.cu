@@ -41,6 +41,43 @@ struct ChannelSum {
   __device__ void finish(std::int64_t channel, Value sum) const { dbias[channel] = store<T>(sum); }
 };
 
+/// The sums of a gradient that passes through a ReLU, and the gradient after it.
+template <class T>
+struct MaskedChannelSum {
+  using Value = Sum<T>;
+  static constexpr int k_width = k_pack_width<T>;
+  template <int width>
+  struct Row {
+    Pack<T, width> dy, features;
+  };
+  const T* dy;
+  const T* features;
+  T* masked;
+  T* dbias;
+
+  bool packed() const { return aligned(dy, 16) && aligned(features, 16) && aligned(masked, 16); }
+  __device__ Value first() const { return 0; }
+  template <int width>
+  __device__ Row<width> load(std::int64_t offset) const {
+    return {load_pack<T, width>(dy + offset), load_pack<T, width>(features + offset)};
+  }
+  template <int width>
+  __device__ void visit(Row<width>& row, std::int64_t offset) const {
+    Pack<T, width> passed;
+    for (int i = 0; i < width; ++i) {
+      passed.element[i] = kernels::load(row.features.element[i]) > 0 ? row.dy.element[i] : T{};
+    }
+    store_pack<T, width>(masked + offset, passed);
+    row.dy = passed;
+  }
+  template <int width>
+  __device__ Value add(Value sum, const Row<width>& row, int i, std::int64_t) const {
+    return sum + load_sum(row.dy.element[i]);
+  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t channel, Value sum) const { dbias[channel] = store<T>(sum); }
+};
+
 FoldPlan plan_of(const BiasGradParams& p) {
   if (p.inner == 1) return {p.outer, p.channels};
   return {Walk<1>(Shape{p.channels}, {Steps{p.inner}}),
@@ -75,8 +112,14 @@ std::size_t bias_grad_workspace(const BiasGradParams& p) {
 
 void bias_grad(Stream stream, const BiasGradParams& p) {
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-    const ChannelSum<T> fold{static_cast<const T*>(p.dy), static_cast<T*>(p.dbias)};
-    run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
+    const T* dy = static_cast<const T*>(p.dy);
+    T* dbias = static_cast<T*>(p.dbias);
+    const auto run = [&](const auto& fold) {
+      run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
+    };
+    if (p.features == nullptr) return run(ChannelSum<T>{dy, dbias});
+    const T* features = static_cast<const T*>(p.features);
+    run(MaskedChannelSum<T>{dy, features, static_cast<T*>(p.masked), dbias});
   });
 }
 

@@ -22,10 +22,14 @@ struct BiasAddParams {
 };
 void bias_add(Stream stream, const BiasAddParams& params);
 
-/// dbias[channel] = sum of dy over the other axes.
+/// dbias[channel] = sum of dy over the other axes. With `features`, the gradient passes through
+/// their ReLU first: masked = features > 0 ? dy : 0, which may have the memory of dy; inner must
+/// be 1.
 struct BiasGradParams {
   DType dtype{};
   const void* dy = nullptr;
+  const void* features = nullptr;
+  void* masked = nullptr;
   void* dbias = nullptr;
   std::int64_t outer = 1;
   std::int64_t channels = 1;

@@ -293,8 +293,8 @@ Source source_of(const FusedParams::Input& input, const Walk<1>& walk, std::int6
 }
 
 /// The operand by which the ops after the next one, and outputs, read each result; k_none where
-/// there are none. A place is free again after the last op that reads it.
-std::array<std::uint8_t, k_steps> places_of(const FusedParams& p) {
+/// there are none. A slot of saved results is free again after the last op that reads it.
+std::array<std::uint8_t, k_steps> saved_operands(const FusedParams& p) {
   std::array<std::size_t, k_steps> last_use{};
   for (std::size_t n = 0; n < p.steps; ++n) {
     for (std::size_t i = 0; i < arity_of(p.step[n].function); ++i) {
@@ -303,17 +303,17 @@ std::array<std::uint8_t, k_steps> places_of(const FusedParams& p) {
     }
   }
   for (std::size_t n = 0; n < p.outputs; ++n) last_use[p.output[n].step] = p.steps;
-  std::array<std::uint8_t, k_steps> places{};
+  std::array<std::uint8_t, k_steps> saved{};
   std::array<std::size_t, k_steps> free_at{};
   for (std::size_t n = 0; n < p.steps; ++n) {
-    places[n] = k_none;
+    saved[n] = k_none;
     if (last_use[n] <= n + 1) continue;
-    std::uint8_t place = 0;
-    while (free_at[place] > n) ++place;
-    free_at[place] = last_use[n];
-    places[n] = static_cast<std::uint8_t>(k_inputs + place);
+    std::uint8_t slot = 0;
+    while (free_at[slot] > n) ++slot;
+    free_at[slot] = last_use[n];
+    saved[n] = static_cast<std::uint8_t>(k_inputs + slot);
   }
-  return places;
+  return saved;
 }
 
 }  // namespace
@@ -333,18 +333,18 @@ void fused_elementwise(Stream stream, const FusedParams& p) {
     program.walk[n] = Walk<1>(p.shape, {broadcast_steps(p.input[n].shape, p.shape)});
     program.source[n] = source_of(p.input[n], program.walk[n], program.elements);
   }
-  const auto places = places_of(p);
+  const auto saved = saved_operands(p);
   const auto operand_of = [&](std::size_t value, std::size_t reader) {
     if (value < p.inputs) return static_cast<std::uint8_t>(value);
     const std::size_t step = value - p.inputs;
-    return step + 1 == reader ? k_previous : places[step];
+    return step + 1 == reader ? k_previous : saved[step];
   };
   for (std::size_t n = 0; n < p.steps; ++n) {
     const FusedStep& step = p.step[n];
     Operation& to = program.operation[n];
     to = {step.function,
           {k_none, k_none, k_none},
-          places[n],
+          saved[n],
           step.dtype,
           step.alpha,
           step.seed,

@@ -23,6 +23,7 @@ struct Parts {
   bool relu = false;                   ///< in the same kernel
   kernels::Binary mask = nullptr;      ///< own kernel: zero where the features are not positive
   std::optional<kernels::BiasGradParams> sums;  ///< column sums of c, or of b
+  bool masks_in_sums = false;                   ///< their kernel applies the mask, too
 };
 
 MatmulKey with(MatmulKey key, Epilogue epilogue) {
@@ -39,9 +40,19 @@ MatmulKey partner_of(MatmulKey key, std::int64_t k) {
   return key;
 }
 
+/// Whether an own kernel applies the gradient of a ReLU to a result of this size. On an H200
+/// cuBLASLt adds 23 us for the mask of 8192 x 4096 elements of float16, 28 to 45 us to apply it,
+/// and 190 us where it sums the columns as well; the kernel reads and writes all of that in about
+/// 50 us, without a mask. Below a million elements the further launch costs more.
+bool masks_by_own_kernel(const MatmulKey& key) {
+  constexpr std::int64_t k_elements = 1 << 20;
+  return key.m * key.n >= k_elements;
+}
+
 /// Whether the library implements both matmuls that share a mask; both call this and get the same
 /// answer.
 bool library_masks(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
+  if (masks_by_own_kernel(key)) return false;
   const Epilogue own =
       key.epilogue == Epilogue::bias_relu_mask ? key.epilogue : Epilogue::relu_gradient;
   return LibraryProduct::find(with(key, own), machine) != nullptr &&
@@ -74,26 +85,20 @@ Parts forward(const MatmulKey& key, bool masks, const Machine& machine) {
   return parts;
 }
 
-/// Whether the library's epilogue is the faster way to the column sums of a result. On an H200 it
-/// adds 190 us for a result of 8192 x 4096 in float16, where the mask alone adds 28 to 45 us and an
-/// own kernel sums it in 24 us; below a million elements the further launch costs more.
-bool epilogue_sums(const MatmulKey& key) {
-  constexpr std::int64_t k_elements = 1 << 20;
-  return key.m * key.n < k_elements;
-}
-
 Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
   Parts parts;
   const bool sums = key.epilogue == Epilogue::relu_gradient_bias_gradient;
   if (!masks) {
     choose(parts, key, {}, machine);
-  } else if (sums && epilogue_sums(key)) {
+  } else if (sums) {
     choose(parts, key, {Epilogue::relu_gradient_bias_gradient, Epilogue::relu_gradient}, machine);
   } else {
     choose(parts, key, {Epilogue::relu_gradient}, machine);
   }
-  if (parts.epilogue == Epilogue::none) parts.mask = kernels::binary_of(functions::ReluGrad::op);
+  const bool own_mask = parts.epilogue == Epilogue::none;
+  if (own_mask && !sums) parts.mask = kernels::binary_of(functions::ReluGrad::op);
   if (sums && parts.epilogue != Epilogue::relu_gradient_bias_gradient) {
+    parts.masks_in_sums = own_mask;
     parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n, .tickets = machine.tickets};
   }
   return parts;
@@ -181,6 +186,10 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
             if (parts.sums) {
               kernels::BiasGradParams params = *parts.sums;
               params.dy = reads_mask ? c : a.in[1];
+              if (parts.masks_in_sums) {
+                params.features = a.in[3];
+                params.masked = c;
+              }
               params.dbias = a.out[1];
               params.workspace = a.workspace + product_bytes;
               kernels::bias_grad(stream, params);

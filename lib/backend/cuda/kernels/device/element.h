@@ -54,7 +54,7 @@ __device__ inline Pack<T, width> load_pack(const T* p) {
 
 template <class T, int width>
 __device__ inline void store_pack(T* p, const Pack<T, width>& pack) {
-  *reinterpret_cast<Pack<T, width>*>(p) = pack;
+  store_at_once(reinterpret_cast<Pack<T, width>*>(p), pack);
 }
 
 /// i / n and i % n of numbers that are not negative, by a 32-bit division where both fit: it takes

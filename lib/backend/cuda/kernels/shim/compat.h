@@ -10,6 +10,7 @@
 //                                                   last; the other blocks' writes are visible then
 //   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
 //   HALFSTEP_ROLLED                                 before a loop that must not be unrolled
+//   store_at_once(p, value)                         *p = value, in words of up to 16 bytes
 //   launch(kernel, grid, stream, arguments...)      kernel<<<...>>>(arguments...)
 //
 // is_last_block() is called by all threads of a block, and returns the same to all of them. A
@@ -31,6 +32,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+
+#include <bit>
+#include <cstddef>
 
 #define HALFSTEP_SHARED(type, name, count) __shared__ type name[count]
 #define HALFSTEP_ROLLED _Pragma("unroll 1")
@@ -78,6 +82,36 @@ __device__ inline float16 to_float16(float x) {
 
 __device__ inline bfloat16 to_bfloat16(float x) {
   return bfloat16::of_bits(__bfloat16_as_ushort(__float2bfloat16_rn(x)));
+}
+
+/// nvcc may store the elements of a struct, or of a vector type, one by one.
+template <class T>
+__device__ inline void store_at_once(T* p, const T& value) {
+  struct Words {
+    unsigned word[(sizeof(T) + sizeof(unsigned) - 1) / sizeof(unsigned)];
+  };
+  if constexpr (sizeof(T) % sizeof(uint4) == 0) {
+    const auto words = std::bit_cast<Words>(value);
+    for (std::size_t i = 0; i < sizeof(T) / sizeof(uint4); ++i) {
+      const unsigned* w = words.word + 4 * i;
+      asm volatile(
+          "st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint4*>(p) + i),
+          "r"(w[0]),
+          "r"(w[1]),
+          "r"(w[2]),
+          "r"(w[3])
+          : "memory");
+    }
+  } else if constexpr (sizeof(T) == sizeof(uint2)) {
+    const auto words = std::bit_cast<Words>(value);
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(words.word[0]), "r"(words.word[1])
+                 : "memory");
+  } else if constexpr (sizeof(T) == sizeof(unsigned)) {
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(std::bit_cast<unsigned>(value))
+                 : "memory");
+  } else {
+    *p = value;
+  }
 }
 
 /// Errors: LaunchError.

@@ -91,6 +91,11 @@ constexpr float to_float(bfloat16 x) { return static_cast<float>(x); }
 constexpr float16 to_float16(float x) { return float16(x); }
 constexpr bfloat16 to_bfloat16(float x) { return bfloat16(x); }
 
+template <class T>
+void store_at_once(T* p, const T& value) {
+  *p = value;
+}
+
 /// Queues the kernel on the emulated stream. Errors: those of shim::run(), when the kernel runs.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...),
