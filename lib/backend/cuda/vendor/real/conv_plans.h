@@ -23,9 +23,10 @@ struct ConvTarget {
   DescriptorPtr properties;
 };
 
-/// Workspace limit of a plan. Engines that transpose their operands need a few times the operands'
-/// size; there are always alternatives.
-inline constexpr std::size_t k_conv_workspace_limit = std::size_t{64} << 20;
+/// Workspace limit of a plan, in bytes: twice the operands, and at least 64 MiB. Engines of strict
+/// float32 transpose their operands to channels first; without the memory for it those are left
+/// that take ten times as long.
+std::size_t conv_workspace_limit(const ConvArguments& arguments);
 
 // The unique ids of the tensors in a variant pack.
 inline constexpr std::int64_t k_x_id = 1;
@@ -40,13 +41,12 @@ struct ConvPlan {
   bool tensor_cores = false;
 };
 
-/// Up to `wanted` plans in the order of cuDNN's heuristics that need at most `workspace_limit`
+/// Up to `wanted` plans in the order of cuDNN's heuristics that need at most conv_workspace_limit()
 /// bytes, accumulate in float32, are not compiled at run time, and satisfy the arguments
 /// (strict_float32: no tensor cores, no down-converted inputs; deterministic). Empty when there is
 /// none. Errors: VendorError when cuDNN rejects the graph.
 std::vector<ConvPlan> conv_plans(const ConvArguments& arguments,
                                  const ConvTarget& target,
-                                 std::size_t workspace_limit,
                                  std::size_t wanted);
 
 }  // namespace halfstep::backend::cuda::real

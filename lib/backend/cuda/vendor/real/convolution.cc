@@ -48,7 +48,7 @@ struct Trial {
         filter(c.filter.elements(), c.dtype),
         y(c.y.elements(), c.dtype),
         bias(c.bias.elements(), c.dtype),
-        workspace(k_conv_workspace_limit) {}
+        workspace(conv_workspace_limit(c)) {}
   Convolution::Operands operands() const {
     return {.x = x.address(), .filter = filter.address(), .y = y.address(), .bias = bias.address()};
   }
@@ -95,14 +95,16 @@ std::unique_ptr<Convolution> prepare_convolution(Device& device, const ConvKey& 
   // With a ReLU the first plan may drop NaN.
   const bool tries = device.autotune == Autotune::measure || arguments.relu;
   const std::size_t wanted = tries ? k_candidates : 1;
-  std::vector<ConvPlan> plans = conv_plans(
-      arguments, {.handle = device.cudnn, .properties = {}}, k_conv_workspace_limit, wanted);
+  std::vector<ConvPlan> plans =
+      conv_plans(arguments, {.handle = device.cudnn, .properties = {}}, wanted);
   if (arguments.relu) {
     std::erase_if(plans, [&](const ConvPlan& plan) { return !keeps_nan(device, arguments, plan); });
   }
   if (plans.empty()) return nullptr;
-  const std::size_t best = choose(
-      device, to_string(key), plans.size(), [&] { return measure(device, arguments, plans); });
+  // Candidates are numbered in the order of the heuristics.
+  const std::size_t best = choose(device, to_string(key) + ", heuristics B", plans.size(), [&] {
+    return measure(device, arguments, plans);
+  });
   return std::make_unique<RealConvolution>(device, arguments, std::move(plans[best]));
 }
 
