@@ -192,8 +192,10 @@ gru_rows 16 2"
     done
   done <<<"$workloads"
   if [[ -n $emulated ]]; then return; fi
-  own_time guide_4096 mixed_float16_measured --batch-size 8192 --warmup 10 --steps 20 \
-    --policy mixed_float16 --set device.autotune=measure
+  while read -r config batch steps; do
+    own_time "$config" mixed_float16_measured --batch-size "$batch" --warmup 10 --steps "$steps" \
+      --policy mixed_float16 --set device.autotune=measure --set device.tuning_folder="$out/tuning"
+  done <<<"$(grep -E '4096|cnn' <<<"$workloads")"
 }
 
 stage_profile() {
