@@ -26,7 +26,25 @@ class HostMemory final : public Memory {
   }
 };
 
+class OrdinaryStaging final : public Staging {
+ public:
+  OrdinaryStaging(Memory& memory, std::size_t bytes)
+      : memory_(memory), bytes_(host_memory(), bytes) {}
+  std::byte* data() override { return bytes_.data(); }
+  void upload(void* address, std::size_t bytes) override {
+    memory_.upload(bytes_.data(), address, bytes);
+  }
+
+ private:
+  Memory& memory_;
+  Buffer bytes_;
+};
+
 }  // namespace
+
+std::unique_ptr<Staging> Memory::staging(std::size_t bytes) {
+  return std::make_unique<OrdinaryStaging>(*this, bytes);
+}
 
 const std::shared_ptr<Memory>& host_memory() {
   static const std::shared_ptr<Memory> k_host = std::make_shared<HostMemory>();

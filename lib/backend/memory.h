@@ -15,6 +15,16 @@ struct MemoryPeak {
   std::uint64_t in_use = 0;     ///< including libraries and other processes
 };
 
+/// Host memory (CUDA: page-locked) from which uploads do not block.
+class Staging {
+ public:
+  virtual ~Staging() = default;
+  /// Its bytes, for the host to write; blocks while an upload from them is under way.
+  virtual std::byte* data() = 0;
+  /// Enqueues a copy of its first `bytes` bytes, in order with the launches; does not block.
+  virtual void upload(void* address, std::size_t bytes) = 0;
+};
+
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -36,6 +46,9 @@ class Memory {
   virtual void upload(const void* host, void* address, std::size_t bytes) = 0;
   virtual void download(const void* address, void* host, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  /// `bytes` bytes; the memory must outlive them. By default in ordinary memory, and uploads block.
+  /// Errors: UserError(memory).
+  virtual std::unique_ptr<Staging> staging(std::size_t bytes);
 };
 
 /// The memory of this process.

@@ -1,18 +1,20 @@
 #include "train/device_batches.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
+#include <numeric>
 
 #include "core/error.h"
+#include "core/thread_pool.h"
 
 namespace halfstep::train {
 namespace {
 
+/// Bytes of the permutation of an epoch, up to the ordinals behind it, and of the latter.
 std::size_t order_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
-  return static_cast<std::size_t>(rows.samples() * batches.rows_per_sample()) *
-         sizeof(std::int32_t);
+  const auto samples = static_cast<std::size_t>(rows.samples() * batches.rows_per_sample());
+  return (samples + samples % 2) * sizeof(std::int32_t);
 }
-
 std::size_t ordinal_bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
   const data::BatchOrder order(rows.samples(), batches);
   return static_cast<std::size_t>(order.steps_per_epoch() + 1) * sizeof(std::int64_t);
@@ -52,8 +54,9 @@ DeviceBatches::DeviceBatches(const backend::Backend& backend,
       labels_(backend, rows.labels),
       weights_(rows.weighted() ? std::optional<DeviceRows>(std::in_place, backend, rows.weights)
                                : std::nullopt),
-      epoch_order_(backend.memory, order_bytes(rows, batches)),
-      epoch_ordinals_(backend.memory, ordinal_bytes(rows, batches)) {}
+      ordinals_at_(order_bytes(rows, batches)),
+      on_device_(backend.memory, ordinals_at_ + ordinal_bytes(rows, batches)),
+      staging_(backend.memory->staging(on_device_.bytes())) {}
 
 std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchOptions& batches) {
   const std::size_t weights = rows.weighted() ? rows.weights.bytes() : 0;
@@ -62,15 +65,13 @@ std::size_t DeviceBatches::bytes(const data::SplitView& rows, const data::BatchO
 }
 
 TensorView DeviceBatches::epoch_order() const {
-  return {DType::int32,
-          {static_cast<std::int64_t>(epoch_order_.bytes() / sizeof(std::int32_t))},
-          epoch_order_.data()};
+  return {DType::int32, {order_.samples() * order_.options().rows_per_sample()}, on_device_.data()};
 }
 
 void DeviceBatches::set_ordinal(std::int64_t index, plan::Plan& plan) {
   const TensorView ordinal = plan.input("ordinal");
   backend_.memory->copy(
-      epoch_ordinals_.data() + static_cast<std::size_t>(index) * sizeof(std::int64_t),
+      on_device_.data() + ordinals_at_ + static_cast<std::size_t>(index) * sizeof(std::int64_t),
       ordinal.data,
       ordinal.bytes());
 }
@@ -82,7 +83,7 @@ void DeviceBatches::fill(std::int64_t ordinal, plan::Plan& plan) {
   const TensorView order{
       DType::int32,
       {order_.batch_samples(ordinal) * rows},
-      epoch_order_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
+      on_device_.data() + static_cast<std::size_t>(first) * sizeof(std::int32_t)};
   set_ordinal(index + 1, plan);
   images_.gather(order, plan.input("ordinal"), 1, plan.input("images"));
   labels_.gather(order, plan.input("ordinal"), 1, plan.input("labels"));
@@ -135,33 +136,33 @@ bool DeviceBatches::advance(plan::Plan& plan) {
   return scaled.has_value();
 }
 
-DeviceBatches::EpochOrder DeviceBatches::order_of(std::int64_t epoch) {
-  const std::int64_t steps = order_.steps_per_epoch();
-  EpochOrder order{epoch, {}, {epoch * steps - 1}};
-  data::Batch batch;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    order_.batch_at(epoch * steps + step, batch);
-    order.samples.insert(order.samples.end(), batch.samples.begin(), batch.samples.end());
-    order.ordinals.push_back(batch.ordinal);
-  }
-  return order;
+void DeviceBatches::stage(std::int64_t epoch) {
+  if (staged_ == epoch) return;
+  shuffling_ = {};  // joins
+  shuffling_ = start_thread([this, epoch, to = staging_->data()] {
+    auto* samples = reinterpret_cast<std::int32_t*>(to);
+    auto* ordinals = reinterpret_cast<std::int64_t*>(to + ordinals_at_);
+    const std::int64_t steps = order_.steps_per_epoch();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      order_.batch_at(epoch * steps + step, batch_);
+      samples = std::copy(batch_.samples.begin(), batch_.samples.end(), samples);
+    }
+    std::iota(ordinals, ordinals + steps + 1, epoch * steps - 1);
+  });
+  staged_ = epoch;
 }
 
-void DeviceBatches::prepare_next_epoch() {
-  if (next_epoch_.epoch != epoch_ + 1) next_epoch_ = order_of(epoch_ + 1);
-}
+void DeviceBatches::prepare_next_epoch() { stage(epoch_ + 1); }
 
 std::int64_t DeviceBatches::enter_epoch(std::int64_t ordinal) {
   const std::int64_t steps = order_.steps_per_epoch();
   const std::int64_t epoch = ordinal / steps;
-  if (epoch == epoch_) return ordinal % steps;
-  const EpochOrder order =
-      next_epoch_.epoch == epoch ? std::exchange(next_epoch_, {}) : order_of(epoch);
-  backend_.memory->upload(
-      order.samples.data(), epoch_order_.data(), order.samples.size() * sizeof(std::int32_t));
-  backend_.memory->upload(
-      order.ordinals.data(), epoch_ordinals_.data(), order.ordinals.size() * sizeof(std::int64_t));
-  epoch_ = epoch;
+  if (epoch != epoch_) {
+    stage(epoch);
+    shuffling_ = {};  // joins
+    staging_->upload(on_device_.data(), on_device_.bytes());
+    epoch_ = epoch;
+  }
   return ordinal % steps;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "train/batch_source.h"
 #include "train/device_op.h"
@@ -39,10 +40,10 @@ class DeviceBatches final : public BatchSource {
   /// The device memory it needs.
   static std::size_t bytes(const data::SplitView& rows, const data::BatchOptions& batches);
 
-  /// Within an epoch it only enqueues, without blocking.
+  /// Only enqueues, but waits for the shuffle of an epoch that it enters.
   void fill(std::int64_t ordinal, plan::Plan& plan) override;
 
-  /// Shuffles the epoch after the present one on the host, while the device works.
+  /// Lets a thread shuffle the epoch after the present one, while the device works.
   void prepare_next_epoch();
 
   /// Sets the ordinal of `plan` to the one before `ordinal`, so that the next advance() gives batch
@@ -57,18 +58,13 @@ class DeviceBatches final : public BatchSource {
  private:
   /// The op of advance(), for full batches of `images` and a scale.
   DeviceOp next_op(DType images, double scale) const;
-  /// The permutation of an epoch, and the ordinals from the one before its first on.
-  struct EpochOrder {
-    std::int64_t epoch = -1;
-    std::vector<std::int32_t> samples;
-    std::vector<std::int64_t> ordinals;
-  };
-  EpochOrder order_of(std::int64_t epoch);
-
-  /// Uploads the permutation and the ordinals of the epoch of batch `ordinal` unless they are on
-  /// the device; returns the batch's index in the epoch.
+  /// Starts to write the permutation of an epoch to staging_, and the ordinals from the one before
+  /// its first on; blocks while those of the epoch before are uploaded.
+  void stage(std::int64_t epoch);
+  /// Enqueues their upload for the epoch of batch `ordinal` unless they are on the device; returns
+  /// the batch's index in the epoch.
   std::int64_t enter_epoch(std::int64_t ordinal);
-  /// Enqueues: sets the ordinal of `plan` to entry `index` of epoch_ordinals_.
+  /// Enqueues: sets the ordinal of `plan` to entry `index` of the epoch's.
   void set_ordinal(std::int64_t index, plan::Plan& plan);
   TensorView epoch_order() const;
 
@@ -76,11 +72,13 @@ class DeviceBatches final : public BatchSource {
   data::BatchOrder order_;
   DeviceRows images_, labels_;
   std::optional<DeviceRows> weights_;  ///< of the samples, where they have weights
-  backend::Buffer epoch_order_;
-  backend::Buffer epoch_ordinals_;  ///< from the ordinal before the epoch's first on
-  std::optional<DeviceOp> next_;    ///< made at the first advance()
-  std::int64_t epoch_ = -1;         ///< the epoch whose order and ordinals are on the device
-  EpochOrder next_epoch_;           ///< made by prepare_next_epoch()
+  std::size_t ordinals_at_;  ///< of the epoch's ordinals in both of these, behind the permutation
+  backend::Buffer on_device_;
+  std::unique_ptr<backend::Staging> staging_;
+  std::int64_t epoch_ = -1, staged_ = -1;  ///< the epochs that they hold
+  data::Batch batch_;                      ///< kept for its memory
+  std::optional<DeviceOp> next_;           ///< made at the first advance()
+  std::jthread shuffling_;                 ///< writes to staging_, order_ and batch_
 };
 
 }  // namespace halfstep::train

@@ -43,6 +43,26 @@ TEST_CASE("emulated vendor: copies happen when the stream reaches them") {
   vendor->release(b);
 }
 
+TEST_CASE("emulated vendor: host memory is read when the stream reaches the copy, and not before") {
+  const auto vendor = device();
+  auto* host = static_cast<int*>(vendor->allocate_host(sizeof(int)));
+  auto* a = static_cast<int*>(vendor->allocate(sizeof(int)));
+  const auto uploaded = vendor->event();
+  for (const bool waits : {false, true}) {
+    *host = 1;
+    vendor->upload(a, host, sizeof(int));
+    uploaded->record();
+    if (waits) uploaded->wait();
+    *host = 2;
+    int found = 0;
+    vendor->download(&found, a, sizeof found);
+    vendor->synchronize();
+    CHECK(found == (waits ? 1 : 2));
+  }
+  vendor->release_host(host);
+  vendor->release(a);
+}
+
 TEST_CASE("emulated vendor: captured work does not run until it is launched, then every time") {
   const auto vendor = device();
   auto* counter = static_cast<int*>(vendor->allocate(sizeof(int)));
@@ -100,6 +120,12 @@ TEST_CASE("emulated vendor: events pass in their turn") {
   end->wait();
   CHECK(begin->passed());
   CHECK(end->passed());
+  begin->record();
+  end->record();
+  begin->wait();
+  CHECK(begin->passed());
+  CHECK_FALSE(end->passed());
+  end->wait();
   CHECK(end->seconds_since(*begin) >= 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <ostream>
 #include <vector>
@@ -54,6 +55,28 @@ TEST_CASE("device graphs: a captured copy runs each time it is launched") {
     vendor.synchronize();
     CHECK(host[1] == value);
   }
+  vendor.release_host(host);
+}
+
+TEST_CASE("device memory: the host may write to page-locked memory once its copy has passed") {
+  backend::cuda::Vendor& vendor = device();
+  constexpr std::size_t k_bytes = std::size_t{1} << 22;
+  auto* host = static_cast<std::uint8_t*>(vendor.allocate_host(k_bytes));
+  const OnDevice memory(k_bytes);
+  const auto uploaded = vendor.event();
+  uploaded->wait();  // nothing was recorded
+  for (std::uint8_t value = 1; value <= 3; ++value) {
+    uploaded->wait();
+    std::fill_n(host, k_bytes, value);
+    vendor.upload(memory.address(), host, k_bytes);
+    uploaded->record();
+  }
+  uploaded->wait();
+  std::fill_n(host, k_bytes, std::uint8_t{9});
+  std::vector<std::uint8_t> found(k_bytes);
+  vendor.download(found.data(), memory.address(), k_bytes);
+  vendor.synchronize();
+  CHECK(found == std::vector<std::uint8_t>(k_bytes, 3));
   vendor.release_host(host);
 }
 

@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Incremented with every change of this file; a plugin with another number is refused.
-constexpr std::uint32_t k_abi = 5;
+constexpr std::uint32_t k_abi = 6;
 
 constexpr std::size_t k_most_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
@@ -130,22 +130,21 @@ struct Table {
   Status (*join)(Device* device, const char* id, std::int32_t rank, std::int32_t ranks);
   /// Ends the sums over the ranks that are under way, without their results.
   void (*abandon_sums)(Device* device);
-
   /// Zero-filled, aligned to k_alignment.
   Status (*allocate)(Device* device, std::uint64_t bytes, void** address);
   void (*release)(Device* device, void* address);
+  /// Page-locked memory of the host. Released, it must not be in use.
+  Status (*allocate_host)(Device* device, std::uint64_t bytes, void** address);
+  void (*release_host)(Device* device, void* address);
   /// Free and total bytes.
   Status (*memory)(Device* device, std::uint64_t* left, std::uint64_t* total);
-  /// Ordered with the launches; download() blocks until the bytes have arrived.
-  Status (*upload)(Device* device, const void* host, void* address, std::uint64_t bytes);
+  /// Ordered with the launches. upload() blocks unless `host` is page-locked and `uploaded`,
+  /// recorded after the copy, is given; download() blocks.
+  Status (*upload)(Device*, const void* host, void* address, std::uint64_t bytes, Event* uploaded);
   Status (*download)(Device* device, const void* address, void* host, std::uint64_t bytes);
   Status (*copy)(Device* device, const void* from, void* to, std::uint64_t bytes);
 
-  Status (*prepare)(Device* device,
-                    const char* row,
-                    const Node* node,
-                    Launch** launch,
-                    std::uint64_t* workspace_bytes);
+  Status (*prepare)(Device*, const char* row, const Node*, Launch**, std::uint64_t* workspace);
   /// Enqueues a launch; `inputs` and `outputs` have one address per input and output of the node.
   Status (*run)(Launch* launch, const void* const* inputs, void* const* outputs, void* workspace);
   void (*discard)(Launch* launch);
@@ -161,10 +160,11 @@ struct Table {
   /// The number of kernel launches, copies and fills that were captured.
   std::uint64_t (*graph_nodes)(const CapturedGraph* captured);
   void (*forget)(CapturedGraph* captured);
-
   Status (*make_event)(Device* device, Event** event);
   /// Enqueues it, or captures it: each launch of the graph records it anew.
   Status (*record)(Event* event);
+  /// Blocks until the last record() that was not captured has completed.
+  Status (*wait)(Event* event);
   /// Device time from `begin` to `end`, once all enqueued work has completed.
   Status (*elapsed)(const Event* begin, const Event* end, double* seconds);
   void (*destroy_event)(Event* event);

@@ -73,6 +73,39 @@ class RemoteCapturedGraph final : public CapturedGraph {
   boundary::CapturedGraph* captured_;
 };
 
+class RemoteStaging final : public Staging {
+ public:
+  RemoteStaging(std::shared_ptr<PluginLibrary> library, boundary::Device* device, std::size_t bytes)
+      : library_(std::move(library)), table_(library_->table()), device_(device) {
+    check(table_, table_.make_event(device_, &uploaded_), "an event");
+    const Status status = table_.allocate_host(device_, bytes, &host_);
+    if (status != Status::ok) table_.destroy_event(uploaded_);
+    check(table_, status, "out of page-locked memory");
+  }
+  RemoteStaging(const RemoteStaging&) = delete;
+  RemoteStaging& operator=(const RemoteStaging&) = delete;
+  ~RemoteStaging() override {
+    table_.wait(uploaded_);
+    table_.destroy_event(uploaded_);
+    table_.release_host(device_, host_);
+  }
+
+  std::byte* data() override {
+    check(table_, table_.wait(uploaded_), "copy to the device");
+    return static_cast<std::byte*>(host_);
+  }
+  void upload(void* address, std::size_t bytes) override {
+    check(table_, table_.upload(device_, host_, address, bytes, uploaded_), "copy to the device");
+  }
+
+ private:
+  std::shared_ptr<PluginLibrary> library_;
+  const Table& table_;
+  boundary::Device* device_;
+  boundary::Event* uploaded_ = nullptr;
+  void* host_ = nullptr;
+};
+
 class RemoteEvent final : public Event {
  public:
   RemoteEvent(std::shared_ptr<PluginLibrary> library, boundary::Event* event)
@@ -165,7 +198,8 @@ void RemoteDevice::wait_for_ranks() {
 
 void RemoteDevice::upload(const void* host, void* address, std::size_t bytes) {
   wait_for_ranks();
-  if (bytes > 0) check(table_, table_.upload(device_, host, address, bytes), "copy to the device");
+  if (bytes == 0) return;
+  check(table_, table_.upload(device_, host, address, bytes, nullptr), "copy to the device");
 }
 
 void RemoteDevice::download(const void* address, void* host, std::size_t bytes) {
@@ -176,6 +210,10 @@ void RemoteDevice::download(const void* address, void* host, std::size_t bytes) 
 
 void RemoteDevice::copy(const void* from, void* to, std::size_t bytes) {
   if (bytes > 0) check(table_, table_.copy(device_, from, to, bytes), "copy on the device");
+}
+
+std::unique_ptr<Staging> RemoteDevice::staging(std::size_t bytes) {
+  return std::make_unique<RemoteStaging>(library_, device_, bytes);
 }
 
 Prepared RemoteDevice::prepare(const Kernel& row, const NodeView& node) {

@@ -29,6 +29,7 @@ class RemoteDevice final : public Memory, public Device {
   void upload(const void* host, void* address, std::size_t bytes) override;
   void download(const void* address, void* host, std::size_t bytes) override;
   void copy(const void* from, void* to, std::size_t bytes) override;
+  std::unique_ptr<Staging> staging(std::size_t bytes) override;
 
   /// A new id under which ranks join. Errors: UserError(unavailable) without NCCL.
   std::string new_rank_id() const;

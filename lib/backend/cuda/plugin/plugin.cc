@@ -234,11 +234,27 @@ Status memory(boundary::Device* device, std::uint64_t* left, std::uint64_t* tota
   });
 }
 
-/// Returns only when the host may change its memory.
-Status upload(boundary::Device* device, const void* host, void* address, std::uint64_t bytes) {
+Status allocate_host(boundary::Device* device, std::uint64_t bytes, void** address) {
+  return on(device, [&] { *address = device->vendor->allocate_host(bytes); });
+}
+
+void release_host(boundary::Device* device, void* address) {
+  on(device, [&] { device->vendor->release_host(address); });
+}
+
+/// Returns, without an event, only when the host may change its memory.
+Status upload(boundary::Device* device,
+              const void* host,
+              void* address,
+              std::uint64_t bytes,
+              boundary::Event* uploaded) {
   return on(device, [&] {
     device->vendor->upload(address, host, bytes);
-    device->vendor->synchronize();
+    if (uploaded == nullptr) {
+      device->vendor->synchronize();
+    } else {
+      uploaded->event->record();
+    }
   });
 }
 
@@ -317,6 +333,10 @@ Status record(boundary::Event* event) {
   return on(event->device, [&] { event->event->record(); });
 }
 
+Status wait(boundary::Event* event) {
+  return on(event->device, [&] { event->event->wait(); });
+}
+
 Status elapsed(const boundary::Event* begin, const boundary::Event* end, double* seconds) {
   return on(end->device, [&] { *seconds = end->event->seconds_since(*begin->event); });
 }
@@ -343,6 +363,8 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .abandon_sums = plugin::abandon_sums,
                                        .allocate = plugin::allocate,
                                        .release = plugin::release,
+                                       .allocate_host = plugin::allocate_host,
+                                       .release_host = plugin::release_host,
                                        .memory = plugin::memory,
                                        .upload = plugin::upload,
                                        .download = plugin::download,
@@ -358,6 +380,7 @@ extern "C" __attribute__((visibility("default"))) const boundary::Table* halfste
                                        .forget = plugin::forget,
                                        .make_event = plugin::make_event,
                                        .record = plugin::record,
+                                       .wait = plugin::wait,
                                        .elapsed = plugin::elapsed,
                                        .destroy_event = plugin::destroy_event};
   return &k_table;

@@ -30,9 +30,10 @@ class Queue {
     }
   }
 
-  /// Runs the queued calls in order up to the first that is not done; returns whether all are.
-  bool advance() {
-    while (!waiting_.empty()) {
+  /// Runs the queued calls in order up to the first that is not done, or that sets `enough`;
+  /// returns whether all are done, or enough.
+  bool advance(const bool& enough = false) {
+    while (!waiting_.empty() && !enough) {
       const Attempt attempt = std::move(waiting_.front());
       waiting_.pop_front();
       bool done = false;
@@ -50,9 +51,9 @@ class Queue {
     return true;
   }
 
-  /// Runs the queued calls in order.
-  void drain() {
-    while (!advance()) std::this_thread::yield();
+  /// Runs the queued calls in order, until one sets `enough`.
+  void drain(const bool& enough = false) {
+    while (!advance(enough)) std::this_thread::yield();
   }
 
   bool capturing() const { return capturing_; }

@@ -43,7 +43,7 @@ class EmulatedEvent final : public Event {
       passed_ = true;
     });
   }
-  void wait() override { queue_.drain(); }
+  void wait() override { queue_.drain(passed_); }
   bool passed() override { return passed_; }
   double seconds_since(const Event& begin) const override {
     const auto& other = dynamic_cast<const EmulatedEvent&>(begin);
@@ -52,7 +52,7 @@ class EmulatedEvent final : public Event {
 
  private:
   Queue& queue_;
-  bool passed_ = false;
+  bool passed_ = true;
   Clock::time_point moment_;
 };
 
