@@ -23,6 +23,14 @@ using plan::Prepared;
 using plan::RewriteDecision;
 using plan::RewriteSummary;
 
+/// Memory of the backend for evaluations of the same samples; empty before the first one.
+struct EvaluationMemory {
+  backend::Buffer results;  ///< an ordinal of 0, loss and counters of each batch, all predictions
+  data::SplitView rows;     ///< the samples
+  bool near = false;        ///< whether they are in this memory, too
+  std::vector<backend::Buffer> uploaded;
+};
+
 class Session {
  public:
   /// Reads the model for this data, allocates the variables that `purpose` needs and compiles its
@@ -67,6 +75,8 @@ class Session {
   /// The graph of the session's purpose and the result of the precision passes.
   const Prepared& prepared() const { return prepared_; }
 
+  /// The memory for evaluations of the validation samples, which follow each epoch.
+  EvaluationMemory& validation_memory() { return validation_memory_; }
   /// The batch size of evaluations: validation_batch_size, by default batch_size.
   std::int64_t evaluation_batch() const;
   /// XXH3-128 over dtype, shape and bytes of the training samples and their labels.
@@ -105,12 +115,14 @@ class Session {
   std::map<std::pair<nn::Purpose, std::int64_t>, std::unique_ptr<plan::Plan>> plans_;
   plan::Arena trace_arena_;
   std::map<std::int64_t, std::unique_ptr<plan::Plan>> trace_plans_;
+  EvaluationMemory validation_memory_;
   Prepared prepared_;
   std::vector<config::Warning> warnings_;
 };
 
 /// Loss, metrics, predictions and confusion matrix over all samples, in order, without dropout or
-/// augmentation. Sums are accumulated in double. The ranks of a run share the batches, and each has
+/// augmentation. Sums are accumulated in double. On a device the host waits once, for the results;
+/// validation samples stay there where they fit. The ranks of a run share the batches, and each has
 /// the results but the predictions, which are those of its own batches.
 Evaluation evaluate(Session& session, const data::SplitView& rows);
 

@@ -127,4 +127,24 @@ TEST_CASE("device: a run that leaves at the end of an epoch goes on from there b
   }
 }
 
+TEST_CASE("device: an evaluation of samples that stay there is that of samples from the host") {
+  for (const int batch : {7, 32, 100}) {
+    CAPTURE(batch);
+    TinyRun tiny;
+    tiny.training = fmt::format("{{epochs: 1, batch_size: 24, validation_batch_size: {}}}", batch);
+    Run run(tiny.spec(), {}, digits(), emulated());
+    run.finish();
+    Session& session = run.session();
+    const data::SplitView once = session.validation_rows();
+    const Evaluation host = evaluate(session, once);
+    REQUIRE_FALSE(session.validation_memory().uploaded.empty());
+    const Evaluation there = evaluate(session, session.validation_rows());
+    CHECK(there.metrics == host.metrics);
+    CHECK(there.predictions == host.predictions);
+    CHECK(there.confusion.counts == host.confusion.counts);
+    CHECK(std::ssize(there.predictions) == once.samples());
+    CHECK(there.metrics == run.record().epochs.back().validation);
+  }
+}
+
 }  // namespace halfstep::train
