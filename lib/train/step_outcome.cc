@@ -51,12 +51,14 @@ void OutcomeViews::decode(const std::byte* cells, StepOutcome& outcome) const {
   if (scales_) outcome.loss_scale = static_cast<double>(take<float>(cells));
 }
 
-void OutcomeViews::read(backend::Memory& memory, StepOutcome& outcome) {
-  std::byte* cell = cells_.data();
+void OutcomeViews::read(const std::shared_ptr<backend::Memory>& memory, StepOutcome& outcome) {
+  if (gathered_.bytes() == 0) gathered_ = backend::Buffer(memory, cells_.size());
+  std::byte* cell = gathered_.data();
   for (const TensorView& view : views_) {
-    memory.download(view.data, cell, view.bytes());
+    memory->copy(view.data, cell, view.bytes());
     cell += k_cell;
   }
+  memory->download(gathered_.data(), cells_.data(), cells_.size());
   decode(cells_.data(), outcome);
 }
 

@@ -24,7 +24,7 @@ struct StepOutcome {
   std::optional<double> loss_scale;  ///< after the step
   std::vector<double> metrics;  ///< sums over the batch of nn::counter_names(StepSpec::metrics)
   StepSample time;
-  double discarded_seconds = 0;  ///< of pipelined steps rolled back just before this step
+  double discarded_seconds = 0;  ///< of pipelined steps after this one that were discarded
   std::optional<FirstNonfinite> first_nonfinite;  ///< of a traced step that was not applied
   std::optional<NumericsSample> numerics;         ///< of a sampled step
 };
@@ -43,8 +43,8 @@ class OutcomeViews {
   /// Sets applied, loss, learning rate, loss scale and metrics of `outcome`, whose memory is
   /// reused. `cells` holds the bytes of each view, k_cell apart.
   void decode(const std::byte* cells, StepOutcome& outcome) const;
-  /// The same with the scalars of the last step; blocks until it has completed.
-  void read(backend::Memory& memory, StepOutcome& outcome);
+  /// The same with the scalars of the last step; blocks once, until it has completed.
+  void read(const std::shared_ptr<backend::Memory>& memory, StepOutcome& outcome);
 
   static constexpr std::size_t k_cell = 8;
 
@@ -52,7 +52,9 @@ class OutcomeViews {
   bool checks_ = false;
   bool scales_ = false;
   std::vector<TensorView> views_;  ///< loss, learning rate, metrics, then "ok" and scale if any
-  std::vector<std::byte> cells_;   ///< for read()
+  // For read(): the scalars side by side in the backend's memory, and on the host.
+  backend::Buffer gathered_;
+  std::vector<std::byte> cells_;
 };
 
 }  // namespace halfstep::train

@@ -55,8 +55,8 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
       views_(plan, session.state(), session.step_spec()),
       row_bytes_(views_.views().size() * OutcomeViews::k_cell),
       log_(session.backend().memory, static_cast<std::size_t>(k_most_steps) * row_bytes_),
-      kept_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
-      bad_(session.backend().memory, kept_.bytes()),
+      bad_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
+      present_(session.backend().memory, bad_.bytes()),
       taken_(session.backend().memory, 2 * k_flag_apart),
       write_log_(log_op(session.backend(), views_, bad_.bytes())),
       rows_(log_.bytes()) {}
@@ -65,9 +65,7 @@ void StepPipeline::begin(std::int64_t ordinal) {
   batches_.aim(ordinal, plan_);
   if (!captured_ || captured_ordinal_ != plan_.input("ordinal").data) capture(ordinal);
   plan_.refresh();
-  if (!checks_) return;
-  memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
-  session_.state().keep(kept_);
+  if (checks_) memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
 }
 
 void StepPipeline::capture(std::int64_t ordinal) {
@@ -116,13 +114,11 @@ void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
   }
 }
 
-void StepPipeline::rollback() { session_.state().set_back(kept_); }
-
 void StepPipeline::restore_overflow_snapshot() {
-  session_.state().keep(kept_);
+  session_.state().keep(present_);
   session_.state().set_back(bad_);
 }
 
-void StepPipeline::leave_overflow_snapshot() { session_.state().set_back(kept_); }
+void StepPipeline::leave_overflow_snapshot() { session_.state().set_back(present_); }
 
 }  // namespace halfstep::train

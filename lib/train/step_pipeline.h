@@ -2,8 +2,8 @@
 // Pipelined steps on a device without a host round trip: one captured graph gathers the next batch,
 // runs the step and appends its outcome to a log on the device, which is copied to the host once
 // per interval. A non-finite step changes no weights, so the device takes a snapshot of the
-// variables at the first one and continues; the host can trace it afterwards. Where the host has to
-// decide (for example to stop), the interval is rolled back and run step by step.
+// variables after the first one and continues; the host can trace it afterwards. Where the host has
+// to decide (for example to stop), the interval ends there: its steps after that one are discarded.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ class StepPipeline {
   /// variables.
   static std::unique_ptr<StepPipeline> make(Session& session, DeviceBatches& batches);
 
-  /// Takes a snapshot of the variables. The next step is that of batch `ordinal`.
+  /// The next step is that of batch `ordinal`.
   void begin(std::int64_t ordinal);
   /// Enqueues a step as one launch of the captured graph; does not block.
   void run();
@@ -33,11 +33,9 @@ class StepPipeline {
   /// their outcomes; `first` is the ordinal that begin() got.
   void read(std::int64_t first, std::span<StepOutcome> outcomes);
 
-  /// Restores the variables of begin().
-  void rollback();
-  /// Restores the snapshot of the first non-finite step, which also holds for the non-finite steps
-  /// directly after it, except for the loss scale; leave_overflow_snapshot() returns to the present
-  /// variables. rollback() is no longer possible afterwards.
+  /// Sets the variables to those after the first non-finite step, which also hold for the
+  /// non-finite steps directly after it, except for the loss scale; leave_overflow_snapshot()
+  /// returns to the present ones.
   void restore_overflow_snapshot();
   void leave_overflow_snapshot();
 
@@ -62,10 +60,10 @@ class StepPipeline {
   bool checks_;       ///< whether a step can be skipped
   OutcomeViews views_;
   std::size_t row_bytes_;
-  backend::Buffer log_;    ///< one row of cells per step
-  backend::Buffer kept_;   ///< the snapshot of begin(); empty where every step is applied
-  backend::Buffer bad_;    ///< the snapshot at the first non-finite step
-  backend::Buffer taken_;  ///< two flags: whether `bad_` is set, and a constant false
+  backend::Buffer log_;      ///< one row of cells per step
+  backend::Buffer bad_;      ///< the snapshot after the first non-finite step; empty where none is
+  backend::Buffer present_;  ///< the variables that it replaces during a trace
+  backend::Buffer taken_;    ///< two flags: whether `bad_` is set, and a constant false
   DeviceOp write_log_;
   std::unique_ptr<backend::CapturedGraph> captured_;
   const void* captured_ordinal_ = nullptr;  ///< the address of the plan's ordinal at the capture

@@ -77,7 +77,8 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
       rules_(session.step_spec().loss_scaling, session.step_spec().on_nonfinite),
       options_(options),
       order_(session.train_rows().samples(), batch_options(session.spec())),
-      outcomes_(static_cast<std::size_t>(StepPipeline::k_most_steps)) {
+      outcomes_(static_cast<std::size_t>(StepPipeline::k_most_steps)),
+      scale_(train::loss_scale(session.state())) {
   const backend::Backend& backend = session.backend();
   const data::SplitView& rows = session.train_rows();
   const data::BatchOptions batches = batch_options(session.spec());
@@ -94,17 +95,17 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
 
 std::span<const StepOutcome> StepRunner::run(const BatchRange& range, std::int64_t skips_before) {
   const BatchRange pipelined{range.first, pipelined_count(range)};
-  std::size_t steps = 1;
-  double discarded_seconds = 0;
-  if (pipelined.count > 1 && run_pipelined(pipelined, skips_before, discarded_seconds)) {
-    steps = static_cast<std::size_t>(pipelined.count);
+  std::int64_t count = 1;
+  if (pipelined.count > 1) {
+    count = run_pipelined(pipelined, skips_before);
   } else {
     run_one(range.first);
-    outcomes_.front().discarded_seconds = discarded_seconds;
   }
-  steps_run_ += static_cast<std::int64_t>(steps);
-  last_step_seconds_ = outcomes_[steps - 1].time.total;
-  return {outcomes_.data(), steps};
+  steps_run_ += count;
+  const auto steps = std::span(outcomes_).first(static_cast<std::size_t>(count));
+  scale_ = steps.back().loss_scale;
+  last_step_seconds_ = steps.back().time.total;
+  return steps;
 }
 
 plan::Plan& StepRunner::plan_of(std::int64_t ordinal) {
@@ -130,7 +131,7 @@ void StepRunner::run_one(std::int64_t ordinal) {
   plan::Plan& plan = plan_of(ordinal);
   batches_->fill(ordinal, plan);
   outcome.time.data_wait = seconds_since(begin);
-  outcome.loss_scale_before = loss_scale(session_.state());
+  outcome.loss_scale_before = scale_;
   const bool sampled = is_sampled(ordinal);
   if (sampled) sample_numerics(outcome);
   // The error of 16-bit sums is measured in the first step of each epoch, on CPUs.
@@ -151,7 +152,7 @@ void StepRunner::run_one(std::int64_t ordinal) {
     if (session_.backend().device) set_device_traffic(outcome.time, plan.graph());
   }
   // Read before tracing: tracing a bad step runs the plan again, with the counters of this step.
-  views(plan).read(*session_.backend().memory, outcome);
+  views(plan).read(session_.backend().memory, outcome);
   outcome.time.total = seconds_since(begin);
   outcome.time.samples = order_.batch_samples(ordinal);
   outcome.time.counted = outcome.applied && !sampled && !measured &&
@@ -174,40 +175,41 @@ std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
   return steps;
 }
 
-bool StepRunner::run_pipelined(const BatchRange& range,
-                               std::int64_t skips_before,
-                               double& discarded_seconds) {
+std::int64_t StepRunner::run_pipelined(const BatchRange& range, std::int64_t skips_before) {
   const Clock::time_point begin = Clock::now();
-  const std::span<StepOutcome> steps =
-      std::span(outcomes_).first(static_cast<std::size_t>(range.count));
-  std::optional<double> scale_before = loss_scale(session_.state());
+  std::span<StepOutcome> steps = std::span(outcomes_).first(static_cast<std::size_t>(range.count));
+  std::optional<double> scale_before = scale_;
   pipeline_->begin(range.first);
   for (std::int64_t i = 0; i < range.count; ++i) pipeline_->run();
   pipeline_->read(range.first, steps);
-  const double seconds = seconds_since(begin);
-  if (rules_.needs_host(steps, skips_before)) {
-    pipeline_->rollback();
+  const double seconds = seconds_since(begin) / static_cast<double>(range.count);
+  const bool cut = rules_.needs_host(steps, skips_before);
+  if (cut) {
+    // The device has the variables after the first of them that is not finite: it is the last one.
     one_by_one_until_ = range.first + range.count;
-    discarded_seconds = seconds;
-    return false;
+    const auto bad = std::ranges::find(steps, false, &StepOutcome::applied);
+    steps = steps.first(static_cast<std::size_t>(bad - steps.begin()) + 1);
   }
   bool reported = false;  // the common duration is one measurement
   for (StepOutcome& step : steps) {
     reset(step);
     step.loss_scale_before = scale_before;
     scale_before = step.loss_scale;
-    step.time.total = seconds / static_cast<double>(range.count);
+    step.time.total = seconds;
     step.time.samples = order_.options().batch_size;
     step.time.counted = step.applied;
     step.time.repeats = step.applied && reported;
     reported = reported || step.applied;
     if (step.applied) continue;
+    step.retry = rules_.retries(step);
     pipeline_->restore_overflow_snapshot();
     batches_->fill(step.ordinal, plan_of(step.ordinal));
     trace(step);
-    pipeline_->leave_overflow_snapshot();
+    if (!cut) pipeline_->leave_overflow_snapshot();
   }
-  return true;
+  if (cut)
+    steps.back().discarded_seconds = seconds * static_cast<double>(range.count - std::ssize(steps));
+  return std::ssize(steps);
 }
 
 bool StepRunner::is_sampled(std::int64_t ordinal) const {

@@ -38,19 +38,22 @@ class StepRunner {
   /// Runs batches from the first one of `range` on, at least one and at most range.count, and
   /// blocks until they have completed; returns their outcomes, which are valid until the next call.
   /// The state is then that after the last of them. Fewer run where the host has a decision to make
-  /// between two steps: on the host after each step, on a device after a step that was retried,
+  /// between two steps: on the host after each step, on a device after a step that is retried,
   /// sampled or may end the run, and after `seconds_ahead`. `skips_before` is the number of
   /// skipped steps directly before the range. From the second call on it allocates nothing on the
   /// host except at the first batch of an epoch, in traced steps and in sampled ones.
   std::span<const StepOutcome> run(const BatchRange& range, std::int64_t skips_before);
+  /// The loss scale after the last step, without asking the device.
+  std::optional<double> loss_scale() const { return scale_; }
 
  private:
   /// Runs one batch.
   void run_one(std::int64_t ordinal);
   /// The number of steps from the range's first on that may run without the host.
   std::int64_t pipelined_count(const BatchRange& range) const;
-  /// False when the steps were rolled back; sets the duration that was lost.
-  bool run_pipelined(const BatchRange& range, std::int64_t skips_before, double& discarded_seconds);
+  /// Runs the batches of `range`; returns the number of those whose outcomes count, the last of
+  /// which is not finite where it is smaller.
+  std::int64_t run_pipelined(const BatchRange& range, std::int64_t skips_before);
   bool is_sampled(std::int64_t ordinal) const;
   void sample_numerics(StepOutcome& outcome);
   /// Finds the first non-finite tensor of a step whose batch is in the plan and whose state is the
@@ -73,7 +76,8 @@ class StepRunner {
   };
   std::vector<PlanViews> views_;
   std::vector<StepOutcome> outcomes_;
-  std::int64_t one_by_one_until_ = 0;  ///< the end of a range that was rolled back
+  std::int64_t one_by_one_until_ = 0;  ///< the end of a range that was cut
+  std::optional<double> scale_;
   std::int64_t steps_run_ = 0;
   double last_step_seconds_ = 0;
   std::int64_t last_sampled_ = -1;

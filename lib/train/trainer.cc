@@ -174,7 +174,7 @@ void Trainer::end_epoch(bool partial) {
   EpochRecord record = progress.sums.record();
   record.epoch = (progress.counters.ordinal + per_epoch - 1) / per_epoch;
   record.partial = partial;
-  record.loss_scale = loss_scale(session_.state());
+  record.loss_scale = runner_.loss_scale();
   if (session_.validation_rows().samples() > 0) {
     const Evaluation validation = evaluate(session_, session_.validation_rows());
     record.validation = validation.metrics;

@@ -81,6 +81,10 @@ class CountedMemory final : public backend::Memory {
     memory_->copy(from, to, bytes);
   }
 
+  std::unique_ptr<backend::Staging> staging(std::size_t bytes) override {
+    return memory_->staging(bytes);
+  }
+
   int uploads = 0;
   int downloads = 0;
   std::size_t downloaded = 0;  ///< bytes
@@ -110,10 +114,16 @@ TrainResult finish_by(Run& run, std::int64_t slice) {
 
 TEST_CASE("device: steps that go ahead of the host are those that it looks at one by one") {
   constexpr std::string_view k_nan_skipped = "{policy: float32, on_nonfinite: skip}";
+  constexpr std::string_view k_nan_stops = "{policy: float32, on_nonfinite: stop}";
   const data::Dataset nan = digits_with_nan();
   for (const std::string_view precision :
        {std::string_view("{policy: float32}"),
         k_nan_skipped,
+        k_nan_stops,
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e6, growth_steps: 2, "
+                         "growth_factor: 16}}"),
+        std::string_view("{policy: mixed_float16, loss_scale: {initial: 1024, growth_steps: 9, "
+                         "growth_factor: 1e7, max_consecutive_skips: 3}}"),
         std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}"),
         std::string_view("{policy: mixed_float16, loss_scale: {initial: 1e6, growth_steps: 2, "
                          "growth_factor: 16, on_overflow: retry}}")}) {
@@ -121,12 +131,15 @@ TEST_CASE("device: steps that go ahead of the host are those that it looks at on
     TinyRun tiny;
     tiny.precision = precision;
     tiny.training = "{epochs: 4, batch_size: 16}";
-    const data::Dataset& rows = precision == k_nan_skipped ? nan : digits();
+    const bool has_nan = precision == k_nan_skipped || precision == k_nan_stops;
+    const data::Dataset& rows = has_nan ? nan : digits();
     Run alone(tiny.spec(), {}, rows, emulated());
     Run ahead(tiny.spec(), unlimited(), rows, emulated());
     const TrainResult expected = finish_by(alone, 1);
     const TrainResult got = finish_by(ahead, 1000);
     CHECK(got.state_hash == expected.state_hash);
+    CHECK(got.status == expected.status);
+    CHECK(got.message == expected.message);
     CHECK(got.counters == expected.counters);
     CHECK(got.skips == expected.skips);
     CHECK(got.scale_events == expected.scale_events);
@@ -179,10 +192,12 @@ TEST_CASE(
     CHECK(device->graph_launches == range.count);
     return Calls{device->launches, memory->uploads, memory->downloads, memory->copies};
   };
-  // The calls are the interval's: the scale and the log; the cursor, a flag and the variables.
+  // The calls are the interval's: the log; the cursor and a flag.
   const Calls of_four = run_interval({4, 4});
-  CHECK(of_four.uploads == 0);
+  CHECK((of_four == Calls{0, 0, 1, 2}));
   CHECK((run_interval({8, 12}) == of_four));
+  // The order of the next epoch was prepared, and its upload does not block.
+  CHECK((run_interval({20, 4}) == of_four));
   const StepSample& time = steps.back().time;
   CHECK(time.counted);
   CHECK(time.total > 0);
@@ -280,7 +295,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "step runner: a range in which a step must be retried is rolled back and run one by one") {
+    "step runner: a range ends with a step that must be retried, the steps after it are not") {
   TinyRun tiny;
   // The scale grows until a step overflows, which is then retried.
   tiny.precision =
@@ -289,19 +304,43 @@ TEST_CASE(
   tiny.training = "{epochs: 1, batch_size: 8}";
   tiny.data = k_unsplit_digits;
   Session session(tiny.spec(), digits(), emulated());
+  Session one(tiny.spec(), digits(), emulated());
   StepRunner runner(session, {.batches = {0, 20}, .traces = 10, .seconds_ahead = k_unlimited});
+  StepRunner one_by_one(one, {.batches = {0, 20}});
   for (std::int64_t i = 0; i < 3; ++i) REQUIRE(runner.run({i, 1}, 0)[0].applied);
-  const std::span<const StepOutcome> first = runner.run({3, 17}, 0);
-  REQUIRE(first.size() == 1);
-  CHECK(first[0].discarded_seconds > 0);
-  CHECK(first[0].applied);
-  CHECK(first[0].ordinal == 3);
-  CHECK(runner.run({4, 16}, 0)[0].applied);
-  const std::span<const StepOutcome> bad = runner.run({5, 15}, 0);
-  REQUIRE(bad.size() == 1);
-  CHECK(bad[0].retry);
-  CHECK(bad[0].discarded_seconds == 0);
-  CHECK(bad[0].first_nonfinite.has_value());
+  for (std::int64_t i = 0; i < 6; ++i) one_by_one.run({i, 1}, 0);
+  const std::span<const StepOutcome> steps = runner.run({3, 17}, 0);
+  REQUIRE(steps.size() == 3);
+  for (const StepOutcome& step : steps.first(2)) {
+    CHECK(step.applied);
+    CHECK(step.discarded_seconds == 0);
+  }
+  const StepOutcome& bad = steps[2];
+  CHECK(bad.ordinal == 5);
+  CHECK(bad.retry);
+  CHECK(bad.discarded_seconds == doctest::Approx(14 * bad.time.total));
+  CHECK(bad.first_nonfinite.has_value());
+  CHECK(session.state().full_hash() == one.state().full_hash());
+  CHECK(runner.loss_scale() == loss_scale(one.state()));
+  CHECK(runner.run({5, 15}, 1).size() == 1);
+}
+
+TEST_CASE("device: an epoch with a tail and an evaluation sends nothing, and waits three times") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 64}}";
+  tiny.training = "{epochs: 4, batch_size: 24}";
+  backend::Backend counted = emulated();
+  const auto memory = std::make_shared<CountedMemory>(counted.memory);
+  counted.memory = memory;
+  Run run(tiny.spec(), unlimited(), digits(), counted);
+  run.trainer().advance(12);
+  REQUIRE(run.record().epochs.size() == 2);
+  memory->uploads = memory->downloads = 0;
+  run.trainer().advance(6);
+  REQUIRE(run.record().epochs.size() == 3);
+  CHECK(memory->uploads == 0);
+  // The log of the full batches, the scalars of the tail, the results of the evaluation.
+  CHECK(memory->downloads == 3);
 }
 
 }  // namespace halfstep::train
