@@ -130,8 +130,9 @@ class Peer:
         )
         while True:
             line = self.read()
-            if line is None:
-                self.notes[name] = "not measured: the script ended"
+            if line is None or "failed" in line:
+                why = "the script ended" if line is None else line["failed"]
+                self.notes[name] = f"not measured: {why}"
                 break
             if "versions" in line:
                 self.versions = line["versions"]

@@ -6,12 +6,17 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/bench"))
+sys.path[:0] = [str(ROOT / "scripts/bench"), str(ROOT / "scripts/bench/peers")]
 
+import jax_steps
+import keras_steps
 import machine
+import network
 import page
+import programs
 import ranks
 import samples
 import targets
@@ -245,6 +250,78 @@ class Ranks(unittest.TestCase):
         link = ranks.constants(self.run_of(0.1))
         self.assertAlmostEqual(link["latency"], 1e-6)
         self.assertAlmostEqual(link["seconds_per_byte"], 5e-3 / (1 << 24))
+
+
+class Peers(unittest.TestCase):
+    """Scripts of peers, whose frameworks need not be installed."""
+
+    ENCODER = {
+        "inputs": {"tokens": [8]},
+        "nodes": {
+            "embedded": {"type": "embedding", "input_dim": 64, "output_dim": 32, "from": "tokens"},
+            "positions": {"type": "position_embedding", "sequence_length": 8, "from": "embedded"},
+            "start": {"type": "add", "from": ["embedded", "positions"]},
+            "norm": {"type": "layer_normalization", "epsilon": 1e-6, "from": "start"},
+            "attention": {
+                "type": "multi_head_attention", "num_heads": 4, "key_dim": 16, "from": "norm"
+            },
+            "pool": {"type": "global_average_pooling1d", "from": "attention"},
+            "logits": {"type": "dense", "units": 10, "from": "pool"},
+        },
+    }
+
+    def network_of(self, model):
+        return network.network_of({"model": model, "optimizer": {"type": "adamw"}})
+
+    def peer_of(self, script):
+        """A Peer over a script that is the body of `main`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "steps.py")
+            peers = str(ROOT / "scripts/bench/peers")
+            lines = ["import sys", f"sys.path.insert(0, {peers!r})", "import network", script]
+            path.write_text("\n".join([*lines, "network.run(main)", ""]), encoding="utf-8")
+            with mock.patch.dict(programs.SCRIPTS, jax=str(path)), open(
+                pathlib.Path(folder, "log"), "w", encoding="utf-8"
+            ) as log:
+                peer = programs.Peer(sys.executable, "jax", {}, 2, 1, ["float32"], log)
+                peer.close()
+                peer.process.stdout.close()
+            return peer
+
+    def test_keras_gets_the_layers_of_an_encoder(self):
+        keras = mock.MagicMock()
+        keras.layers.Layer = object  # Positions is a subclass of it
+        with mock.patch.object(keras_steps, "positions") as positions:
+            keras_steps.model_of(keras, self.network_of(self.ENCODER))
+        positions.assert_called_once_with(keras, 8)
+        keras.layers.Embedding.assert_called_once_with(64, 32)
+        keras.layers.LayerNormalization.assert_called_once_with(epsilon=1e-6)
+        keras.layers.MultiHeadAttention.assert_called_once_with(4, 16)
+        keras.layers.Dense.assert_called_once_with(10)
+        normalized = keras.layers.LayerNormalization()()
+        keras.layers.MultiHeadAttention().assert_called_once_with(
+            normalized, normalized, use_causal_mask=False
+        )
+        keras.layers.Activation.assert_not_called()
+
+    def test_each_script_names_the_layer_that_it_lacks(self):
+        other = network.Layer("one", "maxout", {}, ["x"])
+        with self.assertRaisesRegex(ValueError, "script of Keras has no layer maxout"):
+            keras_steps.layer_of(mock.MagicMock(), other)
+        modules = {"jax": mock.MagicMock(), "jax.numpy": mock.MagicMock()}
+        with mock.patch.dict(sys.modules, modules):
+            with self.assertRaisesRegex(ValueError, "script of JAX has no layer embedding"):
+                layer = self.network_of(self.ENCODER).layers[0]
+                jax_steps.layer_function(layer, (8,), None)
+
+    def test_a_script_that_fails_says_why(self):
+        peer = self.peer_of(
+            "def main():\n    raise ValueError('the script of JAX has no layer lstm\\nbut others')"
+        )
+        self.assertEqual(peer.notes, {"jax": "not measured: the script of JAX has no layer lstm"})
+        self.assertEqual(peer.modes, [])
+        peer = self.peer_of("import os\ndef main():\n    os._exit(3)")
+        self.assertEqual(peer.notes, {"jax": "not measured: the script ended"})
 
 
 class Page(unittest.TestCase):

@@ -107,7 +107,7 @@ def layer_function(layer, shape, random):
             return getattr(jax.nn, kind)(inputs[0])
 
     else:
-        raise ValueError(f"no {kind} here")
+        raise ValueError(f"the script of JAX has no layer {kind}")
 
     activation = fields.get("activation")
     if activation is None:
@@ -194,4 +194,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    network.run(main)

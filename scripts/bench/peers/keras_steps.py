@@ -12,53 +12,87 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import network
 
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "gelu", "softmax")
+
+
+def positions(keras, steps):
+    """A learned vector per step, whatever the input holds, as PositionEmbedding of KerasHub."""
+
+    class Positions(keras.layers.Layer):
+        def build(self, shape):
+            self.vectors = self.add_weight(shape=(steps, shape[-1]), name="vectors")
+
+        def call(self, x):
+            return keras.ops.broadcast_to(self.vectors, keras.ops.shape(x))
+
+    return Positions()
+
+
+def attention(keras, fields):
+    made = keras.layers.MultiHeadAttention(fields["num_heads"], fields["key_dim"])
+    return lambda x: made(x, x, use_causal_mask=fields.get("use_causal_mask", False))
+
+
+def layer_of(keras, layer):
+    """The function from a value, or a list of several, to the layer's.
+
+    Errors: ValueError for a layer that this script lacks.
+    """
+    kinds, kind, fields = keras.layers, layer.type, layer.fields
+    options = {key: fields[key] for key in ("activation", "use_bias") if key in fields}
+    if kind == "dense":
+        return kinds.Dense(fields["units"], **options)
+    if kind == "conv2d":
+        return kinds.Conv2D(
+            fields["filters"],
+            network.pair(fields["kernel_size"]),
+            network.pair(fields.get("strides")),
+            fields.get("padding", "valid"),
+            **options,
+        )
+    if kind == "max_pooling2d":
+        size = network.pair(fields.get("pool_size"), 2)
+        return kinds.MaxPooling2D(size, network.pair(fields.get("strides"), list(size)))
+    if kind == "multi_head_attention":
+        return attention(keras, fields)
+    if kind == "position_embedding":
+        return positions(keras, fields["sequence_length"])
+    if kind in ACTIVATIONS:
+        return kinds.Activation(kind)
+    plain = {
+        "add": kinds.Add,
+        "batch_normalization": kinds.BatchNormalization,
+        "dropout": lambda: kinds.Dropout(fields["rate"]),
+        "embedding": lambda: kinds.Embedding(fields["input_dim"], fields["output_dim"]),
+        "flatten": kinds.Flatten,
+        "global_average_pooling1d": kinds.GlobalAveragePooling1D,
+        "global_average_pooling2d": kinds.GlobalAveragePooling2D,
+        "layer_normalization": lambda: kinds.LayerNormalization(
+            epsilon=fields.get("epsilon", 1e-3)
+        ),
+        "lstm": lambda: kinds.LSTM(fields["units"]),
+        # The middle of every image, and no mirror: less work than halfstep's.
+        "random_crop": lambda: kinds.CenterCrop(fields["height"], fields["width"]),
+        "random_flip": kinds.Identity,
+        "zero_padding2d": lambda: kinds.ZeroPadding2D(fields["padding"]),
+    }
+    if kind not in plain:
+        raise ValueError(f"the script of Keras has no layer {kind}")
+    return plain[kind]()
+
 
 def model_of(keras, task):
-    kinds = keras.layers
     values = {"x": keras.Input(task.input)}
     for layer in task.layers:
-        inputs, fields = [values[name] for name in layer.inputs], layer.fields
-        options = {"name": layer.name.replace("/", "_")}
-        if layer.type == "dense":
-            made = kinds.Dense(
-                fields["units"],
-                activation=fields.get("activation"),
-                use_bias=fields.get("use_bias", True),
-            )
-        elif layer.type == "conv2d":
-            made = kinds.Conv2D(
-                fields["filters"],
-                network.pair(fields["kernel_size"]),
-                network.pair(fields.get("strides")),
-                fields.get("padding", "valid"),
-                activation=fields.get("activation"),
-                use_bias=fields.get("use_bias", True),
-                **options,
-            )
-        elif layer.type == "batch_normalization":
-            made = kinds.BatchNormalization()
-        elif layer.type == "max_pooling2d":
-            size = network.pair(fields.get("pool_size"), 2)
-            made = kinds.MaxPooling2D(size, network.pair(fields.get("strides"), list(size)))
-        elif layer.type == "global_average_pooling2d":
-            made = kinds.GlobalAveragePooling2D()
-        elif layer.type == "lstm":
-            made = kinds.LSTM(fields["units"])
-        elif layer.type == "dropout":
-            made = kinds.Dropout(fields["rate"])
-        elif layer.type == "flatten":
-            made = kinds.Flatten()
-        elif layer.type == "add":
-            made = kinds.Add()
-        else:
-            made = kinds.Activation(layer.type)
-        values[layer.name] = made(inputs[0] if len(inputs) == 1 else inputs)
+        inputs = [values[name] for name in layer.inputs]
+        values[layer.name] = layer_of(keras, layer)(inputs[0] if len(inputs) == 1 else inputs)
     return keras.Model(values["x"], values[task.layers[-1].name])
 
 
 def optimizer_of(keras, fields):
-    kind = {"rmsprop": "RMSprop", "adam": "Adam", "sgd": "SGD"}[fields["type"]]
-    options = {k: v for k, v in fields.items() if k in ("learning_rate", "momentum", "nesterov")}
+    kind = {"rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW", "sgd": "SGD"}[fields["type"]]
+    known = ("learning_rate", "momentum", "nesterov", "weight_decay")
+    options = {key: value for key, value in fields.items() if key in known}
     return getattr(keras.optimizers, kind)(**options)
 
 
@@ -99,7 +133,11 @@ def main():
     tf.config.threading.set_inter_op_parallelism_threads(1)
     image = len(task.input) == 3
     random = np.random.default_rng(1)
-    x = tf.constant(random.random([task.batch, *task.input], np.float32))
+    shape, vocabulary = [task.batch, *task.input], network.vocabulary(task)
+    if vocabulary:
+        x = tf.constant(random.integers(0, vocabulary, shape, np.int32))
+    else:
+        x = tf.constant(random.random(shape, np.float32))
     labels = tf.constant(random.integers(0, task.classes, [task.batch], np.int32))
     small = all(layer.fields.get("units", 0) < 1024 for layer in task.layers) and not image
     modes = {}
@@ -116,4 +154,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    network.run(main)

@@ -98,6 +98,12 @@ def read_task():
     return Task(**vars(network_of(task["config"])), **{key: task[key] for key in keys})
 
 
+def vocabulary(task):
+    """The number of tokens that a model takes as its input; None: it takes values."""
+    sizes = [layer.fields["input_dim"] for layer in task.layers if layer.type == "embedding"]
+    return sizes[0] if sizes else None
+
+
 def measure(step, seconds):
     """Seconds of a step from samples worth about `seconds`, at least one step.
 
@@ -125,6 +131,20 @@ def tell(line):
     print(json.dumps(line), flush=True)
 
 
+def reason(error):
+    """The first line of its message."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+
+
+def run(main):
+    """Calls `main`, and tells why it failed before the error ends the script."""
+    try:
+        main()
+    except Exception as error:
+        tell({"failed": reason(error)})
+        raise
+
+
 def fastest(mode, variants, trial=0.3):
     """The fastest of {variant: function that makes a step}, by two short interleaved trials.
 
@@ -139,7 +159,7 @@ def fastest(mode, variants, trial=0.3):
                 steps[name]()
         except Exception as error:
             steps.pop(name, None)
-            failed[name] = str(error).strip().splitlines()[0] if str(error) else repr(error)
+            failed[name] = reason(error)
             print(f"{mode}, {name}: {failed[name]}", file=sys.stderr)
     times = {}
     for name in [*steps, *reversed(steps)] if len(steps) > 1 else []:

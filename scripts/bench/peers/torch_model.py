@@ -142,7 +142,7 @@ def module(layer, shape):
     elif kind in ACTIVATIONS:
         made = ACTIVATIONS[kind]()
     else:
-        raise ValueError(f"no {kind} here")
+        raise ValueError(f"the script of PyTorch has no layer {kind}")
     activation = fields.get("activation")
     return nn.Sequential(made, ACTIVATIONS[activation]()) if activation else made
 

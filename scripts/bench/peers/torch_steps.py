@@ -33,9 +33,9 @@ def maker(task, last, autocast, products, compiled):
         image = len(task.input) == 3
         layout = torch.channels_last if image and last else torch.contiguous_format
         shape = task.input[-1:] + task.input[:-1] if image else task.input
-        vocabulary = [la.fields["input_dim"] for la in task.layers if la.type == "embedding"]
+        vocabulary = network.vocabulary(task)
         if vocabulary:
-            x = torch.randint(0, vocabulary[0], [task.batch, *shape])
+            x = torch.randint(0, vocabulary, [task.batch, *shape])
         else:
             x = torch.rand([task.batch, *shape]).contiguous(memory_format=layout)
         labels = torch.randint(0, task.classes, [task.batch])
@@ -90,4 +90,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    network.run(main)
