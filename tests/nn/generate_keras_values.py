@@ -11,7 +11,8 @@ CASES: the first so many cases of the file are kept as they are; new ones follow
 A case without `policy` is computed in float64, as the reference that float32 is measured
 against; a case with one holds the results of Keras itself under that policy. The loss that is
 differentiated is sum(y * dy), over all outputs, plus the regularization losses. All inputs are multiples of 1/64 plus
-an offset, exact in every dtype and away from the kinks of the activations.
+an offset, exact in every dtype and away from the kinks of the activations. A stateful layer is
+called on `before` first, from zeros, and the states that it has then are among `fixed`.
 """
 
 import json
@@ -48,6 +49,8 @@ CLASSES = {
     "dot": keras.layers.Dot,
     "dropout": keras.layers.Dropout,
     "embedding": keras.layers.Embedding,
+    "gaussian_dropout": keras.layers.GaussianDropout,
+    "gaussian_noise": keras.layers.GaussianNoise,
     "elu": keras.layers.ELU,
     "flatten": keras.layers.Flatten,
     "global_average_pooling1d": keras.layers.GlobalAveragePooling1D,
@@ -721,6 +724,23 @@ CASES += [
 for policy in ["mixed_float16", "mixed_bfloat16"]:
     CASES += [(f"dot, {policy}", {"type": "dot", "axes": 2}, [[2, 3, 4], [2, 2, 4]], {"policy": policy})]
 
+INFERENCE = {"training": False}
+CASES += [
+    ("gaussian_noise, inference", {"type": "gaussian_noise", "stddev": 0.5}, [[3, 4]], INFERENCE),
+    ("gaussian_dropout, inference", {"type": "gaussian_dropout", "rate": 0.5}, [[3, 4]], INFERENCE),
+    ("gaussian_noise, stddev 0", {"type": "gaussian_noise", "stddev": 0}, [[3, 4]]),
+]
+
+KEEPS = {"units": 3, "stateful": True}
+for recurrent in ["lstm", "gru", "simple_rnn"]:
+    CASES += [
+        (f"{recurrent}, stateful, second batch", {"type": recurrent, **KEEPS}, [STEPS]),
+        (f"{recurrent}, stateful, backwards", {"type": recurrent, **KEEPS, "go_backwards": True}, [STEPS]),
+    ]
+CASES += [("gru, stateful, sequences, masked", {"type": "gru", **KEEPS, "return_sequences": True}, [STEPS], MASKED)]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [(f"lstm, stateful, {policy}", {"type": "lstm", **KEEPS}, [[2, 3, 4]], {"policy": policy})]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
 CALL = ("use_causal_mask", "return_attention_scores")
@@ -825,18 +845,35 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
         value = numbers(weight.shape) / 2
         weight.assign(np.abs(value) + 0.25 if "variance" in weight.name else value)
 
+    kept = list(layer.states) if config.get("stateful") else []
+    names = ["state", "carry"][: len(kept)]
+
+    def call_stateful(weights, states, x):
+        """The outputs and the next states, which stateless_call() does not return."""
+        mapping = [*zip(layer.trainable_variables, weights), *zip(kept, states)]
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            y = model(x, training=training)
+        return y, [scope.get_current_value(state) for state in kept]
+
     trainable = [v.value for v in layer.trainable_variables]
     fixed = [v.value for v in layer.non_trainable_variables]
     dys = [numbers(output.shape) for output in outputs]
+    before = np.asarray(numbers(shapes[0]), dtype=inputs_dtype) if kept else None
+    states = call_stateful(trainable, [state.value * 0 for state in kept], before)[1] if kept else []
 
-    def loss(weights, xs):
-        ys, updated, losses = model.stateless_call(
+    def results(weights, xs):
+        if kept:
+            return *call_stateful(weights, states, xs[0]), []
+        return model.stateless_call(
             weights,
             fixed,
             list(xs) if several else xs[0],
             training=training,
             return_losses=True,
         )
+
+    def loss(weights, xs):
+        ys, updated, losses = results(weights, xs)
         ys = ys if isinstance(ys, (list, tuple)) else [ys]
         total = sum((y.astype(inputs_dtype) * dy.astype(inputs_dtype)).sum() for y, dy in zip(ys, dys))
         for penalty in losses:
@@ -846,16 +883,18 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
     (_, (ys, updated, losses)), (d_weights, d_inputs) = jax.value_and_grad(
         loss, argnums=(0, 1), has_aux=True
     )(trainable, inputs)
+    names = names or [name_of(v) for v in layer.non_trainable_variables]
     case = {
         "name": name,
         "layer": config,
+        **({"before": tensor(before)} if kept else {}),
         **({"masking": True} if skipped else {}),
         **({"then": then} if then else {}),
         "training": training,
         "policy": policy,
         "inputs": [tensor(x) for x in inputs],
         "weights": {name_of(v): tensor(w) for v, w in zip(layer.trainable_variables, trainable)},
-        "fixed": {name_of(v): tensor(w) for v, w in zip(layer.non_trainable_variables, fixed)},
+        "fixed": {key: tensor(w) for key, w in zip(names, states if kept else fixed)},
         "dy": tensor(dys[0]),
         "y": tensor(ys[0].astype("float64")),
         **({"further": [{"dy": tensor(dy), "y": tensor(y.astype("float64"))}
@@ -863,7 +902,7 @@ def run(index, name, config, shapes, training=True, policy=None, scale=1, indice
         "penalty": float(f"{float(sum(p.astype('float64') for p in losses)):.9g}") if losses else 0,
         "d_inputs": [tensor(d) for d in d_inputs],
         "d_weights": {name_of(v): tensor(d) for v, d in zip(layer.trainable_variables, d_weights)},
-        "updated": {name_of(v): tensor(w) for v, w in zip(layer.non_trainable_variables, updated)},
+        "updated": {key: tensor(w) for key, w in zip(names, updated)},
     }
     for key in ["weights", "d_weights", "fixed", "updated"]:
         case[key] = {k: v for k, v in case[key].items() if not k.endswith("seed_generator_state")}

@@ -194,6 +194,29 @@ Expected expectations(graph::Builder& b, const BuiltModel& built, const json& c)
   return expected;
 }
 
+/// Of a stateful layer: that a batch from zeros ends with the states that the case begins with.
+void check_batch_before(const json& c,
+                        const BuiltModel& built,
+                        const backend::Backend& backend,
+                        const Allowance& allowance,
+                        const testing::Tensors& feeds,
+                        const testing::Tensors& variables) {
+  if (!c.contains("before")) return;
+  testing::Tensors first, zeros;
+  for (const auto& [name, tensor] : feeds) first[name] = tensor.clone();
+  first["in_a"] = tensor_of(c["before"]);
+  for (const auto& [name, tensor] : variables) {
+    const bool state = c["fixed"].contains(key_of(name));
+    zeros[name] = state ? Tensor(tensor.dtype(), tensor.shape()) : tensor.clone();
+  }
+  for (const Assignment& assignment : built.forward.record.assignments) {
+    const json& want = c["fixed"][key_of(built.graph.node(assignment.handle.node).name)];
+    const std::vector<Value> values{assignment.value};
+    const std::vector<Tensor> got = testing::evaluate(built.graph, backend, values, first, zeros);
+    CHECK(misses(got[0], want, allowance.of(want)) == "");
+  }
+}
+
 TEST_CASE("layers: outputs, gradients and statistics are Keras's") {
   std::ifstream file(test::source_dir() / "tests/nn/data/keras_layers.json");
   const json cases = json::parse(file)["cases"];
@@ -232,9 +255,10 @@ TEST_CASE("layers: outputs, gradients and statistics are Keras's") {
     }
     CHECK(known == c["weights"].size() + c["fixed"].size());
 
+    const Allowance allowance(c);
+    check_batch_before(c, built, backend, allowance, feeds, variables);
     const std::vector<Tensor> got =
         testing::evaluate(built.graph, backend, expected.values, feeds, variables);
-    const Allowance allowance(c);
     for (std::size_t i = 0; i < got.size(); ++i) {
       const std::string what = expected.names[i];
       CAPTURE(what);
