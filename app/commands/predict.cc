@@ -305,7 +305,11 @@ int predict(const PredictFlags& state) {
   const backend::Backend device = open_device(spec);
   const std::int64_t samples = asked.data.train.samples();
   spec.data.validation_split = 0;
-  const std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_most_at_once;
+  std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_most_at_once;
+  // A stateful layer goes on from batch to batch then, so that their size counts.
+  if (!state.run.batch_size && !spec.data.shuffle) {
+    together = spec.training.validation_batch_size.value_or(spec.training.batch_size);
+  }
   spec.training.batch_size = std::min(samples, together);
   spec.training.validation_batch_size = spec.training.batch_size;
   train::Session session(spec, asked.data, device, nn::Purpose::predict);

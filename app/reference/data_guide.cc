@@ -317,13 +317,18 @@ are errors. Values are float32 until the first layer casts them to its compute d
 
 | split | from | used |
 |---|---|---|
-| training | `x_train` without its validation part | every epoch, in a new order unless `data.shuffle: false`; with `data.streams: true` a batch has the next sample of each of `batch_size` streams |
+| training | `x_train` without its validation part | every epoch, in a new order unless `data.shuffle: false`; with `data.streams: true` a batch has the next sample of each of `batch_size` streams, and the last samples, which make no whole batch, are left out: warning W119 counts them |
 | validation | the last `data.validation_split` of `x_train`, in file order | after every epoch: `val_loss`, `val_accuracy`, early stopping, targets |
 | test | `x_test`, where there is one | once, at the end of training, and by `halfstep eval` |
 
 Because the validation part is the end of the file, samples that are sorted by class must be shuffled
 first. The last batch of an epoch may be smaller than `training.batch_size`. `halfstep eval --split
 validation` and `--split train` measure the others.
+
+With `data.streams: true` and a stateful layer, validation, test and `predict` cut their samples into
+streams too, as many as `training.validation_batch_size`, by default `batch_size`. All of them are
+measured: where they do not divide, the first streams are longer by one sample. The states are 0 at the
+beginning of the split, so that the accuracy is that of its streams.
 
 ## Keeping track
 

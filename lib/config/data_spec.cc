@@ -187,11 +187,14 @@ void DataSpec::fields(Fields& f) {
           shuffle,
           {.doc = "Whether the training samples are drawn in a new order in each epoch; false: in "
                   "file order."});
-  f.field("streams",
-          streams,
-          {.doc = "Whether the training samples, in file order, are cut into batch_size streams of "
-                  "which a batch has the next sample each, as a stateful layer needs them; the "
-                  "samples that make no whole batch are left out."});
+  f.field(
+      "streams",
+      streams,
+      {.doc = "Whether the training samples, in file order, are cut into batch_size streams of "
+              "which a batch has the next sample each, as a stateful layer needs them; the last "
+              "samples, which make no whole batch, are left out, with a warning. With a "
+              "stateful layer the samples of an evaluation and a prediction are cut likewise, "
+              "and none is left out."});
   f.field(
       "sample_weight",
       sample_weight,

@@ -129,6 +129,11 @@ void TrainingSpec::fields(Fields& f) {
               "2.5}; classes that are not named have 1. The sum of the losses is divided by the "
               "number of samples all the same. Metrics, validation and test have no weights.",
        .min = 0});
+  f.field("reset_states",
+          reset_states,
+          {.doc = "Whether the states of stateful layers are 0 at the beginning of each epoch, as "
+                  "where Keras's reset_states() is called there; false: they go on from the epoch "
+                  "before."});
   f.section("checkpoint_every",
             checkpoint_every,
             {.doc = "When a checkpoint is written, whichever comes first; nothing given: after "

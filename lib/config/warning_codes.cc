@@ -57,6 +57,11 @@ constexpr std::array k_codes{
         "that a sample begins with the state of an unrelated one.",
         "Give data.streams: true where the samples are consecutive windows, or data.shuffle: "
         "false where they are in the order that the layer needs."},
+    WarningCode{k_samples_left_out,
+                "data.streams cuts the training samples into as many streams as a batch has "
+                "samples, all of one length, and the samples behind them are in no batch.",
+                "Give a training.batch_size that divides the number of training samples, or expect "
+                "to train without the last ones of the file."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

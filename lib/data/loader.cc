@@ -40,7 +40,8 @@ BatchOrder::BatchOrder(std::int64_t samples, const BatchOptions& options)
           samples);
   require(options.batch_size >= 1, "batch size {}", options.batch_size);
   steps_ = samples / options.batch_size;
-  if (steps_ == 0 || (samples % options.batch_size != 0 && !options.streams)) ++steps_;
+  const bool leaves_out = options.streams && !options.keeps_all;
+  if (steps_ == 0 || (samples % options.batch_size != 0 && !leaves_out)) ++steps_;
 }
 
 std::int64_t BatchOrder::batch_samples(std::int64_t ordinal) const {
@@ -64,11 +65,15 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
       std::swap(order_[i], order_[random.below(i + 1)]);
     }
   }
-  // Without a whole batch there is one smaller one.
-  const std::int64_t streams = options_.streams ? std::min(options_.batch_size, samples_) : 0;
-  for (std::int64_t i = 0; i < steps_ * streams; ++i) {
-    order_[static_cast<std::size_t>(i)] =
-        static_cast<std::int32_t>(i % streams * steps_ + i / streams);
+  if (options_.streams) {
+    // Without a whole batch there is one smaller one.
+    const std::int64_t streams = std::min(options_.batch_size, samples_), each = samples_ / streams;
+    const std::int64_t longer = options_.keeps_all ? samples_ % streams : 0;
+    for (std::int64_t i = 0; i < each * streams + longer; ++i) {
+      const std::int64_t stream = i % streams;
+      order_[static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(stream * each + std::min(stream, longer) + i / streams);
+    }
   }
   epoch_ = epoch;
 }

@@ -28,8 +28,10 @@ struct BatchOptions {
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< a new permutation each epoch; otherwise file order
   /// The samples are that many runs of consecutive ones, of which each batch has the next sample;
-  /// those that make no whole batch are left out. Excludes shuffle.
+  /// those that make no whole batch are left out, or with `keeps_all` are the last ones of the
+  /// first runs. Excludes shuffle.
   bool streams = false;
+  bool keeps_all = false;
   int rank = 0, ranks = 1;  ///< batches hold the samples of one rank; see BatchShare
   /// A batch then has a second half: its samples, those of all ranks, in another order.
   bool partners = false;
@@ -47,7 +49,7 @@ class BatchOrder {
 
   std::int64_t samples() const { return samples_; }
   const BatchOptions& options() const { return options_; }
-  /// ceil(samples / batch size), of streams rounded down.
+  /// ceil(samples / batch size), of streams rounded down unless they keep all.
   std::int64_t steps_per_epoch() const { return steps_; }
   /// Samples of the batch over all ranks, without making it.
   std::int64_t batch_samples(std::int64_t ordinal) const;

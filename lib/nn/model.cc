@@ -85,6 +85,7 @@ Forward build_forward(graph::Builder& b,
                          .share = share,
                          .sync_batch_norm = model.sync_batch_norm,
                          .has_masters = model.shard.divides(),
+                         .keeps_states = training || model.carries_states,
                          .masks = of_x};
     std::vector<LayerOutput> all = build_layer(context, *node.layer, node.masks, x);
     for (const auto& [y, mask] : all) {

@@ -50,6 +50,7 @@ struct Model {
   std::vector<ModelNode> nodes;
   std::vector<Source> outputs;
   bool sync_batch_norm = false;  ///< in all layers, whatever their `synchronized` says
+  bool carries_states = false;   ///< evaluation takes states as inputs and fetches the next ones
   Shard shard;                   ///< of parallel.shard, where the run has several ranks
   std::vector<config::Warning> warnings;
 };

@@ -246,6 +246,13 @@ void build_loss(StepDraft& step) {
   const std::int64_t batch = step.part.rows;
   auto [forward, mixup] = build_model(step);
   const Value output = forward.outputs.at(0);
+  for (const Assignment& state : forward.record.assignments) {
+    if (purpose == Purpose::train) break;
+    const ScopeGuard scope(b, step_origin(Phase::forward, "states are float32"), "states");
+    // A rewrite leaves the node of a fetch as it is, which the layer's own is not to be.
+    graph.fetches().emplace_back(graph.node(state.handle.node).name,
+                                 b.add("Identity", {state.value}));
+  }
   const ScopeGuard loss_scope(
       b, step_origin(Phase::loss, "losses are computed in float32"), "loss");
   Value predictions = b.cast(output, DType::float32);

@@ -147,9 +147,11 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// training with mixup takes the rows of the samples and then those of their partners. Fetches:
 /// loss (float32 scalar, regularization included), outputs (float32 [rows of the first part,
 /// ...]), one `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric,
-/// predictions (int64 [batch], or [batch * positions] for a class at each position); train adds ok
-/// (bool), learning_rate and, if configured, loss_scale (before the step) and global_norm. Errors:
-/// UserError(config) when shapes do not fit.
+/// predictions (int64 [batch], or [batch * positions] for a class at each position); where the
+/// model carries states, each is an input of evaluate and predict, and a fetch of the same name,
+/// the state after the batch (both float32 [rows, units]); train adds ok (bool), learning_rate and,
+/// if configured, loss_scale (before the step) and global_norm. Errors: UserError(config) when
+/// shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         const BatchShare& batch,

@@ -164,7 +164,9 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
   for (const ModelNode& node : step.model.nodes) {
-    if (!spec.data.shuffle || !node.layer->keeps_state()) continue;
+    if (!node.layer->keeps_state()) continue;
+    step.model.carries_states = !spec.data.shuffle;
+    if (step.model.carries_states) continue;
     warn(step.model.warnings,
          config::k_shuffled_state,
          node.where,

@@ -187,6 +187,19 @@ void State::set_back(const backend::Buffer& copy) {
   note_written();
 }
 
+void State::reset_states() {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.variable.role != graph::Role::state) continue;
+    std::memset(entry.tensor.view().data, 0, entry.tensor.bytes());
+    ++versions_[i];
+    if (!memory_->is_host()) {
+      memory_->upload(
+          entry.tensor.view().data, device_.data() + entry.offset, entry.tensor.bytes());
+    }
+  }
+}
+
 std::uint64_t& State::version(std::string_view name) {
   const auto it = index_.find(name);
   require(it != index_.end(), "no variable '{}'", name);

@@ -74,6 +74,9 @@ class State {
   std::vector<Tensor> weights() const;
   void set_weights(const std::vector<Tensor>& weights);
 
+  /// Sets the states of stateful layers to 0, in both copies.
+  void reset_states();
+
   /// Number of writes to a variable by plans and by the host.
   std::uint64_t& version(std::string_view name);
   /// A value derived from a variable and stored in the backend's memory, such as its packed copy;

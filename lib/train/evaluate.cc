@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "comm/communicator.h"
+#include "data/loader.h"
 #include "nn/metric.h"
 #include "train/epoch_sums.h"
 #include "train/session.h"
@@ -9,14 +11,17 @@
 namespace halfstep::train {
 namespace {
 
-/// Adds results of the batches that each rank evaluated; all ranks have the sums then.
+/// Adds results of the batches that each rank evaluated, unless it `repeats` those of the first
+/// one; all ranks have the sums then.
 void add_results(comm::Communicator& ranks,
+                 bool repeats,
                  double& loss,
                  std::map<std::string, double>& sums,
                  Confusion& confusion) {
   std::vector<double> numbers{loss};
   for (const auto& [name, sum] : sums) numbers.push_back(sum);
   for (const std::int64_t count : confusion.counts) numbers.push_back(static_cast<double>(count));
+  if (repeats && ranks.rank() > 0) std::fill(numbers.begin(), numbers.end(), 0);
   comm::add_over_ranks(ranks, numbers);
   auto next = numbers.begin();
   loss = *next++;
@@ -30,11 +35,95 @@ constexpr std::int64_t k_no_ordinal = 0;
 /// Classes up to which predictions are counted by class: the counts are quadratic in memory.
 constexpr std::int64_t k_most_confused = 1000;
 
+std::size_t row_bytes(const TensorView& tensor) {
+  return tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
+}
+
 /// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
-  const std::size_t row_bytes = tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
-  return static_cast<const std::byte*>(tensor.data) + static_cast<std::size_t>(first) * row_bytes;
+  return static_cast<const std::byte*>(tensor.data) +
+         static_cast<std::size_t>(first) * row_bytes(tensor);
 }
+
+/// A pass over samples, in batches of consecutive ones or, where the model carries states through
+/// streams, of the next one of each stream.
+class Pass {
+ public:
+  Pass(const Session& session, std::int64_t samples)
+      : memory_(session.backend().memory),
+        carries_(session.step_spec().model.carries_states),
+        order_(samples,
+               {.batch_size = std::min(session.evaluation_batch(), samples),
+                .shuffle = false,
+                .streams = carries_ && session.spec().data.streams,
+                .keeps_all = true}) {
+    for (std::int64_t i = 0; i < batches(); ++i) first_.push_back(first_.back() + begin(i));
+  }
+
+  bool carries() const { return carries_; }
+  /// Whether a batch has consecutive samples.
+  bool is_consecutive() const { return !order_.options().streams; }
+  std::span<const std::int32_t> samples() const { return batch_.samples; }  ///< of the batch
+  std::int64_t batches() const { return order_.steps_per_epoch(); }
+  /// Samples of the batches before batch `i`.
+  std::int64_t before(std::int64_t i) const { return first_[static_cast<std::size_t>(i)]; }
+  /// Goes on to batch `i`, and returns its number of samples.
+  std::int64_t begin(std::int64_t i) {
+    order_.batch_at(i, batch_);
+    return batch_.size();
+  }
+
+  /// The part of a tensor of all samples that the batch has; valid until the next call.
+  const std::byte* rows(const TensorView& all) {
+    if (is_consecutive()) return rows_from(all, batch_.samples[0]);
+    const std::size_t bytes = row_bytes(all);
+    const auto* from = static_cast<const std::byte*>(all.data);
+    rows_.resize(batch_.samples.size() * bytes);
+    for (std::size_t i = 0; i < batch_.samples.size(); ++i) {
+      std::memcpy(rows_.data() + i * bytes, from + offset(i, bytes), bytes);
+    }
+    return rows_.data();
+  }
+
+  /// Copies a fetch, `bytes` for each sample of the batch, to their offsets among all samples.
+  void read(const plan::Plan& plan, std::string_view fetch, std::size_t bytes, std::byte* all) {
+    if (is_consecutive()) return plan.read(fetch, all + offset(0, bytes));
+    rows_.resize(batch_.samples.size() * bytes);
+    plan.read(fetch, rows_.data());
+    for (std::size_t i = 0; i < batch_.samples.size(); ++i) {
+      std::memcpy(all + offset(i, bytes), rows_.data() + i * bytes, bytes);
+    }
+  }
+
+  /// Runs the batch, from the states after the one before; at first 0. A smaller one, the last, has
+  /// the first rows of the states.
+  void run(plan::Plan& plan) {
+    for (const auto& [name, value] : plan.graph().fetches()) {
+      if (!plan.has_input(name)) continue;
+      const TensorView to = plan.input(name);
+      const auto state = states_.try_emplace(name, memory_, to.bytes()).first;
+      memory_->copy(state->second.data(), to.data, to.bytes());
+    }
+    plan.run();
+    for (const auto& [name, state] : states_) {
+      const TensorView from = plan.fetch(name);
+      memory_->copy(from.data, state.data(), from.bytes());
+    }
+  }
+
+ private:
+  std::size_t offset(std::size_t i, std::size_t bytes) const {
+    return static_cast<std::size_t>(batch_.samples[i]) * bytes;
+  }
+
+  std::shared_ptr<backend::Memory> memory_;
+  bool carries_;
+  data::BatchOrder order_;
+  std::vector<std::int64_t> first_{0};
+  data::Batch batch_;
+  std::vector<std::byte> rows_;
+  std::map<std::string, backend::Buffer, std::less<>> states_;
+};
 
 /// Counts predictions whose labels begin at `label`.
 void count(Confusion& confusion,
@@ -48,17 +137,20 @@ void count(Confusion& confusion,
   }
 }
 
-/// Allocates `results` bytes, and uploads samples that are evaluated again, unless they leave too
-/// little memory for the trace of a step.
+/// Allocates `results` bytes, and uploads samples that are evaluated again in `consecutive` rows,
+/// unless they leave too little memory for the trace of a step.
 void allocate(Session& session,
               const data::SplitView& rows,
+              bool consecutive,
               std::size_t results,
               EvaluationMemory& memory) {
   const std::shared_ptr<backend::Memory>& all = session.backend().memory;
   memory.results = backend::Buffer(all, results);
   memory.rows = rows;
-  memory.near = all->is_host();
-  if (memory.near || session.ranks() != nullptr || &memory != &session.validation_memory()) return;
+  memory.near = consecutive && all->is_host();
+  if (memory.near || !consecutive || session.ranks() != nullptr ||
+      &memory != &session.validation_memory())
+    return;
   std::vector<TensorView*> tensors{&memory.rows.images, &memory.rows.labels};
   if (rows.weighted()) tensors.push_back(&memory.rows.weights);
   const MemoryUse use = session.memory();
@@ -80,7 +172,8 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   Evaluation result;
   const std::int64_t samples = rows.samples();
   const std::int64_t batch = std::min(session.evaluation_batch(), samples);
-  const std::int64_t batches = (samples + batch - 1) / batch;
+  Pass pass(session, samples);
+  const std::int64_t batches = pass.batches();
   const std::int64_t positions = rows.labels.shape.elements(1, rows.labels.shape.rank());
   const plan::Plan& full = session.plan(nn::Purpose::evaluate, batch);
   const bool predicts = full.graph().has_fetch("predictions");
@@ -99,37 +192,40 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   EvaluationMemory once;
   EvaluationMemory& memory =
       &rows == &session.validation_rows() ? session.validation_memory() : once;
-  if (memory.results.bytes() == 0) allocate(session, rows, prediction(samples), memory);
+  if (memory.results.bytes() == 0) {
+    allocate(session, rows, pass.is_consecutive(), prediction(samples), memory);
+  }
 
   backend::Memory& all = *session.backend().memory;
   comm::Communicator* ranks = session.ranks();
-  // Calls body(index, first sample, samples) for each batch of this rank.
+  // Calls body(i) for each batch `i` of this rank, with `pass` at it.
   const auto for_own = [&](const auto& body) {
-    for (std::int64_t index = 0; index < batches; ++index) {
-      if (ranks != nullptr && index % ranks->size() != ranks->rank()) continue;
-      body(
-          static_cast<std::size_t>(index), index * batch, std::min(batch, samples - index * batch));
+    for (std::int64_t i = 0; i < batches; ++i) {
+      if (ranks != nullptr && !pass.carries() && i % ranks->size() != ranks->rank()) continue;
+      pass.begin(i);
+      body(i);
     }
   };
   std::int64_t end = 0;  // of the samples of these batches
-  for_own([&](std::size_t index, std::int64_t first, std::int64_t size) {
+  for_own([&](std::int64_t i) {
+    const std::int64_t first = pass.before(i), size = pass.before(i + 1) - first;
     end = first + size;
     plan::Plan& plan = session.plan(nn::Purpose::evaluate, size);
     const auto put = [&](const char* input, const TensorView& tensor) {
+      if (!memory.near) return plan.write(input, pass.rows(tensor));
       const TensorView to = plan.input(input);
-      if (!memory.near) return plan.write(input, rows_from(tensor, first));
       all.copy(rows_from(tensor, first), to.data, to.bytes());
     };
     put("images", memory.rows.images);
     put("labels", memory.rows.labels);
     if (plan.has_input("sample_weights")) put("sample_weights", memory.rows.weights);
     all.copy(memory.results.data(), plan.input("ordinal").data, sizeof k_no_ordinal);
-    plan.run();
+    pass.run(plan);
     const auto keep = [&](std::string_view fetch, std::size_t at) {
       const TensorView from = plan.fetch(fetch);
       all.copy(from.data, memory.results.data() + at, from.bytes());
     };
-    std::size_t at = scalar(index);
+    std::size_t at = scalar(static_cast<std::size_t>(i));
     keep("loss", at);
     for (const std::string& counter : counters) keep("metric/" + counter, at += sizeof(float));
     if (predicts) keep("predictions", prediction(first));
@@ -137,7 +233,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   std::vector<std::byte> results(prediction(end));
   all.download(memory.results.data(), results.data(), results.size());
   const auto* predictions = reinterpret_cast<const std::int64_t*>(results.data() + prediction(0));
-  result.predictions.assign(predictions, predictions + end * each);
+  result.predictions.resize(static_cast<std::size_t>(end * each));
 
   const bool classes = predicts && rows.labels.dtype == DType::int32 &&
                        session.dataset().classes > 1 && !session.dataset().text &&
@@ -149,16 +245,23 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   double loss = 0;
   std::map<std::string, double> sums;
   for (const std::string& counter : counters) sums[counter] = 0;
-  for_own([&](std::size_t index, std::int64_t first, std::int64_t size) {
-    const auto* value = reinterpret_cast<const float*>(results.data() + scalar(index));
-    loss += static_cast<double>(*value) * static_cast<double>(size);
+  for_own([&](std::int64_t i) {
+    const auto* value =
+        reinterpret_cast<const float*>(results.data() + scalar(static_cast<std::size_t>(i)));
+    loss += static_cast<double>(*value) * static_cast<double>(pass.samples().size());
     for (const std::string& counter : counters) sums[counter] += static_cast<double>(*++value);
-    if (!classes) return;
-    count(result.confusion,
-          rows.labels.as<std::int32_t>() + first * positions,
-          {result.predictions.data() + first * each, static_cast<std::size_t>(size * each)});
+    const std::int64_t* of_sample = predictions + pass.before(i) * each;
+    for (const std::int32_t sample : pass.samples()) {
+      std::copy_n(of_sample, each, result.predictions.begin() + sample * each);
+      if (classes) {
+        count(result.confusion,
+              rows.labels.as<std::int32_t>() + sample * positions,
+              {of_sample, static_cast<std::size_t>(each)});
+      }
+      of_sample += each;
+    }
   });
-  if (ranks != nullptr) add_results(*ranks, loss, sums, result.confusion);
+  if (ranks != nullptr) add_results(*ranks, pass.carries(), loss, sums, result.confusion);
   result.metrics["loss"] = loss / static_cast<double>(samples);
   set_metric_values(sums, samples, result.metrics);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -166,21 +269,16 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
 }
 
 Tensor predict(Session& session, const TensorView& images) {
-  const std::int64_t samples = images.shape[0];
-  const std::int64_t batch = std::min(session.evaluation_batch(), samples);
+  Pass pass(session, images.shape[0]);
   Tensor outputs;
-  for (std::int64_t first = 0; first < samples; first += batch) {
-    const std::int64_t size = std::min(batch, samples - first);
-    plan::Plan& plan = session.plan(nn::Purpose::predict, size);
-    plan.write("images", rows_from(images, first));
+  for (std::int64_t i = 0; i < pass.batches(); ++i) {
+    plan::Plan& plan = session.plan(nn::Purpose::predict, pass.begin(i));
+    plan.write("images", pass.rows(images));
     if (plan.has_input("ordinal")) plan.write("ordinal", &k_no_ordinal);
-    plan.run();
+    pass.run(plan);
     const TensorView out = plan.fetch("outputs");
-    if (first == 0) outputs = Tensor(out.dtype, out.shape.with(0, samples));
-    const std::size_t row_bytes = out.bytes() / static_cast<std::size_t>(size);
-    plan.read(
-        "outputs",
-        static_cast<std::byte*>(outputs.view().data) + static_cast<std::size_t>(first) * row_bytes);
+    if (i == 0) outputs = Tensor(out.dtype, out.shape.with(0, images.shape[0]));
+    pass.read(plan, "outputs", row_bytes(out), outputs.as<std::byte>());
   }
   return outputs;
 }

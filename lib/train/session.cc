@@ -46,6 +46,24 @@ void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backen
   }
 }
 
+/// W119 where streams leave out training samples.
+std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std::int64_t samples) {
+  const std::int64_t batch = spec.training.batch_size, left = samples % batch;
+  if (!spec.data.streams || left == 0 || samples < batch) return std::nullopt;
+  std::int64_t divisor = batch;
+  while (samples % divisor != 0) --divisor;
+  return config::warning(
+      config::k_samples_left_out,
+      spec.where("data.streams"),
+      fmt::format("leaves out the last {} of {} training samples: each of {} streams has {}; "
+                  "batches of {} leave out none",
+                  left,
+                  samples,
+                  batch,
+                  samples / batch,
+                  divisor));
+}
+
 /// Rejects arithmetic that this backend does not have; with precision.fallback: warn, `spec` gets
 /// the default instead, with a warning.
 void replace_unsupported(config::RunSpec& spec,
@@ -162,6 +180,10 @@ Session::Session(const config::RunSpec& spec,
   check_indices();
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
+  if (purpose == nn::Purpose::train) {
+    const auto left_out = samples_left_out(spec_, train_rows_.samples());
+    if (left_out) warnings_.push_back(*left_out);
+  }
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::precision_warnings(spec_, step_spec_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));

@@ -123,10 +123,13 @@ class Session {
 /// Loss, metrics, predictions and confusion matrix over all samples, in order, without dropout or
 /// augmentation. Sums are accumulated in double. On a device the host waits once, for the results;
 /// validation samples stay there where they fit. The ranks of a run share the batches, and each has
-/// the results but the predictions, which are those of its own batches.
+/// the results but the predictions, which are those of its own batches. A model that carries states
+/// begins with 0 and goes on from batch to batch, with data.streams through streams of samples;
+/// each rank computes all batches then. The states of training stay as they are.
 Evaluation evaluate(Session& session, const data::SplitView& rows);
 
-/// The model's float32 outputs for every image, [samples, ...]; no labels are used.
+/// The model's float32 outputs for every image, [samples, ...], in batches as those of evaluate();
+/// no labels are used.
 Tensor predict(Session& session, const TensorView& images);
 
 }  // namespace halfstep::train

@@ -94,6 +94,9 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
 }
 
 std::span<const StepOutcome> StepRunner::run(const BatchRange& range, std::int64_t skips_before) {
+  if (session_.spec().training.reset_states && range.first % order_.steps_per_epoch() == 0) {
+    session_.state().reset_states();
+  }
   const BatchRange pipelined{range.first, pipelined_count(range)};
   std::int64_t count = 1;
   if (pipelined.count > 1) {

@@ -74,15 +74,17 @@ double learned_loss(const TemporaryDirectory& directory,
   return report_of(directory, name).at("history").at("loss").back().get<double>();
 }
 
-/// Samples of five numbers below 12; the label of a position is the number before it.
-void write_echoes(const std::string& path, std::int64_t samples) {
+/// Samples of five numbers below 12; the label of a position is the number before it, of position 0
+/// where they are `windows` the last number of the sample before, else 0.
+void write_echoes(const std::string& path, std::int64_t samples, bool windows = false) {
   Tensor x(DType::int32, {samples, 5});
   Tensor y(DType::int64, {samples, 5});
   std::uint32_t state = 1;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     state = state * 1664525U + 1013904223U;
     x.as<std::int32_t>()[i] = static_cast<std::int32_t>((state >> 16) % 12);
-    y.as<std::int64_t>()[i] = i % 5 == 0 ? 0 : x.as<std::int32_t>()[i - 1];
+    const bool first = windows ? i == 0 : i % 5 == 0;
+    y.as<std::int64_t>()[i] = first ? 0 : x.as<std::int32_t>()[i - 1];
   }
   const data::NamedTensor arrays[] = {
       {"x_train", x.view()}, {"y_train", y.view()}, {"x_test", x.view()}, {"y_test", y.view()}};
@@ -105,7 +107,60 @@ metrics: [accuracy, top_2_accuracy]
 training: {epochs: 12, batch_size: 32}
 )";
 
+/// Windows of a sequence, whose labels follow from the window before too.
+constexpr std::string_view k_windows = R"(version: 1
+seed: 1
+data: {format: npz, path: echo.npz, scale: 1, streams: true}
+model:
+  input: [5]
+  layers:
+    - {type: embedding, input_dim: 12, output_dim: 16, embeddings_initializer: {type: random_uniform, minval: -1, maxval: 1}}
+    - {type: lstm, units: 32, return_sequences: true, stateful: true}
+    - {type: dense, units: 12}
+    - {type: softmax, dtype: float32}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 2e-2}
+training: {epochs: 30, batch_size: 16}
+)";
+
 }  // namespace
+
+TEST_CASE("streams: training, evaluation and prediction go on from sample to sample") {
+  const TemporaryDirectory directory;
+  write_echoes(directory.file("echo.npz"), 300, true);
+  write_text(directory.path() / "run.yaml", std::string(k_windows));
+  const Finished trained = train(directory, "run");
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const std::string left_out = "leaves out the last 12 of 300 training samples";
+  CHECK(holds(trained.err, "warning: W119 run.yaml:3:56: data.streams: " + left_out));
+  const Json report = report_of(directory, "run");
+  CHECK(holds(report.at("warnings").dump(), left_out));
+  // Without the sample before, a fifth of the labels is known by chance alone.
+  CHECK(report.at("history").at("accuracy").back().get<double>() > 0.95);
+  CHECK(report.at("test").at("accuracy").get<double>() > 0.95);
+
+  const std::vector<std::string> eval{"eval", "run", "--json", "--predictions", "classes.npz"};
+  const Json evaluated = Json::parse(halfstep(eval, directory.path()).out);
+  CHECK(evaluated.at("samples") == 300);
+  CHECK(evaluated.at("metrics").at("accuracy") == report.at("test").at("accuracy"));
+  const Tensor classes = data::NpzReader(directory.file("classes.npz")).read("predictions");
+  const Json predicted =
+      Json::parse(halfstep({"predict", "run", "--json", "echo.npz"}, directory.path()).out);
+  REQUIRE(predicted.at("predictions").size() == 300);
+  for (std::int64_t i = 0; i < 300; ++i) {
+    for (std::int64_t at = 0; at < 5; ++at) {
+      REQUIRE(predicted.at("predictions")[static_cast<std::size_t>(i)].at(
+                  "classes")[static_cast<std::size_t>(at)] ==
+              classes.as<std::int64_t>()[5 * i + at]);
+    }
+  }
+
+  // In batches that divide the samples.
+  const Finished divided = train(directory, "divided", {"--batch-size", "20"});
+  CHECK(divided.exit_code == 0);
+  CHECK(!holds(divided.err, "W119"));
+}
 
 TEST_CASE("labels: a model of a class at each position learns, is evaluated and predicts") {
   const TemporaryDirectory directory;

@@ -241,8 +241,36 @@ TEST_CASE("device: stateful layers and noise train as on the CPU, in parts too")
 )";
       config::RunSpec spec = tiny.spec();
       spec.training.accumulate_steps = parts;
+      spec.training.reset_states = parts == 1;
       check_alike(spec, policy.compute);
     }
+  }
+}
+
+TEST_CASE("device: evaluation carries states from batch to batch as on the CPU") {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    const auto loss_of = [&](std::string_view order, const backend::Backend& backend) {
+      TinyRun tiny;
+      tiny.precision = policy.precision;
+      tiny.data = "{name: synthetic_digits, train_samples: 160, test_samples: 60" +
+                  std::string(order) + "}";
+      tiny.layers = R"(
+    - {type: reshape, target_shape: [28, 28]}
+    - {type: lstm, units: 9, stateful: true}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+      // Two batches of 25 and one of 10.
+      tiny.training = "{batch_size: 32, validation_batch_size: 25}";
+      const config::RunSpec spec = tiny.spec();
+      Session session(spec, digits(), backend);
+      return evaluate(session, session.test_rows()).metrics.at("loss");
+    };
+    const double want = loss_of(", streams: true", cpu());
+    const double bound = tolerance(policy.compute, 0, want);
+    CHECK(std::abs(loss_of(", streams: true", emulated()) - want) <= bound);
+    if (policy.compute == DType::float32) CHECK(std::abs(loss_of("", cpu()) - want) > bound);
   }
 }
 

@@ -294,6 +294,25 @@ TEST_CASE("stateful: outside of training a batch begins with zeros and sets noth
   CHECK(built.graph.variable("it/lstm_cell/kernel") != nullptr);
 }
 
+TEST_CASE(
+    "stateful: an evaluation that carries states has an input for each, also both directions") {
+  test::ModelText text = test::good_model(
+      "{input: [5, 3], layers: [{type: bidirectional, name: it, layer: {type: gru, units: 4, "
+      "stateful: true}}]}");
+  text.model.carries_states = true;
+  const test::BuiltModel built = test::build_model(text.model, 4, false);
+  std::vector<std::string> names;
+  for (const Assignment& state : built.forward.record.assignments) {
+    const graph::Node& input = built.graph.node(state.handle.node);
+    names.push_back(input.name);
+    CHECK(input.op == "Placeholder");
+    CHECK(built.graph.type(state.handle) == built.graph.type(state.value));
+    CHECK(built.graph.type(state.value).shape == Shape{4, 4});
+  }
+  CHECK(names == std::vector<std::string>{"it/forward_gru/state", "it/backward_gru/state"});
+  CHECK(built.graph.variable("it/forward_gru/state") == nullptr);
+}
+
 TEST_CASE("stateful: an initial state beside it, and a layer for each step, are errors") {
   const test::ModelText text = test::good_model(
       "{inputs: {x: [5, 3], h: [4]}, nodes: {it: {type: gru, units: 4, stateful: true, from: [x, "

@@ -96,6 +96,10 @@ Value LayerContext::statistic(std::string_view statistic_name,
 }
 
 std::pair<Value, Value> LayerContext::state(std::string_view state_name, std::int64_t width) {
+  if (!training) {
+    const Value rows = b.placeholder(state_name, DType::float32, {share.rows, width});
+    return {rows, rows};
+  }
   const Value handle = b.variable({.name = fmt::format("{}/{}", name, state_name),
                                    .type = {DType::float32, {share.batch, width}},
                                    .role = graph::Role::state,

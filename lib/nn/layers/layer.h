@@ -80,6 +80,7 @@ class LayerContext {
   BatchShare share = 0;           ///< the samples, among those of other ranks
   bool sync_batch_norm = false;   ///< moments of batches are those of all ranks
   bool has_masters = false;       ///< weights are copies of masters that the ranks divide
+  bool keeps_states = false;      ///< stateful layers go on from the batch before
   std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
   graph::Value mask = {};                    ///< of output 0
   std::vector<LayerOutput> further = {};     ///< outputs 1, 2, ...
@@ -108,8 +109,8 @@ class LayerContext {
   void assign(graph::Value handle, graph::Value value) {
     record.assignments.push_back({handle, value});
   }
-  /// The rows for the samples that are built, and the handle, of a float32 variable [batch, width]
-  /// that a step of training sets for the next one; at first 0.
+  /// The rows of the samples that are built, and the handle, of a float32 state, at first 0: in
+  /// training of a variable [batch, width], else of an input [rows, width]. set_state(): the next.
   std::pair<graph::Value, graph::Value> state(std::string_view state_name, std::int64_t width);
   void set_state(graph::Value handle, graph::Value rows);
   void add_loss(graph::Value loss) { record.losses.push_back(loss); }
@@ -156,8 +157,7 @@ void initial_state_field(config::Fields& f, std::vector<std::string>& names);
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// Returns output 0; further ones go to `c.further`. x: the inputs, then no or all initial
-  /// states.
+  /// Returns output 0; further ones go to `c.further`. x: the inputs, then initial states if any.
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
   virtual std::size_t outputs() const { return 1; }
   virtual std::size_t states() const { return 0; }  ///< initial ones that it may be given

@@ -127,8 +127,8 @@ struct Recurrent {
                     "that order, as in Keras."});
     f.field("stateful",
             stateful,
-            {.doc = "Whether in training a sample begins with the state that the one at its "
-                    "position of the batch before ended with, without a gradient; all batches then "
+            {.doc = "Whether a sample begins with the state that the one at its position of the "
+                    "batch before ended with, without a gradient; all batches of training then "
                     "have one size."});
     initial_state_field(f, initial_state);
     dropout.seed_field(f);
@@ -147,7 +147,7 @@ struct Recurrent {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
-    const bool keeps = stateful && c.training;
+    const bool keeps = stateful && c.keeps_states;
     if (stateful && x.size() > 1) c.fail("takes no initial states: it is stateful");
     std::vector<Value> kept, first{x.begin(), x.end()};
     for (const char* name : {"state", "carry"}) {
@@ -275,9 +275,11 @@ constexpr std::string_view k_numerics =
     "Matmuls, gates and the carry of an lstm are computed in float32 under the 16-bit policies, "
     "and the state is rounded to the compute dtype after each step; Keras rounds every "
     "intermediate result. A recurrent_dropout has one mask for all gates. Steps that a mask leaves "
-    "out keep the state. The states of a stateful layer are 0 before the first step and are never "
-    "reset; a step that is skipped leaves them alone, a checkpoint has them, and parts of a batch "
-    "and ranks set the rows of their samples. Evaluation and prediction begin each batch with 0.";
+    "out keep the state. The states of a stateful layer are 0 before the first step and, with "
+    "training.reset_states, before each epoch; a step that is skipped leaves them alone, a "
+    "checkpoint has them, and parts of a batch and ranks set the rows of their samples. Evaluation "
+    "and prediction have states of their own, 0 before the first batch of a pass and, where "
+    "data.shuffle is on, before every batch.";
 
 }  // namespace
 
