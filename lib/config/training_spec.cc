@@ -134,10 +134,12 @@ void TrainingSpec::fields(Fields& f) {
           {.doc = "Whether the states of stateful layers are 0 at the beginning of each epoch, as "
                   "where Keras's reset_states() is called there; false: they go on from the epoch "
                   "before."});
-  f.section("checkpoint_every",
-            checkpoint_every,
-            {.doc = "When a checkpoint is written, whichever comes first; nothing given: after "
-                    "every epoch. The end of training always writes one."});
+  f.section(
+      "checkpoint_every",
+      checkpoint_every,
+      {.doc = "When a checkpoint is written, whichever comes first; nothing given: after every "
+              "epoch, but one process lets 20 times as long pass as the last one took, where its "
+              "weights and slots have 16 MiB or more. The end of training always writes one."});
   f.field(
       "keep",
       keep,

@@ -14,7 +14,15 @@
 
 namespace halfstep::train {
 
-/// The rules of training.checkpoint_every; without any, a checkpoint is due after each epoch.
+/// Seconds by which a checkpoint may be due or too costly; of several ranks, which decide together
+/// and without clocks, 0.
+struct CheckpointSeconds {
+  double since_last = 0;
+  double to_write = 0;  ///< the last one took this long; 0 for a small one
+};
+
+/// The rules of training.checkpoint_every; without any, a checkpoint is due after each epoch,
+/// unless checkpoints would take more than a twentieth of the time.
 class CheckpointSchedule {
  public:
   CheckpointSchedule(const config::CheckpointEvery& every, const RunLength& length)
@@ -23,11 +31,10 @@ class CheckpointSchedule {
   /// Batches from `ordinal` drawn batches to the next checkpoint that is due by their number.
   std::int64_t steps_to_next(std::int64_t ordinal) const;
   /// Whether a checkpoint is due after `ordinal` batches, the last one of which may have ended an
-  /// epoch. Not at the end of training, which writes a checkpoint anyway. `seconds` is the time
-  /// since the last checkpoint.
-  bool is_due(std::int64_t ordinal, bool epoch_end, double seconds) const;
+  /// epoch. Not at the end of training, which writes a checkpoint anyway.
+  bool is_due(std::int64_t ordinal, bool epoch_end, const CheckpointSeconds& seconds) const;
   /// The part of it that depends on time alone.
-  bool is_due_by_time(double seconds) const;
+  bool is_due_by_time(double since_last) const;
 
  private:
   config::CheckpointEvery every_;
@@ -46,13 +53,17 @@ class CheckpointWriter {
   /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
   /// observer is not notified.
   std::string save_as(std::string_view name, const WholeState& whole, const RunState& run);
-  double seconds_since_last() const;
+  CheckpointSeconds seconds() const;
+  /// Says, the first time, that epochs end without one.
+  void leave_out();
 
  private:
   std::function<std::string()> directory_;
   std::int64_t keep_;
   TrainObserver& observer_;
   std::chrono::steady_clock::time_point last_;
+  double to_write_ = 0;
+  bool leaves_out_ = false;
 };
 
 }  // namespace halfstep::train

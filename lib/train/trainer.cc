@@ -118,7 +118,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
     const Request request = requests ? requests() : Request::none;
     const bool due = options_.saves && options_.directory && request == Request::none &&
                      CheckpointSchedule(session_.spec().training.checkpoint_every, length_)
-                         .is_due_by_time(checkpoints_.seconds_since_last());
+                         .is_due_by_time(checkpoints_.seconds().since_last);
     return due ? Request::checkpoint : request;
   };
   options_.requests = agreed_requests(own, *session.ranks());
@@ -147,9 +147,12 @@ bool Trainer::advance_together(std::int64_t steps) {
         !outcomes.back().retry && counters.ordinal % length_.steps_per_epoch == 0;
     if (epoch_end) end_epoch(false);
     if (done()) break;
-    const double seconds = session_.ranks() == nullptr ? checkpoints_.seconds_since_last() : 0;
+    const CheckpointSeconds seconds =
+        session_.ranks() == nullptr ? checkpoints_.seconds() : CheckpointSeconds{};
     if (schedule.is_due(counters.ordinal, epoch_end, seconds)) {
       checkpoint();
+    } else if (schedule.is_due(counters.ordinal, epoch_end, {})) {
+      checkpoints_.leave_out();
     }
     if (options_.requests) handle_request(options_.requests());
   }

@@ -12,11 +12,12 @@ namespace halfstep::train {
 namespace {
 
 /// The batches of a run of 30, with 5 to an epoch, after which a checkpoint is due.
-std::string due_of(const config::CheckpointEvery& every, double seconds = 0) {
+std::string due_of(const config::CheckpointEvery& every, double since = 0, double to_write = 0) {
   const CheckpointSchedule schedule(every, {5, 30});
   std::string due;
   for (std::int64_t ordinal = 1; ordinal <= 30; ++ordinal) {
-    if (schedule.is_due(ordinal, ordinal % 5 == 0, seconds)) due += fmt::format("{} ", ordinal);
+    if (schedule.is_due(ordinal, ordinal % 5 == 0, {since, to_write}))
+      due += fmt::format("{} ", ordinal);
   }
   return due;
 }
@@ -33,6 +34,13 @@ TEST_CASE(
   CHECK(due_of({{}, 1, {}}, 59).empty());
   CHECK(due_of({28, 1, {}}, 59) == "28 ");
   CHECK(due_of({28, 1, {}}, 60).starts_with("1 2 3 4 "));
+}
+
+TEST_CASE("checkpoint schedule: by default large ones take at most a twentieth of the time") {
+  CHECK(due_of({}, 19, 1).empty());
+  CHECK(due_of({}, 20, 1) == "5 10 15 20 25 ");
+  CHECK(due_of({{}, {}, 1}, 0, 1) == "5 10 15 20 25 ");
+  CHECK(due_of({{}, 1, {}}, 0, 1).empty());
 }
 
 TEST_CASE("checkpoint schedule: the next one due by steps limits the steps that run together") {
@@ -57,6 +65,7 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   }
   CHECK(writer.save_as(k_best_checkpoint, whole, run).ends_with("best"));
   CHECK(record.checkpoints.size() == 3);
+  CHECK(writer.seconds().to_write == 0);  // of a small model
   const std::vector<std::string> kept = list_checkpoints(path);
   REQUIRE(kept.size() == 2);
   CHECK(kept[0].ends_with("step-000002"));
