@@ -62,6 +62,9 @@ constexpr std::array k_codes{
                 "samples, all of one length, and the samples behind them are in no batch.",
                 "Give a training.batch_size that divides the number of training samples, or expect "
                 "to train without the last ones of the file."},
+    WarningCode{k_idle_state_setting,
+                "data.streams or training.reset_states is given, but no layer is stateful.",
+                "Give a recurrent layer stateful: true, or leave the setting out."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

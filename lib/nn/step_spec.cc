@@ -163,8 +163,10 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   if (spec.data.augment.mixup) step.mixup_alpha = spec.data.augment.mixup->alpha;
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
+  bool stateful = false;
   for (const ModelNode& node : step.model.nodes) {
     if (!node.layer->keeps_state()) continue;
+    stateful = true;
     step.model.carries_states = !spec.data.shuffle;
     if (step.model.carries_states) continue;
     warn(step.model.warnings,
@@ -174,6 +176,15 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
                      "state of an unrelated one",
                      node.name));
   }
+  const auto idle = [&](bool given, const char* path) {
+    if (!given || stateful) return;
+    warn(step.model.warnings,
+         config::k_idle_state_setting,
+         spec.where(path),
+         "is for stateful layers, and the model has none");
+  };
+  idle(spec.data.streams, "data.streams");
+  idle(spec.training.reset_states, "training.reset_states");
   if (!diagnostics.empty()) return step;
   look_at_output(spec, step, diagnostics);
   return step;

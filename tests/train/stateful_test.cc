@@ -351,4 +351,13 @@ TEST_CASE("stateful: a smaller last batch is an error, and shuffled samples are 
   CHECK(warned(tiny));
 }
 
+TEST_CASE("stateful: settings for stateful layers are told to be idle without one") {
+  TinyRun tiny = stateful_rows();
+  CHECK(warning_of(tiny, "W120") == "");
+  tiny.data.insert(tiny.data.size() - 1, ", streams: true");
+  CHECK(warning_of(tiny, "W120") == "");
+  tiny.layers.erase(tiny.layers.find(", stateful: true"), 16);
+  CHECK(warning_of(tiny, "W120") == "is for stateful layers, and the model has none");
+}
+
 }  // namespace halfstep::train
