@@ -18,60 +18,49 @@ struct Biased {
 };
 
 template <class T>
-struct ChannelSum {
+struct ChannelSum : Rows<T> {
   using Value = Sum<T>;
-  static constexpr int k_width = k_pack_width<T>;
-  const T* dy;
   T* dbias;
 
-  bool packed() const { return aligned(dy, 16); }
   __device__ Value first() const { return 0; }
-  template <int width>
-  __device__ Pack<T, width> load(std::int64_t offset) const {
-    return load_pack<T, width>(dy + offset);
-  }
   template <int width>
   __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
     return sum + load_sum(pack.element[i]);
   }
   __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
-    return sum + load_sum(dy[offset]);
+    return sum + load_sum(this->x[offset]);
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
   __device__ void finish(std::int64_t channel, Value sum) const { dbias[channel] = store<T>(sum); }
 };
 
+/// A gradient, and the outputs of the ReLU that it passes through.
+template <class T>
+struct Masked {
+  const T* dy;
+  const T* x;
+};
+
 /// The sums of a gradient that passes through a ReLU, and the gradient after it.
 template <class T>
-struct MaskedChannelSum {
+struct MaskedChannelSum : GradientRows<T, Masked<T>> {
   using Value = Sum<T>;
-  static constexpr int k_width = k_pack_width<T>;
-  template <int width>
-  struct Row {
-    Pack<T, width> dy, features;
-  };
-  const T* dy;
-  const T* features;
   T* masked;
   T* dbias;
 
-  bool packed() const { return aligned(dy, 16) && aligned(features, 16) && aligned(masked, 16); }
+  bool packed() const { return GradientRows<T, Masked<T>>::packed() && aligned(masked, 16); }
   __device__ Value first() const { return 0; }
-  template <int width>
-  __device__ Row<width> load(std::int64_t offset) const {
-    return {load_pack<T, width>(dy + offset), load_pack<T, width>(features + offset)};
-  }
-  template <int width>
-  __device__ void visit(Row<width>& row, std::int64_t offset) const {
-    Pack<T, width> passed;
-    for (int i = 0; i < width; ++i) {
-      passed.element[i] = kernels::load(row.features.element[i]) > 0 ? row.dy.element[i] : T{};
+  template <class Row>
+  __device__ void visit(Row& row, std::int64_t offset) const {
+    auto passed = row.dy;
+    for (std::size_t i = 0; i < sizeof passed / sizeof(T); ++i) {
+      passed.element[i] = load(row.x.element[i]) > 0 ? row.dy.element[i] : T{};
     }
-    store_pack<T, width>(masked + offset, passed);
+    store_pack(masked + offset, passed);
     row.dy = passed;
   }
-  template <int width>
-  __device__ Value add(Value sum, const Row<width>& row, int i, std::int64_t) const {
+  template <class Row>
+  __device__ Value add(Value sum, const Row& row, int i, std::int64_t) const {
     return sum + load_sum(row.dy.element[i]);
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
@@ -117,9 +106,9 @@ void bias_grad(Stream stream, const BiasGradParams& p) {
     const auto run = [&](const auto& fold) {
       run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
     };
-    if (p.features == nullptr) return run(ChannelSum<T>{dy, dbias});
+    if (p.features == nullptr) return run(ChannelSum<T>{{dy}, dbias});
     const T* features = static_cast<const T*>(p.features);
-    run(MaskedChannelSum<T>{dy, features, static_cast<T*>(p.masked), dbias});
+    run(MaskedChannelSum<T>{{{dy, features}}, static_cast<T*>(p.masked), dbias});
   });
 }
 

@@ -121,18 +121,11 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) filter_gradient_kernel(Convolved
 
 /// The sums of all parts, rounded to T.
 template <class T>
-struct PartFold {
+struct PartFold : Rows<float> {
   using Value = float;
-  static constexpr int k_width = k_pack_width<float>;
-  const float* parts;
   T* filter;
 
-  bool packed() const { return aligned(parts, 16); }
   __device__ Value first() const { return 0; }
-  template <int width>
-  __device__ Pack<float, width> load(std::int64_t offset) const {
-    return load_pack<float, width>(parts + offset);
-  }
   template <int width>
   __device__ Value add(Value sum, const Pack<float, width>& pack, int i, std::int64_t) const {
     return sum + pack.element[i];
@@ -236,7 +229,7 @@ void filter_gradient(Stream stream, const FilterGradientParams& p) {
       run<1>(stream, c, parts.count);
     }
     run_fold(stream,
-             PartFold<T>{c.parts, static_cast<T*>(p.filter)},
+             PartFold<T>{{c.parts}, static_cast<T*>(p.filter)},
              parts.plan(),
              static_cast<std::uint8_t*>(p.workspace) + parts.bytes(),
              p.tickets);

@@ -98,28 +98,17 @@ struct ColumnSums {
 
 /// dgamma and dbeta.
 template <class T>
-struct RowParameterFold {
+struct RowParameterFold : GradientRows<T, RowGradients<T>> {
   using C = Compute<T>;
   using Value = ColumnSums<C>;
-  static constexpr int k_width = k_pack_width<T>;
-  template <int width>
-  struct Row {
-    Pack<T, width> dy, x;
-  };
-  RowGradients<T> in;
   C* dgamma;
   C* dbeta;
 
-  bool packed() const { return aligned(in.dy, 16) && aligned(in.x, 16); }
   __device__ Value first() const { return {0, 0}; }
-  template <int width>
-  __device__ Row<width> load(std::int64_t offset) const {
-    return {load_pack<T, width>(in.dy + offset), load_pack<T, width>(in.x + offset)};
-  }
-  template <int width>
-  __device__ Value add(Value sums, const Row<width>& row, int i, std::int64_t k) const {
-    const C g = kernels::load(row.dy.element[i]);
-    return {sums.dy + g, sums.dy_xhat + g * in.normal(row.x.element[i], k)};
+  template <class Row>
+  __device__ Value add(Value sums, const Row& row, int i, std::int64_t k) const {
+    const C g = load(row.dy.element[i]);
+    return {sums.dy + g, sums.dy_xhat + g * this->in.normal(row.x.element[i], k)};
   }
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
   __device__ void finish(std::int64_t c, Value sums) const {
@@ -185,7 +174,7 @@ void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
                              p.columns};
     // Before dx, which may have the memory of dy or x.
     run_fold(stream,
-             RowParameterFold<T>{in, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)},
+             RowParameterFold<T>{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)},
              FoldPlan(p.rows, p.columns),
              p.workspace,
              p.tickets);

@@ -10,23 +10,16 @@ namespace {
 
 /// mean[c] = sum of x / rows.
 template <class T>
-struct MeanFold {
+struct MeanFold : Rows<T> {
   using C = Compute<T>;
   using Value = C;
-  static constexpr int k_width = k_pack_width<T>;
-  const T* x;
   C rows;
   C* mean;
 
-  bool packed() const { return aligned(x, 16); }
   __device__ Value first() const { return 0; }
   template <int width>
-  __device__ Pack<T, width> load(std::int64_t offset) const {
-    return load_pack<T, width>(x + offset);
-  }
-  template <int width>
   __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
-    return sum + kernels::load(pack.element[i]);
+    return sum + load(pack.element[i]);
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
   __device__ void finish(std::int64_t c, Value sum) const { mean[c] = sum / rows; }
@@ -80,25 +73,18 @@ struct Finish {
 
 /// The variance, sum of (x - mean)^2 / rows, and with it the results of each channel.
 template <class T>
-struct VarianceFold {
+struct VarianceFold : Rows<T> {
   using C = Compute<T>;
   using Value = C;
-  static constexpr int k_width = k_pack_width<T>;
-  const T* x;
   const C* means;
   Finish<C> results;
   C mean = 0;
 
-  bool packed() const { return aligned(x, 16); }
   __device__ void prepare(std::int64_t c) { mean = means[c]; }
   __device__ Value first() const { return 0; }
   template <int width>
-  __device__ Pack<T, width> load(std::int64_t offset) const {
-    return load_pack<T, width>(x + offset);
-  }
-  template <int width>
   __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
-    const C distance = kernels::load(pack.element[i]) - mean;
+    const C distance = load(pack.element[i]) - mean;
     return sum + distance * distance;
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
@@ -189,8 +175,8 @@ void run_norm(Stream stream, const BatchNormParams& p) {
                           static_cast<C>(p.epsilon),
                           static_cast<C>(p.factor)};
   if (p.training) {
-    run_fold(stream, MeanFold<T>{x, rows, mean}, plan, parts, p.tickets);
-    run_fold(stream, VarianceFold<T>{x, mean, results}, plan, parts, p.tickets);
+    run_fold(stream, MeanFold<T>{{x}, rows, mean}, plan, parts, p.tickets);
+    run_fold(stream, VarianceFold<T>{{x}, mean, results}, plan, parts, p.tickets);
   } else {
     launch(channels_kernel<C>, grid_of(p.channels, 128), stream, results, p.channels);
   }

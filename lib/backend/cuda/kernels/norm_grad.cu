@@ -49,32 +49,22 @@ struct GradientInputs {
 };
 
 template <class T>
-struct GradientFold {
+struct GradientFold : GradientRows<T, GradientInputs<T>> {
   using C = Compute<T>;
   using Value = GradientSums<C>;
-  static constexpr int k_width = k_pack_width<T>;
-  template <int width>
-  struct Row {
-    Pack<T, width> dy, x;
-  };
-  GradientInputs<T> in;
   GradientChannel<C>* channels;
   Written dscale;
   Written doffset;
   GradientChannel<C> channel = {};
 
-  bool packed() const { return aligned(in.dy, 16) && aligned(in.x, 16); }
-  __device__ void prepare(std::int64_t c) { channel = in.channel(c); }
+  __device__ void prepare(std::int64_t c) { channel = this->in.channel(c); }
   __device__ Value first() const { return {0, 0}; }
-  template <int width>
-  __device__ Row<width> load(std::int64_t offset) const {
-    return {load_pack<T, width>(in.dy + offset), load_pack<T, width>(in.x + offset)};
-  }
-  template <int width>
-  __device__ Value add(Value sums, const Row<width>& row, int i, std::int64_t) const {
-    const bool passes = !in.relu || in.passes(row.x.element[i], channel.forward);
-    const C g = passes ? kernels::load(row.dy.element[i]) : C(0);
-    const C xhat = (kernels::load(row.x.element[i]) - channel.forward.mean) * channel.inverse;
+  template <class Row>
+  __device__ Value add(Value sums, const Row& row, int i, std::int64_t) const {
+    const T x = row.x.element[i];
+    const bool passes = !this->in.relu || this->in.passes(x, channel.forward);
+    const C g = passes ? load(row.dy.element[i]) : C(0);
+    const C xhat = (load(x) - channel.forward.mean) * channel.inverse;
     return {sums.dy + g, sums.dy_xhat + g * xhat};
   }
   __device__ Value merge(Value a, Value b) const { return {a.dy + b.dy, a.dy_xhat + b.dy_xhat}; }
@@ -174,7 +164,7 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
            channels,
            p.channels);
   } else {
-    const GradientFold<T> fold{in, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
+    const GradientFold<T> fold{{in}, channels, {p.statistics, p.dscale}, {p.statistics, p.doffset}};
     run_fold(stream, fold, plan, parts, p.tickets);
   }
   if (p.dx == nullptr) return;

@@ -6,8 +6,39 @@
 
 #include "backend/cuda/kernels/device/fold_parts.h"
 #include "backend/cuda/kernels/device/fold_plan.h"
+#include "backend/cuda/kernels/device/map.h"
 
 namespace halfstep::backend::cuda::kernels {
+
+/// A base of a Fold over the rows of one tensor.
+template <class T>
+struct Rows {
+  static constexpr int k_width = k_pack_width<T>;
+  const T* x;
+
+  bool packed() const { return aligned(x, 16); }
+  template <int width>
+  __device__ Pack<T, width> load(std::int64_t offset) const {
+    return load_pack<T, width>(x + offset);
+  }
+};
+
+/// A base of a Fold over those of a gradient and a value, `dy` and `x` of In.
+template <class T, class In>
+struct GradientRows {
+  static constexpr int k_width = k_pack_width<T>;
+  template <int width>
+  struct Row {
+    Pack<T, width> dy, x;
+  };
+  In in;
+
+  bool packed() const { return aligned(in.dy, 16) && aligned(in.x, 16); }
+  template <int width>
+  __device__ Row<width> load(std::int64_t offset) const {
+    return {load_pack<T, width>(in.dy + offset), load_pack<T, width>(in.x + offset)};
+  }
+};
 
 template <class Fold, int width>
 struct PreparedColumns {
