@@ -11,8 +11,6 @@ namespace halfstep::backend::cuda::kernels {
 namespace {
 
 constexpr unsigned k_threads = 256;
-constexpr unsigned k_warp = 32;
-constexpr unsigned k_warps = k_threads / k_warp;
 constexpr unsigned k_most_packs = 8;  ///< of output channels in a block
 constexpr int k_taps = 9;             ///< of a block, for which there are registers
 
@@ -96,26 +94,19 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) filter_gradient_kernel(Convolved
       position = following;
     }
   }
-  HALFSTEP_SHARED(float, values, k_warps* k_most_packs* k_taps* width);
+  HALFSTEP_SHARED(float, values, k_threads* width);
   const unsigned of_tap = c.packs * width;
-  const unsigned of_warp = k_taps * of_tap;
   for (int t = 0; t < k_taps; ++t) {
-    for (int i = 0; i < width; ++i) {
-      for (unsigned lanes = c.packs; lanes < k_warp; lanes *= 2) {
-        sum[t][i] += shuffle_xor(sum[t][i], lanes);
-      }
-      if (thread() % k_warp >= c.packs) continue;
-      values[thread() / k_warp * of_warp + t * of_tap + pack * width + i] = sum[t][i];
+    for (int i = 0; i < width; ++i) values[i * k_threads + thread()] = sum[t][i];
+    sync_block();
+    const std::int64_t tap = first_tap + t, at = first + thread();
+    if (thread() < of_tap && tap < c.taps && at < c.outputs) {
+      const float* of_output = values + thread() % width * k_threads + thread() / width;
+      float total = 0;
+      for (unsigned lane = 0; lane < step; ++lane) total += of_output[lane * c.packs];
+      c.parts[(row() * c.taps + tap) * c.outputs + at] = total;
     }
-  }
-  sync_block();
-  for (unsigned n = thread(); n < of_warp; n += k_threads) {
-    const std::int64_t tap = first_tap + n / of_tap;
-    const std::int64_t at = first + n % of_tap;
-    if (tap >= c.taps || at >= c.outputs) continue;
-    float total = 0;
-    for (unsigned warp = 0; warp < k_warps; ++warp) total += values[warp * of_warp + n];
-    c.parts[(row() * c.taps + tap) * c.outputs + at] = total;
+    sync_block();
   }
 }
 

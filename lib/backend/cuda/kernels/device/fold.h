@@ -92,10 +92,13 @@ void run_fold(Stream stream, const Fold& fold, const FoldPlan& plan, void* works
     const auto columns = [&]<int width>(std::integral_constant<int, width>) {
       unsigned packs = FoldPlan::k_column_packs;
       while (packs > 1 && packs / 2 * width >= outputs) packs /= 2;
+      // Short sums need no more threads than have eight terms each.
+      unsigned lanes = FoldPlan::k_threads / packs;
+      while (packs * lanes > 32 && lanes * 8 > plan.reduced.elements) lanes /= 2;
       const std::int64_t of_block = std::int64_t{packs} * width;
       run(fold_columns_kernel<width, Fold>,
           {.blocks = (outputs + of_block - 1) / of_block,
-           .threads = FoldPlan::k_threads,
+           .threads = packs * lanes,
            .cooperates = true},
           outputs,
           plan.reduced.elements,

@@ -63,7 +63,7 @@ __global__ void HALFSTEP_BLOCK_OF(FoldPlan::k_threads, 2)
   using Row = decltype(fold.template load<width>(0));
   constexpr unsigned k_threads = FoldPlan::k_threads;
   constexpr int k_unrolled = sizeof(Row) <= 16 ? 8 : 4;
-  const unsigned lanes = k_threads / packs;
+  const unsigned lanes = threads() / packs;
   HALFSTEP_SHARED(typename Fold::Value, values, k_threads * width);
   const unsigned lane = thread() / packs;
   const std::int64_t first = (block() * packs + thread() % packs) * width;
