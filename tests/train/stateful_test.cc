@@ -351,7 +351,7 @@ TEST_CASE("stateful: a smaller last batch is an error, and shuffled samples are 
   CHECK(warned(tiny));
 }
 
-TEST_CASE("stateful: settings for stateful layers are told to be idle without one") {
+TEST_CASE("stateful: a warning names settings that have no effect without a stateful layer") {
   TinyRun tiny = stateful_rows();
   CHECK(warning_of(tiny, "W120") == "");
   tiny.data.insert(tiny.data.size() - 1, ", streams: true");

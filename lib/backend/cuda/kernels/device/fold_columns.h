@@ -51,7 +51,7 @@ __device__ inline PreparedColumns<Fold, sizeof...(i)> prepared_columns(
   return {{prepared(fold, first + i)...}};
 }
 
-/// A block has `packs` packs of columns, a power of two, and as many threads for each as there are.
+/// A block has `packs` packs of columns, a power of two, which share its threads equally.
 template <int width, class Fold>
 __global__ void HALFSTEP_BLOCK_OF(FoldPlan::k_threads, 2)
     fold_columns_kernel(Fold fold,

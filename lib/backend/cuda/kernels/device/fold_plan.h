@@ -40,7 +40,7 @@ struct FoldPlan {
 
   /// Sums of each column of rows [terms, outputs], for a Fold with packs. About 512 blocks, four
   /// for each multiprocessor of an H100, load enough bytes at a time for its memory; a part has at
-  /// least four rows for each thread, and no output has more than 256 parts to merge.
+  /// least 128 rows, and no output has more than 256 parts to merge.
   FoldPlan(std::int64_t terms, std::int64_t outputs)
       : kept(Shape{outputs}, {Steps{1}}), reduced(Shape{terms}, {Steps{outputs}}), columns(true) {
     constexpr std::int64_t k_blocks = 512, k_columns = 64, k_rows = 128, k_most_parts = 256;
