@@ -23,7 +23,7 @@ die() {
 }
 
 # Seconds of each stage and call; a stage that does not end gets 5 more.
-declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=220 [scaling]=25 [ranks]=100 [bench]=130 [profile]=20
+declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=180 [scaling]=25 [ranks]=100 [bench]=170 [profile]=20
   [torch]=140 [memcheck]=90 [racecheck]=90 [initcheck]=40 [ncu]=50)
 declare -A call_limit=([quick]=120 [first]=240 [speed]=600 [deep]=300)
 declare -A call=([quick]="facts questions" [first]="facts questions kernels"
@@ -173,7 +173,9 @@ guide_64 128 300
 mnist_cnn 1024 40
 fashion_cnn 1024 40
 lstm_rows 128 100
-gru_rows 128 100"
+gru_rows 128 100
+transformer_patches 128 100
+cifar10_resnet 256 20"
   if [[ -n $emulated ]]; then
     policies=(mixed_float16)
     workloads="guide_64 32 4
@@ -193,9 +195,11 @@ gru_rows 16 2"
   done <<<"$workloads"
   if [[ -n $emulated ]]; then return; fi
   while read -r config batch steps; do
-    own_time "$config" mixed_float16_measured --batch-size "$batch" --warmup 10 --steps "$steps" \
-      --policy mixed_float16 --set device.autotune=measure --set device.tuning_folder="$out/tuning"
-  done <<<"$(grep -E '4096|cnn' <<<"$workloads")"
+    for policy in mixed_float16 float32; do
+      own_time "$config" "${policy}_measured" --batch-size "$batch" --warmup 10 --steps "$steps" \
+        --policy "$policy" --set device.autotune=measure --set device.tuning_folder="$out/tuning"
+    done
+  done <<<"$(grep -E 'cnn|resnet' <<<"$workloads")"
 }
 
 stage_profile() {

@@ -72,15 +72,12 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
                                            bool tf32) {
   const backend::cuda::GpuRates* rates = backend::cuda::gpu_rates(compute_capability);
   if (rates == nullptr) return std::nullopt;
-  const auto seconds = [&](const NodeWork& work, std::int64_t nodes, DType compute) {
-    return backend::cuda::predicted_seconds(work, nodes, compute, tf32, *rates);
-  };
   StepPrediction prediction;
   prediction.gpu = rates->gpu;
   const auto scaled = plan::scaled_input(lowered, "images");
   prediction.launches = launches_around(lowered, scaled);
   for (PredictedLaunch& launch : prediction.launches) {
-    launch.ms = seconds({.bytes = launch.bytes}, 1, DType::float32) * 1e3;
+    launch.ms = 1e3 * backend::cuda::predicted_seconds({.bytes = launch.bytes}, 1, 1, *rates);
   }
   for (int id = 0; id < lowered.size(); ++id) {
     const Node& node = lowered.node(id);
@@ -90,8 +87,10 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
     if (scaled && scaled->node == id) continue;
     const OpRow row = op_row(lowered, node);
     const NodeWork work = graph::node_work(lowered, node);
-    const std::int64_t nodes = backend::cuda::graph_nodes(lowered, node);
+    const std::int64_t nodes = backend::cuda::graph_nodes(lowered, node, kernel);
     const DType compute = dtype_named(row.compute_dtype).value_or(DType::float32);
+    const double rate = backend::cuda::product_rate(lowered, node, kernel, compute, tf32, *rates);
+    const double seconds = backend::cuda::predicted_seconds(work, nodes, rate, *rates);
     prediction.launches.insert(prediction.launches.end() - 1,
                                {row.name,
                                 row.type,
@@ -101,7 +100,7 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
                                 work.flops,
                                 work.bytes,
                                 nodes,
-                                seconds(work, nodes, compute) * 1e3});
+                                seconds * 1e3});
   }
   for (const PredictedLaunch& launch : prediction.launches) prediction.ms += launch.ms;
   return prediction;

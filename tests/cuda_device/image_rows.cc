@@ -1,4 +1,4 @@
-#include "backend/cuda/kernels/filter_gradient.h"
+#include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/image.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
@@ -68,33 +68,41 @@ Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
   });
 }
 
-own::ConvAxis conv_axis_of(const graph::ops::WindowAxis& a) {
-  return {.input = a.input,
-          .output = a.output,
-          .size = a.size,
-          .stride = a.stride,
-          .dilation = a.dilation,
-          .pad_before = a.pad_before};
+Accepts few_taps(const Shape& filter, const NodeView& node) {
+  const DType dtype = node.output().dtype;
+  const bool few = filter.elements(0, 3) <= own::FewTaps::k_most;
+  const bool one_group = filter[2] == node.input(0).shape.back();
+  return few && one_group && (dtype == DType::float32 || is_half(dtype)) ? Accepts::yes()
+                                                                         : Accepts::no("cuDNN's");
 }
 
-Accepts few_taps(const NodeView& node, const Capabilities&) {
-  const Shape& filter = node.output().shape;
-  const bool few = filter.elements(0, 3) <= own::FilterGradientParams::k_most_taps;
-  const bool one_group = filter[2] == node.input(0).shape.back();
-  return few && one_group && node.output().dtype != DType::float64 ? Accepts::yes()
-                                                                   : Accepts::no("cuDNN's");
+Accepts few_taps_convolution(const NodeView& node, const Capabilities&) {
+  return few_taps(node.input(1).shape, node);
+}
+
+Accepts few_taps_gradient(const NodeView& node, const Capabilities&) {
+  return few_taps(node.output().shape, node);
+}
+
+Prepared prepare_few_taps_convolution(const NodeView& node, const Capabilities&) {
+  own::FewTapsConvolutionParams p{
+      .taps = {node.output().dtype,
+               graph::ops::conv_geometry(node.attrs(), node.input(0).shape, node.input(1).shape)},
+      .relu = node.node.op == "Conv2DBiasRelu"};
+  return launch_on_device([p](const Args& a) mutable {
+    p.x = a.in[0].data;
+    p.filter = a.in[1].data;
+    p.bias = a.in.size() > 2 ? a.in[2].data : nullptr;
+    p.y = a.out[0].data;
+    own::few_taps_convolution(device().stream(), p);
+  });
 }
 
 Prepared prepare_filter_gradient(const NodeView& node, const Capabilities&) {
-  const graph::ops::ConvGeometry g =
-      graph::ops::conv_geometry(node.attrs(), node.input(0).shape, node.output().shape);
-  own::FilterGradientParams p{.dtype = node.output().dtype,
-                              .batch = g.batch,
-                              .channels = g.inputs,
-                              .outputs = g.outputs,
-                              .height = conv_axis_of(g.window.height),
-                              .width = conv_axis_of(g.window.width),
-                              .tickets = tickets()};
+  own::FilterGradientParams p{
+      .taps = {node.output().dtype,
+               graph::ops::conv_geometry(node.attrs(), node.input(0).shape, node.output().shape)},
+      .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
         p.x = a.in[0].data;
@@ -103,7 +111,7 @@ Prepared prepare_filter_gradient(const NodeView& node, const Capabilities&) {
         p.workspace = a.workspace;
         own::filter_gradient(device().stream(), p);
       },
-      own::filter_gradient_workspace(p));
+      own::filter_gradient_workspace(p.taps));
 }
 
 Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
@@ -342,7 +350,10 @@ std::vector<Kernel> image_rows() {
        "cuda/normalize_by_moments_grad",
        nullptr,
        prepare_normalize_by_moments_grad},
-      {"Conv2DBackpropFilter", "cuda/filter_gradient", few_taps, prepare_filter_gradient},
+      {"Conv2D", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
+      {"Conv2DBias", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
+      {"Conv2DBiasRelu", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
+      {"Conv2DBackpropFilter", "cuda/filter_gradient", few_taps_gradient, prepare_filter_gradient},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
       {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
       {"LayerNorm", "cuda/layer_norm", accepts_layer_norm, prepare_layer_norm},

@@ -47,6 +47,7 @@ TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::
                                              "cuda/batch_norm",
                                              "cuda/batch_norm_grad",
                                              "cuda/bias_grad",
+                                             "cuda/convolution",
                                              "cuda/cross_entropy",
                                              "cuda/filter_gradient",
                                              "cuda/fused_elementwise",

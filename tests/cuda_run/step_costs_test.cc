@@ -211,33 +211,42 @@ TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms
   CHECK(half.ms == doctest::Approx(sum));
   const report::StepPrediction single = predicted("guide_4096", "float32", 8192);
   CHECK(single.ms / half.ms > 9);
-  // Launches decide about a small model: its nodes at 2 us each.
+  // Launches decide about a small model: its nodes at 3 us each.
   CHECK(predicted("guide_64", "mixed_float16", 128).ms < 0.060);
 }
 
-TEST_CASE("device: a recurrent layer is captured as the nodes that its prediction counts") {
+TEST_CASE("device: an op is captured as the nodes that its prediction counts") {
   CapturingDevice device;
-  for (const testing::OpCase& c : testing::recurrent_cases()) {
-    const testing::BuiltCase built = testing::build(c, DType::float32);
+  std::set<std::string_view> checked;
+  for (const testing::OpCase& c : testing::all_kernel_cases()) {
+    const std::vector<DType> dtypes = testing::dtypes_of(c);
+    const testing::BuiltCase built = testing::build(c, dtypes.front());
     const backend::NodeView node{built.graph, built.graph.node(built.node)};
     const backend::Kernel* kernel = backend::choose(emulated(), node).kernel;
-    // A carry in float64, or no sample.
-    if (kernel == nullptr || node.input(0).shape[0] == 0) continue;
-    CAPTURE(c.name);
     std::vector<TensorView> in, out;
-    const auto view = [](const graph::TensorType& type) {
+    bool empty = false;
+    const auto view = [&](const graph::TensorType& type) {
+      empty = empty || type.shape.elements() == 0;
       return TensorView{type.dtype, type.shape, nullptr};
     };
     for (std::size_t i = 0; i < node.inputs(); ++i) in.push_back(view(node.input(i)));
     for (std::size_t i = 0; i < node.outputs(); ++i) out.push_back(view(node.output(i)));
+    // Nothing is launched for a tensor without elements. Windows that overlap, matrices that are
+    // not evenly spaced differ, as graph_nodes() says.
+    if (kernel == nullptr || node.node.def->aliases || empty) continue;
+    if (kernel->name == "cuda/max_pool_grad" || kernel->name == "cublaslt/batch_matmul") continue;
+    CAPTURE(c.name);
+    CAPTURE(kernel->name);
     const backend::Prepared prepared = device.prepare(*kernel, node);
     const auto captured = device.capture([&] { prepared.launch->run({in, out, nullptr}); });
     CHECK(static_cast<std::int64_t>(captured->nodes()) ==
-          backend::cuda::graph_nodes(built.graph, node.node));
+          backend::cuda::graph_nodes(built.graph, node.node, kernel->name));
+    checked.insert(kernel->name);
   }
+  CHECK(checked.size() > 40);
   // Forward and backward, 28 steps of two nodes each and the gradient of the initial state.
   const report::StepPrediction lstm = predicted("lstm_rows", "mixed_float16", 128);
-  CHECK(lstm.ms > (56 + 57) * 2e-3);
+  CHECK(lstm.ms > (56 + 57) * 3e-3);
   CHECK(lstm.ms < 0.5);
 }
 

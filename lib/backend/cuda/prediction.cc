@@ -21,12 +21,44 @@ constexpr std::array k_rates{
     GpuRates{75, "T4", 52 * k_tera, 6.5 * k_tera, 6.5 * k_tera, 0.26 * k_tera},
 };
 
-/// From the end of a node to the start of the next one.
-constexpr double k_node_seconds = 2e-6;
+/// From the start of a node that does little to the start of the next one: on an H200 the steps of
+/// guide_64, lstm_rows and transformer_patches take 3.3, 2.8 and 3.4 us a node.
+constexpr double k_node_seconds = 3e-6;
+
+/// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
+/// elements around the copied ones are filled, and the others sum first.
+constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
+                                                      "cuda/batch_moments",
+                                                      "cuda/batch_norm_grad",
+                                                      "cuda/filter_gradient",
+                                                      "cuda/layer_norm_grad",
+                                                      "cuda/normalize_by_moments_grad",
+                                                      "cuda/pad"};
+
+/// The share of a large matmul's rate that cuDNN's convolutions reach where `results` channels are
+/// computed from sums over `summed` channels: with 64 and 32 a third, and less where channels do
+/// not fill a tile. On an H200, as shares of 798 TFLOP/s in float16: 32 to 64 channels 0.39
+/// forward, 0.21 and 0.22 backward; 16 to 16 channels 0.04, 0.03 and 0.02.
+double convolution_share(double results, double summed) {
+  constexpr double k_share = 0.35, k_results = 64, k_summed = 32;
+  return k_share * std::min(results / k_results, 1.0) * std::min(summed / k_summed, 1.0);
+}
 
 double flops_rate(DType compute, bool tf32, const GpuRates& rates) {
   if (is_half(compute)) return rates.half_flops;
   return tf32 ? rates.tf32_flops : rates.float32_flops;
+}
+
+std::int64_t recurrent_nodes(const graph::Graph& graph, const graph::Node& node) {
+  const bool forward = node.is(graph::ops::k_rnn);
+  const Shape& sequence = graph.type(node.inputs[0]).shape;
+  const graph::ops::RnnGeometry g = forward ? graph::ops::rnn_geometry(node.attrs, sequence)
+                                            : graph::ops::rnn_grad_geometry(node.attrs, sequence);
+  // The candidate's part of the kernel is copied; h is multiplied by the mask before the first
+  // step, and the gradient of the initial h written after it.
+  const bool candidate = g.mode == graph::ops::RnnMode::gru_reset_before;
+  const bool once = forward ? node.inputs.size() > 5 : true;
+  return (candidate ? 4 : 2) * g.steps + (candidate ? 1 : 0) + (once ? 1 : 0);
 }
 
 }  // namespace
@@ -38,26 +70,43 @@ const GpuRates* gpu_rates(int compute_capability) {
   return found == k_rates.end() ? nullptr : found;
 }
 
-std::int64_t graph_nodes(const graph::Graph& graph, const graph::Node& node) {
-  const bool forward = node.is(graph::ops::k_rnn);
-  if (!forward && !node.is(graph::ops::k_rnn_grad)) return 1;
-  const Shape& sequence = graph.type(node.inputs[0]).shape;
-  const graph::ops::RnnGeometry g = forward ? graph::ops::rnn_geometry(node.attrs, sequence)
-                                            : graph::ops::rnn_grad_geometry(node.attrs, sequence);
-  // The candidate's part of the kernel is copied; h is multiplied by the mask before the first
-  // step, and the gradient of the initial h written after it.
-  const bool candidate = g.mode == graph::ops::RnnMode::gru_reset_before;
-  const bool once = forward ? node.inputs.size() > 5 : true;
-  return (candidate ? 4 : 2) * g.steps + (candidate ? 1 : 0) + (once ? 1 : 0);
+std::int64_t graph_nodes(const graph::Graph& graph,
+                         const graph::Node& node,
+                         std::string_view kernel) {
+  if (kernel == "cublaslt/rnn" || kernel == "cublaslt/rnn_grad") {
+    return recurrent_nodes(graph, node);
+  }
+  // Two of moments; one of those that are given.
+  if (kernel == "cuda/batch_norm") return node.attrs.get_or<bool>("is_training", false) ? 3 : 2;
+  // One for each part; the last input of a ConcatV2 is the axis.
+  if (kernel == "cuda/concat") return static_cast<std::int64_t>(node.inputs.size()) - 1;
+  if (kernel == "cuda/split") return static_cast<std::int64_t>(node.outputs.size());
+  return std::ranges::find(k_two_nodes, kernel) != k_two_nodes.end() ? 2 : 1;
+}
+
+double product_rate(const graph::Graph& graph,
+                    const graph::Node& node,
+                    std::string_view kernel,
+                    DType compute,
+                    bool tf32,
+                    const GpuRates& rates) {
+  // Own kernels multiply without tensor cores; half of the peak is left beside the loads.
+  if (kernel.starts_with("cuda/")) return rates.float32_flops / 2;
+  const double rate = flops_rate(compute, tf32, rates);
+  if (!kernel.starts_with("cudnn/")) return rate;
+  const bool of_input = node.is(graph::ops::k_conv2d_backprop_input) ||
+                        node.is(graph::ops::k_depthwise_conv2d_native_backprop_input);
+  const Shape& other = graph.type(node.inputs[of_input ? 2 : 0]).shape;
+  return rate * convolution_share(static_cast<double>(node.outputs[0].shape.back()),
+                                  static_cast<double>(other.back()));
 }
 
 double predicted_seconds(const graph::NodeWork& work,
                          std::int64_t nodes,
-                         DType compute,
-                         bool tf32,
+                         double product_rate,
                          const GpuRates& rates) {
   return static_cast<double>(nodes) * k_node_seconds +
-         std::max(work.flops / flops_rate(compute, tf32, rates), work.bytes / rates.bytes);
+         std::max(work.flops / product_rate, work.bytes / rates.bytes);
 }
 
 }  // namespace halfstep::backend::cuda

@@ -23,15 +23,26 @@ struct GpuRates {
 /// 7.5.
 const GpuRates* gpu_rates(int compute_capability);
 
-/// The nodes of the captured graph that run `node`, a node of `graph` with a kernel: of a recurrent
-/// layer several for each of its steps (plugin/recurrent.cc), else taken for one.
-std::int64_t graph_nodes(const graph::Graph& graph, const graph::Node& node);
+/// The nodes of the captured graph that run `node`, a node of `graph`, by `kernel`. A call of a
+/// library counts as one; where they depend on more than the attributes (the gradient of windows
+/// that overlap, operands that are copied for a library), the usual case.
+std::int64_t graph_nodes(const graph::Graph& graph,
+                         const graph::Node& node,
+                         std::string_view kernel);
 
-/// Seconds of one launch of `nodes` nodes; `compute`: the dtype in which it multiplies.
+/// Multiplications per second, two a multiply-add, of the launch that runs `node` by `kernel`,
+/// multiplying in `compute`.
+double product_rate(const graph::Graph& graph,
+                    const graph::Node& node,
+                    std::string_view kernel,
+                    DType compute,
+                    bool tf32,
+                    const GpuRates& rates);
+
+/// Seconds of one launch of `nodes` nodes, which multiplies at `product_rate`.
 double predicted_seconds(const graph::NodeWork& work,
                          std::int64_t nodes,
-                         DType compute,
-                         bool tf32,
+                         double product_rate,
                          const GpuRates& rates);
 
 }  // namespace halfstep::backend::cuda

@@ -25,11 +25,15 @@ class Same(nn.Module):
         return nn.functional.pad(x, pads)
 
 
-class Flatten(nn.Module):
-    """Rows in Keras's order, channels last: a view, as the memory has that order."""
+class Reshape(nn.Module):
+    """Another shape of each sample in Keras's order, channels last: a view of that memory."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = shape
 
     def forward(self, x):
-        return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1) if x.dim() == 4 else x.flatten(1)
+        return (x.permute(0, 2, 3, 1) if x.dim() == 4 else x).reshape(x.shape[0], *self.shape)
 
 
 class Positions(nn.Module):
@@ -138,7 +142,9 @@ def module(layer, shape):
     elif kind == "dropout":
         made = nn.Dropout(fields["rate"])
     elif kind == "flatten":
-        made = Flatten()
+        made = Reshape([-1])
+    elif kind == "reshape":
+        made = Reshape(fields["target_shape"])
     elif kind in ACTIVATIONS:
         made = ACTIVATIONS[kind]()
     else:

@@ -71,6 +71,7 @@ std::vector<OpCase> convolution_cases() {
        {0, 0, 1, 2, 0, 3, 0, 0}},
       {"two groups", {1, 4, 4, 4}, {3, 3, 2, 6}},
       {"many outputs", {1, 2, 2, 2}, {2, 2, 2, 70}},
+      {"outputs in packs", {2, 7, 5, 3}, {3, 3, 3, 72}},
   };
   const Conv depthwise[] = {
       {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}},

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "backend/cuda/kernels/bias.h"
-#include "backend/cuda/kernels/filter_gradient.h"
+#include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/norm.h"
 #include "backend/cuda/kernels/pool.h"
@@ -49,25 +49,27 @@ Work prepare_pool(const Facts& node, const Machine& machine, Pool pool) {
   }};
 }
 
-kernels::ConvAxis conv_axis(const graph::ops::WindowAxis& axis) {
-  return {.input = axis.input,
-          .output = axis.output,
-          .size = axis.size,
-          .stride = axis.stride,
-          .dilation = axis.dilation,
-          .pad_before = axis.pad_before};
+/// A convolution, with a bias and a ReLU where the op has them.
+Work prepare_few_taps_convolution(const Facts& node, const Machine& machine) {
+  const bool bias = node.inputs.size() > 2;
+  kernels::FewTapsConvolutionParams params{
+      .taps = {node.output().dtype,
+               graph::ops::conv_geometry(node.attrs, node.input(0).shape, node.input(1).shape)},
+      .relu = node.op == graph::ops::k_conv2d_bias_relu};
+  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+    params.x = a.in[0];
+    params.filter = a.variable<void>(1);
+    params.bias = bias ? a.in[2] : nullptr;
+    params.y = a.out[0];
+    kernels::few_taps_convolution(stream, params);
+  }};
 }
 
 Work prepare_filter_gradient(const Facts& node, const Machine& machine) {
-  const graph::ops::ConvGeometry geometry =
-      graph::ops::conv_geometry(node.attrs, node.input(0).shape, node.output().shape);
-  kernels::FilterGradientParams params{.dtype = node.output().dtype,
-                                       .batch = geometry.batch,
-                                       .channels = geometry.inputs,
-                                       .outputs = geometry.outputs,
-                                       .height = conv_axis(geometry.window.height),
-                                       .width = conv_axis(geometry.window.width),
-                                       .tickets = machine.tickets};
+  kernels::FilterGradientParams params{
+      .taps = {node.output().dtype,
+               graph::ops::conv_geometry(node.attrs, node.input(0).shape, node.output().shape)},
+      .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.x = a.in[0];
             params.dy = a.in[2];
@@ -75,7 +77,7 @@ Work prepare_filter_gradient(const Facts& node, const Machine& machine) {
             params.workspace = a.workspace;
             kernels::filter_gradient(stream, params);
           },
-          kernels::filter_gradient_workspace(params)};
+          kernels::filter_gradient_workspace(params.taps)};
 }
 
 Work prepare_bias_add(const Facts& node, const Machine& machine) {
@@ -384,6 +386,7 @@ std::vector<Row> layer_rows() {
       {"cuda/bias_add", prepare_bias_add},
       {"cuda/bias_grad", prepare_bias_grad},
       {"cuda/cross_entropy", prepare_cross_entropy},
+      {"cuda/convolution", prepare_few_taps_convolution},
       {"cuda/filter_gradient", prepare_filter_gradient},
       {"cuda/max_pool", prepare_max_pool},
       {"cuda/max_pool_grad", prepare_max_pool_grad},

@@ -2,6 +2,7 @@
 // From a DType to a C++ type, like core/dispatch.h, whose error messages nvcc cannot compile.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cuda/kernels/stream.h"
 #include "backend/functions/function.h"
@@ -28,6 +29,15 @@ void dispatch_floating(DType dtype, F&& f) {
     default:
       refuse(dtype);
   }
+}
+
+/// The dtypes of matmuls and convolutions.
+template <class F>
+void dispatch_product(DType dtype, F&& f) {
+  if (dtype == DType::float64) refuse(dtype);
+  dispatch_floating(dtype, [&]<class T>(Type<T> type) {
+    if constexpr (!std::is_same_v<T, double>) f(type);
+  });
 }
 
 template <class F>
