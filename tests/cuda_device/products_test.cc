@@ -7,7 +7,9 @@
 #include <cstring>
 #include <memory>
 #include <ostream>
+#include <utility>
 
+#include "backend/cuda/kernels/narrow_gradient.h"
 #include "cuda_device/device.h"
 #include "support/cuda/product_case.h"
 
@@ -77,6 +79,14 @@ void expect_forward(const ProductCase& p, bool accumulate = false) {
   }
 }
 
+void expect_sums_of_b(const ProductCase& p) {
+  for (std::int64_t j = 0; j < p.key.n; ++j) {
+    double want = 0;
+    for (std::int64_t l = 0; l < p.key.k; ++l) want += p.b_at(0, l, j);
+    REQUIRE(std::abs(p.bias_at(j) - want) <= p.allowed(want));
+  }
+}
+
 TEST_CASE("device products: every dtype, transposition and odd shape") {
   RandomStream random(21, 0);
   for (int round = 0; round < 80; ++round) {
@@ -136,14 +146,45 @@ TEST_CASE("device products: epilogues, where the library has them") {
       continue;
     }
     expect_forward(p);
-    if (key.epilogue != Epilogue::sums_of_b) continue;
-    for (std::int64_t j = 0; j < key.n; ++j) {
-      double want = 0;
-      for (std::int64_t l = 0; l < key.k; ++l) want += p.b_at(0, l, j);
-      REQUIRE(std::abs(p.bias_at(j) - want) <= p.allowed(want));
-    }
+    if (key.epilogue == Epilogue::sums_of_b) expect_sums_of_b(p);
   }
   MESSAGE(missing << " of 60 products with epilogues have no algorithm");
+}
+
+TEST_CASE("device products: the gradient of weights of few outputs by an own kernel") {
+  namespace own = backend::cuda::kernels;
+  RandomStream random(26, 0);
+  // Rows less than a chunk and more than one, parts, one block of inputs and several, an odd pack.
+  for (const auto& [rows, inputs] : {std::pair{1, 4}, {130, 12}, {700, 128}, {1100, 260}}) {
+    for (const std::int64_t outputs : {1, 9, 10, 16}) {
+      for (const DType dtype : dtypes()) {
+        if (!is_half(dtype)) continue;
+        MatmulKey key{.m = inputs, .n = outputs, .k = rows, .transpose_a = true};
+        key.in = key.out = dtype;
+        key.epilogue = Epilogue::sums_of_b;
+        CAPTURE(to_string(key));
+        ProductCase p(key, random);
+        own::NarrowGradientParams params{.dtype = dtype,
+                                         .rows = rows,
+                                         .inputs = inputs,
+                                         .outputs = outputs,
+                                         .tickets = tickets()};
+        const OnDevice a(p.a), b(p.b), c(p.c), bias(p.bias);
+        const OnDevice workspace(own::narrow_gradient_workspace(params));
+        params.x = a.address();
+        params.dy = b.address();
+        params.dw = c.address();
+        params.dbias = bias.address();
+        params.workspace = workspace.address();
+        own::narrow_gradient(device().stream(), params);
+        c.read(p.c);
+        bias.read(p.bias);
+        expect_forward(p);
+        expect_sums_of_b(p);
+      }
+    }
+  }
+  CHECK(tickets_are_zero());
 }
 
 TEST_CASE("device products: the mask of a forward product serves the backward one") {
