@@ -90,6 +90,7 @@ inline constexpr OpHandle k_sigmoid{"Sigmoid"};
 inline constexpr OpHandle k_softmax{"Softmax"};
 inline constexpr OpHandle k_softmax_cross_entropy_with_logits{"SoftmaxCrossEntropyWithLogits"};
 inline constexpr OpHandle k_sub{"Sub"};
+inline constexpr OpHandle k_squared_norms{"SquaredNorms"};
 inline constexpr OpHandle k_sum{"Sum"};
 inline constexpr OpHandle k_tile{"Tile"};
 inline constexpr OpHandle k_transpose{"Transpose"};

@@ -18,6 +18,11 @@ bool is_update(const Node& node) {
   return node.def->update && node.attrs.get<DType>("T") == DType::float32;
 }
 
+/// Whether a node computes numbers of gradients that it does not change: AllFinite, SquaredNorms.
+bool is_check(const Node& node) {
+  return node.is(graph::ops::k_all_finite, graph::ops::k_squared_norms);
+}
+
 /// x * factor in float32, with a scalar factor.
 struct Product {
   Value x;
@@ -29,12 +34,21 @@ class Gradients {
  public:
   explicit Gradients(const Rewriter& rewriter) : rewriter_(rewriter) {
     for (int id = 0; id < rewriter.graph().size(); ++id) {
-      if (!rewriter.graph().node(id).is(graph::ops::k_all_finite)) continue;
+      if (!is_check(rewriter.graph().node(id))) continue;
       if (const auto factor = factor_of(id)) unscaled_[id] = *factor;
+    }
+    // A check cannot multiply a gradient that another reader needs multiplied, such as a check that
+    // cannot multiply itself.
+    const auto reads_others = [&](const auto& check) {
+      const std::vector<Value>& inputs = rewriter_.graph().node(check.first).inputs;
+      return !std::all_of(
+          inputs.begin(), inputs.end(), [&](const Value& input) { return all_absorb(input); });
+    };
+    while (std::erase_if(unscaled_, reads_others) > 0) {
     }
   }
 
-  /// The scalar by which all inputs of an AllFinite are multiplied, if it can multiply itself.
+  /// The scalar by which all inputs of a check are multiplied, if it can multiply itself.
   std::optional<Value> unscaled(int check) const {
     const auto it = unscaled_.find(check);
     return it == unscaled_.end() ? std::nullopt : std::optional(it->second);
@@ -53,8 +67,7 @@ class Gradients {
       return value;
     const bool absorbed = all_users(value, [&](int user) {
       const Node& to = rewriter_.graph().node(user);
-      return is_update(to) || to.is(graph::ops::k_all_finite) ||
-             (as_product({user, 0}) && all_absorb({user, 0}));
+      return is_update(to) || is_check(to) || (as_product({user, 0}) && all_absorb({user, 0}));
     });
     return absorbed ? node.inputs[0] : value;
   }
@@ -89,22 +102,28 @@ class Gradients {
            std::count(update.inputs.begin(), update.inputs.end(), value) == 1;
   }
 
-  /// Whether all users of a multiplication can multiply themselves.
-  bool all_absorb(Value value) const {
-    return all_users(
-        value, [&](int user) { return unscaled_.contains(user) || updates_with(user, value); });
+  /// Whether `user` multiplies `value` by another factor for updates alone.
+  bool clips(int user, Value value) const {
+    const std::optional<Product> clipped = as_product({user, 0});
+    return clipped && clipped->x == value && all_users({user, 0}, [&](int update) {
+             return updates_with(update, {user, 0});
+           });
   }
 
-  /// The common factor of the inputs of a check, if only it and updates read them.
+  /// Whether all users of a multiplication can multiply themselves.
+  bool all_absorb(Value value) const {
+    return all_users(value, [&](int user) {
+      return unscaled_.contains(user) || updates_with(user, value) || clips(user, value);
+    });
+  }
+
+  /// The common factor of the inputs of a check.
   std::optional<Value> factor_of(int check) const {
     std::optional<Value> factor;
     for (const Value& input : rewriter_.graph().node(check).inputs) {
       const std::optional<Product> product = as_product(input);
       if (!product || (factor && *factor != product->factor)) return std::nullopt;
       factor = product->factor;
-      if (!all_users(input, [&](int user) { return user == check || updates_with(user, input); })) {
-        return std::nullopt;
-      }
     }
     return factor;
   }
@@ -124,37 +143,81 @@ bool supported(const Graph& graph, const Node& update, DType dtype, const Kernel
       graph::describe(graph::op_table(), "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
 }
 
-/// An update with the multiplication and the cast of its gradient, if it has any.
-/// A factor of 1 is an invalid value.
-std::optional<NewNode> fused_update(const Node& node, const Gradients& gradients) {
+/// A node that replaces another one, and the scalars by which it multiplies, which are multiplied
+/// for its input `factor`; 1 without any.
+struct Fused {
+  int id;
+  NewNode node;
+  std::vector<Value> factors = {};
+  std::optional<std::size_t> factor = {};
+};
+
+/// An update with the multiplications and the cast of its gradient, if it has any.
+std::optional<Fused> fused_update(int id, const Node& node, const Gradients& gradients) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
-  const Product product = gradients.product(node.inputs[ports.gradient]);
-  const Value source = gradients.source(product.x);
-  if (source == node.inputs[ports.gradient]) return std::nullopt;
-  NewNode fused{.op = "FusedUpdate", .inputs = node.inputs};
-  fused.inputs[ports.gradient] = source;
+  Fused fused{id, {.op = "FusedUpdate", .inputs = node.inputs}};
+  Value gradient = node.inputs[ports.gradient];
+  for (Product product = gradients.product(gradient); product.factor.valid();
+       product = gradients.product(gradient)) {
+    gradient = product.x;
+    fused.factors.push_back(product.factor);
+  }
+  gradient = gradients.source(gradient);
+  if (gradient == node.inputs[ports.gradient]) return std::nullopt;
+  std::vector<Value>& inputs = fused.node.inputs;
+  inputs[ports.gradient] = gradient;
   // Before `ok`, which is last.
-  fused.inputs.insert(fused.inputs.begin() + static_cast<std::ptrdiff_t>(ports.inputs),
-                      product.factor);
-  fused.attrs = {{"rule", node.op}, {"guarded", node.inputs.size() > ports.inputs}};
+  fused.factor = ports.inputs;
+  inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(ports.inputs), Value{});
+  fused.node.attrs = {{"rule", node.op}, {"guarded", node.inputs.size() > ports.inputs}};
   for (const char* flag : {"use_nesterov", "update_slots"}) {
-    if (node.attrs.find(flag) != nullptr) fused.attrs.set(flag, node.attrs.get<bool>(flag));
+    if (node.attrs.find(flag) != nullptr) fused.node.attrs.set(flag, node.attrs.get<bool>(flag));
   }
   return fused;
 }
 
-/// A finite check of the gradients before they are multiplied and cast.
-NewNode fused_check(int id, const Node& node, const Gradients& gradients) {
+/// A check of the gradients before they are multiplied and cast.
+Fused fused_check(int id, const Node& node, const Gradients& gradients) {
   const std::optional<Value> unscaled = gradients.unscaled(id);
-  NewNode fused{.op = "AllFinite", .inputs = {}};
+  Fused fused{id, {.op = node.op, .inputs = {}, .attrs = node.attrs}};
+  std::vector<Value>& inputs = fused.node.inputs;
   for (const Value& input : node.inputs) {
-    fused.inputs.push_back(gradients.source(gradients.product(input).x));
+    inputs.push_back(gradients.source(gradients.product(input).x));
   }
-  if (unscaled) fused.inputs.push_back(*unscaled);
-  fused.attrs = {{"unscaled", unscaled.has_value()}};
-  fused.results = {{{id, 0}}};
+  if (unscaled) inputs.push_back(*unscaled);
+  fused.node.attrs.erase("Tin");
+  fused.node.attrs.set("unscaled", unscaled.has_value());
+  for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
+    fused.node.results.push_back({{id, port}, port});
+  }
   return fused;
 }
+
+/// The nodes that multiply factors, each made once.
+class Factors {
+ public:
+  explicit Factors(Rewriter& rewriter) : rewriter_(rewriter) {}
+
+  /// `root`: the first node that needs the result.
+  Value of(const std::vector<Value>& factors, int root) {
+    if (factors.size() == 1) return factors.front();
+    const auto [it, first] = made_.try_emplace(factors);
+    if (!first) return it->second;
+    if (factors.empty()) {
+      NewNode one{.op = "Const", .inputs = {}, .name = "Const"};
+      one.attrs = {
+          {"dtype", DType::float32}, {"shape", Shape{}}, {"value", std::vector<double>{1}}};
+      return it->second = {rewriter_.add({std::move(one)}, root), 0};
+    }
+    const Value others = of({factors.begin() + 1, factors.end()}, root);
+    NewNode both{.op = "Mul", .inputs = {factors.front(), others}, .name = "unscale_and_clip"};
+    return made_[factors] = {rewriter_.add({std::move(both)}, root), 0};
+  }
+
+ private:
+  Rewriter& rewriter_;
+  std::map<std::vector<Value>, Value> made_;
+};
 
 }  // namespace
 
@@ -170,29 +233,20 @@ Graph fuse_updates(const Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
   const Gradients gradients(rewriter);
   // All that is fused is known before the first node changes.
-  std::vector<std::pair<int, NewNode>> fused;
+  std::vector<Fused> all;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (node.is(graph::ops::k_all_finite)) {
-      fused.emplace_back(id, fused_check(id, node, gradients));
+    if (is_check(node)) {
+      all.push_back(fused_check(id, node, gradients));
     } else if (is_update(node)) {
-      if (auto update = fused_update(node, gradients)) fused.emplace_back(id, std::move(*update));
+      if (auto update = fused_update(id, node, gradients)) all.push_back(*std::move(update));
     }
   }
-  Value one;
-  for (auto& [id, node] : fused) {
-    for (Value& input : node.inputs) {
-      if (input.valid()) continue;
-      if (!one.valid()) {
-        NewNode constant{.op = "Const", .inputs = {}, .name = "Const"};
-        constant.attrs = {
-            {"dtype", DType::float32}, {"shape", Shape{}}, {"value", std::vector<double>{1}}};
-        one = {rewriter.add({std::move(constant)}, id), 0};
-      }
-      input = one;
-    }
-    rewriter.add({std::move(node)}, id);
-    rewriter.remove(id);
+  Factors factors(rewriter);
+  for (Fused& fused : all) {
+    if (fused.factor) fused.node.inputs[*fused.factor] = factors.of(fused.factors, fused.id);
+    rewriter.add({std::move(fused.node)}, fused.id);
+    rewriter.remove(fused.id);
   }
   return prune(rewriter.finish());
 }

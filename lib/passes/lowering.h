@@ -63,9 +63,15 @@ graph::Graph swap_relu_maxpool(const graph::Graph& graph, const Target& target);
 /// after the activation, the fused op rounds once.
 graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target);
 
-/// Lets optimizer updates and the finite check read gradients as the matmuls store them: a cast to
-/// float32 and the multiplication by a scalar (unscaling, clipping by norm) before an update become
-/// part of a FusedUpdate, and of AllFinite, when their results have no other users. Bit-identical.
+/// Makes the sums of squares of several values one SquaredNorms, where a kernel accepts it: the
+/// norms of all gradients, or the L2 penalties of all weights. The sums have another order.
+graph::Graph group_squares(const graph::Graph& graph, const Target& target);
+
+/// Lets optimizer updates, the finite check and SquaredNorms read gradients as the matmuls store
+/// them: a cast to float32 and the multiplications by scalars (unscaling, clipping by norm) before
+/// an update become part of a FusedUpdate, and of AllFinite and SquaredNorms, when their results
+/// have no other users. Bit-identical, except where the loss scale is no power of two and gradients
+/// are clipped as well: both factors are multiplied first.
 graph::Graph fuse_updates(const graph::Graph& graph, const Target& target);
 
 /// Lets ops of one element with the same inputs and attributes share a result: each variable's

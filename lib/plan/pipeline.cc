@@ -112,6 +112,12 @@ constexpr std::array k_passes{
          .reason = "adds the bias of a convolution to the accumulators, and applies the ReLU",
          .hides_values = true,
          .exact = false},
+    Pass{.name = "group_squares",
+         .run = passes::group_squares,
+         .reason = "computes the norms of all gradients, and all L2 penalties, by one launch each; "
+                   "before fuse_updates lets it read 16-bit gradients",
+         .hides_values = true,
+         .exact = false},
     Pass{
         .name = "fuse_updates",
         .run = passes::fuse_updates,

@@ -142,7 +142,7 @@ constexpr std::array k_rows{
     Row{'-',
         '-',
         '-',
-        "AllFinite AllReduceStart AllReduceWait ReduceScatterStart ReduceScatterWait "
+        "AllFinite SquaredNorms AllReduceStart AllReduceWait ReduceScatterStart ReduceScatterWait "
         "AllGatherStart AllGatherWait FusedUpdate GroupedUpdate MovingAverages "
         "CastVariable "
         "UpdateLossScale LearningRate PackOperand PackedVariable PackedMatMul PackedMatMulUpdate "

@@ -57,6 +57,7 @@ TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::
                                              "cuda/reduce",
                                              "cuda/softmax",
                                              "cuda/softmax_loss",
+                                             "cuda/squared_norms",
                                              "cuda/sparse_cross_entropy"};
   std::map<std::string, std::size_t> taken;
   std::vector<OpCase> cases;

@@ -115,6 +115,27 @@ Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
   });
 }
 
+Prepared prepare_squared_norms(const NodeView& node, const Capabilities&) {
+  std::vector<own::SquaredTensor> tensors;
+  for (std::size_t i = 0; i < node.outputs(); ++i) {
+    const graph::TensorType& type = node.input(i);
+    tensors.push_back({{.dtype = type.dtype, .elements = type.shape.elements()}});
+  }
+  return launch_on_device(
+      [tensors, unscaled = node.attrs().get<bool>("unscaled")](const Args& a) mutable {
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+          tensors[i].x = a.in[i].data;
+          tensors[i].norm = a.out[i].as<float>();
+        }
+        own::squared_norms(device().stream(),
+                           {.tensors = tensors,
+                            .unscale = unscaled ? a.in.back().as<float>() : nullptr,
+                            .workspace = a.workspace,
+                            .tickets = tickets()});
+      },
+      own::squared_norms_workspace(tensors));
+}
+
 Prepared prepare_loss_scale(const NodeView& node, const Capabilities&) {
   const graph::Attrs& attrs = node.attrs();
   const auto real = [&](std::string_view name) {
@@ -298,6 +319,7 @@ std::vector<Kernel> training_rows() {
       {"LogScalars", "cuda/log_scalars", nullptr, prepare_log_scalars},
       {"LearningRate", "cuda/learning_rate", nullptr, prepare_learning_rate},
       {"RandomUniformFromOrdinal", "cuda/uniform", nullptr, prepare_uniform},
+      {"SquaredNorms", "cuda/squared_norms", nullptr, prepare_squared_norms},
       {"UpdateLossScale", "cuda/update_loss_scale", nullptr, prepare_loss_scale},
   };
   for (std::string_view op : {"ResourceApplyAdagradV2",

@@ -250,6 +250,33 @@ TEST_CASE("device: an op is captured as the nodes that its prediction counts") {
   CHECK(lstm.ms < 0.5);
 }
 
+TEST_CASE("device: the large bodies of elementwise ops in shipped CNNs have compiled kernels") {
+  constexpr std::int64_t k_elements = 1 << 16;
+  int bodies = 0;
+  for (const char* config : {"mnist_cnn", "fashion_cnn", "residual"}) {
+    const std::filesystem::path file =
+        test::source_dir() / "configs" / (std::string(config) + ".yaml");
+    for (const char* policy : k_step_policies) {
+      CAPTURE(config);
+      CAPTURE(policy);
+      const plan::Plan plan = plan::compile(step_of(file, policy), emulated());
+      const auto scaled = plan::scaled_input(plan.graph(), "images");
+      for (const plan::KernelChoice& choice : plan.kernels()) {
+        const Node& node = plan.graph().node(choice.node);
+        const bool large = node.is(graph::OpHandle{"FusedElementwise"}) &&
+                           (!scaled || scaled->node != choice.node) &&
+                           node.outputs[0].shape.elements() >= k_elements;
+        if (!large) continue;
+        ++bodies;
+        CAPTURE(node.attrs.get<std::string>("body"));
+        REQUIRE(choice.algorithm.has_value());
+        CHECK(choice.algorithm->text == "compiled body");
+      }
+    }
+  }
+  CHECK(bodies >= 12);
+}
+
 TEST_CASE("device: a step of a shipped config launches and moves no more than before") {
   const std::filesystem::path table = test::source_dir() / "tests/cuda_run/step_costs.csv";
   std::set<std::filesystem::path> configs;

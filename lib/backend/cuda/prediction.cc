@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/kernels/scaling.h"
 #include "graph/op_handles.h"
 #include "graph/ops/recurrent.h"
 
@@ -28,7 +29,7 @@ constexpr double k_node_seconds = 3e-6;
 /// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
 /// elements around the copied ones are filled, and the others sum first.
 constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
-                                                      "cuda/batch_moments",
+                                                      "cuda/batch_norm",
                                                       "cuda/batch_norm_grad",
                                                       "cuda/filter_gradient",
                                                       "cuda/layer_norm_grad",
@@ -76,11 +77,12 @@ std::int64_t graph_nodes(const graph::Graph& graph,
   if (kernel == "cublaslt/rnn" || kernel == "cublaslt/rnn_grad") {
     return recurrent_nodes(graph, node);
   }
-  // Two of moments; one of those that are given.
-  if (kernel == "cuda/batch_norm") return node.attrs.get_or<bool>("is_training", false) ? 3 : 2;
   // One for each part; the last input of a ConcatV2 is the axis.
   if (kernel == "cuda/concat") return static_cast<std::int64_t>(node.inputs.size()) - 1;
   if (kernel == "cuda/split") return static_cast<std::int64_t>(node.outputs.size());
+  if (kernel == "cuda/squared_norms") {
+    return static_cast<std::int64_t>((node.outputs.size() - 1) / kernels::k_most_tensors + 1);
+  }
   return std::ranges::find(k_two_nodes, kernel) != k_two_nodes.end() ? 2 : 1;
 }
 

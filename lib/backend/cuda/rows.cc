@@ -208,6 +208,16 @@ Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
+Accepts squared_norms(const NodeView& node, const Capabilities& capabilities) {
+  for (std::size_t i = 0; i < node.inputs(); ++i) {
+    const DType dtype = node.input(i).dtype;
+    if (dtype != DType::float32 && !is_half(dtype)) {
+      return Accepts::no(fmt::format("no squares of {}", name(dtype)));
+    }
+  }
+  return any(node, capabilities);
+}
+
 Accepts fused_update(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::int64_t>("packed") > 0) return Accepts::no("no packed variables");
   return any(node, capabilities);
@@ -346,6 +356,7 @@ std::vector<Kernel> all() {
       {"RandomTranslation", "cuda/random_translation", any},
 
       {"AllFinite", "cuda/all_finite", any},
+      {"SquaredNorms", "cuda/squared_norms", squared_norms},
       {"CastVariable", "cuda/cast_variable", any},
       {"FusedUpdate", "cuda/update", fused_update},
       {"GroupedUpdate", "cuda/update", any},

@@ -1,8 +1,11 @@
-// The finite check, the loss scale that follows from it, and the learning rate.
+// The finite check, norms of gradients, the loss scale that follows from it, and the learning rate.
 //
 // AllFinite: whether all elements of all values are finite; with `unscaled` the last value is one
 // float32 number, and the others are checked after multiplication by it in float32, or with
 // `reciprocal` by 1 / it, rounded to float32.
+//
+// SquaredNorms: the sum of the squares of each value's elements, in float32, in any order; with
+// `unscaled` the last value is one float32 number, by which the others are multiplied before.
 //
 // UpdateLossScale, with good = good_steps before the step:
 //   ok:  if good + 1 >= growth_steps (== with grow_on_equal): scale *= growth_factor, good = 0 and
@@ -48,6 +51,17 @@ void expect_scalar(const InferContext& c, std::size_t i) {
 std::vector<Shape> infer_all_finite(const InferContext& c) {
   if (c.node.attrs.get<bool>("unscaled")) expect_scalar(c, c.inputs() - 1);
   return {Shape{}};
+}
+
+std::vector<Shape> infer_squared_norms(const InferContext& c) {
+  const bool unscaled = c.node.attrs.get<bool>("unscaled");
+  if (unscaled) expect_scalar(c, c.inputs() - 1);
+  const std::size_t values = c.inputs() - (unscaled ? 1 : 0);
+  const auto& dtypes = c.node.attrs.get<std::vector<DType>>("Tout");
+  if (dtypes != std::vector<DType>(values, DType::float32)) {
+    throw ShapeError(fmt::format("{} values have as many norms in float32", values));
+  }
+  return std::vector<Shape>(values);
 }
 
 std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
@@ -104,6 +118,10 @@ std::vector<OpDef> scaling_ops() {
              "values: Tin -> ok: bool",
              "Tin: list(type), unscaled: bool = false, reciprocal: bool = false",
              {.infer = infer_all_finite, .stage = Stage::lowered}),
+      define("SquaredNorms",
+             "values: Tin -> norms: Tout",
+             "Tin: list(type), Tout: list(type), unscaled: bool = false",
+             {.infer = infer_squared_norms, .stage = Stage::lowered}),
       define("UpdateLossScale",
              "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool, "
              "counter?: resource",

@@ -27,6 +27,30 @@ std::vector<OpCase> scaling_cases() {
       "several",
       {uniform({3, 5}), typed(uniform({}), DType::float16), indices({2}, 0, 9), uniform({0})});
 
+  for (const bool unscaled : {false, true}) {
+    std::vector<Operand> values;
+    for (DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      values.push_back(typed(uniform({90'001}), dtype));
+      values.push_back(typed(uniform({3, 5}), dtype));
+    }
+    values.push_back(typed(uniform({0}), DType::float32));
+    const std::vector<DType> norms(values.size(), DType::float32);
+    if (unscaled) values.push_back(typed(number(0x1p-7), DType::float32));
+    add("SquaredNorms",
+        unscaled ? "unscaled" : "several",
+        std::move(values),
+        {{"Tout", norms}, {"unscaled", unscaled}});
+    cases.back().terms = 90'001;
+    cases.back().magnitude = 4 * 90'001.0;
+  }
+  // More than a launch takes.
+  add("SquaredNorms",
+      "a hundred",
+      std::vector<Operand>(100, typed(uniform({7}), DType::float16)),
+      {{"Tout", std::vector<DType>(100, DType::float32)}});
+  cases.back().terms = 7;
+  cases.back().magnitude = 4 * 7;
+
   const Operand scale = typed(variable({}, 1, 1000), DType::float32);
   const Operand counter = typed(variable({}, 0, 4), DType::int32);
   for (const std::int64_t growth_steps : {1, 2, 2000}) {

@@ -69,6 +69,22 @@ Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
   });
 }
 
+Prepared prepare_squared_norms(const NodeView& node, const Capabilities&) {
+  return launch([unscaled = node.attrs().get<bool>("unscaled")](const Args& a) {
+    const float factor = unscaled ? *a.in.back().as<float>() : 1.0F;
+    for (std::size_t n = 0; n < a.out.size(); ++n) {
+      double sum = 0;
+      dispatch_floating(a.in[n].dtype, [&]<class T>(Type<T>) {
+        for (std::int64_t i = 0; i < a.in[n].elements(); ++i) {
+          const double x = static_cast<float>(a.in[n].as<T>()[i]) * factor;
+          sum += x * x;
+        }
+      });
+      *a.out[n].as<float>() = static_cast<float>(sum);
+    }
+  });
+}
+
 struct LossScaleRule {
   float growth_factor, backoff_factor, min_scale, max_scale;
   std::int64_t growth_steps;
@@ -182,6 +198,7 @@ Prepared prepare_learning_rate(const NodeView& node, const Capabilities&) {
 std::vector<Kernel> scaling_kernels() {
   return {
       {.op = "AllFinite", .name = "reference/all_finite", .prepare = prepare_all_finite},
+      {.op = "SquaredNorms", .name = "reference/squared_norms", .prepare = prepare_squared_norms},
       {.op = "UpdateLossScale",
        .name = "reference/update_loss_scale",
        .prepare = prepare_update_loss_scale},

@@ -1,108 +1,16 @@
 #include "backend/cuda/kernels/fused.h"
 
-#include "backend/cuda/kernels/device/dispatch.h"
-#include "backend/cuda/kernels/device/map.h"
-#include "backend/functions/body.h"
-#include "core/philox.h"
-#include "graph/op_handles.h"
+#include "backend/cuda/kernels/device/body.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
 constexpr int k_inputs = static_cast<int>(FusedParams::k_max_inputs);
 constexpr int k_steps = static_cast<int>(FusedParams::k_max_steps);
-/// Elements of a thread: those of two counters of random numbers, 16 bytes of float16. They share
-/// the decoding of each op.
-constexpr int k_width = 8;
-
-/// The operand is converted when it is loaded, and rounded when it is stored.
-struct Cast : functions::BroadcastTo {
-  static constexpr const char* op = "Cast";
-};
-using Functions = functions::Join<functions::List<Cast>, functions::BodyFunctions>;
-
-template <class... F>
-constexpr int count_of(functions::List<F...>) {
-  return static_cast<int>(sizeof...(F));
-}
-/// The number of the op that is no function of elements.
-constexpr int k_random = count_of(Functions{});
-static_assert(k_random < 255);
-
-template <int n, class L>
-struct Nth;
-template <int n, class First, class... F>
-struct Nth<n, functions::List<First, F...>> : Nth<n - 1, functions::List<F...>> {};
-template <class First, class... F>
-struct Nth<0, functions::List<First, F...>> {
-  using type = First;
-};
-
-/// y = the function `chosen`, in [low, high), of the operands. A chain of comparisons would be ten
-/// times as long as this search, which takes the same branches in all threads.
-template <int low, int high>
-__device__ inline void apply_function(
-    int chosen, float alpha, const float* x0, const float* x1, const float* x2, float* y) {
-  if constexpr (high - low == 1) {
-    using F = typename Nth<low, Functions>::type;
-    for (int i = 0; i < k_width; ++i) {
-      const Apply<F, float> f{alpha};
-      if constexpr (F::arity == 1) {
-        y[i] = static_cast<float>(f(x0[i]));
-      } else if constexpr (F::arity == 2) {
-        y[i] = static_cast<float>(f(x0[i], x1[i]));
-      } else {
-        y[i] = static_cast<float>(f(x0[i], x1[i], x2[i]));
-      }
-    }
-  } else {
-    constexpr int k_middle = (low + high) / 2;
-    if (chosen < k_middle) {
-      apply_function<low, k_middle>(chosen, alpha, x0, x1, x2, y);
-    } else {
-      apply_function<k_middle, high>(chosen, alpha, x0, x1, x2, y);
-    }
-  }
-}
-
-/// Calls f with the storage type of a tensor of a body.
-template <class F>
-__device__ inline void with_type(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::float16:
-      return f(Type<float16>{});
-    case DType::bfloat16:
-      return f(Type<bfloat16>{});
-    case DType::boolean:
-      return f(Type<bool>{});
-    case DType::uint8:
-      return f(Type<std::uint8_t>{});
-    case DType::int32:
-      return f(Type<std::int32_t>{});
-    case DType::int64:
-      return f(Type<std::int64_t>{});
-    default:
-      return f(Type<float>{});
-  }
-}
 
 /// An operand: an input, a saved result (counted from k_inputs on), or
 constexpr std::uint8_t k_previous = 254;  ///< the result of the preceding op, in registers
 constexpr std::uint8_t k_none = 255;
-
-/// How a pack of k_width elements is loaded.
-enum class Reading : std::uint8_t {
-  pack,     ///< by one load
-  element,  ///< all are one element
-  slow,     ///< one by one
-};
-
-struct Source {
-  const void* data;
-  DType dtype;
-  Reading reading;
-  bool whole;  ///< has the elements of the result: offsets need no walk
-};
 
 struct Operation {
   std::uint8_t function;
@@ -131,9 +39,6 @@ struct Program {
 };
 static_assert(sizeof(Program) <= 4096);
 
-/// Values of a thread's elements.
-using Few = float[k_width];
-
 /// The operand's elements [first, first + count) of the result.
 __device__ inline void fetch(const Program& p,
                              unsigned operand,
@@ -143,24 +48,24 @@ __device__ inline void fetch(const Program& p,
                              const Few* saved,
                              Few& x) {
   if (operand == k_previous) {
-    for (int i = 0; i < k_width; ++i) x[i] = last[i];
+    for (int i = 0; i < k_body_width; ++i) x[i] = last[i];
     return;
   }
   if (operand >= k_inputs) {
-    for (int i = 0; i < k_width; ++i) x[i] = saved[operand - k_inputs][i];
+    for (int i = 0; i < k_body_width; ++i) x[i] = saved[operand - k_inputs][i];
     return;
   }
   const Source& source = p.source[operand];
-  if (count == k_width && source.reading != Reading::slow) {
+  if (count == k_body_width && source.reading != Reading::slow) {
     const std::int64_t offset = source.whole ? first : p.walk[operand].at(first).of[0];
     with_type(source.dtype, [&]<class T>(Type<T>) {
       const T* data = static_cast<const T*>(source.data) + offset;
       if (source.reading == Reading::element) {
         const auto value = static_cast<float>(load(*data));
-        for (int i = 0; i < k_width; ++i) x[i] = value;
+        for (int i = 0; i < k_body_width; ++i) x[i] = value;
       } else {
-        const auto pack = load_pack<T, k_width>(data);
-        for (int i = 0; i < k_width; ++i) x[i] = static_cast<float>(load(pack.element[i]));
+        const auto pack = load_pack<T, k_body_width>(data);
+        for (int i = 0; i < k_body_width; ++i) x[i] = static_cast<float>(load(pack.element[i]));
       }
     });
     return;
@@ -173,7 +78,7 @@ __device__ inline void fetch(const Program& p,
       slow[i] = static_cast<float>(load(static_cast<const T*>(source.data)[offset]));
     });
   }
-  for (int i = 0; i < k_width; ++i) x[i] = slow[i];
+  for (int i = 0; i < k_body_width; ++i) x[i] = slow[i];
 }
 
 __device__ inline void store_output(const Program& p,
@@ -193,40 +98,23 @@ __device__ inline void store_output(const Program& p,
         return store<T>(x);
       }
     };
-    Pack<T, k_width> pack;
-    for (int i = 0; i < k_width; ++i) pack.element[i] = element(value[i]);
-    if (p.packed && count == k_width) {
-      store_pack<T, k_width>(data, pack);
+    Pack<T, k_body_width> pack;
+    for (int i = 0; i < k_body_width; ++i) pack.element[i] = element(value[i]);
+    if (p.packed && count == k_body_width) {
+      store_pack<T, k_body_width>(data, pack);
     } else {
-      for (int i = 0; i < k_width; ++i) {
+      for (int i = 0; i < k_body_width; ++i) {
         if (i < count) data[i] = pack.element[i];
       }
     }
   });
 }
 
-__device__ inline void round_to(DType dtype, Few& y) {
-  if (dtype == DType::float16) {
-    for (int i = 0; i < k_width; ++i) y[i] = to_float(to_float16(y[i]));
-  } else if (dtype == DType::bfloat16) {
-    for (int i = 0; i < k_width; ++i) y[i] = to_float(to_bfloat16(y[i]));
-  }
-}
-
 /// Changes `last`, the result of the preceding op, to that of this one.
 __device__ inline void run_step(
     const Program& p, const Operation& step, std::int64_t first, int count, Few& last, Few* saved) {
   if (step.function == k_random) {
-    constexpr std::size_t k_words = 4;
-    const auto ordinal = *static_cast<const std::int64_t*>(p.source[step.operands[0]].data);
-    const std::uint64_t key = mix(step.stream, static_cast<std::uint64_t>(ordinal));
-    for (std::size_t j = 0; j < k_width / k_words; ++j) {
-      const auto words =
-          random_words(step.seed, key, static_cast<std::uint64_t>(first) / k_words + j);
-      for (std::size_t i = 0; i < k_words; ++i) {
-        last[j * k_words + i] = to_uniform(words[i]);
-      }
-    }
+    uniform(p.source[step.operands[0]].data, step.seed, step.stream, first, last);
   } else {
     Few x[3] = {};
     for (int n = 0; n < 3; ++n) {
@@ -236,15 +124,15 @@ __device__ inline void run_step(
     round_to(step.dtype, last);
   }
   if (step.saved == k_none) return;
-  for (int i = 0; i < k_width; ++i) saved[step.saved - k_inputs][i] = last[i];
+  for (int i = 0; i < k_body_width; ++i) saved[step.saved - k_inputs][i] = last[i];
 }
 
 /// An output may alias an input: a thread's elements are stored when it has read all inputs.
 __global__ void HALFSTEP_BLOCK_OF(256, 4) fused_kernel(Program p) {
-  for (std::int64_t first = thread_of_grid() * k_width; first < p.elements;
-       first += threads_of_grid() * k_width) {
+  for (std::int64_t first = thread_of_grid() * k_body_width; first < p.elements;
+       first += threads_of_grid() * k_body_width) {
     const std::int64_t rest = p.elements - first;
-    const int count = rest < k_width ? static_cast<int>(rest) : k_width;
+    const int count = rest < k_body_width ? static_cast<int>(rest) : k_body_width;
     Few last;
     Few saved[k_steps];  // in local memory, for its index varies
     HALFSTEP_ROLLED
@@ -254,35 +142,17 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4) fused_kernel(Program p) {
   }
 }
 
-template <class... F>
-std::optional<std::uint8_t> find(std::string_view op, functions::List<F...>) {
-  std::uint8_t number = 0;
-  const bool found = ((op == F::op || (++number, false)) || ...);
-  return found ? std::optional(number) : std::nullopt;
-}
-
-template <class... F>
-std::size_t arity_in(std::uint8_t function, functions::List<F...>) {
-  constexpr std::array<int, sizeof...(F)> k_arities{F::arity...};
-  return static_cast<std::size_t>(k_arities.at(function));
-}
-
-/// Operands of a function; random numbers have the ordinal.
-std::size_t arity_of(std::uint8_t function) {
-  return function == k_random ? 1 : arity_in(function, Functions{});
-}
-
 /// How an input is read, by its iteration over the elements of the result.
 Source source_of(const FusedParams::Input& input, const Walk<1>& walk, std::int64_t elements) {
-  const std::size_t pack_bytes = k_width * size_bytes(input.dtype);
+  const std::size_t pack_bytes = k_body_width * size_bytes(input.dtype);
   const bool whole = input.shape.elements() == elements;
   // Packs do not cross the end of the last axis, and begin at multiples of their width.
   const int last = walk.rank - 1;
-  bool packs = walk.rank > 0 && walk.extent[last] % k_width == 0 && walk.step[0][last] == 1 &&
+  bool packs = walk.rank > 0 && walk.extent[last] % k_body_width == 0 && walk.step[0][last] == 1 &&
                aligned(input.data, pack_bytes);
-  for (int axis = 0; axis < last; ++axis) packs = packs && walk.step[0][axis] % k_width == 0;
+  for (int axis = 0; axis < last; ++axis) packs = packs && walk.step[0][axis] % k_body_width == 0;
   const bool one = walk.rank == 0 || (walk.step[0][last] == 0 &&
-                                      (walk.rank == 1 || walk.extent[last] % k_width == 0));
+                                      (walk.rank == 1 || walk.extent[last] % k_body_width == 0));
   Reading reading = Reading::slow;
   if (one) {
     reading = Reading::element;
@@ -318,10 +188,7 @@ std::array<std::uint8_t, k_steps> saved_operands(const FusedParams& p) {
 
 }  // namespace
 
-std::optional<std::uint8_t> fused_function(std::string_view op) {
-  if (op == graph::ops::k_random_uniform_from_ordinal) return static_cast<std::uint8_t>(k_random);
-  return find(op, Functions{});
-}
+std::optional<std::uint8_t> fused_function(std::string_view op) { return number_of(op); }
 
 void fused_elementwise(Stream stream, const FusedParams& p) {
   Program program{};
@@ -333,6 +200,11 @@ void fused_elementwise(Stream stream, const FusedParams& p) {
     program.walk[n] = Walk<1>(p.shape, {broadcast_steps(p.input[n].shape, p.shape)});
     program.source[n] = source_of(p.input[n], program.walk[n], program.elements);
   }
+  for (std::size_t n = 0; n < p.outputs; ++n) {
+    const std::size_t bytes = k_body_width * size_bytes(p.step[p.output[n].step].dtype);
+    program.packed = program.packed && aligned(p.output[n].data, bytes);
+  }
+  if (program.packed && launch_compiled_body(stream, p, program.source, program.walk)) return;
   const auto saved = saved_operands(p);
   const auto operand_of = [&](std::size_t value, std::size_t reader) {
     if (value < p.inputs) return static_cast<std::uint8_t>(value);
@@ -357,9 +229,9 @@ void fused_elementwise(Stream stream, const FusedParams& p) {
     const std::size_t step = p.output[n].step;
     const DType dtype = p.step[step].dtype;
     program.sink[n] = {p.output[n].data, operand_of(p.inputs + step, p.steps), dtype};
-    program.packed = program.packed && aligned(p.output[n].data, k_width * size_bytes(dtype));
   }
-  launch(fused_kernel, grid_of((program.elements + k_width - 1) / k_width), stream, program);
+  launch(
+      fused_kernel, grid_of((program.elements + k_body_width - 1) / k_body_width), stream, program);
 }
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -54,4 +54,8 @@ struct FusedParams {
 };
 void fused_elementwise(Stream stream, const FusedParams& params);
 
+/// Whether the compiler made a kernel for the body, which runs where operands and results are
+/// aligned to 8 elements and their number is a multiple of 8; other bodies are interpreted.
+bool has_compiled_body(const FusedParams& params);
+
 }  // namespace halfstep::backend::cuda::kernels

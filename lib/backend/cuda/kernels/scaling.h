@@ -1,6 +1,6 @@
 #pragma once
-// The finite check, the loss-scale update and the learning rate; formulas at the ops' definitions
-// (graph/ops/scaling.cc).
+// The finite check, norms of gradients, the loss-scale update and the learning rate; formulas at
+// the ops' definitions (graph/ops/scaling.cc).
 
 #include <array>
 #include <cstddef>
@@ -12,6 +12,9 @@
 
 namespace halfstep::backend::cuda::kernels {
 
+/// Tensors of one launch of all_finite() and squared_norms().
+inline constexpr std::size_t k_most_tensors = 96;
+
 struct CheckedTensor {
   DType dtype{};
   const void* x = nullptr;
@@ -19,7 +22,7 @@ struct CheckedTensor {
 };
 
 /// *ok = every element of every floating tensor is finite; with `unscale`, after conversion to
-/// float32 and multiplication by it. One launch for up to 96 tensors.
+/// float32 and multiplication by it.
 struct AllFiniteParams {
   std::span<const CheckedTensor> tensors;  ///< host memory that holds device addresses
   const float* unscale = nullptr;
@@ -28,6 +31,21 @@ struct AllFiniteParams {
   Tickets tickets = {};
 };
 void all_finite(Stream stream, const AllFiniteParams& params);
+
+struct SquaredTensor : CheckedTensor {
+  float* norm = nullptr;
+};
+
+/// *norm = the sum of the squares of a tensor's elements, in float32; with `unscale` after
+/// conversion to float32 and multiplication by it.
+struct SquaredNormsParams {
+  std::span<const SquaredTensor> tensors;  ///< host memory that holds device addresses
+  const float* unscale = nullptr;
+  void* workspace = nullptr;  ///< of squared_norms_workspace() bytes
+  Tickets tickets = {};
+};
+std::size_t squared_norms_workspace(std::span<const SquaredTensor> tensors);
+void squared_norms(Stream stream, const SquaredNormsParams& params);
 
 struct LossScaleParams {
   float* scale = nullptr;

@@ -130,10 +130,12 @@ Work prepare_fused_elementwise(const Facts& node, const Machine& machine) {
     params.output[i].step = static_cast<std::size_t>(body.results[i]);
   }
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    for (std::size_t i = 0; i < params.inputs; ++i) params.input[i].data = a.in[i];
-    for (std::size_t i = 0; i < params.outputs; ++i) params.output[i].data = a.out[i];
-    kernels::fused_elementwise(stream, params);
-  }};
+            for (std::size_t i = 0; i < params.inputs; ++i) params.input[i].data = a.in[i];
+            for (std::size_t i = 0; i < params.outputs; ++i) params.output[i].data = a.out[i];
+            kernels::fused_elementwise(stream, params);
+          },
+          0,
+          kernels::has_compiled_body(params) ? "compiled body" : "interpreted body"};
 }
 
 }  // namespace

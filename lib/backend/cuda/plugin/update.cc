@@ -240,6 +240,26 @@ Work prepare_all_finite(const Facts& node, const Machine& machine) {
   }};
 }
 
+Work prepare_squared_norms(const Facts& node, const Machine& machine) {
+  std::vector<kernels::SquaredTensor> tensors;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const graph::TensorType& type = node.input(i);
+    tensors.push_back({{.dtype = type.dtype, .elements = type.shape.elements()}});
+  }
+  return {[=, &machine, unscaled = node.attrs.get<bool>("unscaled")](const Addresses& a) mutable {
+            for (std::size_t i = 0; i < tensors.size(); ++i) {
+              tensors[i].x = a.in[i];
+              tensors[i].norm = static_cast<float*>(a.out[i]);
+            }
+            kernels::squared_norms(machine.stream(),
+                                   {.tensors = tensors,
+                                    .unscale = unscaled ? a.input<float>(tensors.size()) : nullptr,
+                                    .workspace = a.workspace,
+                                    .tickets = machine.tickets});
+          },
+          kernels::squared_norms_workspace(tensors)};
+}
+
 Work prepare_loss_scale(const Facts& node, const Machine& machine) {
   const auto real = [&](std::string_view name) {
     return static_cast<float>(node.attrs.get<double>(name));
@@ -306,6 +326,7 @@ std::vector<Row> update_rows() {
       {"cuda/learning_rate", prepare_learning_rate},
       {"cuda/loss_scale", prepare_loss_scale},
       {"cuda/moving_averages", prepare_moving_averages},
+      {"cuda/squared_norms", prepare_squared_norms},
       {"cuda/update", prepare_update},
   };
 }
