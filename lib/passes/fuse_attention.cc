@@ -15,7 +15,6 @@
 #include <numeric>
 #include <optional>
 
-#include "graph/ops/packed.h"
 #include "passes/rewriter.h"
 
 namespace halfstep::passes {
@@ -51,8 +50,14 @@ std::optional<double> number(const graph::Graph& graph, Value value) {
 /// mask and one of keys, and with and without dropout of the weights, which training alone has.
 class Attention {
  public:
-  Attention(Rewriter& rewriter, bool casts, bool causal, bool masked, bool drops)
-      : r_(rewriter), casts_(casts), causal_(causal), masked_(masked), drops_(drops) {}
+  Attention(
+      Rewriter& rewriter, std::int64_t block, bool casts, bool causal, bool masked, bool drops)
+      : r_(rewriter),
+        block_(block),
+        casts_(casts),
+        causal_(causal),
+        masked_(masked),
+        drops_(drops) {}
 
   void fuse() {
     Value root;
@@ -243,14 +248,14 @@ class Attention {
     return value && *value <= k_hidden;
   }
 
-  /// Whether kernels that compute the scores in blocks of k_packed_block x k_packed_block pad them
-  /// to twice their number at most. Else the chain is faster: a float32 step of transformer_patches
-  /// without dropout, whose scores are 16 x 16, took 11.7 ms in blocks and takes 9.3.
+  /// Whether kernels that compute the scores in blocks pad them to twice their number at most. Else
+  /// the chain is faster: on a CPU a float32 step of transformer_patches without dropout, whose
+  /// scores are 16 x 16, took 11.7 ms in blocks and takes 9.3.
   bool fills_blocks() const {
     const Shape& scores = r_.type(softmax_).shape;
     const std::int64_t queries = scores[scores.rank() - 2], keys = scores.back();
-    return graph::ops::packed_padded(queries) * graph::ops::packed_padded(keys) <=
-           2 * queries * keys;
+    const auto padded = [&](std::int64_t n) { return (n + block_ - 1) / block_ * block_; };
+    return padded(queries) * padded(keys) <= 2 * queries * keys;
   }
 
   bool has_items_alone() const {
@@ -382,6 +387,7 @@ class Attention {
   }
 
   Rewriter& r_;
+  std::int64_t block_;
   bool casts_, causal_, masked_, drops_;
   Value query_, key_, value_, seen_, unseen_score_, taken_, padding_score_, softmax_;
   Value taken_of_weights_, padding_weight_, chosen_, weights_, result_;
@@ -399,7 +405,7 @@ graph::Graph fuse_attention(const graph::Graph& graph, const Target& target) {
     for (const bool causal : {false, true}) {
       for (const bool masked : {false, true}) {
         for (const bool drops : {false, true}) {
-          Attention(rewriter, casts, causal, masked, drops).fuse();
+          Attention(rewriter, target.attention_block, casts, causal, masked, drops).fuse();
         }
       }
     }

@@ -23,6 +23,8 @@ struct Target {
   /// Partial products per multiplication of float16 values on matrix units: 3, or 4 for exact
   /// results.
   std::int64_t float16_products = 3;
+  /// Side of the blocks that kernels of attention fill up with scores at their own cost; 1: none.
+  std::int64_t attention_block = 32;
 };
 
 /// The graph without nodes that no fetch and no update depends on. Order and names are kept.
@@ -30,12 +32,13 @@ graph::Graph prune(const graph::Graph& graph);
 
 /// Replaces the chain of matmul, causal mask, mask of keys, Softmax, dropout and matmul of an
 /// attention by a FusedAttention, and that of its gradient by a FusedAttentionGrad, where nothing
-/// else reads scores or weights, a kernel accepts both, and blocks of 32 x 32 scores would be at
-/// least half full: no tensor of [queries, keys] is written, so that memory grows with the number
-/// of steps and not with its square. Not bit-identical: scores, and the gradients of weights, are
-/// no longer rounded to 16 bits, nor is the factor of the query; sums have another order. Scores
-/// that overflow float16 no longer make the step overflow. A query for which the causal mask leaves
-/// nothing but padding has the result 0 instead of the mean of the values behind it.
+/// else reads scores or weights, a kernel accepts both, and the target's blocks of scores would be
+/// at least half full: no tensor of [queries, keys] is written, so that memory grows with the
+/// number of steps and not with its square. Not bit-identical: scores, and the gradients of
+/// weights, are no longer rounded to 16 bits, nor is the factor of the query; sums have another
+/// order. Scores that overflow float16 no longer make the step overflow. A query for which the
+/// causal mask leaves nothing but padding has the result 0 instead of the mean of the values behind
+/// it.
 graph::Graph fuse_attention(const graph::Graph& graph, const Target& target);
 
 /// Replaces a conjunction of All(IsFinite(x)) terms by one AllFinite over the xs: each gradient is

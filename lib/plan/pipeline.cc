@@ -36,6 +36,8 @@ passes::Target target_of(const backend::Backend& backend, const Lowering& loweri
                backend::NodeView(matmul), view, chosen->name, backend.capabilities);
   };
   target.float16_products = lowering.float16_products;
+  // On a GPU launches cost more than the scores of a block that is not full.
+  if (backend.capabilities.compute_capability > 0) target.attention_block = 1;
   return target;
 }
 

@@ -13,13 +13,9 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// Ops for matrix units of CPUs, and fusions; no pass creates them for another backend.
-const std::set<std::string_view> k_cpu_only{"PackOperand",
-                                            "PackedVariable",
-                                            "PackedMatMul",
-                                            "PackedMatMulUpdate",
-                                            "FusedAttention",
-                                            "FusedAttentionGrad"};
+/// Ops for matrix units of CPUs; no pass creates them for another backend.
+const std::set<std::string_view> k_cpu_only{
+    "PackOperand", "PackedVariable", "PackedMatMul", "PackedMatMulUpdate"};
 
 }  // namespace
 
@@ -53,6 +49,25 @@ TEST_CASE("rows: bfloat16 products want compute capability 8.0") {
   CHECK(old.kernel == nullptr);
   REQUIRE(old.refused.size() == 1);
   CHECK(old.refused[0].second == "bfloat16 needs compute capability 8.0");
+}
+
+TEST_CASE("rows: attention of many scores and channels stays matmuls on tensor cores") {
+  const auto refusal = [](DType dtype, std::int64_t steps, std::int64_t depth) -> std::string {
+    graph::Graph graph;
+    graph::Builder b(graph, graph::op_table());
+    const graph::Value x = b.placeholder("x", dtype, {8, 4, steps, depth});
+    const graph::Value y = b.add("FusedAttention", {x, x, x}, {}, "attention");
+    const Choice choice = choose(pretend(90), {graph, graph.node(y.node)});
+    return choice.kernel != nullptr ? "" : choice.refused.at(0).second;
+  };
+  const std::string slower = "matmuls of so many scores and channels take less time";
+  CHECK(refusal(DType::float16, 256, 32) == "");
+  CHECK(refusal(DType::bfloat16, 512, 32) == slower);
+  CHECK(refusal(DType::bfloat16, 4096, 16) == "");
+  CHECK(refusal(DType::float32, 512, 64) == "");
+  CHECK(refusal(DType::float32, 512, 68) == slower);
+  CHECK(refusal(DType::float32, 16, 132) == "heads of more than 128 channels");
+  CHECK(refusal(DType::float64, 16, 16) == "no attention of float64");
 }
 
 TEST_CASE("rows: tensors of more than 2^32 elements are refused before a run") {

@@ -4,6 +4,8 @@
 #include <deque>
 #include <iterator>
 
+#include "backend/cuda/node_description.h"
+
 namespace halfstep::testing {
 namespace {
 
@@ -44,7 +46,7 @@ class Copies {
 
 std::vector<backend::Kernel> cuda_kernel_rows() {
   std::vector<backend::Kernel> all;
-  for (auto family : {elementwise_rows, training_rows, image_rows, array_rows}) {
+  for (auto family : {elementwise_rows, training_rows, image_rows, array_rows, attention_rows}) {
     const std::vector<backend::Kernel> rows = family();
     std::copy(rows.begin(), rows.end(), std::back_inserter(all));
   }
@@ -64,6 +66,23 @@ backend::Prepared launch_on_device(std::function<void(const backend::Args&)> run
     in.read_back();
     out.read_back();
   });
+}
+
+backend::Prepared prepare_by_plugin(backend::cuda::plugin::Prepare prepare,
+                                    const backend::NodeView& node) {
+  namespace plugin = backend::cuda::plugin;
+  const backend::cuda::NodeDescription description(node);
+  const plugin::Work work =
+      prepare(plugin::Facts(description.node()), plugin::Machine{.vendor = device()});
+  return launch_on_device(
+      [run = work.run](const backend::Args& args) {
+        std::vector<const void*> in;
+        std::vector<void*> out;
+        for (const TensorView& view : args.in) in.push_back(view.data);
+        for (const TensorView& view : args.out) out.push_back(view.data);
+        run({in.data(), out.data(), args.workspace});
+      },
+      work.workspace_bytes);
 }
 
 }  // namespace halfstep::testing

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "backend/cuda/plugin/prepare.h"
 #include "backend/kernel.h"
 #include "cuda_device/device.h"
 
@@ -18,6 +19,7 @@ std::vector<backend::Kernel> elementwise_rows();
 std::vector<backend::Kernel> training_rows();
 std::vector<backend::Kernel> image_rows();
 std::vector<backend::Kernel> array_rows();
+std::vector<backend::Kernel> attention_rows();
 
 /// Whether tensors are offset by one element from an aligned address from now on.
 void misalign(bool on);
@@ -26,5 +28,14 @@ void misalign(bool on);
 /// on device().stream().
 backend::Prepared launch_on_device(std::function<void(const backend::Args&)> run,
                                    std::size_t workspace_bytes = 0);
+
+/// The same by the plugin's code for a node.
+backend::Prepared prepare_by_plugin(backend::cuda::plugin::Prepare prepare,
+                                    const backend::NodeView& node);
+/// Kernel number `row` of a family.
+template <std::vector<backend::cuda::plugin::Row> (*family)(), std::size_t row>
+backend::Prepared prepare_row(const backend::NodeView& node, const backend::Capabilities&) {
+  return prepare_by_plugin(family()[row].prepare, node);
+}
 
 }  // namespace halfstep::testing

@@ -72,4 +72,12 @@ TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::
   CHECK(tickets_are_zero());
 }
 
+TEST_CASE("sanitized kernels: attention in several tiles" * doctest::skip()) {
+  std::vector<OpCase> cases = all_kernel_cases();
+  std::erase_if(cases, [](const OpCase& c) { return c.name.find("blocks") == std::string::npos; });
+  for (const backend::Kernel& kernel : attention_rows()) {
+    CHECK(check_against_reference(kernel, {}, cases) > 10);
+  }
+}
+
 }  // namespace halfstep::testing

@@ -215,6 +215,17 @@ TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms
   CHECK(predicted("guide_64", "mixed_float16", 128).ms < 0.060);
 }
 
+TEST_CASE("device: attention is predicted to multiply in float32 without tensor cores") {
+  int found = 0;
+  for (const report::PredictedLaunch& launch :
+       predicted("char_lm", "mixed_float16", 160).launches) {
+    if (!launch.kernel.starts_with("cuda/attention")) continue;
+    CHECK(launch.ms >= 1.999e-3 + launch.flops / backend::cuda::gpu_rates(90)->float32_flops * 1e3);
+    ++found;
+  }
+  CHECK(found == 6);
+}
+
 TEST_CASE("device: an op is captured as the nodes that its prediction counts") {
   CapturingDevice device;
   std::set<std::string_view> checked;

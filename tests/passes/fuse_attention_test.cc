@@ -249,6 +249,9 @@ TEST_CASE(
     // Blocks of 32 x 32 would be padded to three times the scores.
     CHECK(stays(made({.queries = 32, .keys = 10})));
   }
+  const Chain small({.queries = 32, .keys = 10});
+  const passes::Target no_blocks{.supports = always, .attention_block = 1};
+  CHECK(is_fused(passes::fuse_attention(passes::prune(small.graph), no_blocks), false));
   // The weights are needed where one gradient alone is fetched.
   Chain one({});
   one.differentiate();

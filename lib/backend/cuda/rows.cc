@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/functions/body.h"
 #include "core/error.h"
@@ -98,6 +99,37 @@ Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
 Accepts recurrent(const NodeView& node, const Capabilities& capabilities) {
   if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
   if (Accepts fits = product(node, capabilities); !fits) return fits;
+  return any(node, capabilities);
+}
+
+/// `query`: the number of that input. Tiles are multiplied by FMA, and scores stay in shared
+/// memory. Estimated for an H100: matmuls of 16 bits, with up to 70 bytes of memory for each score,
+/// take less time where many scores have many channels, and those of float32 where they have more.
+template <std::size_t query>
+Accepts attention(const NodeView& node, const Capabilities& capabilities) {
+  constexpr double k_few = 1 << 27;  // multiply-adds, beside which launches count
+  const DType dtype = node.input(query).dtype;
+  if (dtype != DType::float32 && !is_half(dtype)) {
+    return Accepts::no(fmt::format("no attention of {}", name(dtype)));
+  }
+  if ((query == 0 ? node.output(1) : node.input(5)).dtype != DType::float32) {
+    return Accepts::no("a log_sum_exp in float64");
+  }
+  const graph::ops::AttentionGeometry g =
+      graph::ops::attention_geometry(node.attrs(),
+                                     node.input(query).shape,
+                                     node.input(query + 1).shape,
+                                     node.input(query + 2).shape);
+  if (std::max(g.depth, g.value_depth) > kernels::AttentionInputs::k_most_channels) {
+    return Accepts::no(
+        fmt::format("heads of more than {} channels", kernels::AttentionInputs::k_most_channels));
+  }
+  const std::int64_t channels = g.depth + g.value_depth;
+  const double products =
+      static_cast<double>(g.items() * g.queries) * static_cast<double>(g.keys * channels);
+  if (products > k_few && channels > (is_half(dtype) ? 32 : 128)) {
+    return Accepts::no("matmuls of so many scores and channels take less time");
+  }
   return any(node, capabilities);
 }
 
@@ -307,6 +339,8 @@ std::vector<Kernel> all() {
       {"BatchNormReluGrad", "cuda/batch_norm_grad", any, nullptr, 0b11},
       {"LayerNorm", "cuda/layer_norm", layer_norm, nullptr, 0b1},
       {"LayerNormGrad", "cuda/layer_norm_grad", layer_norm, nullptr, 0b11},
+      {"FusedAttention", "cuda/attention", attention<0>},
+      {"FusedAttentionGrad", "cuda/attention_grad", attention<1>},
       {"MaxPool", "cuda/max_pool", channels_last},
       {"MaxPoolGrad", "cuda/max_pool_grad", channels_last},
       {"AvgPool", "cuda/avg_pool", channels_last},

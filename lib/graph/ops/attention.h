@@ -1,10 +1,15 @@
 #pragma once
 // The extents and the memory order of FusedAttention and FusedAttentionGrad, shared by the shape
-// rules and the kernels.
+// rules and the kernels, those of devices too.
 
 #include <cstdint>
 
-#include "graph/op_def.h"
+namespace halfstep {
+class Shape;
+namespace graph {
+class Attrs;
+}
+}  // namespace halfstep
 
 namespace halfstep::graph::ops {
 
@@ -20,20 +25,22 @@ struct AttentionGeometry {
   bool causal = false;           ///< query i sees keys 0 to i alone
   bool steps_first = false;      ///< layout BSHD
 
-  std::int64_t items() const { return batch * heads; }
+  constexpr std::int64_t items() const { return batch * heads; }
   /// Elements from row to row of an item, in a tensor with rows of `width` values.
-  std::int64_t stride(std::int64_t width) const { return steps_first ? heads * width : width; }
+  constexpr std::int64_t stride(std::int64_t width) const {
+    return steps_first ? heads * width : width;
+  }
   /// The first element of an item, in a tensor of `steps` rows of `width` values per item.
-  std::int64_t first(std::int64_t item, std::int64_t steps, std::int64_t width) const {
+  constexpr std::int64_t first(std::int64_t item, std::int64_t steps, std::int64_t width) const {
     return steps_first ? (item / heads * steps * heads + item % heads) * width
                        : item * steps * width;
   }
   /// The weight of query `i` and key `j` among those of all items.
-  std::int64_t weight(std::int64_t item, std::int64_t i, std::int64_t j) const {
+  constexpr std::int64_t weight(std::int64_t item, std::int64_t i, std::int64_t j) const {
     return (item * queries + i) * keys + j;
   }
   /// Keys that query `i` sees.
-  std::int64_t seen(std::int64_t i) const { return causal && i < keys ? i + 1 : keys; }
+  constexpr std::int64_t seen(std::int64_t i) const { return causal && i < keys ? i + 1 : keys; }
 };
 
 /// Of a node's operands query, key and value; reads scale, causal and layout. Errors: ShapeError.
@@ -51,7 +58,7 @@ struct AttentionDropout {
 
   explicit AttentionDropout(const Attrs& attrs);
   /// Factor of the weights that are kept.
-  double scale() const { return 1 / (1 - rate); }
+  constexpr double scale() const { return 1 / (1 - rate); }
 };
 
 }  // namespace halfstep::graph::ops

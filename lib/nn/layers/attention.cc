@@ -248,10 +248,10 @@ constexpr std::string_view k_float32_softmax =
     "Masked scores and their softmax are float32 under every policy, where Keras computes them in "
     "the compute dtype; matmuls accumulate in float32. Steps of the value that a mask leaves out "
     "have the weight 0; the steps of the output that the query's mask leaves out are left out "
-    "behind. A CPU computes scores that fill most of a 32 x 32 block in blocks (pass "
-    "fuse_attention): memory grows with the number of steps, not with its square, scores are not "
-    "rounded to 16 bits, and a step that sees padding alone, of a causal mask and another one, has "
-    "the result 0.";
+    "behind. A CPU computes scores that fill most of a 32 x 32 block in blocks, and a GPU those of "
+    "heads of up to 128 channels where matmuls would not be faster (pass fuse_attention): memory "
+    "grows with the number of steps, not with its square, scores are not rounded to 16 bits, and a "
+    "step that sees padding alone, of a causal mask and another one, has the result 0.";
 
 }  // namespace
 

@@ -44,6 +44,7 @@ using boundary::Status;
 std::span<const Row> rows() {
   static const std::vector<Row> k_rows = concatenate<Row>({ahead_rows(),
                                                            array_rows(),
+                                                           attention_rows(),
                                                            collective_rows(),
                                                            elementwise_rows(),
                                                            fused_product_rows(),

@@ -65,6 +65,7 @@ std::size_t axis_of(std::int64_t axis, std::size_t rank);
 // The families, each in the file of its name.
 std::vector<Row> ahead_rows();
 std::vector<Row> array_rows();
+std::vector<Row> attention_rows();
 std::vector<Row> collective_rows();
 std::vector<Row> elementwise_rows();
 std::vector<Row> fused_product_rows();
