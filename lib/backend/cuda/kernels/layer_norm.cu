@@ -1,5 +1,6 @@
 #include "backend/cuda/kernels/layer_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cuda/kernels/device/dispatch.h"
@@ -117,6 +118,120 @@ struct RowParameterFold : GradientRows<T, RowGradients<T>> {
   }
 };
 
+/// Of rows of up to 32 * `each` columns, dx and the parameters' gradients by one launch. A lane has
+/// adjacent columns of the rows of its warp, of which several are loaded at once; the blocks' sums
+/// are the parts of a fold.
+template <int each>
+struct NarrowRows {
+  static constexpr unsigned k_warps = 8, k_threads = k_warps * WarpRow::k_lanes;
+  static constexpr int k_columns = each * WarpRow::k_lanes;
+  static constexpr int k_rows = each > 4 ? 2 : 4;  ///< at once
+};
+constexpr std::int64_t k_most_narrow = NarrowRows<8>::k_columns;
+
+template <int each, class T>
+__global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_grad_narrow_kernel(
+    RowParameterFold<T> fold, T* dx, bool packed, FoldParts<RowParameterFold<T>> parts) {
+  using C = Compute<T>;
+  using N = NarrowRows<each>;
+  constexpr int k_rows = N::k_rows;
+  const RowGradients<T>& in = fold.in;
+  const int warp = static_cast<int>(thread()) / WarpRow::k_lanes;
+  const int first = WarpRow::lane() * each;
+  const auto columns = static_cast<int>(in.columns);
+  const C n = static_cast<C>(columns);
+  C gamma[each];
+  for (int i = 0; i < each; ++i) gamma[i] = first + i < columns ? in.gamma[first + i] : C(0);
+  ColumnSums<C> sums[each] = {};
+  const std::int64_t step = parts.count * N::k_warps * k_rows;
+  for (std::int64_t row = (kernels::row() * N::k_warps + warp) * k_rows; row < in.rows;
+       row += step) {
+    Pack<T, each> dy[k_rows] = {}, x[k_rows] = {};
+    C mean[k_rows] = {}, inverse[k_rows] = {};
+    for (int r = 0; r < k_rows; ++r) {
+      if (row + r >= in.rows) continue;
+      const std::int64_t at = (row + r) * columns + first;
+      if (packed && first < columns) {
+        dy[r] = load_pack<T, each>(in.dy + at);
+        x[r] = load_pack<T, each>(in.x + at);
+      } else {
+        for (int i = 0; i < each && first + i < columns; ++i) {
+          dy[r].element[i] = in.dy[at + i];
+          x[r].element[i] = in.x[at + i];
+        }
+      }
+      mean[r] = in.mean[row + r];
+      inverse[r] = in.inverse[row + r];
+    }
+    C scaled[k_rows] = {}, slope[k_rows] = {};
+    for (int r = 0; r < k_rows; ++r) {
+      for (int i = 0; i < each; ++i) {
+        const C g = load(dy[r].element[i]), normal = (load(x[r].element[i]) - mean[r]) * inverse[r];
+        scaled[r] += g * gamma[i];
+        slope[r] += g * gamma[i] * normal;
+        sums[i].dy += g;
+        sums[i].dy_xhat += g * normal;
+      }
+    }
+    for (unsigned o = WarpRow::k_lanes / 2; o > 0; o /= 2) {
+      for (int r = 0; r < k_rows; ++r) {
+        scaled[r] += shuffle_xor(scaled[r], o);
+        slope[r] += shuffle_xor(slope[r], o);
+      }
+    }
+    for (int r = 0; r < k_rows; ++r) {
+      if (row + r >= in.rows || first >= columns) continue;
+      Pack<T, each> pack;
+      for (int i = 0; i < each; ++i) {
+        const C normal = (load(x[r].element[i]) - mean[r]) * inverse[r];
+        const C term = load(dy[r].element[i]) * gamma[i] - scaled[r] / n - normal * (slope[r] / n);
+        pack.element[i] = store<T>(inverse[r] * term);
+      }
+      T* const at = dx + (row + r) * columns + first;
+      if (packed) {
+        store_pack<T, each>(at, pack);
+      } else {
+        for (int i = 0; i < each && first + i < columns; ++i) at[i] = pack.element[i];
+      }
+    }
+  }
+  HALFSTEP_SHARED(ColumnSums<C>, values, N::k_warps * N::k_columns);
+  for (int i = 0; i < each; ++i) values[warp * N::k_columns + first + i] = sums[i];
+  sync_block();
+  if (thread() < in.columns) {
+    ColumnSums<C> sum = values[thread()];
+    for (unsigned w = 1; w < N::k_warps; ++w) {
+      sum = fold.merge(sum, values[w * N::k_columns + thread()]);
+    }
+    parts.give(fold, in.columns, thread(), sum);
+  }
+  if (parts.values == nullptr || !is_last_block(parts.tickets, parts.count)) return;
+  merge_outputs(fold, parts, in.columns, 0, static_cast<unsigned>(columns));
+}
+
+/// The parts of the narrow kernel's sums: of 64 rows or more, and up to two blocks for each
+/// multiprocessor of an H100.
+std::int64_t narrow_parts(const LayerNormGradParams& p) {
+  constexpr std::int64_t k_rows = 2 * NarrowRows<2>::k_warps * NarrowRows<2>::k_rows, k_most = 264;
+  return std::clamp<std::int64_t>((p.rows + k_rows - 1) / k_rows, 1, k_most);
+}
+
+template <int each, class T>
+void run_narrow(Stream stream, const LayerNormGradParams& p, const RowParameterFold<T>& fold) {
+  const bool packed =
+      p.columns % each == 0 && aligned(p.dy, 16) && aligned(p.x, 16) && aligned(p.dx, 16);
+  const std::int64_t count = narrow_parts(p);
+  FoldParts<RowParameterFold<T>> parts{nullptr, p.tickets.data, count};
+  if (count > 1) parts.values = static_cast<typename RowParameterFold<T>::Value*>(p.workspace);
+  launch(layer_norm_grad_narrow_kernel<each, T>,
+         {.rows = count, .threads = NarrowRows<each>::k_threads, .cooperates = true},
+         stream,
+         fold,
+         static_cast<T*>(p.dx),
+         packed,
+         parts);
+}
+
 template <class T>
 __global__ void layer_norm_grad_kernel(RowGradients<T> in, T* dx) {
   using C = Compute<T>;
@@ -157,7 +272,10 @@ void layer_norm(Stream stream, const LayerNormParams& p) {
 std::size_t layer_norm_grad_workspace(const LayerNormGradParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    bytes = FoldPlan(p.rows, p.columns).template workspace_bytes<RowParameterFold<T>>();
+    using Fold = RowParameterFold<T>;
+    bytes = p.columns > k_most_narrow ? FoldPlan(p.rows, p.columns).template workspace_bytes<Fold>()
+                                      : static_cast<std::size_t>(narrow_parts(p) * p.columns) *
+                                            sizeof(typename Fold::Value);
   });
   return bytes;
 }
@@ -172,12 +290,12 @@ void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
                              static_cast<const C*>(p.inverse),
                              p.rows,
                              p.columns};
+    const RowParameterFold<T> fold{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)};
+    if (p.columns <= NarrowRows<2>::k_columns) return run_narrow<2>(stream, p, fold);
+    if (p.columns <= NarrowRows<4>::k_columns) return run_narrow<4>(stream, p, fold);
+    if (p.columns <= k_most_narrow) return run_narrow<8>(stream, p, fold);
     // Before dx, which may have the memory of dy or x.
-    run_fold(stream,
-             RowParameterFold<T>{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)},
-             FoldPlan(p.rows, p.columns),
-             p.workspace,
-             p.tickets);
+    run_fold(stream, fold, FoldPlan(p.rows, p.columns), p.workspace, p.tickets);
     launch(layer_norm_grad_kernel<T>, grid_of_warps(p.rows), stream, in, static_cast<T*>(p.dx));
   });
 }

@@ -38,16 +38,22 @@ FoldPlan plan_of(const Shape& shape, unsigned axes) {
 
 /// Sum, mean (`divisor` is the count) and half the sum of squares (l2).
 template <class T, bool squares = false>
-struct SumFold {
+struct SumFold : Rows<T> {
   using Value = Sum<T>;
-  const T* x;
   T* y;
   Value divisor;
 
   __device__ Value first() const { return 0; }
-  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
-    const Value term = load_sum(x[offset]);
+  __device__ Value add(Value sum, T element) const {
+    const Value term = load_sum(element);
     return sum + (squares ? term * term : term);
+  }
+  template <int width>
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    return add(sum, pack.element[i]);
+  }
+  __device__ Value take(Value sum, std::int64_t offset, std::int64_t, std::int64_t) const {
+    return add(sum, this->x[offset]);
   }
   __device__ Value merge(Value a, Value b) const { return a + b; }
   __device__ void finish(std::int64_t output, Value sum) const {
@@ -159,11 +165,11 @@ void with_number_fold(const ReduceParams& p, const FoldPlan& plan, const F& f) {
     case Reduction::min:
       return f(ExtremumFold<T, false>{x, y});
     case Reduction::mean:
-      return f(SumFold<T>{x, y, static_cast<Sum<T>>(plan.reduced.elements)});
+      return f(SumFold<T>{{x}, y, static_cast<Sum<T>>(plan.reduced.elements)});
     case Reduction::prod:
       return f(ProductFold<T>{x, y});
     case Reduction::sum:
-      return f(SumFold<T>{x, y, 1});
+      return f(SumFold<T>{{x}, y, 1});
     default:
       refuse(p.dtype);
   }
@@ -197,6 +203,17 @@ void with_fold(const ReduceParams& p, const FoldPlan& plan, const F& f) {
   }
 }
 
+/// Sums over the first axes are those of columns.
+FoldPlan plan_of(const ReduceParams& p) {
+  const bool sums = p.reduction == Reduction::sum || p.reduction == Reduction::mean;
+  std::size_t first = 0;
+  while (p.axes >> first & 1U) ++first;
+  if (!sums || first == 0 || p.axes >> first != 0 || first >= p.shape.rank()) {
+    return plan_of(p.shape, p.axes);
+  }
+  return {p.shape.elements(0, first), p.shape.elements(first, p.shape.rank())};
+}
+
 FoldPlan plan_of(const L2LossParams& p) { return plan_of(Shape{p.elements}, 1); }
 
 template <class Index>
@@ -225,14 +242,14 @@ std::optional<Reduction> reduction_of(std::string_view op) {
 }
 
 std::size_t reduce_workspace(const ReduceParams& p) {
-  const FoldPlan plan = plan_of(p.shape, p.axes);
+  const FoldPlan plan = plan_of(p);
   std::size_t bytes = 0;
   with_fold(p, plan, [&]<class Fold>(const Fold&) { bytes = plan.workspace_bytes<Fold>(); });
   return bytes;
 }
 
 void reduce(Stream stream, const ReduceParams& p) {
-  const FoldPlan plan = plan_of(p.shape, p.axes);
+  const FoldPlan plan = plan_of(p);
   with_fold(
       p, plan, [&](const auto& fold) { run_fold(stream, fold, plan, p.workspace, p.tickets); });
 }
@@ -247,7 +264,7 @@ std::size_t l2_loss_workspace(const L2LossParams& p) {
 
 void l2_loss(Stream stream, const L2LossParams& p) {
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
-    const SumFold<T, true> fold{static_cast<const T*>(p.x), static_cast<T*>(p.y), 2};
+    const SumFold<T, true> fold{{static_cast<const T*>(p.x)}, static_cast<T*>(p.y), 2};
     run_fold(stream, fold, plan_of(p), p.workspace, p.tickets);
   });
 }

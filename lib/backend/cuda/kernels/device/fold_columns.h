@@ -87,9 +87,13 @@ __global__ void HALFSTEP_BLOCK_OF(FoldPlan::k_threads, 2)
       }
       for (int u = 0; u < k_unrolled; ++u, offset += step) add(loaded[u], offset, k + u * lanes);
     }
-    for (; k < end; k += lanes, offset += step) {
-      Row loaded = fold.template load<width>(offset);
-      add(loaded, offset, k);
+    // Those that are left, of short parts all, are also loaded before the first is added.
+    Row loaded[k_unrolled - 1];
+    for (int u = 0; u < k_unrolled - 1; ++u) {
+      if (k + u * lanes < end) loaded[u] = fold.template load<width>(offset + u * step);
+    }
+    for (int u = 0; u < k_unrolled - 1; ++u, offset += step) {
+      if (k + u * lanes < end) add(loaded[u], offset, k + u * lanes);
     }
   }
   for (int i = 0; i < width; ++i) values[i * k_threads + thread()] = value[i];
