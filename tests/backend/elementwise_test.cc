@@ -39,7 +39,10 @@ Graph block(DType dtype, const Shape& shape) {
   const Value wide = b.cast(dropped, DType::float32);
   const Value smooth = b.cast(b.add("Tanh", {b.add("Square", {wide})}), dtype);
   const Value dx = b.add("TanhGrad", {smooth, b.add("Sub", {smooth, x})});
-  graph.fetches() = {{"dropped", dropped}, {"keep", keep}, {"dx", dx}};
+  // Rounded, and stored in either width.
+  const Value last = b.cast(b.add("Mul", {dx, relu}), DType::float32);
+  graph.fetches() = {
+      {"dropped", dropped}, {"keep", keep}, {"dx", dx}, {"wide", wide}, {"last", last}};
   return graph;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <numbers>
@@ -191,24 +192,34 @@ TEST_CASE("vector: all 16-bit patterns widen exactly, and float32 rounds to the 
   for (Isa isa : isas()) {
     CAPTURE(backend::name(isa));
     const vector::Loops& l = vector::loops(isa);
-    const auto check = [&]<class T>(Type<T>, vector::Widen widen, vector::Narrow narrow) {
-      std::int64_t wrong = 0;
-      widen(wide.data(), patterns.data(), n);
-      std::vector<float> candidates;
-      for (std::size_t i = 0; i < patterns.size(); ++i) {
-        const auto want = static_cast<float>(T::of_bits(patterns[i]));
-        wrong += std::isnan(want)
-                     ? !std::isnan(wide[i])
-                     : std::bit_cast<std::uint32_t>(want) != std::bit_cast<std::uint32_t>(wide[i]);
-        for (float f : neighbours(wide[i])) candidates.push_back(f);
-      }
-      back.resize(candidates.size());
-      narrow(back.data(), candidates.data(), static_cast<std::int64_t>(candidates.size()));
-      for (std::size_t i = 0; i < candidates.size(); ++i) wrong += back[i] != T(candidates[i]).bits;
-      CHECK(wrong == 0);
-    };
-    check(Type<float16>{}, l.widen_float16, l.narrow_float16);
-    check(Type<bfloat16>{}, l.widen_bfloat16, l.narrow_bfloat16);
+    const auto check =
+        [&]<class T>(Type<T>, vector::Widen widen, vector::Narrow narrow, vector::Round round) {
+          std::int64_t wrong = 0;
+          widen(wide.data(), patterns.data(), n);
+          std::vector<float> candidates;
+          for (std::size_t i = 0; i < patterns.size(); ++i) {
+            const auto want = static_cast<float>(T::of_bits(patterns[i]));
+            wrong += std::isnan(want) ? !std::isnan(wide[i])
+                                      : std::bit_cast<std::uint32_t>(want) !=
+                                            std::bit_cast<std::uint32_t>(wide[i]);
+            for (float f : neighbours(wide[i])) candidates.push_back(f);
+          }
+          back.resize(candidates.size());
+          narrow(back.data(), candidates.data(), static_cast<std::int64_t>(candidates.size()));
+          for (std::size_t i = 0; i < candidates.size(); ++i)
+            wrong += back[i] != T(candidates[i]).bits;
+          // In one pass, also in place.
+          std::vector<float> twice(candidates.size()), rounded(candidates.size());
+          const auto count = static_cast<std::int64_t>(candidates.size());
+          widen(twice.data(), back.data(), count);
+          round(rounded.data(), candidates.data(), count);
+          wrong += std::memcmp(rounded.data(), twice.data(), sizeof(float) * twice.size()) != 0;
+          round(candidates.data(), candidates.data(), count);
+          wrong += std::memcmp(candidates.data(), twice.data(), sizeof(float) * twice.size()) != 0;
+          CHECK(wrong == 0);
+        };
+    check(Type<float16>{}, l.widen_float16, l.narrow_float16, l.round_float16);
+    check(Type<bfloat16>{}, l.widen_bfloat16, l.narrow_bfloat16, l.round_bfloat16);
   }
 }
 

@@ -16,6 +16,10 @@ bool is_computed(DType dtype);
 /// The widening loop of a dtype; nullptr for float32, which needs none, and for unsupported dtypes.
 Widen widen_loop(const Loops& loops, DType dtype);
 Narrow narrow_loop(const Loops& loops, DType dtype);
+/// Of a 16-bit dtype.
+inline Round round_loop(const Loops& loops, DType dtype) {
+  return dtype == DType::float16 ? loops.round_float16 : loops.round_bfloat16;
+}
 
 /// Convert whole tensors on all threads.
 void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_t n);

@@ -80,9 +80,8 @@ struct Instruction {
   std::array<std::size_t, k_max_operands> operands{};
   std::size_t count = 0;
   std::size_t buffer = 0;
-  int output = -1;          ///< index of the output, for a last result that is computed in place
-  Narrow narrow = nullptr;  ///< rounds the result for its readers in the body
-  Widen widen = nullptr;
+  int output = -1;        ///< index of the output, for a last result that is computed in place
+  Round round = nullptr;  ///< rounds the result for its readers in the body
 };
 
 struct Result {
@@ -102,19 +101,35 @@ struct Program {
   void run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const;
 };
 
+/// The op that computes the value of each op: a cast to float32 of a value in a buffer, where it is
+/// rounded float32 already, is that value.
+std::vector<std::size_t> computing_ops(const ElementwiseBody& body, std::size_t inputs) {
+  std::vector<std::size_t> computing(body.steps.size());
+  for (std::size_t i = 0; i < body.steps.size(); ++i) {
+    const ElementwiseStep& step = body.steps[i];
+    const auto operand = static_cast<std::size_t>(step.operands[0]);
+    const bool same = step.op == graph::ops::k_cast && step.dtype == DType::float32;
+    computing[i] = same && operand >= inputs ? computing[operand - inputs] : i;
+  }
+  return computing;
+}
+
 /// Assigns scratch buffers to results: a buffer is free again after the last op that reads it.
-std::vector<std::size_t> assign_buffers(const ElementwiseBody& body, std::size_t inputs) {
+std::vector<std::size_t> assign_buffers(const ElementwiseBody& body,
+                                        std::size_t inputs,
+                                        const std::vector<std::size_t>& computing) {
   const std::size_t steps = body.steps.size();
   std::vector<std::size_t> last(steps, 0);
   for (std::size_t i = 0; i < steps; ++i) {
     for (const int operand : body.steps[i].operands) {
       const auto at = static_cast<std::size_t>(operand);
-      if (at >= inputs) last[at - inputs] = i;
+      if (at >= inputs) last[computing[at - inputs]] = i;
     }
   }
-  for (const int result : body.results) last[static_cast<std::size_t>(result)] = steps;
+  for (const int result : body.results) last[computing[static_cast<std::size_t>(result)]] = steps;
   std::vector<std::size_t> buffer(steps);
   for (std::size_t i = 0; i < steps; ++i) {
+    if (computing[i] != i) continue;
     for (std::size_t candidate = 0;; ++candidate) {
       const bool taken = std::any_of(buffer.begin(),
                                      buffer.begin() + static_cast<std::ptrdiff_t>(i),
@@ -146,11 +161,17 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
   for (std::size_t i = 0; i < input_count; ++i) {
     if (read[i]) inputs[i] = Operand(l, node.input(i).dtype, node.input(i).shape, shape);
   }
-  const std::vector<std::size_t> buffers = assign_buffers(body, input_count);
+  const std::vector<std::size_t> computing = computing_ops(body, input_count);
+  const std::vector<std::size_t> buffers = assign_buffers(body, input_count, computing);
   std::vector<std::size_t> places;  // buffer indices of inputs and results
+  std::size_t last_computed = body.steps.size();
   for (std::size_t i = 0; i < input_count; ++i) places.push_back(i);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
     const ElementwiseStep& step = body.steps[i];
+    if (computing[i] != i) {
+      places.push_back(places[input_count + computing[i]]);
+      continue;
+    }
     Instruction to;
     to.random = is_random(step);
     const MapRow* map = find_map(l, step.op);  // null for a cast and for random numbers
@@ -165,22 +186,25 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     }
     to.buffer = buffers[i];
     if (read_here[i] && !is_exact(step, map)) {
-      to.narrow = narrow_loop(l, step.dtype);
-      to.widen = widen_loop(l, step.dtype);
+      to.round = round_loop(l, step.dtype);
     }
     // A cast whose operand has the target dtype already is the operand itself. (Not for a float32
     // input: it is read in place, and an output that shares its memory may be stored first.)
-    const bool same = step.op == graph::ops::k_cast && to.narrow == nullptr &&
+    const bool same = step.op == graph::ops::k_cast && to.round == nullptr &&
                       to.operands[0] < input_count &&
                       dtype_of(node, body, step.operands[0]) != DType::float32;
     places.push_back(same ? to.operands[0] : input_count + to.buffer);
-    if (!same) instructions.push_back(to);
+    if (same) continue;
+    instructions.push_back(to);
+    last_computed = i;
   }
   for (const int result : body.results) {
     const auto at = static_cast<std::size_t>(result);
     results.push_back({places[input_count + at], Sink(l, body.steps[at].dtype)});
-    const bool last = at + 1 == body.steps.size() && results.back().place >= input_count;
-    if (last && results.back().sink.loop == nullptr) {
+    const bool once = std::count_if(body.results.begin(), body.results.end(), [&](int other) {
+                        return computing[static_cast<std::size_t>(other)] == computing[at];
+                      }) == 1;
+    if (once && last_computed == computing[at] && results.back().sink.loop == nullptr) {
       instructions.back().output = static_cast<int>(results.size()) - 1;
     }
   }
@@ -189,7 +213,6 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
 void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const {
   alignas(64) float buffers[k_max_elementwise_steps][k_run];
   alignas(64) float input_scratch[k_max_elementwise_inputs][Operand::k_scratch];
-  alignas(64) std::uint16_t rounded[k_run];
   std::array<const float*, k_max_elementwise_inputs + k_max_elementwise_steps> at{};
   const std::int64_t longest = std::min(k_run, n);
   for (std::size_t i = 0; i < input_count; ++i) {
@@ -216,12 +239,13 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
             *loops, y, step.seed, mix(step.stream, ordinal), step.first + begin, length);
       } else if (step.loop != nullptr) {
         step.loop(y, x, length, step.alpha);
+      } else if (step.round != nullptr) {
+        step.round(y, x[0], length);
+        continue;
       } else if (x[0] != y) {
         std::copy_n(x[0], length, y);
       }
-      if (step.narrow == nullptr) continue;
-      step.narrow(rounded, y, length);
-      step.widen(y, rounded, length);
+      if (step.round != nullptr) step.round(y, y, length);
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Result& result = results[i];

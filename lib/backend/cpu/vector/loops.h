@@ -20,6 +20,8 @@ inline constexpr std::int64_t k_run = 1024;
 
 using Widen = void (*)(float* y, const void* x, std::int64_t n);
 using Narrow = void (*)(void* y, const float* x, std::int64_t n);
+/// Narrowed and widened again; y may be x.
+using Round = void (*)(float* y, const float* x, std::int64_t n);
 
 /// y[i] = f(in[0][i], in[1][i], ..., a); y may be one of the inputs.
 using Map = void (*)(float* y, const float* const* in, std::int64_t n, float a);
@@ -62,6 +64,7 @@ struct Rows {
 struct Loops {
   Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
   Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
+  Round round_float16, round_bfloat16;
 
   Rows<MapRow> maps;
   Rows<FoldRow> folds;
