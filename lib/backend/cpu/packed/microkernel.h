@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/capabilities.h"
+#include "backend/cpu/packed/blocks.h"
 #include "core/dtype.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -30,6 +31,9 @@ struct MicroKernelArgs {
   std::int64_t lines_ahead;
 };
 
+/// With fewer multiplications for a thread, waking it costs more than it saves: of AMX.
+inline constexpr std::int64_t k_least_work = 1 << 20;
+
 struct MicroKernel {
   const char* name;
   /// To be called on a thread before its first and after its last microkernel call.
@@ -40,6 +44,9 @@ struct MicroKernel {
     void (*one)(const MicroKernelArgs&);
     void (*three)(const MicroKernelArgs&);
     void (*four)(const MicroKernelArgs&);
+    /// As `one`, of panels of a with the 32 rows of one reduction element after another. May be
+    /// null.
+    void (*by_depth)(const MicroKernelArgs&) = nullptr;
   } sweep;
   /// Panels along each axis of the part of the result whose accumulators stay in the second-level
   /// cache next to the operands of a kc block: for one part per value, and for two.
@@ -47,8 +54,12 @@ struct MicroKernel {
   /// Widens `steps` k blocks of a panel of [a, b]; null where the microkernel takes 16-bit values.
   struct Widen {
     void (*operand[2])(float* to, const std::byte* panel, std::int64_t steps);
+    /// Widens a k block of a row-major operand a for sweep.by_depth: of the dtype itself, and of
+    /// float32, which is rounded to it.
+    PackStep by_depth[2] = {};
   };
   Widen bfloat16 = {}, float16 = {};
+  std::int64_t least_work = k_least_work;
 };
 
 /// Loads and releases the tile configuration of the calling thread: eight tile registers of 16 rows

@@ -12,7 +12,8 @@ namespace {
 
 struct DotProducts {
   static constexpr int k_groups = 16;
-  static constexpr std::int64_t k_row = 64, k_line = 64, k_right = 1024;
+  static constexpr std::int64_t k_row = 64, k_column = 4, k_step = 2048;
+  static constexpr std::int64_t k_line = 64, k_right = 1024;
 
   static __m512 multiply(__m512 sums, __m512 a, __m512 b) {
     return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
@@ -26,6 +27,7 @@ constinit const MicroKernel k_avx512_bf16_microkernel{
     .begin = nothing,
     .end = nothing,
     .sweep = {sweep<DotProducts>, nullptr, nullptr},
-    .panels = {12, 16}};
+    .panels = {12, 16},
+    .least_work = k_least_work / 2};
 
 }  // namespace halfstep::backend::cpu::packed

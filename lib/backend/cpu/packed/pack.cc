@@ -16,11 +16,13 @@ Packing::Packing(const graph::TensorType& x,
     : rows_(x.shape[0]),
       columns_(x.shape[1]),
       element_bytes_(static_cast<std::int64_t>(size_bytes(x.dtype))),
+      from_(x.dtype),
       along_depth_((side == Side::a) != transpose) {
   layout_ = {along_depth_ ? rows_ : columns_, along_depth_ ? columns_ : rows_, format};
   const PackSteps& steps = blocks.of(format).pack[side == Side::b];
   pack_ =
       steps.from(x.dtype)[static_cast<int>(along_depth_ ? Run::along_depth : Run::across_depth)];
+  step_bytes_ = layout_.step_bytes();
 }
 
 Packing::Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks)
@@ -38,7 +40,7 @@ void Packing::pack_panel(const std::byte* x,
   for (std::int64_t step = 0; step < count; ++step) {
     const std::int64_t i = along_depth_ ? panel : first + step;
     const std::int64_t j = along_depth_ ? first + step : panel;
-    pack_(to + step * layout_.step_bytes(),
+    pack_(to + step * step_bytes_,
           x + (i * k_block * columns_ + j * k_block) * element_bytes_,
           columns_,
           std::min(k_block, rows_ - i * k_block),

@@ -42,6 +42,16 @@ class Packing {
   std::int64_t down() const { return (rows_ + k_block - 1) / k_block; }
   std::int64_t across() const { return (columns_ + k_block - 1) / k_block; }
 
+  /// The dtype of x.
+  DType from() const { return from_; }
+
+  /// Lets pack_panel() write k blocks of `step_bytes` by `step`, for x whose rows run across the
+  /// reduction axis.
+  void replace_step(PackStep step, std::int64_t step_bytes) {
+    pack_ = step;
+    step_bytes_ = step_bytes;
+  }
+
   /// Packs block (i, j) of x.
   void pack(const std::byte* x, std::byte* to, std::int64_t i, std::int64_t j) const {
     pack_block({x + (i * k_block * columns_ + j * k_block) * element_bytes_,
@@ -82,9 +92,11 @@ class Packing {
 
  private:
   std::int64_t rows_, columns_, element_bytes_;
+  DType from_;
   bool along_depth_;
   Layout layout_;
   PackStep pack_;
+  std::int64_t step_bytes_;  ///< of a packed panel
 };
 
 }  // namespace halfstep::backend::cpu::packed

@@ -14,16 +14,17 @@ constexpr std::int64_t k_block_bytes = k_block_sums * static_cast<std::int64_t>(
 constexpr std::int64_t k_line = 64;
 /// Of a second-level cache.
 constexpr std::int64_t k_cached_bytes = std::int64_t{1} << 20;
-/// With fewer multiplications per thread, waking the thread costs more than it saves.
-constexpr std::int64_t k_least_work = 1 << 20;
-
 std::int64_t multiplications(const Layout& a, const Layout& b) {
   return a.panels() * b.panels() * a.steps() * (k_block_sums * k_block);
 }
 
-/// The number of threads that a GEMM of these operands pays for, at most `threads`.
-std::int64_t useful_threads(const Layout& a, const Layout& b, std::int64_t threads) {
-  return std::clamp<std::int64_t>(multiplications(a, b) / k_least_work, 1, threads);
+/// The number of threads that a GEMM of these operands pays for, at most `threads`, where a thread
+/// is worth waking for `least_work` multiplications.
+std::int64_t useful_threads(const Layout& a,
+                            const Layout& b,
+                            std::int64_t threads,
+                            std::int64_t least_work) {
+  return std::clamp<std::int64_t>(multiplications(a, b) / least_work, 1, threads);
 }
 
 void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
@@ -80,6 +81,15 @@ Product::Product(const MicroKernel& unit,
     keeps_b_ = 2 * b_.bytes() <= k_cached_bytes;
     wide_a_bytes_ = panel;
     wide_b_bytes_ = keeps_b_ ? 2 * b_.bytes() : panel * divide_up(b_.panels(), across_);
+    const bool from_float32 = packing_ && packing_->from() == DType::float32;
+    if (unit.sweep.by_depth != nullptr && packing_ && !packing_->along_depth() &&
+        (from_float32 || packing_->from() == a.format.dtype)) {
+      // Rows of x are widened as they are, neither packed nor transposed.
+      sweep_ = unit.sweep.by_depth;
+      packing_->replace_step(widen.by_depth[from_float32], k_block_bytes);
+      panel_bytes_ = panel;
+      wide_a_bytes_ = 0;
+    }
   }
   const std::int64_t running =
       a_.kc_blocks() > 1 ? divide_up(a_.panels(), down_) * divide_up(b_.panels(), across_) : 0;
@@ -94,7 +104,7 @@ std::size_t Product::workspace_bytes() const {
 }
 
 void Product::choose_rows(std::int64_t threads) {
-  parts_ = std::min(useful_threads(a_, b_, threads), a_.panels());
+  parts_ = std::min(useful_threads(a_, b_, threads, unit_->least_work), a_.panels());
   if (packing_->along_depth()) {
     // A tile is one panel, whose rows are read one after the other.
     down_ = a_.panels();
@@ -109,7 +119,7 @@ void Product::choose_rows(std::int64_t threads) {
 
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // One part per thread, as square as possible: a part reads its rows of a and its columns of b.
-  for (parts_ = useful_threads(a_, b_, threads); parts_ > 1; --parts_) {
+  for (parts_ = useful_threads(a_, b_, threads, unit_->least_work); parts_ > 1; --parts_) {
     std::int64_t least = 0;
     for (std::int64_t down = 1; down <= parts_; ++down) {
       const std::int64_t across = parts_ / down;
@@ -230,7 +240,7 @@ const std::byte* Product::panel_of_a(const Part& x, std::int64_t kc, std::int64_
     packing_->pack_panel(x.a, to, panel, kc * a_.kc_steps(), a_.steps_in(kc));
     from = to;
   }
-  if (widen_ == nullptr) return from;
+  if (widen_ == nullptr || wide_a_bytes_ == 0) return from;
   std::byte* wide = x.workspace + 2 * k_block_bytes + panel_bytes_;
   widen_->operand[0](reinterpret_cast<float*>(wide), from, a_.steps_in(kc));
   return wide;
@@ -291,7 +301,7 @@ Accepts packs_while_multiplying(const Packing& packing, const Layout& b, int thr
   // many panels.
   if (b.panels() > k_most_panels) return Accepts::no("b has more than 128 columns");
   if (packing.along_depth() && b.bytes() > k_cached_bytes) return Accepts::no("b exceeds 1 MiB");
-  if (packing.layout().panels() < useful_threads(packing.layout(), b, threads)) {
+  if (packing.layout().panels() < useful_threads(packing.layout(), b, threads, k_least_work)) {
     return Accepts::no("a has fewer panels than there are threads");
   }
   return Accepts::yes();
